@@ -11,6 +11,10 @@ if TYPE_CHECKING:  # which asks for two of the protocols itself
 State = Any
 """State of a method, which `step` updates: any pytree of arrays."""
 
+STOP = "stop_after"
+"""The searchable setting that is a number of steps after which training stops: one trial passes through all its
+candidates."""
+
 
 @runtime_checkable
 class HasObjective(Protocol):

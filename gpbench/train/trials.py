@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from collections.abc import Mapping
 
 import equinox as eqx
 import jax
@@ -12,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Method
-from gpbench.methods.protocols import HasConvergence, HasRates, HasSearch, State
+from gpbench.methods.protocols import STOP, HasConvergence, HasRates, HasSearch, State
 from gpbench.train import batches
 from gpbench.train.batches import prediction_key, take_step, validation_key
 from gpbench.train.faults import predictive
@@ -27,18 +28,44 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     """The combination of `method.search` with the largest mean log density of validation rows.
 
     A random fifth of the training rows is held out; with each combination the method takes `trial_steps` steps on the
-    others, from the same start.  All combinations share one program.  A combination that diverges is chosen only where
-    all do.  Raises ConfigError for too few rows, and for a setting that the method does not have among its `settings`.
+    others, from the same start.  Combinations that differ only in `stop_after` are points of one trial, which is as
+    long as the largest of them.  All trials share one program.  A combination that diverges is chosen only where all
+    do, and of equal ones the first is.  Raises ConfigError for too few rows, and for a setting that the method does not
+    have among its `settings`.
     """
     train_rows, validation_rows = validation_split(method, data.total, key=key)
     subset = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes)
     fit, validation = subset(train_rows), subset(validation_rows)
-    trial = dataclasses.replace(method, steps=method.trial_steps)  # a sampler's burn-in is a part of all steps
+    ends = _ends(method)
+    trial = dataclasses.replace(method, steps=ends[-1])  # a sampler's burn-in is a part of all steps
     assert isinstance(trial, HasSearch)
-    state = trial.init(fit, key=key)
-    choices = combinations(trial, state)
-    starts = [trial.with_settings(state, choice) for choice in choices]
-    return choices[_best([float(_validated(trial, start, fit, validation, key)) for start in starts])]
+    start = trial.init(fit, key=key)
+    if len(choices := combinations(trial, start)) == 1:
+        return choices[0]
+    scores = {}
+    for others in dict.fromkeys(map(_without_stop, choices)):
+        state, t = trial.with_settings(start, dict(others)), 0
+        for end in ends:
+            state, score = _validated(trial, state, fit, validation, jnp.asarray(t), jnp.asarray(end), key)
+            scores[others, end], t = float(score), end
+    of_choice = lambda choice: scores[_without_stop(choice), _end(method, choice)]
+    return choices[_best([of_choice(choice) for choice in choices])]
+
+
+def _end(method: Method, choice: Mapping[str, float]) -> int:
+    """Number of steps after which a combination is judged."""
+    return min(int(choice[STOP]), method.steps) if STOP in choice else method.trial_steps
+
+
+def _ends(method: Method) -> list[int]:
+    """Numbers of steps, rising, after which the combinations of `method.search` are judged."""
+    stops = dict(method.search).get(STOP)
+    return sorted({_end(method, {STOP: stop}) for stop in stops} if stops else {method.trial_steps})
+
+
+def _without_stop(choice: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """The settings of a combination apart from `stop_after`: one trial serves all that share them."""
+    return tuple((name, value) for name, value in choice.items() if name != STOP)
 
 
 def validation_split(
@@ -91,20 +118,23 @@ def _best(scores: list[float]) -> int:
 
 
 @eqx.filter_jit
-def _validated(method: Method, state: State, fit: Batch, validation: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
-    """The mean log density of the validation rows after `trial_steps` steps, or fewer where the method converges."""
+def _validated(
+    method: Method, state: State, fit: Batch, validation: Batch, t: Int[Array, ""], end: Int[Array, ""], key: Array
+) -> tuple[State, Float[Array, ""]]:
+    """The state of step `t` after `end` steps, or fewer where the method converges, and the mean log density of the
+    validation rows there."""
 
     def unfinished(carry):
         t, state = carry
         converged = method.converged(state) if isinstance(method, HasConvergence) else None
-        return (t < method.trial_steps) & ~(jnp.asarray(False) if converged is None else converged)
+        return (t < end) & ~(jnp.asarray(False) if converged is None else converged)
 
     def advance(carry):
         t, state = carry
         return t + 1, take_step(method, state, fit, t, key=key)[0]
 
-    _, state = jax.lax.while_loop(unfinished, advance, (jnp.asarray(0), state))
-    return jnp.mean(predictive(method, state, validation.X, key=prediction_key(key)).log_prob(validation.y))
+    _, state = jax.lax.while_loop(unfinished, advance, (t, state))
+    return state, jnp.mean(predictive(method, state, validation.X, key=prediction_key(key)).log_prob(validation.y))
 
 
 def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -> float:

@@ -147,7 +147,7 @@ def test_members_differ_and_find_noise_that_grows_with_the_input():
 
 
 def test_training_stops_after_the_steps_that_a_setting_says():
-    method = Ensemble(**FIELDS, members=2, steps=5)
+    method = Ensemble(**FIELDS, members=2, steps=5, search={"stop_after": [3, 5]})
     after = jax.jit(
         lambda state, steps: jax.lax.fori_loop(0, steps, lambda t, s: method.step(s, DATA, key=KEY)[0], state)
     )

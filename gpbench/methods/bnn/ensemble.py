@@ -6,24 +6,21 @@ Deviations: all members see the same minibatches, so that random starts alone ma
 paper's also has an order of rows of its own; and a run may choose when training stops, after 40 epochs in the paper.
 """
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.mapping import tree_at
 from gpbench.core.networks import Network, predict_outputs
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientState
+from gpbench.methods.parts.stopping import StopMethod
 from gpbench.schema import setting
 
 
@@ -41,21 +38,13 @@ class EnsembleParameters(eqx.Module):
     ranges: Float[Array, " D"]
 
 
-class Clock(eqx.Module):
-    """Number of steps taken, and the number after which training stops: arrays, so that one program serves all."""
-
-    count: Int[Array, ""]
-    stop_after: Int[Array, ""]
-
-
-class Ensemble(NetworkMethod, GradientMethod):
+class Ensemble(NetworkMethod, StopMethod):
     """A deep ensemble of networks (Lakshminarayanan, Pritzel and Blundell 2017): `ensemble`.
 
     See the module's docstring.
     """
 
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax", "robust_max")
-    searchable: ClassVar[tuple[str, ...]] = ("stop_after",)
 
     members: int = setting(5, "count", "Number of networks.")
     noise_floor: float = setting(
@@ -67,9 +56,6 @@ class Ensemble(NetworkMethod, GradientMethod):
         "Step size of adversarial training as a fraction of each input's range, 0.01 in the paper; 0: no "
         "adversarial training.",
     )
-    stop_after: int | None = setting(
-        None, "count or null", "Number of steps after which training stops; null: `steps`."
-    )
     pooling: str = setting(
         "moments",
         ["moments", "mixture"],
@@ -79,8 +65,6 @@ class Ensemble(NetworkMethod, GradientMethod):
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> EnsembleParameters:
         likelihood, regression = self.gaussian_likelihood(data), data.task == "regression"
-        if self.stop_after and self.stop_after > self.steps:
-            raise ConfigError(f"method.stop_after={self.stop_after} must be at most method.steps={self.steps}")
 
         def member(key: PRNGKeyArray) -> Any:
             network = self.initial_network(data, 2 if regression else likelihood.latents(), key=key)
@@ -93,37 +77,12 @@ class Ensemble(NetworkMethod, GradientMethod):
         members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *stacked)
         return EnsembleParameters(members, high - low)
 
-    def init_variables(self, parameters: EnsembleParameters, data: Batch) -> Clock:
-        return Clock(jnp.asarray(0), jnp.asarray(self.stop_after or self.steps))
-
-    def refine(
-        self, parameters: EnsembleParameters, variables: Clock, batch: Batch
-    ) -> tuple[EnsembleParameters, Clock]:
-        """Count the step."""
-        return parameters, Clock(variables.count + 1, variables.stop_after)
-
     def step(
         self, state: GradientState[EnsembleParameters], batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[GradientState[EnsembleParameters], Info]:
         """One step of every member; none once training has stopped.  The objective is the members' mean, in nats."""
         moved, info = super().step(state, batch, key=key)
-        moved = jax.tree.map(partial(jnp.where, self.converged(state)), state, moved)
         return moved, Info(info.objective / self.members)
-
-    def converged(self, state: GradientState[EnsembleParameters]) -> Bool[Array, ""]:
-        """True where training has stopped."""
-        clock: Clock = state.variables
-        return clock.count >= clock.stop_after
-
-    def with_settings(
-        self, state: GradientState[EnsembleParameters], settings: Mapping[str, float]
-    ) -> GradientState[EnsembleParameters]:
-        """An initial state with another `stop_after`."""
-        steps = settings.get("stop_after", state.variables.stop_after)
-        return tree_at(lambda s: s.variables.stop_after, state, jnp.asarray(steps, int))
-
-    def settings(self, state: GradientState[EnsembleParameters]) -> dict[str, Array]:
-        return {"stop_after": state.variables.stop_after}
 
     def trainable(self, parameters: EnsembleParameters) -> Any:
         return parameters.members

@@ -25,7 +25,8 @@ from gpbench.methods.base import Batch
 from gpbench.methods.parts.deep_factors import FACTORS, Factors, NaturalFactors
 from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
 from gpbench.methods.parts.deep_moments import Projection, average_factors, propagate
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientState
+from gpbench.methods.parts.stopping import StopMethod
 from gpbench.schema import setting
 
 _BLOCK = 256
@@ -40,7 +41,7 @@ class DgpParameters(eqx.Module):
     likelihood: Likelihood
 
 
-class DGP(DeepMethod, GradientMethod):
+class DGP(DeepMethod, StopMethod):
     """A deep Gaussian process by approximate EP with tied factors (Bui et al. 2016): `dgp`.
 
     See the module's docstring.  `hidden=[]` is the tied-factor model of one layer.

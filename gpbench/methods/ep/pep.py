@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gpbench.methods.parts.collapsed import CollapsedMethod
+from gpbench.methods.parts.stopping import StopMethod
 from gpbench.schema import setting
 
 
-class PowerEP(CollapsedMethod):
+class PowerEP(CollapsedMethod, StopMethod):
     """Sparse GP regression by power EP (Bui, Yan and Turner 2017): `pep`, and with α = 1 `fitc_gp`.
 
     α = 1 is FITC (Snelson and Ghahramani 2006); α = 0 is the variational bound of Titsias (2009).

@@ -26,11 +26,12 @@ from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import SubsetStart
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+from gpbench.methods.parts.stopping import StopMethod
 from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
 from gpbench.schema import setting
 
 
-class SVI(SparseMethod, VariationalMethod, SubsetStart):
+class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
     """Sparse variational Gaussian processes (Hensman et al. 2013, 2015): `svi`.
 
     See the module's docstring, and `VariationalMethod` for the optimisation.

@@ -1,0 +1,177 @@
+"""Training that stops where validation rows are likeliest: against paths of single steps, and trainings of so many."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from scipy.stats import norm
+from toys import StopAfter
+
+from gpbench.core.predictive import GaussianPredictive
+from gpbench.data.members import Member
+from gpbench.errors import ConfigError, Stopped
+from gpbench.methods.deep.dgp import DGP
+from gpbench.methods.deep.dsdgp import DSDGP
+from gpbench.methods.ep.pep import PowerEP
+from gpbench.methods.parts.stopping import StopMethod
+from gpbench.methods.vi.svi import SVI
+from gpbench.train import trials
+from gpbench.train.batches import take_step, whole
+from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.group import Group
+from gpbench.train.loop import Cadence, fit
+from gpbench.train.programs import Programs
+from gpbench.train.trials import best_settings, validation_split
+
+STOPS = (200, 5, 40, 15)
+
+
+class Line(StopMethod):
+    """Least squares with a trained noise, which falls too far where the inputs are nearly as many as the rows."""
+
+    def init_parameters(self, data, *, key):
+        return {"w": jnp.zeros(data.X.shape[1]), "log_scale": jnp.asarray(0.0)}
+
+    def loss(self, parameters, batch, *, key):
+        rest = batch.y - batch.X @ parameters["w"]
+        scale = jnp.exp(parameters["log_scale"])
+        return batch.sum(0.5 * (rest / scale) ** 2 + parameters["log_scale"]), None
+
+    def predict(self, state, X, *, key):
+        scale = jnp.exp(state.parameters["log_scale"])
+        return GaussianPredictive(X @ state.parameters["w"], jnp.full(len(X), scale**2))
+
+
+def line(**fields):
+    return Line(**{"name": "line", "steps": 200, "batch_size": 16, "optimiser": optax.adam(0.03), **fields})
+
+
+def members(splits=(0,), n=60, d=12):
+    random = [np.random.default_rng([7, k]) for k in splits]
+    X = np.stack([r.normal(size=(n + 10, d)) for r in random])
+    y = X[..., 0] + 0.5 * np.stack([r.normal(size=n + 10) for r in random])
+    keys = jnp.stack([jax.random.key(k) for k in splits])
+    arrays = {"X": X[:, :n], "y": y[:, :n], "X_test": X[:, n:], "y_test": y[:, n:]}
+    rows = {name: jnp.asarray(part) for name, part in arrays.items()}
+    return Group(members=[Member(k) for k in splits], rows=n, **rows, classes=0, init_keys=keys, step_keys=keys)
+
+
+def train(method, group, checkpoint=None, **more):
+    return fit(Programs(method), group, cadence=Cadence(10, None), checkpoint=checkpoint, **more)
+
+
+def equal(first, second) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (first, second)), strict=True))
+
+
+@jax.jit
+def step(state, X, y, t, key):
+    return take_step(line(), state, whole(X, y), t, key=key)[0]
+
+
+def path(X, y, key):
+    """The parameters after each of `STOPS`, of a method without a stop, step by step."""
+    state, states = line().init(whole(X, y), key=key), {}
+    for t in range(max(STOPS)):
+        state = step(state, X, y, jnp.asarray(t), key)
+        states[t + 1] = state.parameters
+    return [states[stop] for stop in STOPS]
+
+
+def densities(X, y, key):
+    """Mean density of the validation rows after each of `STOPS`."""
+    rows, others = validation_split(line(), len(y), key=key)
+    outputs = [(X[others] @ p["w"], np.exp(p["log_scale"])) for p in path(X[rows], y[rows], key)]
+    return [norm.logpdf(y[others], mean, scale).mean() for mean, scale in outputs]
+
+
+@cache
+def searched(splits=(0,)):
+    return train(line(search={"stop_after": STOPS}), members(splits))
+
+
+def test_training_stops_at_the_candidate_that_makes_validation_rows_likeliest():
+    group, run = members((0, 1, 3)), searched((0, 1, 3))
+    rows = list(zip(group.X, group.y, group.init_keys, strict=True))
+    best = [int(np.argmax(densities(*row))) for row in rows]
+    np.testing.assert_array_equal(run.state.clock.stop_after, [STOPS[k] for k in best])
+    assert len({*best}) == 3
+    for i, (k, row) in enumerate(zip(best, rows, strict=True)):
+        for name, values in path(*row)[k].items():
+            np.testing.assert_allclose(run.state.parameters[name][i], values, rtol=1e-10, atol=1e-12)
+
+
+def test_one_trial_passes_through_all_candidates(monkeypatch):
+    data, taken = members(), []
+    validated = trials._validated
+    monkeypatch.setattr(
+        trials, "_validated", lambda *args: taken.append((int(args[4]), int(args[5]))) or validated(*args)
+    )
+    batch = whole(data.X[0], data.y[0])
+    best_settings(line(search={"stop_after": (40, 1000, 5, 15, 200)}), batch, key=data.init_keys[0])
+    assert taken == [(0, 5), (5, 15), (15, 40), (40, 200)]  # steps=200: 1000 is no other candidate
+
+
+def test_the_same_command_chooses_the_same():
+    again = train(line(search={"stop_after": STOPS}), members())
+    assert equal(again.state, searched().state)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        lambda **fields: line(**fields),
+        lambda **fields: DGP(name="dgp", inducing=3, steps=12, batch_size=16, optimiser=optax.adam(0.03), **fields),
+        lambda **fields: PowerEP(name="fitc_gp", alpha=1.0, inducing=3, steps=12, **fields),
+    ],
+    ids=["line", "dgp", "fitc_gp"],
+)
+def test_one_candidate_trains_as_no_search_does(method):
+    group = members(d=2)
+    steps = method().steps
+    plain, single = train(method(), group), train(method(search={"stop_after": (steps,)}), group)
+    assert plain.state.clock is None and single.state.clock is not None
+    assert equal(plain.state.parameters, single.state.parameters) and plain.step == single.step
+    assert single.seconds["search"] < single.seconds["train"] + single.seconds["compile"]
+
+
+def test_without_a_stop_a_state_and_its_settings_are_what_they_were():
+    group = members()
+    data = whole(group.X[0], group.y[0])
+    state = line().init(data, key=group.init_keys[0])
+    assert state.clock is None and line().settings(state) == {} and line().converged(state) is None
+
+
+def test_what_is_killed_in_the_search_or_after_it_ends_as_what_is_not(tmp_path):
+    method, group, checkpoint = line(search={"stop_after": STOPS}), members(), Checkpoint(tmp_path, "line")
+    with pytest.raises(Stopped, match="step 10 of 200"):
+        train(method, group, checkpoint, stop=StopAfter(0))
+    resumed = train(method, group, checkpoint)
+    assert equal(resumed.state, searched().state)
+    np.testing.assert_array_equal(resumed.trace["objective"], searched().trace["objective"])
+
+
+@pytest.mark.parametrize("cls", [DGP, DSDGP, SVI, PowerEP])
+def test_sparse_and_deep_gps_can_choose_it(cls):
+    assert cls.searchable == ("stop_after",)
+
+
+@pytest.mark.parametrize(
+    ("fields", "line_of_text"),
+    [
+        ({"stop_after": 201}, r"^method\.stop_after=201 must be at most method\.steps=200$"),
+        ({"stop_after": 0}, r"^method\.stop_after=0: must be a whole number from 1"),
+        ({"search": {"stop_after": (5, 0)}}, r"^method\.search\.stop_after=0: must be a whole number from 1"),
+        ({"search": {"stop_after": (5, 2.5)}}, r"^method\.search\.stop_after=2\.5: must be a whole number from 1"),
+        ({"search": {"stop": (5,)}}, r"^method\.search: line can choose stop_after, not stop$"),
+        ({"search": {"stop_after": (5,)}, "stop_after": 5}, r"^method\.stop_after=5 leaves nothing to choose: set it "),
+        ({"search": {"stop_after": (5,)}, "halving": True}, r"^method\.halving=true drops candidates before they stop"),
+    ],
+)
+def test_a_wrong_value_is_one_line(fields, line_of_text):
+    group = members()
+    with pytest.raises(ConfigError, match=line_of_text):
+        line(**fields).init(whole(group.X[0], group.y[0]), key=group.init_keys[0])
