@@ -23,6 +23,7 @@ UNMIXED = "in some of these runs the chains' outputs had not mixed: R-hat above 
 UNMIXED_WEIGHTS = "in some of these runs the chains had not mixed over the weights: R-hat of the log joint above 1.05"
 UNSOLVED = "a linear system was left with a residual above 1 % when training ended, in some of these runs or all"
 RISING = "in some of these runs the objective still rose, by over 0.02 nats per row in a tenth of the steps at the end"
+NOISELESS = "in some of these runs the noise variance fell to its floor, or below a thousandth of its initial value"
 DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
 _IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
@@ -53,6 +54,7 @@ def run_caveats(records: Sequence[Record]) -> list[str]:
         UNCONVERGED if any(record.converged is False for record in records) else "",
         UNSOLVED if any(map(_is_unsolved, records)) else "",
         RISING if any(map(_is_rising, records)) else "",
+        NOISELESS if any({"noise_at_floor", "noise_ratio"} & _diagnostics(r).keys() for r in records) else "",
         UNMIXED if any(map(_is_unmixed, records)) else "",
         UNMIXED_WEIGHTS if any(map(_is_unmixed_over_weights, records)) else "",
         DIVERGENT if any(_diagnostics(record).get("divergences") for record in records) else "",

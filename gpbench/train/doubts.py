@@ -22,6 +22,8 @@ _WORST_RMSE = 3.0
 """RMSE in units of the trivial predictor's, or of the training targets' standard deviation where that is larger."""
 _NEAR_FLOOR = 2.0
 """Noise variance in units of its floor up to which it counts as being there."""
+_LOST_NOISE = 1e-3
+"""Noise variance in units of its initial value below which training has all but removed it."""
 
 _WARNINGS = {
     "excess_loss": "predictions cost {:.3g} nats per test row more than those of method=constant",
@@ -30,16 +32,18 @@ _WARNINGS = {
     "far_rows": "{:.0f} test rows lie outside the training rows by more than the range of these",
     "unseen_rows": "{:.0f} test rows differ in an input that is constant among the training rows, and so ignored",
     "noise_at_floor": "the noise variance is at its floor: {:.2g} in units of the scaled targets",
+    "noise_ratio": "training made the noise variance {:.2g} times its initial value",
 }
 
 
-def doubts(prepared: ScaledSplit, test_set: Scored, state: Any) -> dict[str, float]:
+def doubts(prepared: ScaledSplit, test_set: Scored, state: Any, *, noise: float | None = None) -> dict[str, float]:
     """Finds what makes a run's numbers doubtful.
 
     Args:
         prepared: the split that the run was trained on.
         test_set: its test rows with their predictions, which are finite.
         state: the trained state.
+        noise: the noise variance that training started from; None where the method has none.
 
     Returns:
         A number for each doubt, by the names of `_WARNINGS`; {} for most runs.
@@ -61,14 +65,14 @@ def doubts(prepared: ScaledSplit, test_set: Scored, state: Any) -> dict[str, flo
         rmse = float(np.sqrt(np.mean((test_set.y - test_set.mean) ** 2)))
         numbers["excess_rmse"] = rmse / max(error, float(np.std(prepared.y)))
         doubtful["excess_rmse"] = numbers["excess_rmse"] > _WORST_RMSE
-        if (noise := _noise_at_floor(state)) is not None:
-            numbers["noise_at_floor"], doubtful["noise_at_floor"] = noise, True
+        numbers |= (lost := _lost_noise(state, noise))
+        doubtful |= dict.fromkeys(lost, True)
     return {name: numbers[name] for name in _WARNINGS if doubtful.get(name)}
 
 
 def warnings(records: Sequence[Record]) -> Iterator[str]:
     """Yields a line for each doubt about these runs of one method: its worst value, and how many runs it is about."""
-    worst = {"rows_per_input": min}
+    worst = {"rows_per_input": min, "noise_ratio": min}
     for name, text in _WARNINGS.items():
         values = [v for r in records if (v := (r.diagnostics or {}).get(name)) is not None]
         if values:
@@ -104,9 +108,17 @@ def _far(prepared: ScaledSplit) -> int:
     return int(far[:, width > 0.0].any(axis=1).sum())
 
 
-def _noise_at_floor(state: Any) -> float | None:
-    """The least noise variance of the state where it has come to its floor, else None."""
-    leaves = jax.tree.leaves(state, is_leaf=lambda node: isinstance(node, Gaussian))
-    gaussians = [leaf for leaf in leaves if isinstance(leaf, Gaussian) and leaf.floor]
-    reached = [noise for g in gaussians if (noise := float(np.min(g.noise))) < _NEAR_FLOOR * g.floor]
-    return min(reached, default=None)
+def _lost_noise(state: Any, initial: float | None) -> dict[str, float]:
+    """The least noise variance of the parameters where it has come to its floor, or below a share of its initial value.
+
+    Optimisers hold averages of gradients in the structure of the parameters: these are no noise.
+    """
+    parameters = getattr(state, "parameters", state)
+    leaves = jax.tree.leaves(parameters, is_leaf=lambda node: isinstance(node, Gaussian))
+    least = {float(np.min(leaf.noise)): leaf.floor for leaf in leaves if isinstance(leaf, Gaussian)}
+    if not least:
+        return {}
+    noise, floor = min(least.items())
+    if noise < _NEAR_FLOOR * floor:
+        return {"noise_at_floor": noise}
+    return {"noise_ratio": noise / initial} if initial and noise < _LOST_NOISE * initial else {}

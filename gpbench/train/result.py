@@ -11,6 +11,7 @@ from gpbench.core import memory
 from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import listed, printable
+from gpbench.methods.parts.settings import NoiseMethod
 from gpbench.methods.protocols import HasDiagnostics, HasSearch, diagnosis
 from gpbench.own_metrics import OwnMetrics
 from gpbench.records.identity import SCHEMA
@@ -134,7 +135,8 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
     if not ended and (slope := last_slope(fit.trace, i, len(prepared.train_rows))) is not None:
         diagnostics["slope"] = slope
     if finite:
-        diagnostics |= doubts(prepared, test_set, state)
+        noise = method.target_noise if isinstance(method, NoiseMethod) else None
+        diagnostics |= doubts(prepared, test_set, state, noise=noise)
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     return Record.create(
         schema=SCHEMA,

@@ -10,6 +10,7 @@ from gpbench.analysis.notes import (
     DEGENERATE,
     DIVERGENT,
     LEAKED,
+    NOISELESS,
     RISING,
     UNCONVERGED,
     UNMIXED,
@@ -66,3 +67,9 @@ def test_an_objective_that_still_rose_is_named_but_not_that_of_chains():
     assert of({"diagnostics": {"slope": 0.019}}, {"diagnostics": {"slope": -1.0}}) == []
     assert of({"diagnostics": {"slope": 0.019}}, {"diagnostics": {"slope": 0.021}}) == [RISING]
     assert of({"diagnostics": {"slope": 1.0, "rhat": 1.01, "ess": 400.0}}) == []
+
+
+def test_noise_that_training_removed_is_named_and_records_that_do_not_say_have_no_footnote():
+    for name, value in (("noise_at_floor", 1.2e-6), ("noise_ratio", 7.5e-5)):
+        assert of({"diagnostics": {name: value}}, {"diagnostics": {"slope": 0.0}}) == [NOISELESS]
+    assert of({"diagnostics": {"slope": 0.0}}, {"diagnostics": None}, {}) == []

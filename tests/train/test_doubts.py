@@ -1,5 +1,6 @@
 """Doubts stand in a run's record and output, where predictions are absurd or the data leave the method little."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from toys import job
@@ -7,6 +8,7 @@ from toys import job
 from gpbench.core.likelihoods import Gaussian
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaled import prepare
+from gpbench.methods.parts.gradient import GradientState
 from gpbench.metrics import Scored
 from gpbench.train.doubts import doubts
 
@@ -61,6 +63,17 @@ def test_noise_at_its_floor_is_doubted(rows):
         "noise_at_floor": pytest.approx(1.1e-6)
     }
     assert doubts(prepared, scored(prepared, 0.0, 1.0), high) == {}
+
+
+def test_noise_below_a_thousandth_of_its_start_is_doubted_and_averages_of_gradients_are_no_noise(rows):
+    prepared = split(*rows, 20)
+    lost, kept = (Gaussian.initial(noise, 0, "float64", floor=1e-6) for noise in (9e-5, 2e-4))
+    ratio = {"noise_ratio": pytest.approx(9e-4)}
+    assert doubts(prepared, scored(prepared, 0.0, 1.0), (kept, lost), noise=0.1) == ratio
+    assert doubts(prepared, scored(prepared, 0.0, 1.0), (kept, lost)) == {}
+    assert doubts(prepared, scored(prepared, 0.0, 1.0), kept, noise=0.1) == {}
+    gradients = GradientState(parameters=kept, optimiser=(lost, Gaussian(jnp.asarray(-50.0), floor=1e-6)))
+    assert doubts(prepared, scored(prepared, 0.0, 1.0), gradients, noise=0.1) == {}
 
 
 def test_a_run_says_its_doubts_and_records_them(tmp_path, capsys):
