@@ -124,3 +124,16 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - step) * p_values[index]))
         adjusted[index] = largest
     return adjusted
+
+
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """The p-values of a family of tests after the step-up correction of the false discovery rate, in the same order.
+
+    Y. Benjamini and Y. Hochberg, Controlling the False Discovery Rate, JRSS B 57 (1995), pages 289-300.
+    """
+    adjusted, smallest = [1.0] * len(p_values), 1.0
+    for index in np.argsort(p_values, kind="stable")[::-1]:
+        rank = sum(p <= p_values[index] for p in p_values)
+        smallest = min(smallest, len(p_values) / rank * p_values[index])
+        adjusted[index] = smallest
+    return adjusted

@@ -172,17 +172,19 @@ def verify(
     *,
     preset: str | None = None,
     protocol: str | None = None,
+    details: bool = False,
     config_dir: Folders = (),
     results: Results = None,
 ) -> Table:
-    """A verdict on every claim of a paper: supported, contradicted, undecided, or not run.
+    """A grade for every claim of a paper: proved, holds, mostly holds, leans for, mixed, leans against, fails, refuted.
 
         gpbench.verify("sep").frame
 
     Args:
         name: a paper, an experiment, a claim ("sep/c01"), a file of yours, or "all".
-        preset: "quick" or "full"; by default the one with more recorded runs.
+        preset: "quick" or "full"; by default both, the full one where it has a number.
         protocol: only runs under this protocol.
+        details: whether the sheet has every clause, interval and p-value.
         config_dir: folders with claims/ files of yours.
         results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
             folder, or the runs that ship with gpbench where it has none of these.
@@ -209,7 +211,7 @@ def verify(
             verdict
             for selection in selections
             for verdict in verdicts.judge(
-                selection.claims,  # all of them, over which verdicts are corrected
+                selection.claims,  # all of them, over which p-values are corrected
                 records,
                 lambda id, preset: plan.load(id, preset, config_dirs, by_id)[1],
                 preset=preset,
@@ -219,5 +221,5 @@ def verify(
         ]
 
     judged = first_answer(results, judge, lambda judgement: all(verdict.reason for verdict in judgement))
-    sheet = report.sheet(judged)
+    sheet = report.sheet(judged, details)
     return Table(sheet, [report.as_dict(verdict) for verdict in judged])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, yamls
-from gpbench.claims.estimates import Region
+from gpbench.claims.regions import Region
 from gpbench.errors import ConfigError, nearest
 from gpbench.keys import MAPPINGS, Keys, optional, required
 from gpbench.schema import Range, is_number

@@ -1,18 +1,15 @@
-"""Estimates with one-sided p-values against any bound, regions, and evidence that estimates lie in regions.
-
-Evidence on terms is combined to evidence on a whole under any dependence between the terms.
-"""
+"""Estimates of numbers: values with 95 % intervals and one-sided p-values against any bound."""
 
 import bisect
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from statistics import median
-from typing import NamedTuple, Protocol, runtime_checkable
+from statistics import fmean, median
+from typing import Protocol, runtime_checkable
 
-from gpbench.analysis.statistics import LEVEL
+from gpbench.analysis.statistics import LEVEL, mean_stderr
 
 
 @runtime_checkable
@@ -44,6 +41,8 @@ class Student:
         df: Degrees of freedom.
         n: Number of values.
         sd, ratio: Standard deviation over splits, and their n_test / n_train (`gpbench.analysis.statistics`).
+        of_rows: Whether the error is that over the test rows of a single split.  It is conditional on the model: how
+            much another split would move the number is not in it.
     """
 
     value: float
@@ -52,6 +51,7 @@ class Student:
     n: int
     sd: float | None = None
     ratio: float | None = None
+    of_rows: bool = False
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -128,35 +128,63 @@ def _signed_rank_cdf(n: int) -> list[float]:
 
 @dataclass(frozen=True)
 class Share:
-    """A share of trials, by the binomial distribution."""
+    """A share of trials, by the binomial distribution of as many independent trials as the clustered ones are worth.
 
-    successes: int
-    n: int
+    E. L. Korn and B. I. Graubard, Confidence Intervals for Proportions With Small Expected Number of Positive Counts
+    Estimated From Survey Data, Survey Methodology 24 (1998): the number of trials is divided by the design effect, the
+    variance of the share between clusters over that of independent trials.  Clusters of trials that are all alike are
+    worth one trial each, and none is worth more than its trials.
+
+    Args:
+        clusters: Outcomes of the trials of each cluster, such as the comparisons on one data set.
+    """
+
+    clusters: Sequence[Sequence[bool]]
+
+    @property
+    def n(self) -> int:
+        return sum(map(len, self.clusters))
 
     @property
     def value(self) -> float:
-        return self.successes / self.n
+        return sum(map(sum, self.clusters)) / self.n
 
     @property
     def interval(self) -> tuple[float, float]:
         """The interval of Clopper and Pearson."""
         from scipy.special import betaincinv
 
-        k, n = self.successes, self.n
+        k, n = self.value * self.worth, self.worth
         low = betaincinv(k, n - k + 1, LEVEL / 2) if k else 0.0
         high = betaincinv(k + 1, n - k, 1 - LEVEL / 2) if k < n else 1.0
         return float(low), float(high)
 
+    @cached_property
+    def worth(self) -> float:
+        """The number of independent trials of the same variance, with t quantiles for the normal ones."""
+        from scipy.special import stdtrit
+
+        n, m, p = self.n, len(self.clusters), self.value
+        if m < 2 or p in (0, 1):
+            return float(m)
+        # of a ratio of two sums over clusters, by linearisation: m / (m - 1) sum (y - p n_c)^2 / n^2
+        residuals = math.fsum((sum(cluster) - p * len(cluster)) ** 2 for cluster in self.clusters)
+        variance = m / (m - 1) * residuals / n**2
+        worth = p * (1 - p) / variance if variance else math.inf
+        quantiles = float(stdtrit(n - 1, 1 - LEVEL / 2)) / float(stdtrit(m - 1, 1 - LEVEL / 2))
+        return min(float(n), max(1.0, worth * quantiles**2))
+
     def p_above(self, bound: float) -> float:
-        return 1.0 if self.successes == 0 else self._cdf(self.n - self.successes, 1 - bound)
+        from scipy.special import betainc
+
+        k, n = self.value * self.worth, self.worth
+        return float(betainc(k, n - k + 1, min(max(bound, 0.0), 1.0))) if k else 1.0
 
     def p_below(self, bound: float) -> float:
-        return self._cdf(self.successes, bound)
+        from scipy.special import betaincc
 
-    def _cdf(self, successes: int, share: float) -> float:
-        from scipy.special import bdtr
-
-        return float(bdtr(successes, self.n, min(max(share, 0.0), 1.0)))
+        k, n = self.value * self.worth, self.worth
+        return float(betaincc(k + 1, n - k, min(max(bound, 0.0), 1.0))) if k < n else 1.0
 
 
 @dataclass(frozen=True)
@@ -177,74 +205,20 @@ class Exact:
         return float(self.value >= bound)
 
 
-class Evidence(NamedTuple):
-    """Evidence that a statement holds.
+def clustered(values: Mapping[str, Sequence[float]]) -> Student | None:
+    """The mean over clusters of their means, with its standard error between clusters.
+
+    Values of one cluster, such as the outputs or splits of one data set, count once together, however they depend on
+    one another.  A single cluster allows no test.
 
     Args:
-        supporting: p-value against the hypothesis that it does not hold; a small one supports it.
-        contradicting: p-value against the hypothesis that it holds; a small one contradicts it.
+        values: Values by cluster.
+
+    Returns:
+        The mean; None without values.
     """
-
-    supporting: float
-    contradicting: float
-
-    @property
-    def p(self) -> float:
-        """Two-sided p-value: below 0.05 where the 95 % interval lies in the region, or outside of it."""
-        return min(1.0, 2.0 * min(self))
-
-    @property
-    def verdict(self) -> str:
-        """The verdict, if the evidence is significant."""
-        return "supported" if self.supporting < self.contradicting else "contradicted"
-
-
-class Region(NamedTuple):
-    """The numbers from `low` to `high`."""
-
-    low: float
-    high: float
-
-    def evidence(self, estimate: Estimate) -> Evidence:
-        """Evidence that the true number is inside: two one-sided tests of being outside, two of being inside."""
-        inside, outside = [], []
-        if not math.isinf(self.low):
-            inside, outside = [estimate.p_above(self.low)], [estimate.p_below(self.low)]
-        if not math.isinf(self.high):
-            inside, outside = [*inside, estimate.p_below(self.high)], [*outside, estimate.p_above(self.high)]
-        return Evidence(max(inside), min(1.0, len(outside) * min(outside)))
-
-    def __str__(self) -> str:
-        if math.isinf(self.low) or math.isinf(self.high):
-            return f"< {self.high:.4g}" if math.isinf(self.low) else f"> {self.low:.4g}"
-        return f"in [{self.low:.4g}, {self.high:.4g}]"
-
-
-NONE = Evidence(1.0, 1.0)
-"""Evidence of a term without runs."""
-
-
-def at_least(k: int, terms: Sequence[Evidence]) -> Evidence:
-    """Evidence that k of the terms hold, or more: Bonferroni's test of a partial conjunction.
-
-    Y. Benjamini and R. Heller, Screening for Partial Conjunction Hypotheses, Biometrics 64 (2008), section 3: n - k + 1
-    times the k-th smallest p-value.  It is contradicted by n - k + 1 terms that do not hold.
-    """
-    n = len(terms)
-    supporting, contradicting = (sorted(term[side] for term in terms) for side in (0, 1))
-    return Evidence(min(1.0, (n - k + 1) * supporting[k - 1]), min(1.0, k * contradicting[n - k]))
-
-
-def every(terms: Sequence[Evidence]) -> Evidence:
-    """Evidence that all of the terms hold."""
-    return at_least(len(terms), terms)
-
-
-def verdicts(evidence: Sequence[Evidence], level: float = LEVEL) -> list[str]:
-    """The verdicts on statements, "supported", "contradicted" or "undecided", with Holm's correction over all."""
-    results, order = ["undecided"] * len(evidence), sorted(range(len(evidence)), key=lambda k: evidence[k].p)
-    for step, k in enumerate(order):
-        if evidence[k].p > level / (len(evidence) - step):
-            break
-        results[k] = evidence[k].verdict
-    return results
+    means = [fmean(cluster) for cluster in values.values() if cluster]
+    if not means:
+        return None
+    mean, stderr = mean_stderr(means)
+    return Student(mean, stderr, max(1, len(means) - 1), len(means))

@@ -13,14 +13,14 @@ from gpbench.analysis.cells import CellRuns
 from gpbench.analysis.rank_tests import average_ranks
 from gpbench.analysis.statistics import common_splits, largest_ratio, mean_stderr
 from gpbench.claims.definition import Clause
-from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student
+from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student, clustered
 from gpbench.claims.selection import KeyedCell, group, listed_keys, match
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.own_metrics import COUNTED
 
 _PROPORTIONS = ("error", "coverage95")
-"""Metrics that are means of zeros and ones over test rows, whose error is known from a single split."""
+"""Metrics that are means of zeros and ones over test rows, whose error over them is known without the rows."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,27 @@ class Number:
     Args:
         key: Data set, output, and values of the clause's keys.
         estimate: The estimate; None where runs are missing.
-        rival: Name of the rival b, where there are several.
+        rival: Name of the rival b, where a clause lists several.
         cells: Cells that the number is estimated from.
+        preset: Preset of the runs.
     """
 
     key: tuple[str, ...]
     estimate: Estimate | None
     rival: str = ""
     cells: tuple[CellRuns, ...] = ()
+    preset: str = ""
+
+    @property
+    def location(self) -> str:
+        """Data set and output."""
+        return " ".join(filter(None, self.key[:2]))
+
+    @property
+    def machines(self) -> int:
+        """Number of different machines, by device and cores, of the runs."""
+        records = [record for cell in self.cells for record in cell.records]
+        return len({(record.device, (record.host or {}).get("cores")) for record in records})
 
     @property
     def name(self) -> str:
@@ -65,7 +78,6 @@ def numbers(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> lis
 def _pairs(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
     """Paired differences over splits, of logarithms for a ratio."""
     transform = (lambda value: _log(value, name)) if clause.kind == "ratio" else float
-    names = ["method"] if clause.over else _rival_keys(clause)  # a rival's size may differ by data set
     for a, rivals in match(clause, sides["a"], sides["b"], name):
         for b in rivals:
             values_a, values_b = a.values(clause.metric), b.values(clause.metric)
@@ -75,10 +87,10 @@ def _pairs(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iter
             estimate: Estimate | None = _mean(differences, ratio)
             if clause.metric in COUNTED and common:
                 estimate = Exact(differences[0])
-            elif clause.kind == "difference" and clause.metric in _PROPORTIONS and len(common) == 1:
-                estimate = _minus(_proportion(values_a[common[0]], a), _proportion(values_b[common[0]], b))
-            rival = " ".join(filter(None, (b.keys.get(key, "") for key in names))) if len(rivals) > 1 else ""
-            yield Number(_key(clause, a), estimate, rival, _cells(a, b))
+            elif estimate and len(common) == 1:
+                pairs = ((a, values_a), (b, values_b))
+                estimate = _of_rows(estimate.value, [_row_stderr(cell, clause, v[common[0]]) for cell, v in pairs])
+            yield Number(_key(clause, a), estimate, _rival(clause, b), _cells(a, b))
 
 
 def _values(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
@@ -90,34 +102,35 @@ def _values(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Ite
         estimate: Estimate | None = _mean(values, cell.runs.ratio if cell.runs else None)
         if clause.metric in COUNTED and values:
             estimate = Exact(values[0])
-        elif clause.metric in _PROPORTIONS and len(values) == 1:
-            estimate = _proportion(values[0], cell)
+        elif len(values) == 1:
+            estimate = _of_rows(values[0], [_row_stderr(cell, clause, values[0])])
         yield Number(_key(clause, cell), estimate, cells=_cells(cell))
 
 
 def _shares(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
     """The share of cells in which a's mean is better than b's; ties do not count as better."""
     sign = 1 if _direction(clause, sides) == "lower" else -1
-    outcomes: dict[tuple[str, ...], list[bool | None]] = {}
+    outcomes: dict[tuple[str, ...], dict[str, list[bool | None]]] = {}
     for a, rivals in match(clause, sides["a"], sides["b"], name):
         for b in rivals:
             values_a, values_b = a.values(clause.metric), b.values(clause.metric)
             common = common_splits([values_a, values_b])
             won = sign * fmean(values_a[k] - values_b[k] for k in common) < 0 if common else None
-            outcomes.setdefault(("", "", *_key(clause, a)[2 : 2 + len(clause.each)]), []).append(won)
-    for key, wins in outcomes.items():
-        yield Number(key, None if None in wins else Share(sum(map(bool, wins)), len(wins)))
+            wins = outcomes.setdefault(("", "", *_key(clause, a)[2 : 2 + len(clause.each)]), {})
+            wins.setdefault(a.keys["dataset"], []).append(won)
+    for key, by_set in outcomes.items():
+        known = [[won for won in wins if won is not None] for wins in by_set.values()]
+        yield Number(key, Share([wins for wins in known if wins]) if any(known) else None)
 
 
 def _ranks(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
     """Average rank of a minus that of each b, over the data sets of which all methods `among` have a split.
 
-    Ranks are of means over the splits that all of them have.  The variance of the difference is that of ranks without
-    differences, k (k + 1) / 6N (Demšar 2006, section 3.2.2).
+    Ranks are of means over the splits that all of them have, and their differences have an error between data sets.
     """
     sign = 1 if _direction(clause, sides) == "lower" else -1
     keys = _rival_keys(clause)
-    rows: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[int, float | None]]] = {}
+    rows: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, list[float]]] = {}
     for key, cells in group(sides["among"], clause.keys).items():
         firsts, rivals = ([k for k, cell in enumerate(cells) if cell in sides[side]] for side in "ab")
         names = [tuple(cells[k].keys.get(key, "") for key in keys) for k in rivals]
@@ -131,14 +144,10 @@ def _ranks(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iter
             else None
         )
         for rival, k in zip(names, rivals):
-            difference = None if ranks is None else float(ranks[firsts[0]] - ranks[k])
-            rows.setdefault((("", "", *key[2:]), rival), []).append((len(cells), difference))
-    for (key, rival), differences in rows.items():
-        complete = [difference for _, difference in differences if difference is not None]
-        sizes, n = {k for k, difference in differences if difference is not None}, len(complete)
-        k = max(sizes, default=0)
-        estimate = Student(fmean(complete), math.sqrt(k * (k + 1) / (6 * n)), math.inf, n) if len(sizes) == 1 else None
-        yield Number(key, estimate, " ".join(filter(None, rival)))
+            by_set = rows.setdefault((("", "", *key[2:]), rival), {})
+            by_set.setdefault(key[0], []).extend([] if ranks is None else [float(ranks[firsts[0]] - ranks[k])])
+    for (key, rival), by_set in rows.items():
+        yield Number(key, clustered(by_set), " ".join(filter(None, rival)))
 
 
 def _direction(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]]) -> str | None:
@@ -149,6 +158,13 @@ def _direction(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]]) -> str 
 def _rival_keys(clause: Clause) -> list[str]:
     """The keys that tell rivals apart."""
     return list(dict.fromkeys(["method", *listed_keys(clause)]))
+
+
+def _rival(clause: Clause, b: KeyedCell) -> str:
+    """The name of a rival; "" where there is one.  Over data sets its size, which may differ, is no part of it."""
+    if not listed_keys(clause):
+        return ""
+    return " ".join(filter(None, (b.keys.get(key, "") for key in (["method"] if clause.over else _rival_keys(clause)))))
 
 
 def _slopes(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
@@ -162,11 +178,12 @@ def _slopes(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Ite
             continue
         x, y = [_log(size, name) for size in means], [_log(value, name) for value in means.values()]
         slope, intercept = linear_regression(x, y)
+        if clause.metric in COUNTED:  # what it lacks to a line is no error of its measurement
+            yield Number(key, Exact(slope, len(x)), cells=_cells(*cells))
+            continue
         residual = math.fsum((b - slope * a - intercept) ** 2 for a, b in zip(x, y)) / (len(x) - 2)
         stderr = math.sqrt(residual / math.fsum((a - fmean(x)) ** 2 for a in x))
-        exact = clause.metric in COUNTED
-        estimate = Exact(slope, len(x)) if exact else Student(slope, stderr, len(x) - 2, len(x))
-        yield Number(key, estimate, cells=_cells(*cells))
+        yield Number(key, Student(slope, stderr, len(x) - 2, len(x)), cells=_cells(*cells))
 
 
 def _steps(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
@@ -180,7 +197,12 @@ def _steps(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iter
             differences = [after[k] - before[k] for k in common_splits([before, after])]
             ratio = largest_ratio(cell.runs.ratio for cell in (small, large) if cell.runs)
             key = (*_key(clause, large), large.keys[clause.along])
-            yield Number(key, _mean(differences, ratio), cells=_cells(small, large))
+            estimate = _mean(differences, ratio)
+            if estimate and len(differences) == 1:
+                (split,) = common_splits([before, after])
+                errors = [_row_stderr(cell, clause, cell.values(clause.metric)[split]) for cell in (small, large)]
+                estimate = _of_rows(estimate.value, errors)
+            yield Number(key, estimate, cells=_cells(small, large))
 
 
 _KINDS: dict[str, Callable[[Clause, dict[str, list[KeyedCell]], str], Iterator[Number]]] = {
@@ -195,14 +217,20 @@ _KINDS: dict[str, Callable[[Clause, dict[str, list[KeyedCell]], str], Iterator[N
 
 
 def _over_datasets(clause: Clause, numbers: Sequence[Number]) -> list[Number]:
-    """One number for each value of `each` and each rival: the centre over data sets and outputs."""
-    groups: dict[tuple[tuple[str, ...], str], list[Estimate | None]] = {}
+    """One number for each value of `each` and each rival: the centre over data sets, of the means of their outputs."""
+    groups: dict[tuple[tuple[str, ...], str], list[Number]] = {}
     for number in numbers:
-        groups.setdefault((number.key[2 : 2 + len(clause.each)], number.rival), []).append(number.estimate)
-    return [
-        Number(("", "", *key), None if None in terms else SignedRank([term.value for term in terms if term]), rival)
-        for (key, rival), terms in groups.items()
-    ]
+        groups.setdefault((number.key[2 : 2 + len(clause.each)], number.rival), []).append(number)
+    results = []
+    for (key, rival), terms in groups.items():
+        by_set: dict[str, list[float]] = {}
+        for term in terms:
+            if term.estimate:
+                by_set.setdefault(term.key[0], []).append(term.estimate.value)
+        estimate = SignedRank([fmean(values) for values in by_set.values()]) if by_set else None
+        cells = {id(cell): cell for term in terms for cell in term.cells}
+        results.append(Number(("", "", *key), estimate, rival, tuple(cells.values())))
+    return results
 
 
 def _mean(values: Sequence[float], ratio: float | None) -> Student | None:
@@ -215,21 +243,31 @@ def _mean(values: Sequence[float], ratio: float | None) -> Student | None:
     return Student(mean, plain * math.sqrt(1 + n * ratio), n - 1, n, plain * math.sqrt(n), ratio)
 
 
-def _proportion(value: float, cell: KeyedCell) -> Student:
-    """A mean of zeros and ones over the test rows of a split."""
-    rows = cell.runs.records[0].test_rows if cell.runs else None
-    stderr = math.sqrt(value * (1 - value) / rows) if rows else None
-    return Student(value, stderr or None, math.inf, 1)
+def _row_stderr(cell: KeyedCell, clause: Clause, value: float) -> float | None:
+    """The standard error of a number of a single split over its test rows, of a logarithm for a ratio; None if unknown.
+
+    That of a mean of zeros and ones is binomial; of other metrics records have it.
+    """
+    record = cell.runs.records[0] if cell.runs else None
+    if record is None:
+        return None
+    stderr = (record.row_stderr or {}).get(clause.metric)
+    if stderr is None and clause.metric in _PROPORTIONS and record.test_rows:
+        stderr = math.sqrt(value * (1 - value) / record.test_rows)
+    if not stderr or clause.kind != "ratio":
+        return stderr or None
+    return stderr / abs(value)
+
+
+def _of_rows(value: float, errors: Sequence[float | None]) -> Student:
+    """A number of a single split; a difference as if its sides were independent, too careful where both err alike."""
+    known = [error for error in errors if error is not None]
+    stderr = math.hypot(*known) if len(known) == len(errors) else None
+    return Student(value, stderr, math.inf, 1, of_rows=stderr is not None)
 
 
 def _cells(*cells: KeyedCell) -> tuple[CellRuns, ...]:
     return tuple(cell.runs for cell in cells if cell.runs)
-
-
-def _minus(a: Student, b: Student) -> Student:
-    """The difference of two proportions as if independent, which is too careful where both err on the same rows."""
-    stderr = None if a.stderr is None or b.stderr is None else math.hypot(a.stderr, b.stderr)
-    return Student(a.value - b.value, stderr, math.inf, 1)
 
 
 def _log(value: float, name: str) -> float:

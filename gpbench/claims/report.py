@@ -1,85 +1,115 @@
-"""Verdicts as a sheet, a line a claim, and as JSON."""
+"""Verdicts as a sheet, a paragraph a claim, and as JSON."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpbench.analysis.power import smallest_difference, splits_needed
-from gpbench.analysis.printing import abridge, counted, number
+from gpbench.analysis.printing import counted, number
 from gpbench.analysis.sheets import Grid, Sheet
+from gpbench.claims import sentences
 from gpbench.claims.definition import Clause
-from gpbench.claims.estimates import Estimate, Region, Student
+from gpbench.claims.estimates import Student
+from gpbench.claims.grades import Judged
 from gpbench.claims.predicates import Number
-from gpbench.claims.verdicts import Judged, Verdict, count
+from gpbench.claims.verdicts import Verdict, count
 
 NOTE = (
-    "supported: the 95 % intervals lie in the region that the claim states; contradicted: outside; corrected resampled"
-    " t tests over splits (Nadeau and Bengio 2003), Wilcoxon's over data sets, Bonferroni's partial conjunction over"
-    " cells (Benjamini and Heller 2008) and Holm's correction over claims; docs/reference/claims.md"
+    "what the errors show: 95 % intervals by corrected resampled t tests over splits (Nadeau and Bengio 2003), over the"
+    " test rows of a single split, or over data sets; what each grade is: docs/reference/claims.md"
 )
 
 
-def sheet(verdicts: Sequence[Verdict]) -> Sheet:
-    """Makes the sheet of verdicts: a line for each claim, below a line of counts."""
-    header = ("claim", "verdict", "evidence", "by the paper's own numbers", "says")
-    lines = tuple(
-        (v.claim.name, marked(v), evidence(v), v.claim.printed.replace("none", "not printed"), v.claim.text)
-        for v in verdicts
-    )
+def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
+    """Makes the sheet of verdicts: for each claim its grade and sentence, and below it the evidence.
+
+    Args:
+        verdicts: the verdicts.
+        full: whether all clauses, intervals and p-values follow.
+    """
+    lines = []
+    for v in verdicts:
+        lines += [(v.claim.name, v.word, v.claim.text), ("", marks(v), evidence(v))]
+        lines += [("", "", line) for line in details(v)] if full else []
     return Sheet(
         title=f"{counted(len(verdicts), 'claim')}: {summary(verdicts)}.",
-        grids=[Grid("", header, lines, prose=True)],
-        remarks=[NOTE],
+        grids=[Grid("", ("claim", "grade", "what it says, and what the runs say"), tuple(lines), prose=True)],
+        remarks=[NOTE, *([] if full else ["gpbench verify NAME --why has every clause, interval and p-value"])],
         rows=[row(v) for v in verdicts],
     )
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """The counts of verdicts, as in "18 supported, 3 contradicted, 4 undecided, 2 not run"."""
+    """The counts of grades, as in "7 holds, 8 mostly holds, 17 mixed"."""
     return ", ".join(f"{n} {word}" for word, n in count(verdicts).items() if n)
 
 
+def marks(verdict: Verdict) -> str:
+    """What restricts a verdict: runs of the quick preset, and errors over the test rows of single splits."""
+    decisive = _decisive(verdict)
+    words = ["quick" if verdict.preset == "quick" else "partly quick"] if "quick" in verdict.preset else []
+    words += ["one split"] if decisive and decisive.of_rows else []
+    return ", ".join(words)
+
+
 def marked(verdict: Verdict) -> str:
-    """The verdict, with "(quick)" where it is from runs of the quick preset."""
-    quick = verdict.preset == "quick" and not verdict.reason
-    return verdict.verdict + (" (quick)" if quick else "")
+    """The grade with its marks, as in "holds (quick)"."""
+    return " ".join(filter(None, [verdict.word, marks(verdict) and f"({marks(verdict)})"]))
 
 
 def evidence(verdict: Verdict) -> str:
-    """Describes the measured numbers of a claim, or the reason why there are none.
+    """One sentence on the clause that decides, or the reason why there is none.
 
     Args:
         verdict: the verdict on the claim.
     """
-    if verdict.reason:
+    decisive = _decisive(verdict)
+    if decisive is None:
         return verdict.reason
-    return "; ".join(filter(None, [*map(_clause, verdict.clauses), _power(verdict)]))
+    n, missing = len(verdict.clauses), sum(not judged.counts.known for judged in verdict.clauses)
+    prefix = f"clause {verdict.clauses.index(decisive) + 1} of {n}: " if n > 1 else ""
+    return prefix + sentences.sentence(decisive) + (f"; {counted(missing, 'clause')} not run" if missing else "")
 
 
-def describe(clause: Clause) -> str:
-    """A clause in words, as in "nll of sep - svi in [-0.05, 0.05]"."""
-    a, b, runs = (_side(clause, key) for key in ("a", "b", "of"))
-    kind, metric, region = clause.kind, clause.metric, str(_ends(clause))
-    texts = {
-        "difference": f"{metric} of {a} - {b} {region}",
-        "ratio": f"{metric} of {a} / {b} {region}",
-        "value": f"{metric} of {runs} {region}",
-        "share": f"share of cells where {a} has better {metric} than {b} {region}",
-        "rank": f"rank by {metric} of {a} - {b} {region}",
-        "slope": f"slope of log {metric} of {runs} on log {clause.along} {region}",
-        "monotone": f"step of {metric} of {runs} along {clause.along} {region}",
-    }
-    return clause.name or texts[kind] + (" over data sets" if clause.over else "")
+def details(verdict: Verdict) -> list[str]:
+    """Lines with each clause: its sentence, counts, effect and p-values; then what the paper prints, and notes."""
+    claim, lines = verdict.claim, []
+    for k, judged in enumerate(verdict.clauses, 1):
+        counts = judged.counts
+        facts = [
+            f"{n} {name}" for n, name in zip(counts, ("inside", "leaning in", "leaning out", "outside", "not run")) if n
+        ]
+        head = f"{k}. {judged.grade()}: {sentences.describe(judged.clause)}"
+        lines += [f"{head}: {', '.join(facts)}; {sentences.effect(judged)}".removesuffix("; ")]
+        lines += [f"{judged.reason}"] * bool(judged.reason and not counts.known)
+        lines += [
+            f"   {n.name or 'all'}: {sentences.estimate(judged.clause, n.estimate)}"
+            for n in judged.numbers
+            if n.estimate
+        ]
+    if verdict.decisive is not None:
+        lines.append(f"p {verdict.evidence.p:.2g}, over the claims of the paper {verdict.q:.2g}")
+    lines.append(_power(verdict))
+    printed = "" if claim.printed == "none" else f"by the paper's own numbers {claim.printed}"
+    lines += [": ".join(filter(None, [printed, claim.printed_why])), claim.note, f"{claim.location}"]
+    return [line for line in lines if line]
 
 
 def row(verdict: Verdict) -> dict[str, Any]:
-    """The verdict on a claim by name, for CSV and JSON."""
-    claim = verdict.claim
+    """The verdict on a claim by name, for CSV and JSON; counts and effect are those of the clause that decides."""
+    claim, decisive = verdict.claim, _decisive(verdict)
+    counts = decisive.counts if decisive else None
+    effect = sentences.as_shown(decisive.clause, decisive.effect) if decisive and decisive.effect else (None,) * 3
     return {
         "claim": claim.name,
-        "verdict": verdict.verdict,
+        "verdict": verdict.word,
         "preset": verdict.preset or None,
-        "p": _p(verdict),
+        "clause": None if verdict.decisive is None else verdict.decisive + 1,
+        **{name: getattr(counts, name) if counts else None for name in _COUNTS},
+        **dict(zip(("effect", "effect_low", "effect_high"), map(_finite, effect))),
+        "one_split": bool(decisive and decisive.of_rows),
+        "p": None if decisive is None else verdict.evidence.p,
+        "q": None if decisive is None else verdict.q,
         "evidence": evidence(verdict),
         "printed": claim.printed,
         "text": claim.text,
@@ -90,6 +120,9 @@ def row(verdict: Verdict) -> dict[str, Any]:
     }
 
 
+_COUNTS = ("inside", "leaning_in", "leaning_out", "outside", "missing")
+
+
 def as_dict(verdict: Verdict) -> dict[str, Any]:
     """Converts a verdict with every number for JSON; ratios are ratios, not logarithms.
 
@@ -98,9 +131,12 @@ def as_dict(verdict: Verdict) -> dict[str, Any]:
     """
     clauses = [
         {
-            "clause": describe(judged.clause),
-            "low": _finite(_ends(judged.clause)[0]),
-            "high": _finite(_ends(judged.clause)[1]),
+            "clause": sentences.describe(judged.clause),
+            "grade": judged.grade(),
+            "low": _finite(sentences.ends(judged.clause)[0]),
+            "high": _finite(sentences.ends(judged.clause)[1]),
+            "quota": judged.quota,
+            **judged.counts._asdict(),
             "p_supporting": judged.evidence.supporting,
             "p_contradicting": judged.evidence.contradicting,
             "numbers": [_number(judged.clause, n) for n in judged.numbers],
@@ -113,82 +149,33 @@ def as_dict(verdict: Verdict) -> dict[str, Any]:
 def _number(clause: Clause, number: Number) -> Mapping[str, Any]:
     if number.estimate is None:
         return {"name": number.name, "value": None, "low": None, "high": None, "n": 0}
-    value, low, high = map(_finite, _as_shown(clause, number.estimate))
+    value, low, high = map(_finite, sentences.as_shown(clause, number.estimate))
     return {"name": number.name, "value": value, "low": low, "high": high, "n": number.estimate.n}
 
 
-def _clause(judged: Judged) -> str:
-    known = [n for n in judged.numbers if n.estimate]
-    if len(judged.numbers) == 1 and known:
-        return f"{describe(judged.clause)}: {_estimate(judged.clause, known[0].estimate)}"
-    text = f"{describe(judged.clause)} in {judged.inside} of {len(known)} cells"
-    several = len({n.rival for n in judged.numbers}) > 1
-    others = [
-        " ".join(filter(None, [*n.key, n.rival if several else "", _estimate(judged.clause, n.estimate)]))
-        for n in known
-        if n.estimate and not judged.clause.region.low <= n.estimate.value <= judged.clause.region.high
-    ]
-    text += f", not {abridge(others, 3)}" if others else ""
-    return text + (f", {judged.missing} not run" if judged.missing else "")
-
-
-def _estimate(clause: Clause, estimate: Estimate | None) -> str:
-    assert estimate
-    value, low, high = _as_shown(clause, estimate)
-    text = number(value)
-    return text if math.isinf(low) or math.isinf(high) else f"{text} [{number(low)}, {number(high)}]"
-
-
-def _ends(clause: Clause) -> Region:
-    return Region(*map(_exp, clause.region)) if clause.kind == "ratio" else clause.region
-
-
-def _as_shown(clause: Clause, estimate: Estimate) -> tuple[float, float, float]:
-    """The value and the ends of its interval; infinite ends where no test is possible."""
-    value, (low, high) = estimate.value, estimate.interval
-    return (_exp(value), _exp(low), _exp(high)) if clause.kind == "ratio" else (value, low, high)
-
-
-def _exp(x: float) -> float:
-    """The exponential, except that infinities stay: a ratio without an interval has no lower end of 0."""
-    return x if math.isinf(x) else math.exp(min(x, 700.0))
+def _decisive(verdict: Verdict) -> Judged | None:
+    return None if verdict.decisive is None else verdict.clauses[verdict.decisive]
 
 
 def _power(verdict: Verdict) -> str:
-    """The power of an undecided claim: what the splits of its least certain number show, and how many would decide."""
-    if verdict.verdict != "undecided":
+    """The power of a claim that leans: what the splits of its least certain number show, and how many would decide."""
+    decisive = _decisive(verdict)
+    if decisive is None or not verdict.word.startswith("leans"):
         return ""
-    candidates = []
-    for judged in verdict.clauses:
-        for n in judged.numbers:
-            e = n.estimate
-            if isinstance(e, Student) and e.sd and e.ratio is not None and e.n > 1:
-                distance = min(abs(e.value - end) for end in judged.clause.region if not math.isinf(end))
-                candidates.append((e.stderr or 0.0, distance, e.n, e.sd, e.ratio, judged.clause))
+    clause, candidates = decisive.clause, []
+    for n in decisive.numbers:
+        e = n.estimate
+        if isinstance(e, Student) and e.sd and e.ratio is not None and e.n > 1:
+            distance = min(abs(e.value - end) for end in clause.region if not math.isinf(end))
+            candidates.append((e.stderr or 0.0, distance, e.n, e.sd, e.ratio))
     if not candidates:
         return ""
-    _, distance, n_splits, sd, ratio, clause = max(candidates, key=lambda item: item[0])
+    _, distance, n_splits, sd, ratio = max(candidates, key=lambda item: item[0])
     smallest, needed = smallest_difference(sd, n_splits, ratio), splits_needed(distance, sd, ratio)
     smallest = math.exp(smallest) if clause.kind == "ratio" else smallest
     splits = "no number of splits decides" if math.isinf(needed) else f"{int(needed)} splits decide"
     noun = "factor" if clause.kind == "ratio" else "distance"
     return f"least certain number: {n_splits} splits show a {noun} of {number(smallest)} from the bound; {splits}"
-
-
-def _side(clause: Clause, key: str) -> str:
-    words = clause.sides.get(key, {})
-    terms = [" or ".join(values) for name, values in words.items() if name == "method"]
-    own = {k: v for k, v in words.items() if k not in ("method", "dataset") and _distinguishes(clause, k)}
-    terms += [f"{k.rpartition('.')[2]}={'|'.join(value or 'none' for value in v)}" for k, v in own.items()]
-    return " ".join(terms) or "the runs"
-
-
-def _distinguishes(clause: Clause, key: str) -> bool:
-    return len({tuple(words.get(key, ())) for words in clause.sides.values()}) > 1
-
-
-def _p(verdict: Verdict) -> float | None:
-    return None if verdict.reason else verdict.evidence.p
 
 
 def _finite(value: float | None) -> float | None:

@@ -98,11 +98,6 @@ class KeyedCell:
         diagnostics = {f"diagnostics.{name}" for record in self.records for name in record.diagnostics or ()}
         return diagnostics.union(*(record.metrics for record in self.records))
 
-    @property
-    def machines(self) -> set[tuple[str, str]]:
-        """Devices and numbers of cores of the runs."""
-        return {(str(record.device), str((record.host or {}).get("cores"))) for record in self.records}
-
 
 def planned_cells(cells: Iterable[Cell]) -> dict[tuple[str, str], KeyedCell]:
     """The cells of an experiment by identity and output, equal ones once."""

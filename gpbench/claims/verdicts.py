@@ -1,14 +1,15 @@
-"""Verdicts on claims: supported, contradicted, undecided, or not run."""
+"""Verdicts on claims: the grade of each, from recorded runs."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from gpbench.claims import estimates, predicates
+from gpbench.analysis.statistics import benjamini_hochberg
+from gpbench.claims import predicates
 from gpbench.claims.definition import Claim, Clause
-from gpbench.claims.estimates import Evidence
+from gpbench.claims.grades import Judged
 from gpbench.claims.predicates import Number
+from gpbench.claims.regions import NONE, SIDE, Evidence, at_least
 from gpbench.claims.scale import SCALE
 from gpbench.claims.selection import KeyedCell, check_words, planned_cells, recorded_cells, select_cells
 from gpbench.errors import ConfigError, nearest
@@ -21,48 +22,36 @@ from gpbench.records.record import Record
 _Planned = Callable[[str, str], Iterable[Cell]]
 """Maps the id of an experiment and a preset to its planned cells with their records."""
 
-
-@dataclass(frozen=True)
-class Judged:
-    """A clause with its numbers, and the evidence that they are."""
-
-    clause: Clause
-    numbers: Sequence[Number]
-    evidence: Evidence
-
-    @property
-    def inside(self) -> int:
-        """Number of estimates that lie in the region, whatever their errors."""
-        low, high = self.clause.region
-        return sum(low <= number.estimate.value <= high for number in self.numbers if number.estimate)
-
-    @property
-    def missing(self) -> int:
-        """Number of numbers without runs."""
-        return sum(number.estimate is None for number in self.numbers)
+_WORDS = [grade.word for grade in SCALE]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with its verdict.
+    """A claim with its grade.
 
     Args:
         claim: The claim.
-        verdict: A word of SCALE.
-        preset: Preset of the runs; "" without experiments.
+        word: Word of the grade (`gpbench.claims.scale`).
         clauses: Its clauses with their numbers.
+        decisive: Place of the clause whose grade the claim has; None where it has no runs.
         evidence: Evidence for the whole claim.
-        reason: Reason for which the claim was not run or is not here, or the tests that prove or refute it.
-        coverage: Share of the planned runs that are recorded; None where the preset plans no such runs.
+        q: p-value of the evidence after the correction of Benjamini and Hochberg over the claims of the paper.
+        reason: Reason for which the claim has no runs or is not here, or the tests that prove or refute it.
     """
 
     claim: Claim
-    verdict: str
-    preset: str = ""
+    word: str
     clauses: Sequence[Judged] = ()
-    evidence: Evidence = estimates.NONE
+    decisive: int | None = None
+    evidence: Evidence = NONE
+    q: float = 1.0
     reason: str = ""
-    coverage: float | None = 0.0
+
+    @property
+    def preset(self) -> str:
+        """Presets of the runs, joined by "+"; "" without experiments."""
+        numbers = [number for judged in self.clauses for number in judged.numbers if number.estimate]
+        return "+".join(preset for preset in PRESETS if any(number.preset == preset for number in numbers))
 
 
 def judge(
@@ -73,13 +62,16 @@ def judge(
     preset: str | None = None,
     protocol: str | None = None,
 ) -> list[Verdict]:
-    """Judges claims: supported, contradicted, undecided or not run, with Holm's correction over those that were run.
+    """Grades claims.
+
+    Each number is from the runs of the full preset where these have one, and from those of the quick one otherwise, or
+    where these alone have an error.
 
     Args:
         claims: Claims of one file.
         records: Recorded runs, for claims without experiments.
         planned: Function that returns the cells of an experiment in a preset, with their records.
-        preset: Preset to judge; by default for each claim that of which a larger share is recorded, "full" of equals.
+        preset: Only runs of this preset; None for both.
         protocol: Only runs under this protocol; None for all.
 
     Raises:
@@ -116,18 +108,12 @@ def judge(
             for name, cells in by_preset.items()
             if preset in (None, name)
         }
-        verdicts = [_judge(claim, cells, name) for name, cells in compared.items()]
-        best = max(verdicts, key=_preference)
-        if best.verdict == "not run" and claim.elsewhere:
-            return replace(best, verdict="not here", reason=claim.elsewhere)
-        if best.verdict != "not run" or best.reason:
-            return best
-        return replace(best, reason=_command(claim, verdicts))
+        return _verdict(claim, compared)
 
     judged = [verdict_on(claim) for claim in claims]
-    run = [k for k, verdict in enumerate(judged) if verdict.verdict == "undecided"]
-    for k, word in zip(run, estimates.verdicts([judged[k].evidence for k in run])):
-        judged[k] = replace(judged[k], verdict=word)
+    tested = [k for k, verdict in enumerate(judged) if verdict.decisive is not None]
+    for k, q in zip(tested, benjamini_hochberg([judged[k].evidence.p for k in tested])):
+        judged[k] = replace(judged[k], q=q)
     return judged
 
 
@@ -138,77 +124,89 @@ def _check(claim: Claim, cells: Sequence[KeyedCell]) -> None:
             check_words(cells, words, f"{claim.name}, clause {k}")
 
 
-def _judge(claim: Claim, cells: Sequence[KeyedCell], preset: str) -> Verdict:
-    """The evidence on a claim, "undecided" before the correction; or "not run", with the reason where there is one."""
-    selected = [{side: select_cells(cells, words) for side, words in clause.sides.items()} for clause in claim.clauses]
-    if not all(side for sides in selected for side in sides.values()):
-        return Verdict(claim, "not run", preset, reason="no such runs are planned or recorded", coverage=None)
-    not_run = Verdict(claim, "not run", preset, coverage=_coverage(selected))
-    clauses: list[Judged] = []
-    for k, (clause, sides) in enumerate(zip(claim.clauses, selected), 1):
-        name = f"{claim.name}, clause {k}"
-        numbers = predicates.numbers(clause, sides, name)
-        recorded = [cell for side in sides.values() for cell in side if cell.runs]
-        known = {"seconds", "objective", *COUNTED}.union(*(cell.metrics for cell in recorded))
-        clauses.append(Judged(clause, numbers, _evidence(clause, numbers, name)))
-        if recorded and clause.metric not in known:
-            if clause.metric in METRICS:
-                reason = f"the runs were recorded without {clause.metric}{_again(claim, preset)}"
-                return replace(not_run, clauses=clauses, reason=reason)
-            raise ConfigError(f"{name}: no run has the metric {clause.metric!r}; {nearest(clause.metric, known)}")
-        if clause.metric == "seconds" and len({machine for cell in recorded for machine in cell.machines}) > 1:
-            reason = f"seconds are of several machines{_again(claim, preset)}"
-            return replace(not_run, clauses=clauses, reason=reason)
-    if all(judged.missing == len(judged.numbers) for judged in clauses):
-        return replace(not_run, clauses=clauses)
-    evidence = estimates.at_least(1 if claim.any else len(clauses), [judged.evidence for judged in clauses])
-    return replace(not_run, verdict="undecided", clauses=clauses, evidence=evidence)
+def _verdict(claim: Claim, cells: Mapping[str, Sequence[KeyedCell]]) -> Verdict:
+    """The verdict by the cells of each preset: that of the worst clause, or of the best where any is enough."""
+    clauses = [_judged(claim, clause, cells, f"{claim.name}, clause {k}") for k, clause in enumerate(claim.clauses, 1)]
+    n, any_ = len(clauses), claim.any
+    # a union of n tests has n chances to err
+    words = [clause.grade(SIDE / n if any_ else SIDE, SIDE if any_ else SIDE / n) for clause in clauses]
+    known = [k for k, word in enumerate(words) if word != "not run"]
+    if not known:
+        reason = next((judged.reason for judged in clauses if judged.reason), "") or _command(claim, cells)
+        word = "not here" if claim.elsewhere else "not run"
+        return Verdict(claim, word, clauses, reason=claim.elsewhere or reason)
+    decisive = (min if any_ else max)(known, key=lambda k: _WORDS.index(words[k]))
+    word = words[decisive]
+    if len(known) < n and not any_ and _WORDS.index(word) < _WORDS.index("leans for"):
+        word = "leans for"  # a clause without runs may fail
+    evidence = at_least(1 if any_ else n, [judged.evidence for judged in clauses])
+    return Verdict(claim, word, clauses, decisive, evidence)
 
 
-def _evidence(clause: Clause, numbers: Sequence[Number], name: str) -> Evidence:
-    """Evidence for a clause: against all rivals, for `least` keys of each value of `each`, and all these values."""
-    by_key: dict[tuple[str, ...], list[Evidence]] = {}
-    for number in numbers:
-        evidence = clause.region.evidence(number.estimate) if number.estimate else estimates.NONE
-        by_key.setdefault(number.key, []).append(evidence)
-    groups: dict[tuple[str, ...], list[Evidence]] = {}
-    for key, rivals in by_key.items():
-        groups.setdefault(key[2 : 2 + len(clause.each)], []).append(estimates.every(rivals))
-    return estimates.every([estimates.at_least(_least(clause, len(terms), name), terms) for terms in groups.values()])
+def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[KeyedCell]], name: str) -> Judged:
+    """The clause with the best recorded number for each of its keys; missing ones by the preset with most runs."""
+    numbers: dict[tuple[tuple[str, ...], str], Number] = {}
+    reasons, planned, shares = [], {}, {}
+    for preset, cells in by_preset.items():
+        sides = {side: select_cells(cells, words) for side, words in clause.sides.items()}
+        if not all(sides.values()):
+            continue
+        reason = _unfit(clause, sides, name)
+        fresh = [] if reason else predicates.numbers(clause, sides, name)
+        reasons += [reason + _again(claim, preset)] if reason else []
+        for number in fresh:
+            if clause.metric == "seconds" and number.machines > 1:
+                number = replace(number, estimate=None)
+                reasons.append(f"seconds are of several machines{_again(claim, preset)}")
+            number, key = replace(number, preset=preset), (number.key, number.rival)
+            other = numbers.setdefault(key, number)
+            if number.estimate != other.estimate:  # runs that both presets have are the quick one's
+                numbers[key] = max(other, number, key=_preference)
+        planned[preset] = {(number.key, number.rival) for number in fresh}
+        shares[preset] = _share([cell for side in sides.values() for cell in side])
+    main = max(shares, key=lambda preset: (shares[preset], preset == PRESETS[-1]), default="")
+    known = [number for key, number in numbers.items() if number.estimate or key in planned[main]]
+    reason = reasons[0] if reasons else "" if shares else "no such runs are planned or recorded"
+    return Judged(clause, known, name, reason)
 
 
-def _least(clause: Clause, n: int, name: str) -> int:
-    """The least number of n terms that must hold."""
-    if clause.least is None:
-        return n
-    k = math.ceil(clause.least * n - 1e-9) if clause.least < 1 else int(clause.least)
-    if k > n:
-        raise ConfigError(f"{name}: least: {k} of {n} numbers; choose no more")
-    return k
+def _preference(number: Number) -> tuple[bool, bool, bool]:
+    """The order of numbers: one with an estimate, then with an error, then of the full preset."""
+    estimate = number.estimate
+    tested = estimate is not None and estimate.interval[0] > -float("inf")
+    return estimate is not None, tested, number.preset == PRESETS[-1]
 
 
-def _coverage(selected: Sequence[Mapping[str, Sequence[KeyedCell]]]) -> float:
-    """The share of the planned runs of all clauses that are recorded."""
-    cells = [cell for sides in selected for side in sides.values() for cell in side]
+def _unfit(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]], name: str) -> str:
+    """The reason for which recorded runs cannot judge the clause; "" where they can.
+
+    Raises:
+        ConfigError: No metric has the name that the clause gives.
+    """
+    recorded = [cell for side in sides.values() for cell in side if cell.runs]
+    known = {"seconds", "objective", *COUNTED}.union(*(cell.metrics for cell in recorded))
+    if not recorded or clause.metric in known:
+        return ""
+    if clause.metric not in METRICS:
+        raise ConfigError(f"{name}: no run has the metric {clause.metric!r}; {nearest(clause.metric, known)}")
+    return f"the runs were recorded without {clause.metric}"
+
+
+def _share(cells: Sequence[KeyedCell]) -> float:
+    """The share of the planned runs of these cells that are recorded."""
     recorded = sum(len(cell.recorded) for cell in cells)
     return recorded / max(1, recorded + sum(cell.missing for cell in cells))
 
 
-def _preference(verdict: Verdict) -> tuple[bool, bool, float, bool]:
-    """The order in which presets are preferred.
-
-    A preset that plans the runs comes before one that does not, then one with numbers, then the larger share of
-    recorded runs, then the full preset, if it has runs.
-    """
-    share = verdict.coverage or 0.0
-    return verdict.coverage is not None, verdict.verdict != "not run", share, share > 0 and verdict.preset == "full"
-
-
-def _command(claim: Claim, verdicts: Sequence[Verdict]) -> str:
+def _command(claim: Claim, by_preset: Mapping[str, Sequence[KeyedCell]]) -> str:
     """The command that makes the runs, with the preset where only one has them."""
     if not claim.experiments:
         return "no such runs are recorded: gpbench run"
-    presets = [verdict.preset for verdict in verdicts if verdict.coverage is not None]
+    presets = [
+        preset
+        for preset, cells in by_preset.items()
+        if all(select_cells(cells, words) for clause in claim.clauses for words in clause.sides.values())
+    ]
     option = f" --preset {presets[0]}" if presets == ["full"] else " [--preset full]" if len(presets) > 1 else ""
     return "; ".join(f"gpbench reproduce {id}{option}" for id in claim.experiments)
 
@@ -220,9 +218,9 @@ def _again(claim: Claim, preset: str) -> str:
 
 
 def count(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
-    """The number of claims with each verdict, in the order of SCALE.
+    """The number of claims with each grade, in the order of the scale.
 
     Args:
         verdicts: The verdicts.
     """
-    return {grade.word: sum(v.verdict == grade.word for v in verdicts) for grade in SCALE}
+    return {grade.word: sum(v.word == grade.word for v in verdicts) for grade in SCALE}

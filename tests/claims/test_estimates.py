@@ -1,4 +1,4 @@
-"""Estimates and the logic of verdicts, against SciPy, and their error rates by simulation."""
+"""Estimates against SciPy, and the combination of evidence."""
 
 import math
 
@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpbench.claims import estimates
-from gpbench.claims.estimates import Evidence, Exact, Region, Share, SignedRank, Student
+from gpbench.claims import regions
+from gpbench.claims.estimates import Exact, Share, SignedRank, Student, clustered
+from gpbench.claims.regions import Evidence, Region
 
 VALUES = (0.31, -0.12, 0.55, 0.08, 0.27, -0.41, 0.96, 0.62)
-
-
-def evidence(estimate, region):
-    return region.evidence(estimate)
 
 
 def test_a_mean_has_the_p_values_and_the_interval_of_the_t_test():
@@ -38,55 +35,52 @@ def test_signed_ranks_are_scipys_and_their_interval_is_what_the_test_does_not_re
     assert SignedRank(VALUES[:5]).interval == (-math.inf, math.inf)  # 2 / 2^5 is above 5 %
 
 
-def test_shares_are_binomial():
-    share = Share(9, 12)
-    assert share.p_above(0.5) == pytest.approx(stats.binomtest(9, 12, 0.5, "greater").pvalue)
-    assert share.p_below(0.9) == pytest.approx(stats.binomtest(9, 12, 0.9, "less").pvalue)
-    assert share.interval == pytest.approx(tuple(stats.binomtest(9, 12).proportion_ci()))
+def test_shares_of_independent_trials_are_binomial():
+    share = Share([[True], [True], [False]] * 4)
+    assert share.worth == pytest.approx(12 * 11 / 12, rel=0.1)  # the variance between clusters has n - 1
+    of_twelve = stats.binomtest(8, 12, 0.5, "greater").proportion_ci()
+    assert share.interval[0] < of_twelve.low + 0.1 and share.value == pytest.approx(8 / 12)
+    whole = Share([[won] * 5 for won in (True, True, True, False)])  # clusters that are alike are worth a trial each
+    assert 1 <= whole.worth < 4 and whole.value == 0.75
+    all_won = Share([[True] * 9] * 6)
+    assert all_won.interval == pytest.approx(tuple(stats.binomtest(6, 6).proportion_ci()))
+    assert all_won.p_above(0.5) == pytest.approx(stats.binomtest(6, 6, 0.5, "greater").pvalue)
+    assert Share([[False] * 3] * 5).p_below(0.4) == pytest.approx(stats.binomtest(0, 5, 0.4, "less").pvalue)
 
 
-@pytest.mark.parametrize(
-    ("value", "verdict"), [(0.0, "supported"), (0.09, "undecided"), (0.11, "undecided"), (0.3, "contradicted")]
-)
-def test_a_verdict_is_where_the_interval_lies(value, verdict):
+def test_outputs_of_one_data_set_are_one_cluster():
+    values = {"kuka": [1.0, 2.0, 3.0], "mujoco": [4.0], "arm": [0.0, 1.0]}
+    means = [2.0, 4.0, 0.5]
+    assert (clustered(values).value, clustered(values).stderr) == pytest.approx((np.mean(means), stats.sem(means)))
+    assert clustered({"kuka": [1.0, 2.0]}).interval == (-math.inf, math.inf) and clustered({}) is None
+
+
+INSIDE, LEANS_IN, LEANS_OUT, OUTSIDE = range(4)
+
+
+@pytest.mark.parametrize(("value", "position"), [(0.0, INSIDE), (0.09, LEANS_IN), (0.11, LEANS_OUT), (0.3, OUTSIDE)])
+def test_a_position_is_where_the_interval_lies(value, position):
     estimate, region = Student(value, 0.01, 19, 20), Region(-0.1, 0.1)
     low, high = estimate.interval
-    inside, outside = low >= -0.1 and high <= 0.1, low > 0.1
-    expected = "supported" if inside else "contradicted" if outside else "undecided"
-    assert estimates.verdicts([evidence(estimate, region)]) == [expected] == [verdict]
+    expected = INSIDE if low >= -0.1 and high <= 0.1 else OUTSIDE if low > 0.1 else position
+    assert region.position(estimate) == expected == position
+
+
+def test_two_sided_regions_are_doubled_once():
+    """The two-sided p-value of a number beyond one end is twice the one-sided, as in a one-sided region."""
+    estimate = Student(0.3, 0.1, 19, 20)
+    assert Region(-0.1, 0.1).evidence(estimate).p == pytest.approx(Region(-math.inf, 0.1).evidence(estimate).p)
+    assert Region(-0.1, 0.1).evidence(estimate).p == pytest.approx(2 * stats.t.sf(2, 19))
 
 
 def test_numbers_without_error_decide_and_a_single_split_does_not():
-    assert estimates.verdicts([evidence(Exact(2.0), Region(1.9, 2.1))]) == ["supported"]
-    assert estimates.verdicts([evidence(Exact(2.2), Region(1.9, 2.1))]) == ["contradicted"]
-    assert estimates.verdicts([evidence(Student(2.0, None, 1, 1), Region(1.9, 2.1))]) == ["undecided"]
+    assert Region(1.9, 2.1).position(Exact(2.0)) == INSIDE and Region(1.9, 2.1).position(Exact(2.2)) == OUTSIDE
+    assert Region(1.9, 2.1).position(Student(2.0, None, 1, 1)) == LEANS_IN
+    assert Region(-math.inf, 0).position(Exact(0.0)) == LEANS_OUT  # a tie is not below
 
 
 def test_at_least_k_parts_are_bonferronis_partial_conjunction():
     parts = [Evidence(p, 1 - p) for p in (0.001, 0.01, 0.2, 0.9)]
-    assert estimates.at_least(2, parts).supporting == pytest.approx(3 * 0.01)
-    assert estimates.every(parts) == Evidence(0.9, pytest.approx(4 * 0.1))
-    assert estimates.at_least(1, parts) == Evidence(pytest.approx(4 * 0.001), pytest.approx(0.999))
-
-
-def test_holms_correction_stops_at_the_first_that_is_not_significant():
-    parts = [Evidence(p / 2, 1.0) for p in (0.04, 0.012, 0.02)]
-    assert estimates.verdicts(parts) == ["supported"] * 3
-    assert estimates.verdicts([*parts, Evidence(1.0, 0.03)]) == ["undecided", "supported", "undecided", "undecided"]
-
-
-@pytest.mark.parametrize("least", [1, 3, 4])
-def test_false_verdicts_are_rare_where_splits_share_rows(least):
-    """Of four cells `least` must have a difference below 0; it is 0 in as many as make the claim just false."""
-    rng, repeats, n, ratio = np.random.default_rng(1), 2000, 10, 1 / 9
-    false = 0
-    for _ in range(repeats):
-        parts = []
-        for cell in range(4):
-            mean = -3.0 if cell < least - 1 else 0.0
-            values = mean + rng.normal() * math.sqrt(ratio) + rng.normal(size=n)  # the shared rows' part first
-            plain = float(np.std(values, ddof=1))
-            estimate = Student(float(np.mean(values)), plain * math.sqrt(1 / n + ratio), n - 1, n)
-            parts.append(evidence(estimate, Region(-math.inf, 0.0)))
-        false += estimates.verdicts([estimates.at_least(least, parts)]) == ["supported"]
-    assert false / repeats < 0.025 + 4 * math.sqrt(0.025 * 0.975 / repeats)  # one of the two sides of 5 %
+    assert regions.at_least(2, parts).supporting == pytest.approx(3 * 0.01)
+    assert regions.every(parts) == Evidence(0.9, pytest.approx(4 * 0.1))
+    assert regions.at_least(1, parts) == Evidence(pytest.approx(4 * 0.001), pytest.approx(0.999))

@@ -207,14 +207,14 @@ def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read,
     capsys.readouterr()
     assert main(words) == 1
     verdicts = {item["claim"]: item["verdict"] for item in json.loads(capsys.readouterr().out)}
-    assert verdicts == {"mine/better": "supported", "mine/large": "contradicted", "mine/other": "not run"}
+    assert verdicts == {"mine/better": "holds", "mine/large": "fails", "mine/other": "not run"}
     reader = read[page("claims", "mine")]
-    assert {"better", "large", "other"} <= reader.ids and "1 supported, 1 contradicted" in reader.text
+    assert {"better", "large", "other"} <= reader.ids and "1 holds, 1 fails" in reader.text
     assert "lower NLL than <b>the constant</b>" in reader.text and "the paper gives no figure" in reader.text
     plots = [values for tag, values in reader.tags if (tag, values.get("class")) == ("svg", "claim")]
     cells = [link for link in reader.links if link.startswith("../cell/")]
     assert len(plots) == 2 and len(cells) == 3  # of two methods, and of one
-    assert "1 supported, 1 contradicted" in (site / "claims" / "mine.svg").read_text()
+    assert "1 holds, 1 fails" in (site / "claims" / "mine.svg").read_text()
     assert "claims/mine.html" in read["index.html"].links
 
 

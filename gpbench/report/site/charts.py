@@ -12,8 +12,8 @@ from markupsafe import Markup
 from gpbench.analysis.cells import CellRuns, Entry, by_split
 from gpbench.analysis.printing import number
 from gpbench.analysis.statistics import paired_t_test
-from gpbench.claims import report
-from gpbench.claims.verdicts import Judged
+from gpbench.claims import sentences
+from gpbench.claims.grades import Judged
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS
 from gpbench.records.arrays import thin
@@ -201,7 +201,7 @@ def claim_plot(judged: Judged) -> Markup:
     unlog = math.exp if judged.clause.kind == "ratio" else float
     for end in ends:
         parts.append(f'<text x="{scale.pixel(end):.1f}" y="{height - 3}" text-anchor="middle">{unlog(end):.3g}</text>')
-    words = escape(report.describe(judged.clause))
+    words = escape(sentences.describe(judged.clause))
     return Markup(
         f'<svg class="claim" viewBox="0 0 {_WIDTH + 20} {height}" width="{_WIDTH + 20}" height="{height}" role="img"'
         f' aria-label="{words}">{"".join(parts)}</svg>'

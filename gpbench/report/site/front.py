@@ -100,5 +100,5 @@ def search_index(facts: Facts, presets: Mapping[str, Any]) -> Iterator[tuple[str
         yield "experiment", id, planned[0].experiment.title, page("experiment", id)
     for paper, verdicts in facts.verdicts.items():
         for verdict in verdicts:
-            text = f"{verdict.verdict}: {verdict.claim.text}"
+            text = f"{verdict.word}: {verdict.claim.text}"
             yield "claim", verdict.claim.name, text, f"{page('claims', paper)}#{verdict.claim.id}"

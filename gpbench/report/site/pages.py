@@ -21,8 +21,9 @@ from gpbench.analysis.reproduction import Comparison
 from gpbench.analysis.tables import LEGEND, title
 from gpbench.analysis.writers import grid_html
 from gpbench.claims import report as claim_report
-from gpbench.claims.scale import SCALE
-from gpbench.claims.verdicts import Verdict
+from gpbench.claims import sentences
+from gpbench.claims.scale import SCALE, badge_grade
+from gpbench.claims.verdicts import Verdict, count
 from gpbench.errors import listed, printable
 from gpbench.papers import published
 from gpbench.records.record import Record
@@ -38,8 +39,6 @@ _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
-
-_BAD = next(grade for grade in SCALE if grade.tone == "bad")
 
 Page = tuple[str, bytes]
 
@@ -152,8 +151,7 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
 def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page]:
     path = facts.page("claims", paper)
     badge = path.removesuffix(".html") + ".svg"
-    contradicted = any(verdict.verdict == _BAD.word for verdict in judged)
-    colour = (_BAD if contradicted else SCALE[0]).colour
+    colour = badge_grade([verdict.word for verdict in judged]).colour
     yield badge, charts.badge(f"{paper} claims", claim_report.summary(judged), colour)
     yield site.page(
         path,
@@ -165,10 +163,12 @@ def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page
         summary=claim_report.summary(judged),
         note=claim_report.NOTE,
         kinds=views.VERDICT_BADGES,
+        scale=SCALE,
         plot=charts.claim_plot,
         links=lambda verdict: views.links(verdict, site.facts.page_of),
         evidence=claim_report.evidence,
         marked=claim_report.marked,
+        effect=sentences.effect,
     )
 
 
@@ -193,7 +193,8 @@ def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExpe
         compared={heading: ones for heading, ones in compared.items() if ones},
         exclusions=dict(exclusions.most_common()),
         summary=next((item for item in site.facts.summaries if item.paper == paper), None),
-        claims=claim_report.summary(site.facts.verdicts[paper]) if paper in site.facts.verdicts else "",
+        kinds=views.VERDICT_BADGES,
+        counts=[(grade, n) for grade in SCALE if (n := count(site.facts.verdicts.get(paper, ()))[grade.word])],
         published=rows,
         notes=published.NOTES,
     )

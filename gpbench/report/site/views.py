@@ -15,8 +15,8 @@ from gpbench.analysis.rank_tests import nemenyi_quantile
 from gpbench.analysis.rankings import metric_table
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
 from gpbench.analysis.tables import notes, seconds_notes
+from gpbench.claims.grades import Judged
 from gpbench.claims.scale import SCALE
-from gpbench.claims.verdicts import Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED

@@ -1,0 +1,169 @@
+"""Grades of clauses: how many of their numbers lie where they say, and for how many the errors show it.
+
+A *cell* of a clause is a number.  Where a clause has a quota (`least`) and several rivals, a cell is the numbers
+against all of them, and lies where the worst of them lies.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from gpbench.claims.definition import Clause
+from gpbench.claims.estimates import Estimate, Student, clustered
+from gpbench.claims.predicates import Number
+from gpbench.claims.regions import INSIDE, LEANS_IN, NONE, OUTSIDE, SIDE, Evidence, at_least, every
+from gpbench.errors import ConfigError
+
+_MOST, _FEW, _TENTH, _HALF = 0.8, 0.2, 0.1, 0.5
+"""Shares of the quota: that mostly holds, that fails, that may be shown outside, and that must be shown inside."""
+
+
+class Counts(NamedTuple):
+    """Numbers of cells by position (`gpbench.claims.regions`), and of those without runs."""
+
+    inside: int
+    leaning_in: int
+    leaning_out: int
+    outside: int
+    missing: int
+
+    @property
+    def known(self) -> int:
+        """Number of cells with runs."""
+        return sum(self) - self.missing
+
+    @property
+    def claimed(self) -> int:
+        """Number of cells whose values lie in the region, whatever their errors."""
+        return self.inside + self.leaning_in
+
+
+class _Group(NamedTuple):
+    """Cells that are judged together: the quota of them, all of them, and those with runs."""
+
+    quota: int
+    cells: Sequence[Sequence[Number]]
+    positions: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A clause with its numbers.
+
+    Args:
+        clause: The clause.
+        numbers: Its numbers; without estimates where runs are missing.
+        name: Name of the clause, for messages.
+        reason: Reason for which it has no estimates.
+    """
+
+    clause: Clause
+    numbers: Sequence[Number]
+    name: str = ""
+    reason: str = ""
+
+    @cached_property
+    def groups(self) -> list[_Group]:
+        """The cells of each value of `each`."""
+        cells: dict[object, list[Number]] = {}
+        for k, number in enumerate(self.numbers):
+            cells.setdefault(k if self.clause.least is None else number.key, []).append(number)
+        groups: dict[tuple[str, ...], list[list[Number]]] = {}
+        for rivals in cells.values():
+            groups.setdefault(rivals[0].key[2 : 2 + len(self.clause.each)], []).append(rivals)
+        return [self._group(terms) for terms in groups.values()]
+
+    def _group(self, cells: Sequence[Sequence[Number]]) -> _Group:
+        positions = [
+            max(self.clause.region.position(number.estimate) for number in rivals if number.estimate)
+            for rivals in cells
+            if any(number.estimate for number in rivals)
+        ]
+        return _Group(min(self._quota(len(cells)), len(positions)), cells, positions)
+
+    def _quota(self, n: int) -> int:
+        """How many of n cells must lie in the region."""
+        least = self.clause.least
+        if least is None:
+            return n
+        k = math.ceil(least * n - 1e-9) if least < 1 else int(least)
+        if k > n:
+            raise ConfigError(f"{self.name}: least: {k} of {n} numbers; choose no more")
+        return k
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Evidence for the clause: against all rivals, for the quota of cells, and for every value of `each`."""
+        evidence = self.clause.region.evidence
+        return every(
+            [
+                at_least(
+                    self._quota(len(group.cells)),
+                    [every([evidence(n.estimate) if n.estimate else NONE for n in rivals]) for rivals in group.cells],
+                )
+                for group in self.groups
+            ]
+        )
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The numbers of cells by position."""
+        positions = [position for group in self.groups for position in group.positions]
+        n = sum(len(group.cells) for group in self.groups)
+        inside, leaning_in, leaning_out, outside = (positions.count(k) for k in range(4))
+        return Counts(inside, leaning_in, leaning_out, outside, n - len(positions))
+
+    @cached_property
+    def quota(self) -> int:
+        """The number of cells with runs that must lie in the region."""
+        return sum(group.quota for group in self.groups)
+
+    @cached_property
+    def effect(self) -> Estimate | None:
+        """The mean over data sets of their numbers, with an error between data sets; a single number as it is."""
+        known = [number for number in self.numbers if number.estimate]
+        if len(known) == 1:
+            return known[0].estimate
+        by_set: dict[str, list[float]] = {}
+        for number in known:
+            by_set.setdefault(number.key[0], []).append(number.estimate.value if number.estimate else 0.0)
+        return clustered(by_set)
+
+    def grade(self, level: float = SIDE, level_against: float = SIDE) -> str:
+        """The grade of the clause (`gpbench.claims.scale`); "not run" without estimates.
+
+        Args:
+            level: Level of the test that it holds.
+            level_against: Level of the test that it does not.
+        """
+        counts, quota = self.counts, self.quota
+        if not counts.known:
+            return "not run"
+        if self.evidence.supporting <= level:
+            return "holds"
+        claimed, certain = self._share(lambda k: k <= LEANS_IN), self._share(lambda k: k == INSIDE)
+        spare = counts.known - quota
+        if claimed >= _MOST and counts.outside <= spare + _TENTH * quota:
+            return "mostly holds" if certain >= _HALF or self._mean_position == INSIDE else "leans for"
+        if claimed <= _FEW:
+            excluded = self.evidence.contradicting <= level_against or self._mean_position == OUTSIDE
+            return "fails" if excluded else "leans against"
+        return "mixed"
+
+    def _share(self, counts: Callable[[int], bool]) -> float:
+        """The share of the quota that is met by the cells of these positions."""
+        return sum(min(group.quota, sum(map(counts, group.positions))) for group in self.groups) / max(1, self.quota)
+
+    @property
+    def _mean_position(self) -> int | None:
+        """Where the mean over data sets lies; None where there is one number, and for a quota of a few of many."""
+        if self.effect is None or self.counts.known < 2 or self.quota <= _HALF * self.counts.known:
+            return None
+        return self.clause.region.position(self.effect)
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether errors are those over the test rows of single splits, given their models."""
+        return any(isinstance(number.estimate, Student) and number.estimate.of_rows for number in self.numbers)
