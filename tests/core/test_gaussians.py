@@ -6,7 +6,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from gpbench.core.gaussians import Sites, damp, initial_sites, moment_match
+from gpbench.core.gaussians import Sites, damp, initial_sites, moment_match, normal_cdf
 from gpbench.core.likelihoods import Probit
 
 
@@ -47,6 +47,12 @@ def test_probit_stays_finite_and_right_far_in_the_wrong_tail():
     log_z, slope, _ = Probit().normaliser_derivatives(jnp.array([-60.0]), jnp.array([0.0]), jnp.array([1.0]))
     np.testing.assert_allclose(log_z, norm.logcdf(-60.0), rtol=1e-12)
     np.testing.assert_allclose(slope, 60.0 + 1 / 60.0, rtol=1e-4)  # the Mills ratio's expansion
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 5e-15), ("float32", 1e-5)])
+def test_the_normal_distribution_function_is_exact_in_both_tails(dtype, tolerance):
+    z = np.linspace(-8.0, 8.0, 1001, dtype=dtype)
+    np.testing.assert_allclose(normal_cdf(jnp.asarray(z)), norm.cdf(z.astype("float64")), rtol=tolerance)
 
 
 def test_initial_sites_have_no_information_and_those_of_weight_0_none_at_all():

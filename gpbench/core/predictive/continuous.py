@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
+from gpbench.core.gaussians import normal_cdf
 from gpbench.core.predictive.base import ContinuousPredictive
 from gpbench.core.quadrature import log_peaked_expectation, normal_points
 
@@ -21,13 +22,13 @@ class GaussianPredictive(ContinuousPredictive):
 
     def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """Φ((y - mean) / √var)."""
-        return norm.cdf(y, self.mean, jnp.sqrt(self.var))
+        return normal_cdf((y - self.mean) / jnp.sqrt(self.var))
 
     def intervals(self, y: Float[Array, " N"]) -> dict[str, Array]:
         """mean ± 1.96 s, and s (z (2 Φ(z) - 1) + 2 φ(z) - 1/√π), z = (y - mean)/s (Gneiting & Raftery 2007, eq. 21)."""
         s = jnp.sqrt(self.var)
         z, reach = (y - self.mean) / s, s * norm.ppf(0.975).astype(s.dtype)
-        score = s * (z * (2.0 * norm.cdf(z) - 1.0) + 2.0 * norm.pdf(z) - 1.0 / jnp.sqrt(jnp.pi).astype(s.dtype))
+        score = s * (z * (2.0 * normal_cdf(z) - 1.0) + 2.0 * norm.pdf(z) - 1.0 / jnp.sqrt(jnp.pi).astype(s.dtype))
         return {"crps": score, "low95": self.mean - reach, "high95": self.mean + reach}
 
 
@@ -53,7 +54,7 @@ class VaryingNoisePredictive(ContinuousPredictive):
         """E Φ((y - mean) / √(latent + e^g))."""
         g, log_weights = normal_points(self.log_noise, self.spread, self.nodes)
         scale = jnp.sqrt(self.latent[:, None] + jnp.exp(jnp.minimum(g, _MOST)))
-        return norm.cdf(y[:, None], self.mean[:, None], scale) @ jnp.exp(log_weights)
+        return normal_cdf((y[:, None] - self.mean[:, None]) / scale) @ jnp.exp(log_weights)
 
 
 def log_expected_normal_power(
@@ -118,7 +119,7 @@ class LaplacePredictive(ContinuousPredictive):
     def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """Φ(d/s) + ½ e^(d/b + s²/2b²) Φ(-d/s - s/b) - ½ e^(-d/b + s²/2b²) Φ(d/s - s/b), with d = y - mean."""
         below, above = map(jnp.exp, self._log_sides(y))
-        return norm.cdf((y - self.mean) / jnp.sqrt(self.latent)) + 0.5 * (below - above)
+        return normal_cdf((y - self.mean) / jnp.sqrt(self.latent)) + 0.5 * (below - above)
 
     def _log_sides(self, y: Float[Array, " N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """±d/b + s²/2b² + log Φ(-u), u = ±d/s + s/b: the terms of the density with noise below and above 0.

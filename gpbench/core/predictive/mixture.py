@@ -9,6 +9,7 @@ from jax.scipy.special import logsumexp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
+from gpbench.core.gaussians import normal_cdf
 from gpbench.core.predictive.base import Predictive
 from gpbench.core.predictive.continuous import GaussianPredictive
 from gpbench.core.predictive.numerical import quantile
@@ -112,4 +113,4 @@ def _mean_absolute(mean: Float[Array, "S N"], var: Float[Array, "S N"]) -> Float
     """E|x| of x ~ N(mean, var)."""
     scale = jnp.sqrt(var)
     z = mean / scale
-    return 2.0 * scale * norm.pdf(z) + mean * (2.0 * norm.cdf(z) - 1.0)
+    return 2.0 * scale * norm.pdf(z) + mean * (2.0 * normal_cdf(z) - 1.0)
