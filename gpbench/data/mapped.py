@@ -146,22 +146,28 @@ def release(array: np.ndarray) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
-def gather(array: Shaped[np.ndarray, "..."], rows: Int[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """Reads rows in any order, a few at a time: a row that is read maps 64 kB of the file around it.
+def gather(
+    X: Shaped[np.ndarray, "N D"], y: Shaped[np.ndarray, " N"], rows: Int[np.ndarray, "*B"]
+) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
+    """Reads rows of a mapped table in any order, a few at a time: a row that is read maps 64 kB of the file around it.
 
     Args:
-        array: Mapped array.
+        X: Inputs.
+        y: Targets, mostly a column of the same table: read beside the inputs, they cost no second reading.
         rows: Numbers of the rows.
 
     Returns:
-        Copies of the rows in float64, of shape (*B, *D).
+        Copies of both in float64.
     """
     flat = rows.ravel()
-    copies = np.empty((len(flat), *array.shape[1:]))
+    copies = np.empty((len(flat), X.shape[1])), np.empty(len(flat))
     for start in range(0, len(flat), _SCATTERED):
-        copies[start : start + _SCATTERED] = array[flat[start : start + _SCATTERED]]
-        release(array)
-    return copies.reshape(*rows.shape, *array.shape[1:])
+        section = slice(start, start + _SCATTERED)
+        for copy, array in zip(copies, (X, y)):
+            copy[section] = array[flat[section]]
+        release(X)
+        release(y)
+    return copies[0].reshape(*rows.shape, -1), copies[1].reshape(rows.shape)
 
 
 def blocks(
@@ -205,7 +211,7 @@ class MappedRows:
 
     def __call__(self, index: Int[np.ndarray, "*B"]) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
         rows = self.rows[index]
-        X, y = gather(self.X, rows), gather(self.y, rows)
+        X, y = gather(self.X, self.y, rows)
         for scaler, array in zip(self.scalers, (X, y)):
             scaler.transform(array)
         return X, y

@@ -125,9 +125,8 @@ def prepare(
         scalers, y_variance = fit_in_blocks(of_training, **scaling, **names)
         on_disk, row_numbers = MappedRows(dataset.X, all_y, train_idx, scalers, y_variance), train_idx[:most]
     # fancy indices copy: the data set stays as it is
-    parts = (row_numbers, test_idx)
-    read = gather if on_disk else lambda array, rows: np.asarray(array[rows], np.float64)
-    X, X_test, y, y_test = (read(array, rows) for array in (dataset.X, all_y) for rows in parts)
+    read = gather if on_disk else lambda X, y, rows: (np.asarray(X[rows], np.float64), np.asarray(y[rows], np.float64))
+    (X, y), (X_test, y_test) = (read(dataset.X, all_y, rows) for rows in (row_numbers, test_idx))
     population, absent = dataset.X, 0
     if filler := filling.fit(dataset, X):
         absent = filler.count_absent(X_test)
