@@ -20,6 +20,8 @@ _WORST_LOSS = 5.0
 """Nats per row more than the trivial predictor's: on average its density is 150 times as high."""
 _WORST_RMSE = 3.0
 """RMSE in units of the trivial predictor's, or of the training targets' standard deviation where that is larger."""
+_SMALLEST_SPREAD = 0.01
+"""Standard deviation of the predictions over the test rows below which these count as one prediction."""
 _NEAR_FLOOR = 2.0
 """Noise variance in units of its floor up to which it counts as being there."""
 _LOST_NOISE = 1e-3
@@ -28,6 +30,8 @@ _LOST_NOISE = 1e-3
 _WARNINGS = {
     "excess_loss": "predictions cost {:.3g} nats per test row more than those of method=constant",
     "excess_rmse": "the RMSE is {:.3g} times that of method=constant, or of one standard deviation of the targets",
+    "spread": "all test rows have nearly the same prediction (standard deviation {:.2g}): training has not left its"
+    " start, as from lengthscales far too short or too long, or the inputs tell nothing of the targets",
     "rows_per_input": "fewer training rows than inputs: {:.2g} rows for each input",
     "far_rows": "{:.0f} test rows lie outside the training rows by more than the range of these",
     "unseen_rows": "{:.0f} test rows differ in an input that is constant among the training rows, and so ignored",
@@ -51,12 +55,15 @@ def doubts(prepared: ScaledSplit, test_set: Scored, state: Any, *, noise: float 
     loss, error = _trivial(prepared)
     numbers = {
         "excess_loss": -float(np.mean(test_set.log_prob)) - loss,
+        "spread": _spread(prepared, test_set),
         "rows_per_input": len(prepared.train_rows) / max(int((~prepared.X_constant).sum()), 1),
         "far_rows": float(_far(prepared)),
         "unseen_rows": float(prepared.unseen),
     }
     doubtful = {
         "excess_loss": numbers["excess_loss"] > _WORST_LOSS,
+        # the trivial predictor itself is meant to have one prediction
+        "spread": numbers["spread"] < _SMALLEST_SPREAD and not np.isclose(numbers["excess_loss"] + loss, loss, 1e-4),
         "rows_per_input": numbers["rows_per_input"] < 1.0,
         "far_rows": numbers["far_rows"] > 0,
         "unseen_rows": numbers["unseen_rows"] > 0,
@@ -72,7 +79,7 @@ def doubts(prepared: ScaledSplit, test_set: Scored, state: Any, *, noise: float 
 
 def warnings(records: Sequence[Record]) -> Iterator[str]:
     """Yields a line for each doubt about these runs of one method: its worst value, and how many runs it is about."""
-    worst = {"rows_per_input": min, "noise_ratio": min}
+    worst = {"rows_per_input": min, "spread": min, "noise_ratio": min}
     for name, text in _WARNINGS.items():
         values = [v for r in records if (v := (r.diagnostics or {}).get(name)) is not None]
         if values:
@@ -94,6 +101,16 @@ def _trivial(prepared: ScaledSplit) -> tuple[float, float]:
         return float(0.5 * (np.log(2.0 * np.pi * variance) + square / variance)), float(np.sqrt(square))
     counts = np.array([np.sum(prepared.y == label) for label in prepared.y_test])
     return -float(np.mean(np.log((counts + 1.0) / (len(prepared.y) + prepared.classes)))), np.nan
+
+
+def _spread(prepared: ScaledSplit, test_set: Scored) -> float:
+    """Standard deviation over the test rows of the predictive mean, in units of that of the training targets, or of the
+    probability of the class in which it is largest; infinite for one row."""
+    if len(test_set.y) < 2:
+        return np.inf
+    if prepared.task in ("regression", "count"):
+        return float(np.std(test_set.mean) / np.std(prepared.y))
+    return float(np.std(np.exp(test_set.log_probs), axis=0).max())
 
 
 def _far(prepared: ScaledSplit) -> int:

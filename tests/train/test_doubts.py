@@ -19,11 +19,12 @@ def split(X, y, rows):
     return prepare(dataset, np.arange(rows), np.arange(rows, len(X)))
 
 
-def scored(prepared, mean, variance):
-    """Normal predictions of the test rows."""
+def scored(prepared, mean, variance, spread=0.1):
+    """Normal predictions of the test rows, with means that differ by about this."""
     y = prepared.y_test
+    mean = mean + spread * np.sin(np.arange(len(y)))
     log_prob = -0.5 * (np.log(2 * np.pi * variance) + (y - mean) ** 2 / variance)
-    parts = {"y": y, "log_prob": log_prob, "mean": np.full(len(y), mean), "var": np.full(len(y), variance)}
+    parts = {"y": y, "log_prob": log_prob, "mean": mean, "var": np.full(len(y), variance)}
     return Scored(**parts, y_mean=0.0, y_std=1.0, y_train_var=1.0, train_rows=len(prepared.y))
 
 
@@ -37,7 +38,7 @@ def test_the_trivial_predictor_is_never_doubted_for_what_it_predicts(rows):
     X, y = rows
     y[25] = 1e6
     prepared = split(X, y, 20)
-    assert doubts(prepared, scored(prepared, 0.0, 1.0), ()) == {"far_rows": 1.0}
+    assert doubts(prepared, scored(prepared, 0.0, 1.0, spread=0.0), ()) == {"far_rows": 1.0}
 
 
 def test_predictions_worse_than_trivial_are_doubted(rows):
@@ -45,6 +46,12 @@ def test_predictions_worse_than_trivial_are_doubted(rows):
     assert doubts(prepared, scored(prepared, 0.0, 0.5), ()) == {}
     assert list(doubts(prepared, scored(prepared, 0.0, 1e-3), ())) == ["excess_loss"]
     assert list(doubts(prepared, scored(prepared, 9.0, 100.0), ())) == ["excess_rmse"]
+
+
+def test_one_prediction_for_all_rows_is_doubted_and_the_trivial_predictor_is_not(rows):
+    prepared = split(*rows, 20)
+    assert doubts(prepared, scored(prepared, 0.0, 0.5, spread=0.0), ()) == {"spread": pytest.approx(0.0, abs=1e-12)}
+    assert doubts(prepared, scored(prepared, 0.0, 1.0, spread=0.0), ()) == {}
 
 
 def test_what_the_data_leave_a_method_is_doubted(rows):
