@@ -92,7 +92,7 @@ class Context:
             protocol["targets"],
             precision,
             cfg["seed"],
-            Cadence(run["trace_every"] or max(10, method.steps // 100), run["checkpoint_every"]),
+            Cadence(run["trace_every"], run["checkpoint_every"]),
             run["together"],
             run.get("stream", "auto"),
             run["predictions"],

@@ -27,10 +27,28 @@ _LARGE = 0.25e9
 
 @dataclass(frozen=True)
 class Cadence:
-    """Steps between evaluations; seconds between checkpoints, None for none but where a run is stopped."""
+    """Steps between evaluations, None for `spacing`; seconds between checkpoints, None for none but at a stop."""
 
-    trace_every: int = 10
+    trace_every: int | None = 10
     checkpoint_every: float | None = 60.0
+
+
+def spacing(steps: int, operations: tuple[float, float] | None) -> int:
+    """Number of steps between two evaluations: a hundredth of all, at least 10.
+
+    It is doubled until an evaluation takes at most half of the operations of the steps before it: in counts, quantiles
+    are found in one round.  Counts are the same on every machine, and powers of 2 for splits of nearly the same size,
+    so that all have their points at the same steps.
+
+    Args:
+        steps: Number of all steps.
+        operations: Those of a step and of an evaluation; None where they are unknown.
+    """
+    every = max(10, steps // 100)
+    step, evaluation = operations or (0.0, 0.0)
+    while every < steps and every * step < 2.0 * evaluation:
+        every *= 2
+    return every
 
 
 def fit(
@@ -74,12 +92,15 @@ def fit(
         if devices.leads:
             checkpoint.save(state, run.trace, facts)
 
+    trace_every = cadence.trace_every
+    if not run.over and trace_every is None:
+        trace_every = spacing(method.steps, programs.operations(group, run))
     saved_at = time.monotonic()
     searches = method.halving and run.step == 0 and not run.over
     winner = search(programs, on_host, group, run) if searches else None
     while not run.over:
         if winner is None:
-            objective, average = programs.advance(group, run, min(cadence.trace_every, method.steps - run.step))
+            objective, average = programs.advance(group, run, min(trace_every, method.steps - run.step))
         else:
             objective, average = winner.objective, winner.average
         programs.predict(group, run)

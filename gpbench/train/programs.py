@@ -65,6 +65,13 @@ class Programs:
         memory = self._advance(group, run, self._start(group), run.step + 1)[0].memory
         return memory and memory.argument_size_in_bytes + memory.temp_size_in_bytes
 
+    def operations(self, group: Group, run: Fit) -> tuple[float, float] | None:
+        """Those of a step, and of a prediction of all test rows, for a member; None where they are not compiled."""
+        step = self._advance(group, run, self._start(group), run.step + 1)[0].operations
+        size = self._block(group)
+        block = self._prediction(group, run, 0, size)[0].operations
+        return None if step is None or block is None else (step, block * group.X_test.shape[1] / size)
+
     def _start(self, group: Group) -> Any:
         """Sum of the objectives of no steps."""
         return self.devices.everywhere(np.zeros(group.size, group.X.dtype))
@@ -98,14 +105,26 @@ class Programs:
         Raises:
             ContractError: They have another precision than the data.
         """
-        size = _BLOCK if group.stream else group.X_test.shape[1]
+        size = self._block(group)
         blocks = [self._predict(group, run, start, size) for start in range(0, group.X_test.shape[1], size)]
         of_rows = lambda name: np.concatenate([block[name] for block in blocks], axis=1)[:, : group.X_test.shape[1]]
         run.predictions = {name: of_rows(name) if a.ndim > 1 else a for name, a in blocks[0].items()}
         _check_dtype(self.method.name, run.predictions, group.X.dtype)
 
+    def _block(self, group: Group) -> int:
+        """Number of test rows that are predicted at a time."""
+        return _BLOCK if group.stream else group.X_test.shape[1]
+
     def _predict(self, group: Group, run: Fit, start: int, size: int) -> dict[str, np.ndarray]:
         """Predictions of the test rows from `start` on, `size` of them or, of fewer, as many as there are."""
+        program, args = self._prediction(group, run, start, size)
+        run.row_operations = None if program.operations is None else program.operations / size
+        with run.timed("evaluate"):
+            predictions: dict[str, np.ndarray] = jax.device_get(program(*args))
+        return predictions
+
+    def _prediction(self, group: Group, run: Fit, start: int, size: int) -> tuple["_Program", tuple]:
+        """The compiled program of these predictions, and its arguments."""
         rows = (group.X_test, group.y_test)
         if size < group.X_test.shape[1]:
             index = np.arange(start, start + size) % group.X_test.shape[1]
@@ -113,11 +132,7 @@ class Programs:
         if group.stream:
             rows = self.devices.everywhere(rows)
         args = (run.state, *rows, group.step_keys)
-        program = self._program(_predict, group, args, run)
-        run.row_operations = None if program.operations is None else program.operations / size
-        with run.timed("evaluate"):
-            predictions: dict[str, np.ndarray] = jax.device_get(program(*args))
-        return predictions
+        return self._program(_predict, group, args, run), args
 
     def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> "_Program":
         if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # a method is being debugged

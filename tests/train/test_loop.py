@@ -13,12 +13,13 @@ import pytest
 from toys import Fragile, StopAfter, Walk, group, quiet
 
 from gpbench.core.optimisers import adadelta
+from gpbench.core.predictive import MixturePredictive
 from gpbench.data.members import Member, label
 from gpbench.errors import Stopped
 from gpbench.methods.ep.sep import SEP
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, initial
-from gpbench.train.loop import Cadence, fit
+from gpbench.train.loop import Cadence, fit, spacing
 from gpbench.train.programs import Programs
 from gpbench.train.stop import StopRequest
 
@@ -50,6 +51,26 @@ def same(one, other) -> bool:
     leaves = zip(jax.tree.leaves(one.state), jax.tree.leaves(other.state), strict=True)
     traces = all(np.array_equal(v, other.trace[k], equal_nan=True) for k, v in one.trace.items() if k != "seconds")
     return one.step == other.step and traces and all(np.array_equal(a, b, equal_nan=True) for a, b in leaves)
+
+
+@pytest.mark.parametrize("evaluation, every", [(0.0, 10), (35.0, 10), (36.0, 20), (1e9, 160)])
+def test_an_evaluation_takes_at_most_half_the_operations_of_the_steps_before_it(evaluation, every):
+    assert spacing(100, (7.0, evaluation)) == every
+    assert spacing(5000, None) == 50
+
+
+def test_evaluations_of_many_draws_are_few():
+    class Averaged(Walk):
+        def predict(self, state, X, *, key):
+            one = super().predict(state, X, key=key)
+            many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (1000, *leaf.shape)), one)
+            return MixturePredictive(many, jnp.zeros(1000, X.dtype))
+
+    few, many = (
+        train(method(name="walk", steps=40, batch_size=7), group(), None, every=None) for method in (Averaged, Walk)
+    )
+    assert few.trace["step"].tolist() == [40]
+    assert many.trace["step"].tolist() == [10, 20, 30, 40]
 
 
 def test_a_large_run_says_what_it_takes_before_its_first_step(checkpoint, monkeypatch):
