@@ -92,9 +92,7 @@ def fit(
         if devices.leads:
             checkpoint.save(state, run.trace, facts)
 
-    trace_every = cadence.trace_every
-    if not run.over and trace_every is None:
-        trace_every = spacing(method.steps, programs.operations(group, run))
+    trace_every = cadence.trace_every or spacing(method.steps, None if run.over else programs.operations(group, run))
     saved_at = time.monotonic()
     searches = method.halving and run.step == 0 and not run.over
     winner = search(programs, on_host, group, run) if searches else None
