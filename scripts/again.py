@@ -73,12 +73,19 @@ def _output(run: Run) -> list[str]:
 def train(words: Sequence[str]) -> Record | None:
     """The record of a run of these words; None where it makes none."""
     with tempfile.TemporaryDirectory() as folder:
-        run = [sys.executable, "-m", "gpbench", "run", *words, f"run.results={folder}", "run.progress=false"]
-        ended = subprocess.run(run, capture_output=True, text=True, check=False)
-        records = open_store(folder).all() if ended.returncode == 0 else []
-        if not records:
-            print(f"  exit code {ended.returncode}: {ended.stderr.strip()[-300:]}")
-        return records[0] if records else None
+        return next(iter(train_all(words, Path(folder))), None)
+
+
+def train_all(words: Sequence[str], folder: Path) -> list[Record]:
+    """The records of these words in a results folder, after training those that it lacks; none where that fails."""
+    command = [sys.executable, "-m", "gpbench", "run", *words, f"run.results={folder}", "run.progress=false"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    store = open_store(folder)
+    made = [store.get(run.id) for plan in plans([words]) for run in plan.runs] if ended.returncode == 0 else []
+    records = [record for record in made if record]
+    if not records:
+        print(f"  exit code {ended.returncode}: {ended.stderr.strip()[-300:]}")
+    return records
 
 
 def difference(old: Record, new: Record | None, cell: Sequence[Record]) -> float:
