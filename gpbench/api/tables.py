@@ -205,6 +205,8 @@ def verify(
     def judge(stores: Sequence[Store]) -> "list[verdicts.Verdict]":
         records = union(stores).all()
         by_id = {record.id: record for record in records}
+        folders_ = [folder.expanduser().resolve() for folder in config_dirs]
+        planner = plan.Planner(folders_)  # experiments of several claims share jobs
         if protocol is not None and protocol not in (known := {*files, *(record.protocol for record in records)}):
             raise ConfigError(f"no protocol {protocol!r}; {nearest(protocol, known)}")
         return [
@@ -213,7 +215,7 @@ def verify(
             for verdict in verdicts.judge(
                 selection.claims,  # all of them, over which p-values are corrected
                 records,
-                lambda id, preset: plan.load(id, preset, config_dirs, by_id)[1],
+                lambda id, preset: plan.plan(definition.read(id, folders_), preset, folders_, by_id, planner),
                 preset=preset,
                 protocol=protocol,
             )
