@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gpbench.data import cards
 from gpbench.papers.published import later, rows_of
 
 RNG = np.random.default_rng(0)
@@ -83,3 +84,22 @@ def test_tables_3_and_4_are_far_below_every_held_out_result(dataset):
     assert len(leaked) == 12 and len(held_out) >= 12
     assert min(float(row["mean"]) for row in leaked) < 0.4 * min(held_out)
     assert not any(row["held_out"] == "1" for row in leaked)  # no table shows them as targets
+
+
+SIZES = {
+    **{"glass": (214, 9, 6), "new_thyroid": (215, 5, 3), "svmguide2": (319, 20, 3), "wine": (178, 13, 3)},
+    **{"boston": (506, 13), "concrete": (1030, 8), "energy": (768, 8), "kin8nm": (8192, 8), "naval": (11934, 16)},
+    **{"power": (9568, 4), "protein": (45730, 9), "wine_red": (1588, 11), "yacht": (308, 6), "year": (515345, 90)},
+}
+"""N and D, and K of classes, as tables 2 to 4 print them."""
+
+
+def test_tables_2_to_4_print_other_sizes_of_svmguide2_and_red_wine_than_their_files_have():
+    # a card's numbers are checked against the file whenever it is read
+    wrong = {}
+    for name, printed in SIZES.items():
+        card = cards.read(name)
+        classes = (len(card["counts"]),) if len(printed) == 3 else ()
+        if (true := (card["rows"], card["inputs"], *classes)) != printed:
+            wrong[name] = true
+    assert wrong == {"svmguide2": (391, 20, 3), "wine_red": (1599, 11)}

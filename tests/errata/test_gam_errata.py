@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import multivariate_normal
+
+from gpbench.core.quadrature import gauss_hermite
 
 RNG = np.random.default_rng(0)
 C, N, M, NOISE = 2, 6, 3, 0.4
@@ -119,3 +122,58 @@ def test_appendix_c1_pairs_every_component_with_its_own_rows():
     printed = sum(K) - sum(left[c, d].T @ left[d, d] for c, d in pairs)  # K_{U_c, f_c'} in the first factor
     assert np.allclose(corrected, ONES.T @ full @ ONES, atol=1e-6)
     assert np.abs(printed - corrected).max() > 0.01
+
+
+def test_section_4_has_a_cholesky_factor_of_half_as_many_values():
+    for c, m in ((1, 16), (2, 16), (2, 5), (7, 16)):
+        values = np.count_nonzero(np.tril(np.ones((c * m, c * m))))
+        assert values == c * m * (c * m + 1) // 2 and abs(values / (m * c) ** 2 - 0.5) < 0.11  # printed: M² C²
+        # B has M² C: fewer for several components, but of two only by their 2M/2 diagonal values
+        assert (c > 1) == (m**2 * c < values) and (c != 2 or values - m**2 * c == m)
+
+
+SIGNS = np.sign(Y)
+NODES, WEIGHTS = gauss_hermite(40)
+
+
+def predictors(mean, cov):
+    """The sum of the components at the rows, with label, at the nodes of its distribution (N, nodes)."""
+    deviation = np.sqrt(np.diag(ONES.T @ cov @ ONES))
+    return SIGNS[:, None] * ((ONES.T @ mean)[:, None] + deviation[:, None] * NODES)
+
+
+def logistic_bound(mean, cov):
+    """Equation 2, corrected, for labels and the logistic likelihood."""
+    inner = np.trace(np.linalg.solve(KFF, cov)) + mean @ np.linalg.solve(KFF, mean) - N * C
+    expected = -np.logaddexp(0, -predictors(mean, cov)) @ WEIGHTS
+    return expected.sum() - 0.5 * (inner + logdet(KFF) - logdet(cov))
+
+
+def best_two_n_values():
+    """Mean K 1 ν and covariance of equation 4 where ν = E ∂ log p and λ² = -E ∂² log p, from iterations."""
+    nu, squares = np.zeros(N), np.zeros(N)
+    for _ in range(200):
+        left = KFF @ ONES * np.sqrt(squares)
+        A = np.eye(N) + np.sqrt(squares)[:, None] * sum(K) * np.sqrt(squares)
+        mean, cov = KFF @ ONES @ nu, KFF - left @ np.linalg.solve(A, left.T)
+        p = expit(-predictors(mean, cov))
+        nu, squares = 0.5 * (nu + SIGNS * (p @ WEIGHTS)), 0.5 * (squares + (p * (1 - p)) @ WEIGHTS)
+    return mean, cov
+
+
+def test_section_3_has_the_optimum_in_2n_values_and_is_over_parameterised_from_half_the_printed_rows_on():
+    """No direction of mean or covariance raises the bound of the best 2N values; (M C)(M C + 3)/2 are all there are."""
+    mean, cov = best_two_n_values()
+    best, root = logistic_bound(mean, cov), np.linalg.cholesky(cov)
+    for _ in range(40):
+        step, S = RNG.normal(size=C * N), RNG.normal(size=(C * N, C * N))
+        moved = lambda h, step=step, S=S: logistic_bound(
+            mean + h * root @ step, root @ (np.eye(C * N) + h * (S + S.T)) @ root.T
+        )
+        assert abs(moved(1e-4) - moved(-1e-4)) / 2e-4 < 1e-4 and max(moved(0.02), moved(-0.02)) < best
+    for size in (4, 112):  # M C, of a symmetric covariance and a mean
+        values = size + np.count_nonzero(np.tril(np.ones((size, size))))
+        assert values == size * (size + 3) // 2
+        first = values // 2 + 1  # rows N with 2N > values
+        assert first < 0.9 * (size**2 / 2 + 1)  # printed: N > M² C² / 2
+    assert 2 * 5_000 > 112 * 115 // 2 and 5_000 < 112**2 / 2  # section 7: 7 components of 16 points, 5,000 rows

@@ -158,6 +158,35 @@ def test_stochastic_ep_without_hidden_layers_has_the_posterior_of_fitc():
     np.testing.assert_allclose(factors.shift[0], V @ (data.y / noise), rtol=1e-8, atol=1e-8)
 
 
+def test_one_layer_with_every_row_inducing_is_the_exact_gp():
+    """Sections 2 and 3: mean and variance of stochastic EP's posterior, which is FITC's, against dense algebra."""
+    data = regression(15)
+    method = dgp(hidden=(), inducing=15, energy="sep", damping=1.0)
+    start = method.init(data, key=KEY)
+    at_rows = eqx.tree_at(lambda s: s.parameters.layers[0].Z, start, data.X[None])
+    parameters = update(method, at_rows.parameters, data)
+    X, noise = inputs(7, seed=5), float(parameters.likelihood.noise)
+    kernel = parameters.layers[0].kernel
+    K, k = (np.asarray(kernel.cross(data.X, x)) for x in (data.X, X))
+    predictive = predict(method, eqx.tree_at(lambda s: s.parameters, start, parameters), X)
+    weights = np.linalg.solve(K + noise * np.eye(15), k)
+    np.testing.assert_allclose(predictive.mean, weights.T @ np.asarray(data.y), rtol=1e-5, atol=1e-7)
+    variance = np.asarray(kernel.diag(X)) - np.sum(k * weights, axis=0) + noise
+    np.testing.assert_allclose(predictive.var, variance, rtol=1e-5)
+
+
+def test_tied_factors_are_numbers_of_order_l_m_squared_whatever_the_rows():
+    """A shift and a matrix of each unit, where full EP has as many of each row: the same again are Adam's moments."""
+
+    def counts(rows, M, hidden):
+        state = dgp(hidden=hidden, inducing=M).init(regression(rows), key=KEY)
+        return [sum(leaf.size for leaf in jax.tree.leaves(part)) for part in (state.parameters.factors, state)]
+
+    first = counts(20, 4, (1,))
+    assert first == counts(40, 4, (1,)) and first[0] == 2 * 4 * 5 and first[1] < 3 * first[0] + 100
+    assert counts(20, 8, (1,))[0] == 2 * 8 * 9 and counts(20, 4, (1, 1, 1))[0] == 4 * 4 * 5
+
+
 @pytest.mark.parametrize("equal", [True, False])
 def test_a_fixed_point_of_stochastic_ep_is_one_of_the_tied_energy_where_all_rows_are_alike(equal):
     """The one averages natural parameters of the rows' factors, the other the moments of the tilted distributions."""
@@ -182,7 +211,7 @@ def test_stochastic_ep_trains_with_minibatches():
     assert np.mean((predictive.mean - data.y) ** 2) < 0.5 * np.var(data.y)
 
 
-def test_the_energy_of_minibatches_is_unbiased():
+def test_the_energy_of_minibatches_and_its_gradient_are_unbiased():
     data, method = regression(20), dgp(hidden=(2,), batch_size=5)
     parameters = method.init(data, key=KEY).parameters
     order = jnp.asarray(np.random.default_rng(0).permutation(20)).reshape(4, 5)
@@ -192,8 +221,10 @@ def test_the_energy_of_minibatches_is_unbiased():
         )
         for i in order
     ]
-    values = [energy_of(method, parameters, part) for part in parts]
-    np.testing.assert_allclose(np.mean(values), energy_of(method, parameters, data), rtol=1e-10)
+    for size in (0.0, 0.3):  # an identity of functions of the parameters, so of their gradients too
+        moved = jax.tree.map(lambda leaf, size=size: leaf + size * RANDOM.normal(size=leaf.shape), parameters)
+        values = [energy_of(method, moved, part) for part in parts]
+        np.testing.assert_allclose(np.mean(values), energy_of(method, moved, data), rtol=1e-10)
 
 
 def test_training_raises_the_energy_and_explains_the_targets():

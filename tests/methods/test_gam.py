@@ -1,5 +1,8 @@
 """`gam` against the exact additive Gaussian process, its posteriors against each other, and bad components."""
 
+import itertools
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,6 +14,8 @@ from problems import FROZEN, KEY, bound_of, differences, predict, train
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
+from gpbench.core.additive import CoupledCovariance, coupled_precision
+from gpbench.core.gaussians import Natural
 from gpbench.errors import ConfigError
 from gpbench.methods.additive.gam import GAM
 from gpbench.methods.base import Batch
@@ -100,13 +105,61 @@ def test_the_mean_field_has_the_exact_means_narrower_bands_and_the_lowest_bound(
     assert bound_of(method, state.parameters, data) < evidence - 0.5
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_independent_components_have_variances_below_the_exact_ones_though_their_sum_may_not(seed):
+    """A Gaussian posterior of C components at N rows, whose best factors have the precision's blocks (Bishop 2006).
+
+    With inputs that correlate the widths are a fraction of the right ones; the sum of effects that make up for each
+    other is surer than independent ones.
+    """
+    rng = np.random.default_rng(seed)
+    C, n = 2 + seed, 5
+    common = rng.normal(size=n)
+    x = np.stack([common + 0.3 * rng.normal(size=n) for _ in range(C)])
+    K = np.zeros((C, n, C, n))
+    for c in range(C):
+        K[c, :, c] = np.exp(-0.5 * (x[c][:, None] - x[c]) ** 2) + 1e-6 * np.eye(n)
+    precision = np.linalg.inv(K.reshape(C * n, C * n)) + np.kron(np.ones((C, C)), np.eye(n)) / NOISE
+    exact = np.linalg.inv(precision)
+    best = np.zeros_like(K)
+    for c in range(C):
+        best[c, :, c] = np.linalg.inv(precision.reshape(K.shape)[c, :, c])
+    best = best.reshape(exact.shape)
+    kl = lambda q: 0.5 * (np.trace(precision @ q) - np.linalg.slogdet(precision @ q)[1] - C * n)
+    for c in range(C):  # no other independent factors are nearer
+        S = np.zeros_like(K)
+        S[c, :, c] = rng.normal(size=(n, n))
+        root = np.linalg.cholesky(best) @ (np.eye(C * n) + 0.01 * S.reshape(best.shape))
+        assert kl(root @ root.T) > kl(best)
+    assert (np.diag(best) < 0.8 * np.diag(exact)).all()
+    total = lambda q: np.diag(q.reshape(K.shape).sum((0, 2)))
+    assert (total(best) > total(exact)).any()
+
+
+def count_of_numbers(posterior, total):
+    """How many numbers q of this many inducing outputs has."""
+    q = jax.eval_shape(lambda: posterior(Natural(jnp.eye(total), jnp.zeros(total))))
+    return sum(leaf.size for leaf in jax.tree.leaves(q))
+
+
+def test_the_joint_precision_stores_values_linear_in_components_and_quadratic_in_inducing_points():
+    """M² C with M columns, and the mean and the constant beside it.  The joint covariance is quadratic in both."""
+    for C, M in itertools.product((2, 4, 8), (4, 8, 16)):
+        T = C * M + 1
+        assert count_of_numbers(partial(coupled_precision, rank=M), T) == C * M**2 + C * M + M + 1
+        assert count_of_numbers(lambda factor: CoupledCovariance(factor.posterior()), T) == T**2 + T
+
+
 def test_the_bound_grows_with_the_rank_up_to_the_exact_evidence(solution):
+    """Columns that are too few lose ½ Σ (λ - log(1 + λ)) over the eigenvalues λ of Σ_c K_c / σ² that they leave out."""
     data, evidence, *_ = solution
+    eigenvalues = np.linalg.eigvalsh(sum(exact(at_rows(gam(), data).parameters.layer, data.X)) / NOISE)[::-1]
     bounds = []
     for rank in (6, N):  # N rows inform N directions
-        method = gam(rank=rank)
+        method, left = gam(rank=rank), eigenvalues[rank:]
         state, _ = train(method, data, 2, state=at_rows(method, data))
         bounds.append(float(bound_of(method, state.parameters, data)))
+        assert bounds[-1] == pytest.approx(evidence - 0.5 * np.sum(left - np.log1p(left)), abs=1e-3)
     assert (np.diff(bounds) > 1e-3).all() and bounds[0] < evidence
     assert bounds[-1] == pytest.approx(evidence, abs=2e-4)
 

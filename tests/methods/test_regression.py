@@ -210,8 +210,10 @@ def test_fitc_with_every_point_inducing_is_the_exact_gp():
     np.testing.assert_allclose(value, exact, rtol=1e-6)
     state = eqx.tree_at(lambda s: s.optimiser.extra, start_at(method, data, parameters), optimum)
     new = inputs(7, seed=5)
-    mean = np.asarray(KERNEL.cross(data.X, new)).T @ np.linalg.solve(K, data.y)
-    np.testing.assert_allclose(predict(method, state, new).mean, mean, rtol=1e-5)
+    k, predictive = np.asarray(KERNEL.cross(data.X, new)), predict(method, state, new)
+    np.testing.assert_allclose(predictive.mean, k.T @ np.linalg.solve(K, data.y), rtol=1e-5)
+    variance = np.exp(0.7) - np.sum(k * np.linalg.solve(K, k), axis=0) + 0.05
+    np.testing.assert_allclose(predictive.var, variance, rtol=1e-5)
 
 
 def test_fitc_predicts_by_the_posterior_of_its_prior():

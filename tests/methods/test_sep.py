@@ -96,6 +96,23 @@ def test_every_gradient_is_that_of_the_converged_energy(gradient, converged):
         np.testing.assert_allclose(ours[name], value, rtol=2e-4, atol=2e-5, err_msg=name)
 
 
+def test_equation_4_is_the_gradient_of_dense_eps_log_z_once_it_has_converged_and_not_before():
+    """With every point inducing, where only the prior depends on the amplitude and the lengthscale: eqs. 33 to 35."""
+    data = curved(6)
+    X, y = np.asarray(data.X), np.asarray(data.y)
+    squares = np.sum((X[:, None] - X[None]) ** 2, axis=-1)
+    K = lambda p: np.exp(p[0] - 0.5 * squares * np.exp(-2 * p[1])) + 1e-6 * np.eye(6)
+    at, h = np.array([0.4, -0.2]), 1e-4
+    for sweeps, agrees in ((15, True), (1, False)):
+        *_, mu, Sigma = dense_ep(K(at), y, sweeps=sweeps)
+        inverse = np.linalg.inv(K(at))
+        M = inverse - inverse @ (Sigma + np.outer(mu, mu)) @ inverse
+        for e in np.eye(2):
+            slope = -0.5 * np.sum(M * (K(at + h * e) - K(at - h * e))) / (2 * h)
+            total = [dense_ep(K(at + s * h * e), y, sweeps=sweeps)[0] for s in (1, -1)]
+            assert (abs(slope - (total[0] - total[1]) / (2 * h)) < 1e-5) == agrees
+
+
 def test_closed_form_of_the_approximate_gradient_equals_autodiff_of_equation_4():
     """Away from convergence, and with weights: the surrogate written out with stopped gradients."""
     n = 12
@@ -184,6 +201,15 @@ def test_a_minibatch_of_all_rows_equals_batch_training(memory, data):
     np.testing.assert_allclose(mini_energies, energies, rtol=1e-9)
     np.testing.assert_allclose(mini.sites.nu, batch.sites.nu, rtol=1e-8)
     np.testing.assert_allclose(mini.approximation.q.mean, batch.approximation.q.mean, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("memory, of_a_row", [("factors", 8 + 2), ("scalars", 2)])
+def test_minibatches_keep_the_direction_of_every_factor_or_two_numbers_of_a_row(memory, of_a_row):
+    """n m numbers, as the paper does, or none of them: of the state, what is as long as the rows."""
+    method = sep(memory=memory, batch_size=10, inducing=8)
+
+    few, many = (jax.tree.leaves(method.init(curved(n), key=KEY)) for n in (30, 50))
+    assert sum(leaf.size for leaf in many) - sum(leaf.size for leaf in few) == 20 * of_a_row
 
 
 def epochs(method, data, count):

@@ -79,7 +79,7 @@ def runs(names: Iterable[str]) -> dict[str, list[dict]]:
     return {name: [line for line in lines if line["name"] == name] for name in names}
 
 
-FEW = ("constant", "svi, minibatches")
+FEW = ("sep", "svi, minibatches")
 
 
 @pytest.mark.parametrize("names", [FEW, METHODS.keys() - FEW], ids=["few", "others"])
