@@ -35,6 +35,11 @@ CELLS = (
     ),
     ("aep_dgp/table3", "protocol=clean dataset=boston method=dgp method.hidden=[2] method.inducing=50"),
     ("aep_dgp/table3", "protocol=clean dataset=boston method=svi method.inducing=50"),
+    ("aep_dgp/table3", "protocol=clean dataset=boston method=ensemble method.hidden=[50]"),
+    (
+        "gam/regression",
+        "protocol=clean dataset=boston run.trace_every=100 method=gam method.posterior=coupled_precision",
+    ),
     ("gpbench/regression", "protocol=clean dataset=boston run.trace_every=100 method=gpr"),
 )
 """The experiment of each cell, and its words."""
