@@ -8,7 +8,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_a_control_variate_of_rank_300_leaves_more_than_a_tenth_of_the_variance_and_of_rank_5_multiplies_it():
-    """qsgp, section 4, figure 1, for its kernel: that of an exact GP of 1,000 rows.  A wider kernel has a tenth."""
+    """qsgp, section 4, figure 1, for our exact GP of 1,000 rows.  A wider kernel has a tenth."""
     table = pd.read_csv(RESULTS / "qsgp" / "fig1.csv").set_index(["kernel", "variance of", "rank"]).sort_index()
     for quantity in ("objective", "gradient"):
         line = table.loc["exact GP of 1,000 rows", quantity]

@@ -8,7 +8,7 @@ from gpbench.core.quadrature import gauss_hermite
 
 Z, W = gauss_hermite(32)
 ROWS, SCALE = 100, 0.3
-"""Number of rows, and the Laplace site's scale, which is the Gaussian site's variance too."""
+"""Number of rows, and the Laplace site's scale."""
 
 
 def problem(seed, m, n=ROWS):
@@ -25,13 +25,11 @@ def log_site(name, f, y):
     """log g(f) of each site; `logistic` takes the signs of y."""
     if name == "logistic":
         return -np.logaddexp(0, -np.sign(y) * f)
-    if name == "laplace":
-        return -np.log(2 * SCALE) - np.abs(y - f) / SCALE
-    return -0.5 * np.log(2 * np.pi * SCALE) - (y - f) ** 2 / (2 * SCALE)
+    return -np.log(2 * SCALE) - np.abs(y - f) / SCALE
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_theorem_3_has_a_small_bias_of_logistic_sites_and_none_smaller_of_laplace_than_of_gaussian_ones(seed):
+def test_theorem_3_has_a_small_bias_of_logistic_sites_and_a_large_bias_of_laplace_ones(seed):
     """A tenth of 400 functions a draw and Σ = 0, where its printed and its corrected form are one.
 
     The kink of |y - f| is where the residuals are: no argument stays on one of its lines.
@@ -40,12 +38,11 @@ def test_theorem_3_has_a_small_bias_of_logistic_sites_and_none_smaller_of_laplac
     drawn = [rng.permutation(400)[:40] for _ in range(400)]
     arguments = np.array([10 * Phi[:, i] @ mu[i] for i in drawn])
     bias, exact = {}, {}
-    for name in ("logistic", "laplace", "gaussian"):
+    for name in ("logistic", "laplace"):
         exact[name] = log_site(name, Phi @ mu, y).mean()
         bias[name] = exact[name] - log_site(name, arguments, y).mean()
     assert 0 < bias["logistic"] < 0.25 * abs(exact["logistic"])
     assert bias["laplace"] > 3 * abs(exact["laplace"])
-    assert bias["laplace"] > bias["gaussian"] > 10 * bias["logistic"]
 
 
 def sampled(seed, m, draws=80, functions=200):
