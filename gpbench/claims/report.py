@@ -40,7 +40,11 @@ def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """The counts of grades, as in "7 holds, 8 mostly holds, 17 mixed"."""
+    """The counts of grades, as in "7 holds, 8 mostly holds, 17 mixed".
+
+    Args:
+        verdicts: The verdicts.
+    """
     return ", ".join(f"{n} {word}" for word, n in count(verdicts).items() if n)
 
 
