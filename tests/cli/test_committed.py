@@ -104,7 +104,7 @@ def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, coun
         ("qsgp/fig3", "quick", 3),
         ("qsgp/table1", "quick", 23),
         ("qsgp/table2", "quick", 24),
-        ("qsgp/table3", "quick", 12),
+        ("qsgp/table3", "quick", 16),
         ("qsgp/mnist", "quick", 4),
     ],
 )
