@@ -147,6 +147,8 @@ class Judged:
         spare = counts.known - quota
         if claimed >= _MOST and counts.outside <= spare + _TENTH * quota:
             return "mostly holds" if certain >= _HALF or self._mean_position == INSIDE else "leans for"
+        if counts.outside > max(spare, _HALF * counts.known):
+            return "fails"
         if claimed <= _FEW:
             excluded = self.evidence.contradicting <= level_against or self._mean_position == OUTSIDE
             return "fails" if excluded else "leans against"
@@ -164,6 +166,7 @@ class Judged:
         return self.clause.region.position(self.effect)
 
     @property
-    def of_rows(self) -> bool:
-        """Whether errors are those over the test rows of single splits, given their models."""
-        return any(isinstance(number.estimate, Student) and number.estimate.of_rows for number in self.numbers)
+    def one_split(self) -> bool:
+        """Whether numbers are of single splits: without an error, or with that over test rows given the model."""
+        estimates = [number.estimate for number in self.numbers if self.clause.kind != "rank"]
+        return any(isinstance(estimate, Student) and estimate.n == 1 for estimate in estimates)

@@ -168,7 +168,11 @@ def _rival(clause: Clause, b: KeyedCell) -> str:
 
 
 def _slopes(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
-    """The slope of a log-log line by least squares through the means of all sizes; of counts it has no error."""
+    """The slope of a log-log line by least squares through the means of all sizes; of counts it has no error.
+
+    That of fewer than four sizes has no known error: what three points lack to a line is one number, and its interval
+    assumes equal, independent errors and a true line, none of which a single number can tell.
+    """
     for cells in group(sides["of"], clause.keys).values():
         points = [(_size(cell, clause, name), [*cell.values(clause.metric).values()]) for cell in cells]
         means = {size: fmean(values) for size, values in points if values}
@@ -182,7 +186,7 @@ def _slopes(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Ite
             yield Number(key, Exact(slope, len(x)), cells=_cells(*cells))
             continue
         residual = math.fsum((b - slope * a - intercept) ** 2 for a, b in zip(x, y)) / (len(x) - 2)
-        stderr = math.sqrt(residual / math.fsum((a - fmean(x)) ** 2 for a in x))
+        stderr = math.sqrt(residual / math.fsum((a - fmean(x)) ** 2 for a in x)) if len(x) > 3 else None
         yield Number(key, Student(slope, stderr, len(x) - 2, len(x)), cells=_cells(*cells))
 
 

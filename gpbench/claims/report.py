@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpbench.analysis.power import smallest_difference, splits_needed
-from gpbench.analysis.printing import counted, number
+from gpbench.analysis.printing import counted
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.claims import sentences
 from gpbench.claims.definition import Clause
@@ -49,10 +49,10 @@ def summary(verdicts: Sequence[Verdict]) -> str:
 
 
 def marks(verdict: Verdict) -> str:
-    """What restricts a verdict: runs of the quick preset, and errors over the test rows of single splits."""
+    """What restricts a verdict: runs of the quick preset, and numbers of single splits."""
     decisive = _decisive(verdict)
     words = ["quick" if verdict.preset == "quick" else "partly quick"] if "quick" in verdict.preset else []
-    words += ["one split"] if decisive and decisive.of_rows else []
+    words += ["one split"] if decisive and decisive.one_split else []
     return ", ".join(words)
 
 
@@ -92,7 +92,9 @@ def details(verdict: Verdict) -> list[str]:
             if n.estimate
         ]
     if verdict.decisive is not None:
-        lines.append(f"p {verdict.evidence.p:.2g}, over the claims of the paper {verdict.q:.2g}")
+        supporting, contradicting = verdict.evidence
+        q = f"two-sided over the claims of the paper {verdict.q:.2g}"
+        lines.append(f"p for {supporting:.2g}, p against {contradicting:.2g}; {q}")
     lines.append(_power(verdict))
     printed = "" if claim.printed == "none" else f"by the paper's own numbers {claim.printed}"
     lines += [": ".join(filter(None, [printed, claim.printed_why])), claim.note, f"{claim.location}"]
@@ -111,7 +113,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "clause": None if verdict.decisive is None else verdict.decisive + 1,
         **{name: getattr(counts, name) if counts else None for name in _COUNTS},
         **dict(zip(("effect", "effect_low", "effect_high"), map(_finite, effect))),
-        "one_split": bool(decisive and decisive.of_rows),
+        "one_split": bool(decisive and decisive.one_split),
         "p": None if decisive is None else verdict.evidence.p,
         "q": None if decisive is None else verdict.q,
         "evidence": evidence(verdict),
@@ -179,7 +181,7 @@ def _power(verdict: Verdict) -> str:
     smallest = math.exp(smallest) if clause.kind == "ratio" else smallest
     splits = "no number of splits decides" if math.isinf(needed) else f"{int(needed)} splits decide"
     noun = "factor" if clause.kind == "ratio" else "distance"
-    return f"least certain number: {n_splits} splits show a {noun} of {number(smallest)} from the bound; {splits}"
+    return f"least certain number: {n_splits} splits can show only a {noun} of {smallest:.2g} or more; {splits}"
 
 
 def _finite(value: float | None) -> float | None:

@@ -34,7 +34,12 @@ SCALE = (
     Grade("leans for", "open", "#8a6d1f", "four fifths lie there, but errors are unknown or too large to show it"),
     Grade("mixed", "open", "#8a5a1f", "the cells disagree"),
     Grade("leans against", "open", "#8f5220", "a fifth or fewer lie there, but errors are unknown or too large"),
-    Grade("fails", "bad", "#a8471c", "a fifth or fewer lie there, and too many are shown to lie elsewhere"),
+    Grade(
+        "fails",
+        "bad",
+        "#a8471c",
+        "more than half are shown to lie elsewhere, or a fifth or fewer lie there and too many are shown not to",
+    ),
     Grade("refuted", "bad", "#7c3010", "tests of gpbench refute it"),
     Grade("not run", "none", "#6b7280", "no runs are recorded"),
     Grade("not here", "none", "#6b7280", "the runs need another machine, or data that need a download"),

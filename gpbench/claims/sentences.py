@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
+from statistics import median
 
 from gpbench.analysis.printing import counted, number
 from gpbench.claims.definition import Clause
@@ -11,6 +13,7 @@ from gpbench.claims.predicates import Number
 from gpbench.claims.regions import LEANS_IN, Region
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_PLURALS = ("seconds", "step_operations", "row_operations")
 _NAMED = 3
 """Largest number of data sets that a sentence names."""
 
@@ -40,9 +43,10 @@ def sentence(judged: Judged) -> str:
     rest = f"{counts.missing} not run" if counts.missing else ""
     if len(known) == 1 and known[0].estimate:
         text = f"{_NOUNS[clause.kind]} is {estimate(clause, known[0].estimate)}"
-        return "; ".join(filter(None, [text, f"claimed is: {phrase(clause)}", rest]))
+        untested = "" if _tested(known[0]) else "no error is known"
+        return "; ".join(filter(None, [text, f"required here: {phrase(clause)}", untested, rest]))
     n, claimed = counts.known, counts.claimed
-    share = f"all {n}" if claimed == n else f"{claimed or 'none'} of {n}"
+    share = ("both" if n == 2 else f"all {n}") if claimed == n else f"{claimed or 'none'} of {n}"
     quota = f", where {judged.quota} must" if judged.quota < n else ""
     text = f"{phrase(clause)} in {share} {_unit(judged)}{quota}"
     return "; ".join(filter(None, [text, _exceptions(judged), _certainty(judged), rest]))
@@ -51,8 +55,8 @@ def sentence(judged: Judged) -> str:
 def estimate(clause: Clause, estimate: Estimate) -> str:
     """A number with its 95 % interval."""
     value, low, high = as_shown(clause, estimate)
-    text = number(value)
-    return text if math.isinf(low) or math.isinf(high) else f"{text} [{number(low)}, {number(high)}]"
+    text, low_text, high_text = (f"{x:.2f}" if clause.kind == "share" else number(x) for x in (value, low, high))
+    return text if math.isinf(low) or math.isinf(high) else f"{text} [{low_text}, {high_text}]"
 
 
 def ends(clause: Clause) -> Region:
@@ -86,26 +90,28 @@ def phrase(clause: Clause) -> str:
     """What a clause says of each number, as in "sep has lower nll than svi"."""
     if clause.name:
         return clause.name
-    a, b, runs = (_side(clause, key) for key in ("a", "b", "of"))
+    a, b, runs = _side(clause, "a"), _side(clause, "b", every=clause.least is not None), _side(clause, "of")
     (low, high), metric, along = ends(clause), clause.metric, clause.along.rpartition(".")[2]
+    be, that, s = ("are", "those", "") if metric in _PLURALS else ("is", "that", "s")
     one_sided = math.isinf(low) or math.isinf(high)
     order, bound = ("lower", high) if math.isinf(low) else ("higher", low)
     if clause.kind == "difference" and one_sided:
         beyond = (bound < 0) == (order == "lower")  # the claim asks for more than an order
         if bound and not beyond:
-            return (
-                f"{metric} of {a} is less than {abs(bound):.4g} {'above' if order == 'lower' else 'below'} that of {b}"
-            )
+            side = "above" if order == "lower" else "below"
+            return f"{metric} of {a} {be} less than {abs(bound):.4g} {side} {that} of {b}"
         return f"{a} has {order} {metric} than {b}" + (f", by more than {abs(bound):.4g}" if bound else "")
     if clause.kind == "rank" and one_sided and not bound:
         return f"{a} ranks {'better' if order == 'lower' else 'worse'} by {metric} than {b}"
     if clause.kind == "monotone" and not bound:
-        return f"{metric} of {runs} {'falls' if order == 'lower' else 'rises'} with {along}"
+        return f"{metric} of {runs} {'fall' if order == 'lower' else 'rise'}{s} with {along}"
+    if clause.kind == "ratio" and one_sided and bound == 1:
+        return f"{metric} of {a} {f'{be} below' if order == 'lower' else f'exceed{s}'} {that} of {b}"
     if clause.kind == "ratio":
         times = (
             f"{'less' if order == 'lower' else 'more'} than {bound:.4g}" if one_sided else f"{low:.4g} to {high:.4g}"
         )
-        return f"{metric} of {a} is {times} times that of {b}"
+        return f"{metric} of {a} {be} {times} times {that} of {b}"
     subjects = {
         "difference": f"{metric} of {a} less that of {b}",
         "value": f"{metric} of {runs}",
@@ -114,7 +120,7 @@ def phrase(clause: Clause) -> str:
         "slope": f"the exponent of {metric} of {runs} in {along}",
         "monotone": f"the change of {metric} of {runs} with {along}",
     }
-    return f"{subjects[clause.kind]} is {_interval(low, high)}"
+    return f"{subjects[clause.kind]} {be if clause.kind == 'value' else 'is'} {_interval(low, high)}"
 
 
 def _interval(low: float, high: float) -> str:
@@ -133,12 +139,15 @@ def _unit(judged: Judged) -> str:
 
 def _exceptions(judged: Judged) -> str:
     """The smaller part of the cells by name, data sets where these tell it."""
+    several = len({number.location for number in judged.numbers if number.estimate}) > 1
     inside: list[str] = []
     outside: list[str] = []
     for group in judged.groups:
         cells = [rivals for rivals in group.cells if any(number.estimate for number in rivals)]
         for rivals, position in zip(cells, group.positions):
-            (inside if position <= LEANS_IN else outside).append(_label(judged, rivals[0]))
+            (inside if position <= LEANS_IN else outside).append(
+                rivals[0].location if several else _label(judged.clause, rivals[0])
+            )
     if not inside or not outside:
         return ""
     few, verb = (outside, "not") if len(outside) <= len(inside) else (inside, "only")
@@ -155,23 +164,30 @@ def _exceptions(judged: Judged) -> str:
     return f"{verb} {', '.join(labels[:-1])} and {labels[-1]}"
 
 
-def _label(judged: Judged, n: Number) -> str:
-    return n.location or n.name
+def _label(clause: Clause, n: Number) -> str:
+    """The keys and the rival of a number, without a rival where a cell is all of them; its data set if it has none."""
+    names = [key.rpartition(".")[2] for key in (*clause.keys, clause.along)]
+    words = [f"{name}={value}" for name, value in zip(names, n.key[2:]) if value]
+    return " ".join([*words, *([n.rival] if n.rival and clause.least is None else [])]) or n.location
 
 
 def _certainty(judged: Judged) -> str:
     """For how many cells the errors show what their values say."""
     counts = judged.counts
     if not counts.inside + counts.outside:
-        tested = any(not math.isinf(n.estimate.interval[0]) for n in judged.numbers if n.estimate)
-        return "the errors show none of this" if tested else "no errors are known"
+        return "the errors show none of this" if any(map(_tested, judged.numbers)) else "no errors are known"
     if counts.inside == counts.known:
         return ""
     parts = [
-        f"{counts.inside} of them" * bool(counts.inside),
-        f"the opposite for {counts.outside}" * bool(counts.outside),
+        f"show {counts.inside} of them" * bool(counts.inside),
+        f"exclude it for {counts.outside}" * bool(counts.outside),
     ]
-    return f"the errors show {' and '.join(filter(None, parts))}"
+    return f"the errors {' and '.join(filter(None, parts))}"
+
+
+def _tested(n: Number) -> bool:
+    """Whether a number has an error."""
+    return n.estimate is not None and not math.isinf(n.estimate.interval[0])
 
 
 def _word(n: int) -> str:
@@ -179,24 +195,26 @@ def _word(n: int) -> str:
 
 
 def effect(judged: Judged) -> str:
-    """The mean over data sets with its interval, and from how many sets."""
+    """The mean over data sets with its interval, from how many sets, and the median, which no outlier moves."""
     mean = judged.effect
     if mean is None:
         return ""
     text = estimate(judged.clause, mean)
-    if len([n for n in judged.numbers if n.estimate]) == 1:
+    known = [n for n in judged.numbers if n.estimate]
+    if len(known) == 1:
         kind = "over the test rows of one split" if isinstance(mean, Student) and mean.of_rows else ""
         kind = "over data sets" if isinstance(mean, SignedRank) else kind
         return f"{text} {kind}".rstrip()
-    sets = len({n.key[0] for n in judged.numbers if n.estimate})
-    return f"mean {text} over {counted(sets, 'data set')}"
+    sets = len({n.key[0] for n in known if n.key[0]})
+    cells = f"over {counted(sets, 'data set')}" if sets else f"of {counted(len(known), 'case')}"
+    middle = median(as_shown(judged.clause, n.estimate)[0] for n in known if n.estimate)
+    kind = "geometric mean" if judged.clause.kind == "ratio" else "mean"
+    return f"{kind} {text} {cells}, median {number(middle)}"
 
 
-def _side(clause: Clause, key: str) -> str:
+def _side(clause: Clause, key: str, every: bool = False) -> str:
     words = clause.sides.get(key, {})
-    terms = [
-        " or ".join(values) if len(values) < 4 else "the others" for name, values in words.items() if name == "method"
-    ]
+    terms = [_methods(values, every) for name, values in words.items() if name == "method"]
     own = {k: v for k, v in words.items() if k not in ("method", "dataset") and _distinguishes(clause, k)}
     terms += [
         f"{k.rpartition('.')[2]}={'|'.join(value or 'none' for value in v)}"
@@ -204,6 +222,14 @@ def _side(clause: Clause, key: str) -> str:
         if len(v) < 4 and v != ("any",)
     ]
     return " ".join(terms) or "the runs"
+
+
+def _methods(names: Sequence[str], every: bool) -> str:
+    if len(names) > 3:
+        return "all the others" if every else "the others"
+    if every and len(names) > 1:
+        return f"{'both' if len(names) == 2 else 'each of'} {', '.join(names[:-1])} and {names[-1]}"
+    return " or ".join(names)
 
 
 def _distinguishes(clause: Clause, key: str) -> bool:

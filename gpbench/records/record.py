@@ -241,6 +241,9 @@ def _problem(value: Any, id: str | None) -> str:
                 return f"{_short(name)} is not a number"
             if not abs(number) <= LARGEST:
                 return f"{_short(name)} is {number:g}, beyond {LARGEST:g}"
+    for name, number in (value.get("row_stderr") or {}).items():
+        if number is not None and number < 0:
+            return f"row_stderr.{_short(name)} is {number:g}, below 0"
     for name, reason in (value.get("undefined") or {}).items():
         if not (isinstance(reason, str) and reason.isprintable() and len(reason) <= 200):
             return f"undefined.{_short(name)} is no reason in a line"

@@ -39,6 +39,9 @@ IN, LEAN, OUT = -1.0, -0.05, 1.0
         ([IN] * 8 + [LEAN, OUT], None, "mostly holds"),
         ([IN] * 8 + [OUT] * 2, None, "mixed"),
         ([IN] * 5 + [OUT] * 5, None, "mixed"),
+        ([IN] * 4 + [OUT] * 6, None, "fails"),
+        ([LEAN] + [OUT] * 3, 3, "fails"),
+        ([LEAN] * 2 + [OUT] * 3, 1, "leans for"),  # one cell is enough, and may lie there
         ([OUT] * 9 + [IN], None, "fails"),
         ([OUT] * 10, 1, "fails"),
         ([-LEAN] * 10, None, "fails"),  # the mean of ten shows what none of them shows

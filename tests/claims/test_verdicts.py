@@ -114,6 +114,12 @@ def test_slopes_and_trends(tmp_path, clause, verdict):
     assert judge(tmp_path, [clause], SIZES).word == verdict
 
 
+def test_a_slope_of_three_sizes_has_no_error(tmp_path):
+    three = [of for of in SIZES if of.setting != "800"]
+    clause = {"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1]}
+    assert judge(tmp_path, [clause], three).word == LEANS_FOR
+
+
 def test_a_trend_needs_two_sizes(tmp_path):
     one = [of for of in SIZES if of.setting == SIZES[0].setting]
     assert judge(tmp_path, [{"monotone": "nll", "of": {}, "along": "setting", "falls": 0}], one).word == "not run"
@@ -133,7 +139,10 @@ def test_errors_of_a_single_split_differ_by_its_test_rows(tmp_path, errors, verd
     ]
     assert judge(tmp_path, [{"difference": "error", **A_B, "below": 0}], single).word == verdict
     ratio = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], single)
-    assert ratio.word == LEANS_FOR and report.evidence(ratio).startswith("the ratio is 3; claimed is: seconds of a")
+    assert ratio.word == LEANS_FOR and report.evidence(ratio).startswith(
+        "the ratio is 3; required here: seconds of a are"
+    )
+    assert report.marks(ratio) == "one split" and report.evidence(ratio).endswith("those of b; no error is known")
 
 
 def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
@@ -267,10 +276,36 @@ def test_rivals_that_a_number_is_not_shown_against_are_named(tmp_path):
     verdict = judge(tmp_path, [clause], twins)
     assert (
         report.evidence(verdict)
-        == "a has higher nll than c setting=m=1|m=2 in none of 14 comparisons; the errors show the opposite for 14"
+        == "a has higher nll than c setting=m=1|m=2 in none of 14 comparisons; the errors exclude it for 14"
     )
     lines = "\n".join(report.details(verdict))
     assert "australian c m=1: -0.09" in lines and "australian c m=2: -0.1" in lines
+
+
+def test_sentences_are_those_that_a_person_would_say(tmp_path):
+    clause = {"difference": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "below": 0, "least": 5}
+    evidence = report.evidence(judge(tmp_path, [clause]))
+    assert evidence == "a has lower nll than both b and c in all 7 cells, where 5 must"
+    few = [replace(of, setting=setting) for of in RECORDS if of.dataset in SETS[:2] for setting in ("m=1", "m=2")]
+    few = [replace(of, id=of.id + of.setting) for of in few]
+    seconds = {"ratio": "seconds", **A_B, "above": 1, "where": {"setting": "m=1"}}
+    verdict = judge(tmp_path, [seconds], few)
+    assert report.evidence(verdict) == "seconds of a exceed those of b in both cells"
+    each = [
+        replace(of, metrics={"nll": 0.5}) if (of.method, of.setting, of.dataset) == ("a", "m=2", SETS[0]) else of
+        for of in few
+    ]
+    alone = [of for of in each if of.dataset == SETS[0]]
+    clause = {"difference": "nll", **A_B, "below": 0, "each": "setting"}
+    assert "; not setting=m=2; the errors show 1 of them and exclude it for 1" in report.evidence(
+        judge(tmp_path, [clause], alone)
+    )
+    lines = report.details(judge(tmp_path, [{**clause, "over": "dataset"}], few))
+    assert "; mean -0.0" in lines[0] and " of 2 cases, median -0.0" in lines[0]
+    (p,) = (line for line in lines if line.startswith("p for "))
+    assert re.fullmatch(r"p for \S+, p against \S+; two-sided over the claims of the paper \S+", p)
+    share = report.evidence(judge(tmp_path, [{"share": "nll", **B_C, "above": 0.9}]))
+    assert re.match(r"the share is \d\.\d\d \[\d\.\d\d, \d\.\d\d\]; required here: ", share)
 
 
 def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):

@@ -211,6 +211,7 @@ ODD = {
     "objective": {"objective": -1e308},
     "split": {"split": 10**30},
     "negative": {"split": -1},
+    "negative error": {"row_stderr": {"nll": -0.1}},
     "truth": {"split": True},
     "number": {"seed": int("9" * 400)},
     "counts": {"train_rows": "many"},
