@@ -87,26 +87,6 @@ def test_equation_6_has_lambda_squared():
     assert not np.allclose(inv(blocks(KUU)) + half @ LAMBDA @ half.T, best, rtol=0.1)
 
 
-def divergence(precision, other):
-    """KL between zero-mean Gaussians, of the first from the second."""
-    ratio = np.linalg.solve(precision, other)
-    return 0.5 * (np.trace(ratio) - logdet(ratio) - len(ratio))
-
-
-def test_equation_7_keeps_the_largest_directions_of_equation_6():
-    """What M columns leave out costs ½ Σ (λ - log(1 + λ)), and no other M columns cost less; N columns are exact."""
-    prior = inv(blocks(KUU))
-    half = prior @ np.concatenate([k.T for k in KFU]) / np.sqrt(NOISE)
-    root = np.linalg.cholesky(blocks(KUU))
-    values, vectors = np.linalg.eigh(root.T @ half @ half.T @ root)
-    B = inv(root).T @ vectors * np.sqrt(np.maximum(values, 0))
-    of = lambda B: divergence(prior + B @ B.T, prior + half @ half.T)
-    left, best = values[:-M], B[:, -M:]
-    assert of(best) == pytest.approx(0.5 * np.sum(left - np.log1p(left)), rel=1e-6)
-    assert all(of(best * (1 + 0.05 * RNG.normal(size=best.shape))) > of(best) > 1e-3 for _ in range(40))
-    assert of(B[:, -N:]) == pytest.approx(0, abs=1e-6)
-
-
 def test_appendix_b1_whitens_by_the_factor_itself_and_sums_without_a_transposition():
     A = np.eye(N) + sum(LAMBDA @ k @ LAMBDA for k in K)
     L = np.linalg.cholesky(A)
