@@ -28,8 +28,8 @@ SCALE = (
         "mostly holds",
         "good",
         "#557a2b",
-        "four fifths of these lie there, at most a tenth are shown to lie elsewhere, and half, or their mean, to"
-        " lie there",
+        "four fifths of these lie there, no more are shown to lie elsewhere than it spares and a tenth of these, and"
+        " half, or their mean, to lie there",
     ),
     Grade("leans for", "open", "#8a6d1f", "four fifths lie there, but errors are unknown or too large to show it"),
     Grade("mixed", "open", "#8a5a1f", "the cells disagree"),

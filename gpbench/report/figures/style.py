@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogFormatter, LogLocator, NullFormatter
 
 from gpbench.errors import ConfigError, nearest, printable
 
@@ -88,10 +88,14 @@ def context() -> Iterator[None]:
 def take_literally(figure: Figure) -> None:
     """Makes the dollar signs in texts of a figure plain letters, and escapes what cannot be printed.
 
-    Names of data sets and methods are no formulas, and may come from others' records.
+    Names of data sets and methods are no formulas, and may come from others' records.  Powers of ten, the numbers of
+    logarithmic axes, stay formulas.
     """
+    directions = [direction for axes in figure.axes for direction in (axes.xaxis, axes.yaxis)]
+    logarithmic = [direction for direction in directions if isinstance(direction.get_major_formatter(), LogFormatter)]
+    powers = {label for direction in logarithmic for label in direction.get_ticklabels(which="both")}
     for text in figure.findobj(Text):
-        if "\\mathdefault" not in text.get_text():  # the numbers of a logarithmic axis
+        if text not in powers:
             text.set_parse_math(False)
         if not (lines := text.get_text()).replace("\n", "").isprintable():
             text.set_text("\n".join(map(printable, lines.split("\n"))))
