@@ -15,7 +15,7 @@ from jax.scipy.stats import norm
 
 
 def prepare(problem: dict, arrays: dict):
-    """A step, and predictions of the test rows."""
+    """A step, predictions of the test rows, and a function that waits for the device."""
     X, y, X_test = (jnp.asarray(arrays[name], float) for name in ("X", "y", "X_test"))
     d, n, is_binary = X.shape[1], len(X), problem["binary"]
     targets = ((y > 0).astype(float) if is_binary else y)[:, None]
@@ -42,12 +42,12 @@ def prepare(problem: dict, arrays: dict):
         return norm.cdf(mean / jnp.sqrt(1 + variance)) if is_binary else mean
 
     def step():
-        state[:] = jax.block_until_ready(advance(*state))
+        state[:] = advance(*state)
 
     def predict():
         return np.concatenate([predictions(state[0], X_test[i : i + 500]) for i in range(0, len(X_test), 500)])
 
-    return step, predict
+    return step, predict, lambda: jax.block_until_ready(state)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,14 @@ from _peer_loop import centres, run
 
 
 def prepare(problem: dict, arrays: dict):
-    """A step, and predictions of the test rows."""
+    """A step, predictions of the test rows, and a function that waits for the device."""
     torch.manual_seed(0)
-    X, y, X_test = (torch.tensor(arrays[name], dtype=torch.float32) for name in ("X", "y", "X_test"))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+
+    def tensor(values):
+        return torch.tensor(values, dtype=torch.float32, device=device)
+
+    X, y, X_test = (tensor(arrays[name]) for name in ("X", "y", "X_test"))
     d, n, is_binary = X.shape[1], len(X), problem["binary"]
 
     class Model(g.models.ApproximateGP):
@@ -22,15 +27,15 @@ def prepare(problem: dict, arrays: dict):
         def forward(self, x):
             return g.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
 
-    model = Model(torch.tensor(centres(arrays["X"], problem["inducing"]), dtype=torch.float32))
-    likelihood = g.likelihoods.BernoulliLikelihood() if is_binary else g.likelihoods.GaussianLikelihood()
+    model = Model(tensor(centres(arrays["X"], problem["inducing"]))).to(device)
+    likelihood = (g.likelihoods.BernoulliLikelihood() if is_binary else g.likelihoods.GaussianLikelihood()).to(device)
     targets = (y > 0).float() if is_binary else y
     bound = g.mlls.VariationalELBO(likelihood, model, num_data=n)
     natural = g.optim.NGD(model.variational_parameters(), num_data=n, lr=0.1)
     adam = torch.optim.Adam([*model.hyperparameters(), *likelihood.parameters()], lr=0.01)
 
     def step():
-        rows = torch.randint(n, (problem["batch"],))
+        rows = torch.randint(n, (problem["batch"],), device=device)
         natural.zero_grad()
         adam.zero_grad()
         (-bound(model(X[rows]), targets[rows])).backward()
@@ -44,9 +49,13 @@ def prepare(problem: dict, arrays: dict):
             parts = [likelihood(model(rows)) for rows in X_test.split(1000)]
         model.train()
         likelihood.train()
-        return torch.cat([part.mean for part in parts]).numpy()
+        return torch.cat([part.mean for part in parts]).cpu().numpy()
 
-    return step, predict
+    def wait():  # a GPU computes behind the program's back
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    return step, predict, wait
 
 
 if __name__ == "__main__":

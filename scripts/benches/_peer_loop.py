@@ -22,12 +22,12 @@ def centres(X, m: int):
     return MiniBatchKMeans(m, random_state=0, n_init=1).fit(X[:20_000]).cluster_centers_
 
 
-def run(prepare: Callable[[dict, dict], tuple[Callable[[], Any], Callable[[], Any]]]) -> None:
+def run(prepare: Callable[[dict, dict], tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]]) -> None:
     """Trains a peer.
 
     Args:
-        prepare: Makes from the problem's settings and arrays two functions: one step, and predictions of the test rows:
-            means in regression, else probabilities of the class 1.
+        prepare: Makes from the problem's settings and arrays three functions: one step; predictions of the test rows,
+            means in regression, else probabilities of the class 1; and one that waits until the device has done it all.
     """
     import numpy as np
 
@@ -41,13 +41,14 @@ def run(prepare: Callable[[dict, dict], tuple[Callable[[], Any], Callable[[], An
         return value
 
     arrays = timed("data", lambda: dict(np.load(problem["arrays"])))
-    step, predict = timed("init", lambda: prepare(problem, arrays))
-    timed("compile", step)
+    step, predict, wait = timed("init", lambda: prepare(problem, arrays))
+    timed("compile", lambda: (step(), wait()))
     points, y, is_binary = [], arrays["y_test"], problem["binary"]
     for done in range(1, problem["steps"] + 1):
         timed("train", step)
         if done % problem["every"] and done != problem["steps"]:
             continue
+        timed("train", wait)
         predictions = np.asarray(timed("evaluate", predict), float)
         if is_binary:
             of_label = np.where(y > 0, predictions, 1 - predictions)
