@@ -35,5 +35,6 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "random",
         "samplers",
         "solvers",
+        "vecchia",
     ),
 )

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float
 
+from gpbench.core.mapping import select
+
 # The usual constants of the Wolfe conditions, and the relative gain at which L-BFGS-B stops by default.
 _DECREASE, _CURVATURE = 1e-4, 0.9
 TOLERANCE = 2.2e-9
@@ -89,8 +91,8 @@ def step(
         new = _Point(t, value, gradient @ d)
         # NaN compares false: too far
         lower = (value <= current.value + _DECREASE * t * current.slope) & jnp.all(jnp.isfinite(gradient))
-        low, high = _select(lower, new, low), _select(lower, high, new)
-        best = _select(lower, (gradient, extra), best)
+        low, high = select(lower, new, low), select(lower, high, new)
+        best = select(lower, (gradient, extra), best)
         return evaluations + 1, lower & (new.slope >= _CURVATURE * current.slope), low, high, _between(low, high), best
 
     unbounded = _Point(*(jnp.full((), jnp.inf, x.dtype),) * 3)
@@ -101,14 +103,14 @@ def step(
     s, y = low.t * d, gradient - state.gradient
     is_curved = s @ y > 1e-12 * jnp.linalg.norm(s) * jnp.linalg.norm(y)
     old = (state.steps, state.changes)
-    memory = _select(is_curved, (_push(state.steps, s), _push(state.changes, y)), old)
+    memory = select(is_curved, (_push(state.steps, s), _push(state.changes, y)), old)
     stuck = low.t == 0
     gain = state.value - low.value
     scale = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(low.value)), 1.0)
     converged = jnp.where(stuck, jnp.all(state.steps == 0), gain / scale <= tolerance)
-    steps, changes = _select(stuck, jax.tree.map(jnp.zeros_like, memory), memory)
+    steps, changes = select(stuck, jax.tree.map(jnp.zeros_like, memory), memory)
     new = State(low.value, gradient, extra, steps, changes, state.converged | converged)
-    return unravel(x + s), _select(state.converged, state, new)
+    return unravel(x + s), select(state.converged, state, new)
 
 
 def direction(state: State) -> Float[Array, " P"]:
@@ -142,7 +144,3 @@ def _between(low: _Point, high: _Point) -> Float[Array, ""]:
 
 def _push(rows: Float[Array, "K P"], row: Float[Array, " P"]) -> Float[Array, "K P"]:
     return jnp.concatenate([rows[1:], row[None]])
-
-
-def _select(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)

@@ -13,6 +13,11 @@ _Function = Callable[[Any, Any], Float[Array, ""]]
 T = TypeVar("T")
 
 
+def select(condition: Any, new: T, old: T) -> T:
+    """The leaves of `new` where the condition holds, else those of `old`."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+
+
 def map_members(function: Callable[..., Any], *stacked: Any) -> Any:
     """Applies a function to every member, in one program: side by side on a GPU, one after another on a CPU.
 
@@ -34,6 +39,30 @@ def map_members(function: Callable[..., Any], *stacked: Any) -> Any:
     if jax.default_backend() == "cpu":
         return jax.lax.map(lambda member: function(*member), stacked)
     return jax.vmap(function)(*stacked)
+
+
+def map_rows(function: Callable[[Any], Any], rows: Any, size: int) -> Any:
+    """Applies a function to every row, those of a block side by side.
+
+    `jax.lax.map` compiles the function once more for a last, shorter block; here all blocks are of one length.
+
+    Args:
+        function: Function of one row's pytree.
+        rows: Pytree of arrays with N rows.
+        size: Largest number of rows in a block.
+
+    Returns:
+        The results, with N rows.
+    """
+    n = len(jax.tree.leaves(rows)[0])
+    blocks = max(1, -(-n // size))
+    if blocks == 1:
+        return jax.vmap(function)(rows)
+    length = -(-n // blocks)
+    # The last row fills the last block up
+    index = jnp.minimum(jnp.arange(blocks * length), n - 1).reshape(blocks, length)
+    results = jax.lax.map(jax.vmap(function), jax.tree.map(lambda leaf: leaf[index], rows))
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:n], results)
 
 
 def sum_in_blocks(

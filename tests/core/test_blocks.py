@@ -1,11 +1,11 @@
-"""Sums over rows in blocks: values and gradients of the plain sum, for any number of rows."""
+"""Sums and maps over rows in blocks: values and gradients of the plain sum, for any number of rows."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gpbench.core.mapping import sum_in_blocks
+from gpbench.core.mapping import map_rows, sum_in_blocks
 
 
 def function(shared, block):
@@ -26,3 +26,12 @@ def test_value_and_gradient_are_those_of_the_plain_sum(rows):
     ):
         np.testing.assert_allclose(ours, exact, rtol=1e-12)
     np.testing.assert_allclose(total(shared), plain(shared), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 9])
+def test_rows_in_blocks_are_mapped_like_one_row_after_another(rows):
+    X = jnp.asarray(np.random.default_rng(0).normal(size=(rows, 3)))
+    function = lambda row: (jnp.sin(row[0]), jnp.outer(row[0], row[1]))
+    ours = map_rows(function, (X, X + 1.0), 4)
+    for leaf, exact in zip(ours, zip(*[function(pair) for pair in zip(X, X + 1.0)])):
+        np.testing.assert_allclose(leaf, jnp.stack(exact), rtol=1e-14)

@@ -27,7 +27,7 @@ from gpbench.core.gaussians import (
     whiten,
 )
 from gpbench.core.linalg import inverse_cholesky
-from gpbench.core.mapping import T, tree_at, tree_map
+from gpbench.core.mapping import select, tree_at, tree_map
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, inducing_count
@@ -169,7 +169,7 @@ class SEP(SparseMethod, TwoClassMethod):
             old.approximation.layer, old.sites, old.optimiser, 0.5 * old.caution, old.approximation, old.running
         )
         if new.running is None or old.running is None:
-            return _select(is_finite, new, back)
+            return select(is_finite, new, back)
 
         def write(whole: Any, rows: Any) -> Any:
             """Write the batch's rows alone of an array with N rows: O(B M) a step and not O(N M)."""
@@ -181,7 +181,7 @@ class SEP(SparseMethod, TwoClassMethod):
         empty = (None, None)
         is_none = lambda leaf: leaf is None
         strip: Callable[[SepState], SepState] = lambda s: eqx.tree_at(per_row, s, empty, is_leaf=is_none)
-        state = _select(is_finite, strip(new), strip(back))
+        state = select(is_finite, strip(new), strip(back))
         return tree_at(per_row, state, (sites, directions), is_leaf=is_none)
 
     def _refine_all(self, state: SepState, data: Batch, V: Any, rest: Any) -> Sites:
@@ -239,7 +239,7 @@ class SEP(SparseMethod, TwoClassMethod):
         # After an epoch every site has been refined once: the epoch's product is that of all sites, exactly.
         visited = running.rows_seen + batch.weight.sum()
         whole = visited >= batch.total
-        product = _select(whole, next_product, product)
+        product = select(whole, next_product, product)
         next_product = jax.tree.map(lambda a: jnp.where(whole, 0.0, a), next_product)
         running = RunningProducts(product, next_product, directions, jnp.where(whole, 0.0, visited))
         return sites, running, running.total(batch.total) - added
@@ -263,8 +263,3 @@ class SEP(SparseMethod, TwoClassMethod):
 
     def diagnose(self, state: SepState) -> str:
         return state.layer.diagnose()
-
-
-def _select(condition: Any, new: T, old: T) -> T:
-    """The leaves of `new` where the condition holds, else those of `old`."""
-    return tree_map(lambda a, b: jnp.where(condition, a, b), new, old)

@@ -18,7 +18,7 @@ from gpbench.core import lbfgs
 from gpbench.core.features import SelectedPoints
 from gpbench.core.gaussians import Natural, unit_factor
 from gpbench.core.greedy import select_rows
-from gpbench.core.mapping import tree_at
+from gpbench.core.mapping import select, tree_at
 from gpbench.methods.base import Batch, Info, inducing_count
 from gpbench.methods.parts.collapsed import CollapsedMethod, CollapsedParameters, Optimum
 from gpbench.methods.parts.gradient import GradientState
@@ -124,7 +124,7 @@ class GreedySGPR(CollapsedMethod):
         rounds = Rounds(state.variables.count + 1, rule, jnp.zeros((), bool))
         old = tree_at(lambda s: s.variables.finished, state, jnp.ones((), bool))
         new = GradientState(parameters, optimiser, rounds)
-        return jax.tree.map(lambda a, b: jnp.where(better, a, b), new, old)
+        return select(better, new, old)
 
     def converged(self, state: GradientState[CollapsedParameters]) -> Bool[Array, ""]:
         """Whether no choice of points raises the bound any more, or `rounds` of them were trained from."""
