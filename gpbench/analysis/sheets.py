@@ -92,6 +92,7 @@ class Sheet:
         remarks: Lines on how to read it.
         facts: What was run, by name.
         name: Name in the labels of LaTeX, such as the id of an experiment.
+        width: Most characters of a line of text where there is no terminal; None for any number.
     """
 
     title: str
@@ -103,6 +104,7 @@ class Sheet:
     remarks: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
+    width: int | None = None
 
     @property
     def notes(self) -> dict[str, str]:

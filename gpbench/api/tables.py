@@ -203,7 +203,8 @@ def verify(
     files = paths.yaml_files("protocol", (*config_dirs, *plugins.folders()))
 
     def judge(stores: Sequence[Store]) -> "list[verdicts.Verdict]":
-        records = union(stores).all()
+        store = union(stores)
+        records = store.all()
         by_id = {record.id: record for record in records}
         folders_ = [folder.expanduser().resolve() for folder in config_dirs]
         planner = plan.Planner(folders_)  # experiments of several claims share jobs
@@ -218,6 +219,7 @@ def verify(
                 lambda id, preset: plan.plan(definition.read(id, folders_), preset, folders_, by_id, planner),
                 preset=preset,
                 protocol=protocol,
+                read=store.trace,
             )
             if selection.includes(verdict.claim)
         ]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from statistics import fmean, median
+from statistics import correlation, fmean, median, stdev
 from typing import Protocol, runtime_checkable
 
 from gpbench.analysis.statistics import LEVEL, mean_stderr
@@ -127,64 +127,49 @@ def _signed_rank_cdf(n: int) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Share:
-    """A share of trials, by the binomial distribution of as many independent trials as the clustered ones are worth.
+class PairedSpread:
+    """The logarithm of the ratio of two standard deviations of paired values, by the test of Pitman and Morgan.
 
-    E. L. Korn and B. I. Graubard, Confidence Intervals for Proportions With Small Expected Number of Positive Counts
-    Estimated From Survey Data, Survey Methodology 24 (1998): the number of trials is divided by the design effect, the
-    variance of the share between clusters over that of independent trials.  Clusters of trials that are all alike are
-    worth one trial each, and none is worth more than its trials.
+    E. J. G. Pitman, A Note on Normal Correlation, Biometrika 31 (1939): with r the correlation of the pairs and w the
+    logarithm less its hypothetical value, sinh(w) sqrt((n - 2) / (1 - r²)) has Student's t distribution with n - 2
+    degrees of freedom.
 
     Args:
-        clusters: Outcomes of the trials of each cluster, such as the comparisons on one data set.
+        pairs: Values of both sides, as of the outputs of a data set; three pairs or more.
     """
 
-    clusters: Sequence[Sequence[bool]]
+    pairs: Sequence[tuple[float, float]]
 
     @property
     def n(self) -> int:
-        return sum(map(len, self.clusters))
+        return len(self.pairs)
 
     @property
     def value(self) -> float:
-        return sum(map(sum, self.clusters)) / self.n
+        return math.log(stdev(a for a, _ in self.pairs) / stdev(b for _, b in self.pairs))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval of Clopper and Pearson."""
-        from scipy.special import betaincinv
-
-        k, n = self.value * self.worth, self.worth
-        low = betaincinv(k, n - k + 1, LEVEL / 2) if k else 0.0
-        high = betaincinv(k + 1, n - k, 1 - LEVEL / 2) if k < n else 1.0
-        return float(low), float(high)
-
-    @cached_property
-    def worth(self) -> float:
-        """The number of independent trials of the same variance, with t quantiles for the normal ones."""
         from scipy.special import stdtrit
 
-        n, m, p = self.n, len(self.clusters), self.value
-        if m < 2 or p in (0, 1):
-            return float(m)
-        # of a ratio of two sums over clusters, by linearisation: m / (m - 1) sum (y - p n_c)^2 / n^2
-        residuals = math.fsum((sum(cluster) - p * len(cluster)) ** 2 for cluster in self.clusters)
-        variance = m / (m - 1) * residuals / n**2
-        worth = p * (1 - p) / variance if variance else math.inf
-        quantiles = float(stdtrit(n - 1, 1 - LEVEL / 2)) / float(stdtrit(m - 1, 1 - LEVEL / 2))
-        return min(float(n), max(1.0, worth * quantiles**2))
+        half = math.asinh(float(stdtrit(self.n - 2, 1 - LEVEL / 2)) * self._scale)
+        return self.value - half, self.value + half
+
+    @cached_property
+    def _scale(self) -> float:
+        r = correlation(*zip(*self.pairs))
+        return math.sqrt(max(0.0, 1 - r**2) / (self.n - 2))
 
     def p_above(self, bound: float) -> float:
-        from scipy.special import betainc
-
-        k, n = self.value * self.worth, self.worth
-        return float(betainc(k, n - k + 1, min(max(bound, 0.0), 1.0))) if k else 1.0
+        return self._tail(bound - self.value)
 
     def p_below(self, bound: float) -> float:
-        from scipy.special import betaincc
+        return self._tail(self.value - bound)
 
-        k, n = self.value * self.worth, self.worth
-        return float(betaincc(k + 1, n - k, min(max(bound, 0.0), 1.0))) if k < n else 1.0
+    def _tail(self, distance: float) -> float:
+        from scipy.special import stdtr
+
+        return float(stdtr(self.n - 2, math.sinh(distance) / self._scale)) if self._scale else float(distance >= 0)
 
 
 @dataclass(frozen=True)

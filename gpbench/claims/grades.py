@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from gpbench.claims.definition import Clause
+from gpbench.claims.clauses import Clause
 from gpbench.claims.estimates import Estimate, Student, clustered
-from gpbench.claims.predicates import Number
+from gpbench.claims.numbers import Number
 from gpbench.claims.regions import INSIDE, LEANS_IN, NONE, OUTSIDE, SIDE, Evidence, at_least, every
 from gpbench.errors import ConfigError
 

@@ -60,7 +60,9 @@ class Region(NamedTuple):
             return INSIDE
         if contradicting <= SIDE:
             return OUTSIDE
-        return LEANS_IN if self.low < estimate.value < self.high else LEANS_OUT
+        value = estimate.value  # infinite where a run does not reach a level
+        above, below = (math.isinf(self.low) or value > self.low), (math.isinf(self.high) or value < self.high)
+        return LEANS_IN if above and below else LEANS_OUT
 
     def __str__(self) -> str:
         if math.isinf(self.low) or math.isinf(self.high):

@@ -8,16 +8,19 @@ from gpbench.analysis.power import smallest_difference, splits_needed
 from gpbench.analysis.printing import counted
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.claims import sentences
-from gpbench.claims.definition import Clause
+from gpbench.claims.clauses import Clause
 from gpbench.claims.estimates import Student
 from gpbench.claims.grades import Judged
-from gpbench.claims.predicates import Number
+from gpbench.claims.numbers import Number
 from gpbench.claims.verdicts import Verdict, count
 
 NOTE = (
     "what the errors show: 95 % intervals by corrected resampled t tests over splits (Nadeau and Bengio 2003), over the"
     " test rows of a single split, or over data sets; what each grade is: docs/reference/claims.md"
 )
+
+_WIDTH = 100
+"""Most characters of a line where there is no terminal: most cells are sentences."""
 
 
 def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
@@ -36,6 +39,7 @@ def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
         grids=[Grid("", ("claim", "grade", "what it says, and what the runs say"), tuple(lines), prose=True)],
         remarks=[NOTE, *([] if full else ["gpbench verify NAME --why has every clause, interval and p-value"])],
         rows=[row(v) for v in verdicts],
+        width=_WIDTH,
     )
 
 
@@ -178,9 +182,9 @@ def _power(verdict: Verdict) -> str:
         return ""
     _, distance, n_splits, sd, ratio = max(candidates, key=lambda item: item[0])
     smallest, needed = smallest_difference(sd, n_splits, ratio), splits_needed(distance, sd, ratio)
-    smallest = math.exp(smallest) if clause.kind == "ratio" else smallest
+    smallest = math.exp(smallest) if clause.is_logarithmic else smallest
     splits = "no number of splits decides" if math.isinf(needed) else f"{int(needed)} splits decide"
-    noun = "factor" if clause.kind == "ratio" else "distance"
+    noun = "factor" if clause.is_logarithmic else "distance"
     return f"least certain number: {n_splits} splits can show only a {noun} of {smallest:.2g} or more; {splits}"
 
 

@@ -1,12 +1,15 @@
 """Selection of claims by a name, and of the cells that a clause of a claim is about."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.claims import definition
-from gpbench.claims.definition import Claim, Clause, Words
+from gpbench.claims import definition, quantities
+from gpbench.claims.clauses import Clause, Words
+from gpbench.claims.definition import Claim
+from gpbench.claims.quantities import Arrays
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.status import Cell
 from gpbench.records.record import Record
@@ -64,6 +67,15 @@ def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[_Selectio
     return selections
 
 
+ReadArrays = Callable[[str], Arrays]
+"""Reads the trace and the kept arrays of a run by its id; empty where it has none."""
+
+
+def no_arrays(id: str) -> Arrays:
+    """The arrays where none are at hand."""
+    return {}
+
+
 @dataclass(frozen=True)
 class KeyedCell:
     """A cell by its keys, as on a command line.
@@ -72,15 +84,29 @@ class KeyedCell:
         keys: Values by key.
         runs: Its recorded runs; None without any.
         missing: Number of planned splits that are not recorded.
+        read: Function that reads the trace and kept arrays of a run by its id.
     """
 
     keys: Mapping[str, str]
     runs: CellRuns | None
     missing: int = 0
+    read: ReadArrays = no_arrays
 
     def values(self, metric: str) -> Mapping[int, float]:
-        """The metric by split, without diverged runs."""
-        return by_split(self.runs, metric) if self.runs else {}
+        """The metric by split, averaged over seeds, without diverged runs and those that have none."""
+        if not (self.runs and (read := quantities.reader(metric))):
+            return by_split(self.runs, metric) if self.runs else {}
+        if metric not in self.runs.known:
+            values: dict[int, list[float]] = {}
+            for record in self.records:
+                if not record.diverged and (value := read(self.read(record.id))) is not None:
+                    values.setdefault(record.split, []).append(value)
+            self.runs.known[metric] = {split: fmean(seeds) for split, seeds in values.items()}
+        return self.runs.known[metric]
+
+    def arrays(self, split: int) -> Arrays:
+        """The trace and the kept arrays of a split; empty where it has none."""
+        return next((self.read(record.id) for record in self.records if record.split == split), {})
 
     @property
     def records(self) -> Sequence[Record]:
@@ -99,21 +125,22 @@ class KeyedCell:
         return diagnostics.union(*(record.metrics for record in self.records))
 
 
-def planned_cells(cells: Iterable[Cell]) -> dict[tuple[str, str], KeyedCell]:
+def planned_cells(cells: Iterable[Cell], read: ReadArrays = no_arrays) -> dict[tuple[str, str], KeyedCell]:
     """The cells of an experiment by identity and output, equal ones once."""
     keyed: dict[tuple[str, str], KeyedCell] = {}
     for cell in cells:
         if (cell.id, cell.output) not in keyed:
             grouped = group_runs(cell.records, by_preset=False)
             keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": cell.output}
-            keyed[cell.id, cell.output] = KeyedCell(keys, grouped[0] if grouped else None, len(cell.missing))
+            keyed[cell.id, cell.output] = KeyedCell(keys, grouped[0] if grouped else None, len(cell.missing), read)
     return keyed
 
 
-def recorded_cells(records: Iterable[Record]) -> list[KeyedCell]:
+def recorded_cells(records: Iterable[Record], read: ReadArrays = no_arrays) -> list[KeyedCell]:
     """All recorded cells; their keys are fields of their records."""
     cells = group_runs(records)
-    return [KeyedCell({name: str(getattr(runs.records[0], name) or "") for name in _FIELDS}, runs) for runs in cells]
+    keys = [{name: str(getattr(runs.records[0], name) or "") for name in _FIELDS} for runs in cells]
+    return [KeyedCell(key, runs, read=read) for key, runs in zip(keys, cells)]
 
 
 def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
@@ -165,6 +192,11 @@ def listed_keys(clause: Clause) -> list[str]:
     """The keys, besides data set and output, for which b has several values, each of which is a rival."""
     several = [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == _ANY]
     return [key for key in several if key not in ("dataset", "output")]
+
+
+def rival_keys(clause: Clause) -> list[str]:
+    """The keys that tell rivals apart."""
+    return list(dict.fromkeys(["method", *listed_keys(clause)]))
 
 
 def group(cells: Sequence[KeyedCell], keys: Sequence[str]) -> dict[tuple[str, ...], list[KeyedCell]]:

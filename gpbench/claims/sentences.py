@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from statistics import median
 
 from gpbench.analysis.printing import counted, number
-from gpbench.claims.definition import Clause
+from gpbench.claims.clauses import Clause
 from gpbench.claims.estimates import Estimate, SignedRank, Student
 from gpbench.claims.grades import Judged
-from gpbench.claims.predicates import Number
+from gpbench.claims.numbers import Number
 from gpbench.claims.regions import LEANS_IN, Region
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_PLURALS = ("seconds", "step_operations", "row_operations")
 _NAMED = 3
 """Largest number of data sets that a sentence names."""
 
@@ -29,6 +28,9 @@ def describe(clause: Clause) -> str:
         "share": f"share of cells where {a} has better {metric} than {b} {region}",
         "rank": f"rank by {metric} of {a} - {b} {region}",
         "slope": f"slope of log {metric} of {runs} on log {clause.along} {region}",
+        "friedman": f"p of Friedman's test of ranks by {metric} {region}",
+        "spread": f"standard deviation over outputs of {metric} of {a} / {b} {region}",
+        "comparison": f"{metric} of {a} and {b} {region}",
         "monotone": f"step of {metric} of {runs} along {clause.along} {region}",
     }
     return clause.name or texts[kind] + (" over data sets" if clause.over else "")
@@ -61,13 +63,13 @@ def estimate(clause: Clause, estimate: Estimate) -> str:
 
 def ends(clause: Clause) -> Region:
     """The region; of ratios, not of their logarithms."""
-    return Region(*map(_exp, clause.region)) if clause.kind == "ratio" else clause.region
+    return Region(*map(_exp, clause.region)) if clause.is_logarithmic else clause.region
 
 
 def as_shown(clause: Clause, estimate: Estimate) -> tuple[float, float, float]:
     """The value and the ends of its interval; infinite ends where no test is possible."""
     value, (low, high) = estimate.value, estimate.interval
-    return (_exp(value), _exp(low), _exp(high)) if clause.kind == "ratio" else (value, low, high)
+    return (_exp(value), _exp(low), _exp(high)) if clause.is_logarithmic else (value, low, high)
 
 
 def _exp(x: float) -> float:
@@ -82,6 +84,9 @@ _NOUNS = {
     "share": "the share",
     "rank": "the difference of ranks",
     "slope": "the exponent",
+    "friedman": "the p-value",
+    "spread": "the ratio",
+    "comparison": "the number",
     "monotone": "the change",
 }
 
@@ -92,8 +97,9 @@ def phrase(clause: Clause) -> str:
         return clause.name
     a, b, runs = _side(clause, "a"), _side(clause, "b", every=clause.least is not None), _side(clause, "of")
     (low, high), metric, along = ends(clause), clause.metric, clause.along.rpartition(".")[2]
-    be, that, s = ("are", "those", "") if metric in _PLURALS else ("is", "that", "s")
+    be, that, s = ("are", "those", "") if _is_plural(metric) else ("is", "that", "s")
     one_sided = math.isinf(low) or math.isinf(high)
+    that = f"{clause.against}" if clause.against else that
     order, bound = ("lower", high) if math.isinf(low) else ("higher", low)
     if clause.kind == "difference" and one_sided:
         beyond = (bound < 0) == (order == "lower")  # the claim asks for more than an order
@@ -105,9 +111,11 @@ def phrase(clause: Clause) -> str:
         return f"{a} ranks {'better' if order == 'lower' else 'worse'} by {metric} than {b}"
     if clause.kind == "monotone" and not bound:
         return f"{metric} of {runs} {'fall' if order == 'lower' else 'rise'}{s} with {along}"
-    if clause.kind == "ratio" and one_sided and bound == 1:
+    if clause.kind == "spread":
+        metric = f"the standard deviation over outputs of {metric}"
+    if clause.is_logarithmic and one_sided and bound == 1:
         return f"{metric} of {a} {f'{be} below' if order == 'lower' else f'exceed{s}'} {that} of {b}"
-    if clause.kind == "ratio":
+    if clause.is_logarithmic:
         times = (
             f"{'less' if order == 'lower' else 'more'} than {bound:.4g}" if one_sided else f"{low:.4g} to {high:.4g}"
         )
@@ -116,11 +124,17 @@ def phrase(clause: Clause) -> str:
         "difference": f"{metric} of {a} less that of {b}",
         "value": f"{metric} of {runs}",
         "share": f"the share of pairs in which {a} has better {metric} than {b}",
+        "comparison": f"{metric} of {a} and {b}",
+        "friedman": f"p of Friedman's test of ranks by {metric}",
         "rank": f"the rank of {a} by {metric} less that of {b}",
         "slope": f"the exponent of {metric} of {runs} in {along}",
         "monotone": f"the change of {metric} of {runs} with {along}",
     }
-    return f"{subjects[clause.kind]} {be if clause.kind == 'value' else 'is'} {_interval(low, high)}"
+    return f"{subjects[clause.kind]} {be if clause.kind in ('value', 'comparison') else 'is'} {_interval(low, high)}"
+
+
+def _is_plural(metric: str) -> bool:
+    return metric.startswith(("seconds", "steps ")) or metric.endswith("_operations")
 
 
 def _interval(low: float, high: float) -> str:
@@ -208,7 +222,7 @@ def effect(judged: Judged) -> str:
     sets = len({n.key[0] for n in known if n.key[0]})
     cells = f"over {counted(sets, 'data set')}" if sets else f"of {counted(len(known), 'case')}"
     middle = median(as_shown(judged.clause, n.estimate)[0] for n in known if n.estimate)
-    kind = "geometric mean" if judged.clause.kind == "ratio" else "mean"
+    kind = "geometric mean" if judged.clause.is_logarithmic else "mean"
     return f"{kind} {text} {cells}, median {number(middle)}"
 
 

@@ -5,13 +5,22 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from gpbench.analysis.statistics import benjamini_hochberg
-from gpbench.claims import predicates
-from gpbench.claims.definition import Claim, Clause
+from gpbench.claims import predicates, quantities
+from gpbench.claims.clauses import Clause
+from gpbench.claims.definition import Claim
 from gpbench.claims.grades import Judged
-from gpbench.claims.predicates import Number
+from gpbench.claims.numbers import Number
 from gpbench.claims.regions import NONE, SIDE, Evidence, at_least
 from gpbench.claims.scale import SCALE
-from gpbench.claims.selection import KeyedCell, check_words, planned_cells, recorded_cells, select_cells
+from gpbench.claims.selection import (
+    KeyedCell,
+    ReadArrays,
+    check_words,
+    no_arrays,
+    planned_cells,
+    recorded_cells,
+    select_cells,
+)
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
@@ -61,6 +70,7 @@ def judge(
     *,
     preset: str | None = None,
     protocol: str | None = None,
+    read: ReadArrays = no_arrays,
 ) -> list[Verdict]:
     """Grades claims.
 
@@ -73,6 +83,7 @@ def judge(
         planned: Function that returns the cells of an experiment in a preset, with their records.
         preset: Only runs of this preset; None for both.
         protocol: Only runs under this protocol; None for all.
+        read: Function that reads the trace and kept arrays of a run by its id.
 
     Raises:
         ConfigError: A claim names unknown experiments, methods, data sets or metrics.
@@ -80,11 +91,11 @@ def judge(
 
     @cache
     def all_cells() -> list[KeyedCell]:
-        return recorded_cells(records)
+        return recorded_cells(records, read)
 
     @cache
     def experiment_cells(id: str, preset: str) -> Mapping[tuple[str, str], KeyedCell]:
-        return planned_cells(planned(id, preset))
+        return planned_cells(planned(id, preset), read)
 
     @cache
     def candidates(experiments: Sequence[str], preset: str) -> list[KeyedCell]:
@@ -153,9 +164,15 @@ def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[Keyed
             continue
         reason = _unfit(clause, sides, name)
         fresh = [] if reason else predicates.numbers(clause, sides, name)
+        if (
+            fresh
+            and not any(number.estimate for number in fresh)
+            and quantities.are_of_arrays(clause.kind, clause.metric)
+        ):
+            reason = "the runs were recorded without traces and kept arrays"
         reasons += [reason + _again(claim, preset)] if reason else []
         for number in fresh:
-            if clause.metric == "seconds" and number.machines > 1:
+            if quantities.is_of_seconds(clause.metric) and number.machines > 1:
                 number = replace(number, estimate=None)
                 reasons.append(f"seconds are of several machines{_again(claim, preset)}")
             number, key = replace(number, preset=preset), (number.key, number.rival)
@@ -185,11 +202,13 @@ def _unfit(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]], name: str) 
     """
     recorded = [cell for side in sides.values() for cell in side if cell.runs]
     known = {"seconds", "objective", *COUNTED}.union(*(cell.metrics for cell in recorded))
-    if not recorded or clause.metric in known:
+    is_of_arrays = quantities.are_of_arrays(clause.kind, clause.metric)
+    metric = quantities.trace_metric(clause.metric) if is_of_arrays else clause.metric
+    if not recorded or not metric or metric in known:
         return ""
-    if clause.metric not in METRICS:
-        raise ConfigError(f"{name}: no run has the metric {clause.metric!r}; {nearest(clause.metric, known)}")
-    return f"the runs were recorded without {clause.metric}"
+    if metric not in METRICS:
+        raise ConfigError(f"{name}: no run has the metric {metric!r}; {nearest(metric, known)}")
+    return f"the runs were recorded without {metric}"
 
 
 def _share(cells: Sequence[KeyedCell]) -> float:

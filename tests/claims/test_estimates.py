@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from gpbench.claims import regions
-from gpbench.claims.estimates import Exact, Share, SignedRank, Student, clustered
+from gpbench.claims.estimates import Exact, PairedSpread, SignedRank, Student, clustered
 from gpbench.claims.regions import Evidence, Region
+from gpbench.claims.shares import Share
 
 VALUES = (0.31, -0.12, 0.55, 0.08, 0.27, -0.41, 0.96, 0.62)
 
@@ -84,3 +85,18 @@ def test_at_least_k_parts_are_bonferronis_partial_conjunction():
     assert regions.at_least(2, parts).supporting == pytest.approx(3 * 0.01)
     assert regions.every(parts) == Evidence(0.9, pytest.approx(4 * 0.1))
     assert regions.at_least(1, parts) == Evidence(pytest.approx(4 * 0.001), pytest.approx(0.999))
+
+
+def test_paired_spreads_are_compared_as_sums_and_differences_correlate():
+    """Pitman's test: standard deviations are equal where x + y and x - y do not correlate."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=12)
+    x = 2 * (0.6 * y + 0.8 * rng.normal(size=12))
+    spread = PairedSpread(list(zip(x.tolist(), y.tolist())))
+    assert spread.value == pytest.approx(np.log(x.std(ddof=1) / y.std(ddof=1)))
+    for bound in (0.0, 0.4, 1.2):
+        scaled = x / math.exp(bound)
+        above = stats.pearsonr(scaled + y, scaled - y, alternative="greater").pvalue
+        assert (spread.p_above(bound), spread.p_below(bound)) == pytest.approx((above, 1 - above))
+    low, high = spread.interval
+    assert (spread.p_above(low), spread.p_below(high)) == pytest.approx((0.025, 0.025))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpbench.claims.definition import Clause
+from gpbench.claims.clauses import Clause
 from gpbench.claims.estimates import SignedRank, Student, clustered
 from gpbench.claims.grades import Judged
-from gpbench.claims.predicates import Number
+from gpbench.claims.numbers import Number
 from gpbench.claims.regions import Region
 from gpbench.claims.scale import SCALE, badge_grade
 

@@ -21,9 +21,9 @@ def as_text(sheet: Sheet, width: int | None = None) -> str:
 
     Args:
         sheet: The sheet.
-        width: Most characters of a line; by default those of the terminal, and any number where there is none.
+        width: Most characters of a line; by default those of the terminal, and those of the sheet where there is none.
     """
-    width = width or printing.width()
+    width = width or printing.width() or sheet.width
     notes = sheet.notes
     lines = [*_wrapped([sheet.title, " ".join(sheet.summary)], width), ""] if sheet.title else []
     for grid in (*sheet.grids, *sheet.twins):

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
+from gpbench.analysis.effects import Truth, errors, original
 from gpbench.data.builtin import friedman_effect
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
@@ -16,9 +17,6 @@ from gpbench.report.figures import style
 
 _RUG = 200
 """Number of training rows in the rug below a curve."""
-
-_Truth = Callable[[tuple[int, ...], ndarray], ndarray]
-"""Maps inputs (S,) and their values (G, S), in original units, to their effect (G,)."""
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
@@ -67,7 +65,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     return figure
 
 
-def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: _Truth | None = None) -> None:
+def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: Truth | None = None) -> None:
     """Draws the i-th effect of one input with its band, a rug of some training rows, and the truth."""
     (d,) = map(int, run["kept_effect1_inputs"][i])
     x, mean, std = original(run, 1, i)
@@ -81,7 +79,7 @@ def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: _T
     axis.set_title(f"input {d}", fontsize=8)
 
 
-def surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: _Truth | None = None) -> None:
+def surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: Truth | None = None) -> None:
     """Draws the i-th interaction as colours, with contours of the truth or else its own."""
     pair = tuple(map(int, run["kept_effect2_inputs"][i]))
     x, mean, _ = original(run, 2, i)
@@ -94,29 +92,7 @@ def surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: _Truth | None
     axis.set_title(f"inputs {pair[0]} and {pair[1]}", fontsize=8)
 
 
-def original(run: Mapping[str, ndarray], size: int, i: int) -> tuple[ndarray, ndarray, ndarray]:
-    """The grid (G, S), mean and standard deviation (G,) of the i-th effect of `size` inputs, in original units."""
-    inputs = run[f"kept_effect{size}_inputs"][i].astype(int)
-    rows = run["kept_X"][:, inputs] * run["kept_X_scale"][inputs] + run["kept_X_shift"][inputs]
-    low, high = rows.min(axis=0), rows.max(axis=0)
-    grid = low + run[f"kept_effect{size}_grid"] * (high - low)
-    mean, std = (run[f"kept_effect{size}_{name}"][i] * run["kept_y_std"] for name in ("mean", "std"))
-    return grid, mean, std
-
-
-def errors(run: Mapping[str, ndarray], truth: _Truth) -> tuple[float, float]:
-    """The RMSE of all effects of a run, and the share of grid points at which the 95 % band covers the truth."""
-    squares, inside = [], []
-    for size in (1, 2):
-        for i, inputs in enumerate(run.get(f"kept_effect{size}_inputs", ())):
-            x, mean, std = original(run, size, i)
-            gap = np.abs(mean - truth(tuple(map(int, inputs)), x))
-            squares.append(float(np.mean(gap**2)))
-            inside.append(float(np.mean(gap <= 1.96 * std)))
-    return fmean(squares) ** 0.5, fmean(inside)
-
-
-def _accuracy(runs: Sequence[Mapping[str, ndarray]], truth: _Truth) -> str:
+def _accuracy(runs: Sequence[Mapping[str, ndarray]], truth: Truth) -> str:
     values = np.array([errors(run, truth) for run in runs])
     rmse, coverage = (
         f"{fmean(v):.3f}" + (f" ± {stdev(v) / len(v) ** 0.5:.3f}" if len(v) > 1 else "") for v in values.T

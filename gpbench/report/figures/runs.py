@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
+from gpbench.analysis.effects import original
 from gpbench.errors import ConfigError, nearest
 from gpbench.metrics import METRICS
 from gpbench.records.record import Record
@@ -97,7 +98,7 @@ def traced_metrics(traces: _Traces) -> list[str]:
 def _joint_band(axis: Axes, arrays: Mapping[str, ndarray], i: int) -> None:
     """Draws the simultaneous band of the i-th effect of one input as dotted lines, if the run kept it."""
     if "kept_effect1_joint" in arrays:
-        x, mean, std = effects.original(arrays, 1, i)
+        x, mean, std = original(arrays, 1, i)
         for side in (-1, 1):
             edge = mean + side * arrays["kept_effect1_joint"][i] * std
             axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)

@@ -1,0 +1,147 @@
+"""Numbers from traces and kept arrays, in arrays whose numbers are known, and as metrics of clauses."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from samples import sample
+
+from gpbench.claims import definition, kept, quantities, report, verdicts
+from gpbench.errors import ConfigError
+
+TRACE = {
+    "step": np.array([1, 2, 5, 10]),
+    "seconds": np.array([0.5, 1.0, 2.5, 5.0]),
+    "nll": np.array([0.7, 0.5, 0.6, 0.3], np.float32),
+}
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("nll at step 1", 0.7),
+        ("nll at step 9", 0.6),
+        ("nll after 1.7 seconds", 0.5),
+        ("nll after 0.1 seconds", None),
+        ("rmse at step 1", None),
+        ("seconds at step 5", 2.5),
+        ("steps until nll below 0.55", 2),
+        ("seconds until nll below 0.4", 5),
+        ("steps until nll above 0.65", 1),
+        ("steps until nll below 0.1", math.inf),
+        ("seconds until rmse below 1", None),
+    ],
+)
+def test_numbers_of_a_trace(metric, value):
+    read = quantities.reader(metric)
+    assert read(TRACE) == (value if value is None else pytest.approx(value))
+    assert read({}) is None
+
+
+def test_metrics_of_records_are_read_from_no_array():
+    assert not any(map(quantities.reader, ("nll", "seconds", "objective", "diagnostics.relevant", "nll at noon")))
+
+
+def judge(folder, clause, arrays):
+    """The verdict on a clause about runs of a and b, of which these are the arrays by id."""
+    records = [
+        sample(f"{m}{k}", method=m, split=k, metrics={"nll": 0.3}, train_rows=90, test_rows=10, split_set="random90")
+        for m, k in itertools.product("ab", range(4))
+    ]
+    (folder / "claims").mkdir(exist_ok=True)
+    text = json.dumps({"c": {"text": "as it says", "clauses": [clause]}})
+    (folder / "claims" / "mine.yaml").write_text(text)
+    claims = definition.read("mine", [folder])
+    (verdict,) = verdicts.judge(claims, records, lambda id, preset: (), read=lambda id: arrays.get(id, {}))
+    return verdict
+
+
+A_B = {"a": {"method": "a"}, "b": {"method": "b"}}
+
+
+def traces(level):
+    """b is twice as slow as a in steps; and never gets below `level`."""
+    rng = np.random.default_rng(1)
+    fall = 0.7 * 0.9 ** np.arange(40)
+    return {
+        f"{m}{k}": {
+            "step": np.arange(1, 21),
+            "seconds": np.arange(1, 21) * (1.0 if m == "a" else 3.0),
+            "nll": np.maximum(fall[:40:2] if m == "a" else fall[:20], level if m == "b" else 0) + 1e-4 * rng.normal(),
+        }
+        for m, k in itertools.product("ab", range(4))
+    }
+
+
+@pytest.mark.parametrize(
+    ("clause", "word"),
+    [
+        ({"difference": "nll at step 3", "below": -0.1}, "holds"),
+        ({"difference": "nll after 3 seconds", "above": 0}, "fails"),
+        ({"ratio": "steps until nll below 0.3", "between": [0.3, 0.7]}, "holds"),
+        ({"ratio": "seconds until nll below 0.3", "above": 0.5}, "fails"),
+        ({"ratio": "seconds until nll below 0.05", "below": 1}, "leans for"),  # b never is: infinitely later
+        ({"ratio": "seconds until nll below 0.3", "against": "seconds at step 3", "below": 1}, "holds"),
+    ],
+)
+def test_a_clause_about_traces(tmp_path, clause, word):
+    verdict = judge(tmp_path, {**clause, **A_B}, traces(0.1))
+    assert verdict.word == word
+    json.dumps(report.as_dict(verdict), allow_nan=False)
+
+
+def test_runs_without_traces_are_not_run_and_the_reason_says_so(tmp_path):
+    verdict = judge(tmp_path, {"difference": "nll at step 3", **A_B, "below": 0}, {})
+    assert verdict.word == "not run" and "without traces" in verdict.reason
+
+
+def test_a_misspelt_number_of_arrays_is_named(tmp_path):
+    for clause in ({"comparison": "inducing_distanc"}, {"ratio": "kept.boundary_distanc"}, {"ratio": "nl at step 1"}):
+        with pytest.raises(ConfigError, match=r"distance|'nl'.*nll"):
+            judge(tmp_path, {**clause, **A_B, "below": 1}, traces(0.1))
+
+
+def plane(boundary, points):
+    """A run whose classes change at x = boundary, on a grid of spacing 0.1, with rows in its squares."""
+    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 21)] * 2, indexing="ij"), -1).reshape(-1, 2)
+    second = (grid[:, 0] > boundary).astype(float)
+    rows = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
+    return {
+        "kept_grid": grid,
+        "kept_log_probs": np.log(np.stack([0.9 - 0.8 * second, 0.1 + 0.8 * second], 1)),
+        "kept_inducing": np.array(points, float),
+        "kept_X": rows,
+    }
+
+
+def test_points_beside_a_straight_boundary_have_their_distance():
+    run = plane(0.01, [[0.25, 0.0], [-0.45, 0.5], [0.95, -0.9]])
+    assert kept.boundary_distance(run) == pytest.approx(0.5, abs=1e-9)  # the boundary is at 0.05
+    assert kept.boundary_distance(plane(7, [[0, 0]])) is None
+
+
+def test_matched_points_are_as_far_as_the_best_permutation_says():
+    a, b = np.random.default_rng(3).normal(size=(2, 5, 2))
+    expected = min(np.linalg.norm(a - b[list(p)], axis=1).mean() for p in itertools.permutations(range(5)))
+    assert kept.inducing_distance({"kept_inducing": a}, {"kept_inducing": b}) == pytest.approx(expected)
+    assert kept.inducing_distance({"kept_inducing": a}, {"kept_inducing": b[:4]}) is None
+
+
+def test_classes_agree_where_rows_are_on_the_same_side():
+    a, b = plane(-0.01, [[0, 0]]), plane(0.49, [[0, 0]])
+    between = np.mean((a["kept_X"][:, 0] > -0.05) & (a["kept_X"][:, 0] < 0.45))
+    assert kept.class_agreement(a, b) == pytest.approx(1 - between)
+    assert kept.class_agreement(a, a) == 1
+
+
+def test_curves_are_compared_on_one_grid():
+    x = np.linspace(-3, 3, 61)[:, None]
+    shape = 1 + x[:, 0] ** 2
+    run = {"kept_grid": x, "kept_var": shape, "kept_mean": np.sin(x[:, 0]), "kept_X": np.array([[-1.0], [1.0]])}
+    other = {**run, "kept_var": 4 * shape, "kept_mean": run["kept_mean"] + 0.3}
+    assert kept.std_correlation(run, other) == pytest.approx(1)
+    assert kept.std_ratio(run, other) == kept.std_ratio(other, run) == pytest.approx(2)
+    assert kept.mean_distance(run, other) == pytest.approx(0.3)
+    assert kept.std_ratio(run, {**other, "kept_grid": 2 * x}) is None
