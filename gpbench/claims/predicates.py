@@ -4,10 +4,11 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from statistics import fmean, linear_regression
 
 from gpbench.analysis.statistics import common_splits, largest_ratio
-from gpbench.claims import sets
+from gpbench.claims import quantities, sets
 from gpbench.claims.clauses import Clause
 from gpbench.claims.estimates import Estimate, Exact, PairedSpread, SignedRank, Student
 from gpbench.claims.kept import COMPARISONS
@@ -18,7 +19,7 @@ from gpbench.own_metrics import COUNTED
 
 
 def numbers(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> list[Number]:
-    """The numbers of a clause.
+    """The numbers of a clause.  Seconds of several machines are no number, and not averaged over data sets.
 
     Args:
         clause: The clause.
@@ -31,6 +32,8 @@ def numbers(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> lis
     results = list(_KINDS[clause.kind](clause, sides, name))
     if not results:
         raise ConfigError(f"{name}: a and b have no data set in common")
+    if quantities.is_of_seconds(clause.metric):
+        results = [replace(number, estimate=None) if number.machines > 1 else number for number in results]
     return _over_datasets(clause, results) if clause.over else results
 
 

@@ -172,8 +172,7 @@ def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[Keyed
             reason = "the runs were recorded without traces and kept arrays"
         reasons += [reason + _again(claim, preset)] if reason else []
         for number in fresh:
-            if quantities.is_of_seconds(clause.metric) and number.machines > 1:
-                number = replace(number, estimate=None)
+            if quantities.is_of_seconds(clause.metric) and number.machines > 1 and not number.estimate:
                 reasons.append(f"seconds are of several machines{_again(claim, preset)}")
             number, key = replace(number, preset=preset), (number.key, number.rival)
             other = numbers.setdefault(key, number)
