@@ -37,8 +37,13 @@ class DataError(GpbenchError):
     exit_code = 3
 
 
+class MemoryShortage(ConfigError):
+    """Work that needs more memory than is free."""
+
+
 class DivergedError(GpbenchError):
-    """A run whose objective or state stopped being finite.  Its record says so and is never averaged.
+    """A run whose objective or state stopped being finite, or that failed within its budget.  Its record says so and is
+    never averaged.
 
     Attributes:
         runs: the `Runs` of the call, from `gpbench.run`; else empty.

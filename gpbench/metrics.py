@@ -80,6 +80,11 @@ def score(task: str, scored: Scored) -> dict[str, float]:
         }
 
 
+def names(task: str) -> list[str]:
+    """The names of the metrics of a task that every method has."""
+    return [m.name for m in METRICS.values() if m.compute and task in m.tasks and m.name not in BOUNDS]
+
+
 def undefined(task: str, scored: Scored) -> dict[str, str]:
     """The metrics of a task that do not exist on a test set, whatever was predicted, with the reason.
 

@@ -44,7 +44,12 @@ def refuse_fork() -> None:
 
 
 def configure(
-    *, device: str | None = None, memory_fraction: float | None = None, devices: int = 1, cores: int | None = None
+    *,
+    device: str | None = None,
+    memory_fraction: float | None = None,
+    devices: int = 1,
+    cores: int | None = None,
+    cache: bool = True,
 ) -> None:
     """Set up this process for JAX; call it before anything imports JAX.
 
@@ -57,6 +62,7 @@ def configure(
         memory_fraction: Share of a GPU's memory to take at the start; None leaves JAX's default, 0.75.
         devices: Number of the run's devices in this process, to make as many of the CPU.
         cores: Number of the available cores that this process keeps; None is all.
+        cache: Whether compiled programs of earlier processes may be used.
 
     Raises:
         ConfigError: Another device; XLA_FLAGS that cannot be extended; as for `refuse_fork`.
@@ -84,6 +90,8 @@ def configure(
         os.environ["JAX_PLATFORMS"] = _PLATFORMS[device]  # asked for on the command line: stronger than the environment
     if memory_fraction is not None:
         os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(memory_fraction)
+    if not cache:
+        os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
     for name, value in {**settings, **_cache()}.items():
         os.environ.setdefault(name, value)
 

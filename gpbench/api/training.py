@@ -11,11 +11,11 @@ from gpbench.api.runs import Runs
 from gpbench.api.words import Folders, composed, folders, with_cards, with_results, word, words
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, DivergedError, GpbenchError
+from gpbench.records.absences import divergence
 from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.sweep.job import divergence
 
 if TYPE_CHECKING:
     pass
@@ -55,8 +55,8 @@ def run(
         ClaimedError: another process trains one of these runs.
 
     Training happens in this process where JAX can be set up for it, and otherwise in one of its own: where JAX was
-    imported before, with other settings, outside the main thread, and with `run.processes`, `run.cores` or
-    `run.memory_fraction`.
+    imported before, with other settings, outside the main thread, and with `run.processes`, `run.cores`,
+    `run.memory_fraction` or `run.budget`.
     """
     for group in ("dataset", "method", "protocol"):
         if isinstance(value := keys.get(group), Iterable) and not isinstance(value, str | Mapping):
@@ -167,7 +167,7 @@ def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
 
 def _trains_here(run: Mapping[str, Any]) -> bool:
     """True if this process can train with these settings: JAX has them, or is not imported yet."""
-    own = run["processes"] != 1 or run["cores"] is not None or run["memory_fraction"] is not None
+    own = run["processes"] != 1 or any(run[key] is not None for key in ("cores", "memory_fraction", "budget"))
     in_main_thread = threading.current_thread() is threading.main_thread()  # the only one that can handle signals
     return in_main_thread and not own and runtime.can_configure(device=run["device"], devices=run["devices"] or 1)
 

@@ -17,11 +17,11 @@ from gpbench.cli.formatting import HelpFormatter
 from gpbench.cli.plot import plot_run
 from gpbench.cli.show import inputs_line
 from gpbench.errors import ConfigError, DivergedError, as_word, printable
+from gpbench.records.absences import divergence
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.sweep import processes
-from gpbench.sweep.job import divergence
 
 _DERIVED = ("implied", "changes", "explicit", "config_dirs")
 """Sections of a resolved configuration that no command line sets."""

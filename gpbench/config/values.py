@@ -34,6 +34,7 @@ _RANGES: Mapping[str, Range | Words] = {
     "run.devices": "count or null",
     "run.processes": Range(lambda value: value == "cluster" or _is_count(value), "a whole number from 1, or cluster"),
     "run.cores": "count or null",
+    "run.budget": "positive or null",
     "run.timing": "flag",
     "run.memory_fraction": "fraction or null",
     "run.together": Range(_is_together, "auto, true, false, or a whole number from 1"),

@@ -6,7 +6,7 @@ import resource
 import sys
 from pathlib import Path
 
-from gpbench.errors import ConfigError
+from gpbench.errors import MemoryShortage
 
 MOST_PROGRAMS = 256
 """Compiled programs that a process keeps between jobs, at 1 to 2 MB each; a job of a new shape adds about 40."""
@@ -37,11 +37,11 @@ def require_memory(needed: float, subject: str, fewer: str = "inducing points") 
         fewer: Quantity to have fewer of, for the message.
 
     Raises:
-        ConfigError: `needed` is more than `free_memory()`.
+        MemoryShortage: `needed` is more than `free_memory()`.
     """
     free = free_memory()
     if free is not None and needed > free:
-        raise ConfigError(
+        raise MemoryShortage(
             f"{subject} need {amount(needed)}, and {amount(free)} of memory are free: try fewer {fewer},"
             " a smaller batch, protocol.precision=float32, run.together=1"
         )

@@ -1,6 +1,6 @@
 """Values that finished runs do not have: metrics that do not exist on a test set, or are not finite.
 
-A run that diverged has no values either, and is counted apart.
+A run that diverged has no values either, and is counted apart; one that failed has a reason for each metric.
 """
 
 from collections import Counter
@@ -12,10 +12,13 @@ NOT_FINITE = "not finite"
 
 
 def absence(record: Record, metric: str) -> str:
-    """Why a finished run has no value of a metric: "undefined (1 class)" or "not finite"; "" for any other run."""
+    """Why a run that did not diverge has no value of a metric: "undefined (1 class)", "not finite", or "over time"; ""
+    for any other run."""
     if record.diverged or record.metrics.get(metric, 0.0) is not None:
         return ""
     reason = (record.undefined or {}).get(metric)
+    if record.status == "failed":
+        return reason or record.status
     return f"undefined ({reason})" if reason else NOT_FINITE
 
 
@@ -28,3 +31,12 @@ def absences(records: Iterable[Record], metric: str) -> dict[str, int]:
 def absences_text(counts: Mapping[str, int]) -> str:
     """These numbers in a line, as in "17 runs undefined (1 class)"; "" without any."""
     return ", ".join(f"{n} run{'s' * (n != 1)} {words}" for words, n in counts.items())
+
+
+def divergence(records: Iterable[Record]) -> str | None:
+    """The line that says which of these records diverged or failed, and why; None where none did."""
+    lost = [record for record in records if record.status != "done"]
+    if not lost:
+        return None
+    splits = f"split{'s' * (len(lost) > 1)} {', '.join(str(record.split) for record in lost)}"
+    return f"{splits} {lost[0].status} ({lost[0].message}); recorded as such, and left out of every mean"

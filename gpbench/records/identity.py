@@ -49,8 +49,10 @@ def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
 
 
 def timing_keys(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of the `run` section on which a run made for its seconds (`run.timing`) depends; {} for any other."""
-    return {key: run[key] for key in ("devices", "processes", "cores")} if run.get("timing") else {}
+    """The keys of the `run` section on which the numbers depend of a run that is made for its seconds (`run.timing`)
+    or within a number of them (`run.budget`); {} for any other."""
+    timed = {key: run[key] for key in ("devices", "processes", "cores")} if run.get("timing") else {}
+    return timed | ({"budget": run["budget"]} if run.get("budget") else {})
 
 
 def canonical(identity: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,8 @@ class Record:
     id: str
     """Hash of the configuration that determines the run's numbers (`gpbench.records.identity`)."""
     status: str
-    """`done`, or `diverged` where the objective or the predictions are not finite."""
+    """`done`; `diverged` where the objective or the predictions are not finite; `failed` where a run with a budget has
+    no predictions (`undefined` has the reason)."""
     dataset: str
     """Name of the data set's card."""
     method: str
@@ -58,7 +59,7 @@ class Record:
     cell: str | None = None
     """Hash of the identity without split and seed: runs of one cell are averaged."""
     message: str | None = None
-    """Reason for the divergence; None for other runs."""
+    """Reason for the divergence or the failure; None for other runs."""
     preset: str | None = None
     """Preset of the experiment for which the run was made."""
     precision: str | None = None
@@ -103,6 +104,10 @@ class Record:
     """Arithmetic operations of one training step, counted (`gpbench.core.operations`); None of earlier records."""
     row_operations: float | None = None
     """The same of the prediction of one test row."""
+    budget: float | None = None
+    """CPU seconds that the run was allowed until its predictions (`run.budget`)."""
+    cpu_seconds: float | None = None
+    """CPU seconds of all threads, from the start of the process until the predictions, of a run with a budget."""
     kept: bool | None = None
     """True if the arrays that pictures show were kept (`run.keep`)."""
     saved: bool | None = None
@@ -229,8 +234,8 @@ def _problem(value: Any, id: str | None) -> str:
         return f"it has schema {value['schema']}, and this gpbench reads up to {SCHEMA}: upgrade"
     if id is not None and value["id"] != id:
         return f"it says that its id is {_short(value['id'])}"
-    if value["status"] not in ("done", "diverged"):
-        return f"status {_short(value['status'])!r} is neither done nor diverged"
+    if value["status"] not in ("done", "diverged", "failed"):
+        return f"status {_short(value['status'])!r} is none of done, diverged and failed"
     if value["split"] < 0:
         return f"split {value['split']} is below 0"
     for table in ("metrics", "row_stderr", "seconds", "diagnostics", "settings"):

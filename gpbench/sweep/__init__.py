@@ -4,11 +4,5 @@ from gpbench import lazy
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
-    {
-        "job": ("divergence",),
-        "jobs": ("Jobs",),
-        "launcher": ("chosen_launcher", "sweep"),
-        "local": ("Child",),
-        "processes": ("needed", "run"),
-    },
+    {"jobs": ("Jobs",), "launcher": ("chosen_launcher", "sweep"), "local": ("Child",), "processes": ("needed", "run")},
 )

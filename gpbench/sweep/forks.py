@@ -32,12 +32,13 @@ class Forks:
 
         Returns:
             The process; None where the job needs one that starts from nothing: off Linux, without a plan, with several
-            processes, and where the server is gone.
+            processes or a budget, which pays for its imports, and where the server is gone.
         """
         if (
             sys.platform != "linux"
             or plan is None
             or plan.cfg["run"]["processes"] != 1
+            or plan.cfg["run"].get("budget")
             or "GPBENCH_PEERS" in os.environ
         ):
             return None

@@ -2,13 +2,12 @@
 
 import json
 import signal
-from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
 from gpbench.errors import ClaimedError, DivergedError, Stopped
 from gpbench.records import locks
-from gpbench.records.absences import NOT_FINITE, absences, absences_text
+from gpbench.records.absences import NOT_FINITE, absences, absences_text, divergence
 from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
@@ -68,15 +67,6 @@ def recorded_before(overrides: list[str], records: list[Record]) -> Outcome:
     if line := divergence(records):
         return Outcome(overrides, "diverged", line)
     return Outcome(overrides, "already", _scores(records))
-
-
-def divergence(records: Iterable[Record]) -> str | None:
-    """The line that says which of these records diverged, and why; None where none did."""
-    diverged = [record for record in records if record.diverged]
-    if not diverged:
-        return None
-    splits = f"split{'s' * (len(diverged) > 1)} {', '.join(str(record.split) for record in diverged)}"
-    return f"{splits} diverged ({diverged[0].message}); recorded as such, and left out of every mean"
 
 
 def _scores(records: list[Record]) -> str:

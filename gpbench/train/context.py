@@ -16,13 +16,14 @@ from gpbench.config.compose import folders
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.data.dataset import Dataset
-from gpbench.errors import ConfigError, either
+from gpbench.errors import ConfigError, MemoryShortage, either
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import State
 from gpbench.own_metrics import OwnMetrics
 from gpbench.records import environment, identity
 from gpbench.records.arrays import MOST_ROWS
 from gpbench.records.plan import Run, RunPlan
+from gpbench.train.budget import Budget
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
 from gpbench.train.group import Fit, Group
@@ -34,8 +35,8 @@ from gpbench.train.programs import Programs
 class Context:
     """A plan with its method and compiled programs, its data, and what training and records need of the configuration.
 
-    `inputs`, `targets`: names of scalers.  `together`, `stream`, `predictions` as in conf/config.yaml.  `facts` are in
-    every record of the job.  Nothing behind it reads the configuration.
+    `inputs`, `targets`: names of scalers.  `together`, `stream`, `predictions`, `budget` as in conf/config.yaml.
+    `facts` are in every record of the job.  Nothing behind it reads the configuration.
     """
 
     plan: RunPlan
@@ -50,6 +51,7 @@ class Context:
     together: int | str
     stream: bool | str
     predictions: bool | str
+    budget: Budget | None
     facts: Mapping[str, Any]
     own_metrics: OwnMetrics
 
@@ -80,6 +82,7 @@ class Context:
             "kept": plan.needs_arrays,
             **({"saved": True} if plan.saves_state else {}),
             "preset": run["preset"],
+            **({"budget": run["budget"]} if run.get("budget") else {}),
             **environment.facts(device=runtime.device_name(), precision=precision),
             **devices.facts(),
         }
@@ -96,6 +99,7 @@ class Context:
             run["together"],
             run.get("stream", "auto"),
             run["predictions"],
+            Budget(seconds) if (seconds := run.get("budget")) else None,
             facts,
             own_metrics.load(folders([Path(folder) for folder in cfg["config_dirs"] if targets.is_given(folder)])),
         )
@@ -172,14 +176,14 @@ def setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def one_line_if_out_of_memory(group: Group) -> Iterator[None]:
-    """Raises ConfigError for XLA's error of a device without enough memory for this group."""
+    """Raises MemoryShortage for XLA's error of a device without enough memory for this group."""
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
         fewer = "" if group.size == 1 else f"run.together={group.size // 2}, "
-        raise ConfigError(
+        raise MemoryShortage(
             f"out of memory on {group.size} x {group.X.shape[1]} rows: try {fewer}fewer inducing points"
             " or features, or a smaller batch"
         ) from error

@@ -2,10 +2,11 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -83,6 +84,8 @@ class Fit:
     """Arithmetic operations of a step of a member; None of steps that are not compiled."""
     row_operations: float | None = None
     """The same of the prediction of a row."""
+    cpu_seconds: float | None = None
+    """CPU seconds of the process until the predictions, where it has a budget."""
     on_part: Callable[[str], None] = lambda phase: None
     """Is called with the name of each of `PARTS` when it begins."""
 
@@ -93,6 +96,12 @@ class Fit:
         start = time.perf_counter()
         yield
         self.seconds[phase] += time.perf_counter() - start
+
+    def extend(self, row: Mapping[str, Any]) -> None:
+        """Adds one row to the trace: scalars are shared by the group, arrays have a value per member."""
+        for name, value in row.items():
+            value = np.asarray(value)[None]
+            self.trace[name] = np.concatenate([self.trace[name], value]) if name in self.trace else value
 
 
 def initial(method: Method, group: Group, run: Fit | None = None) -> State:

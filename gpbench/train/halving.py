@@ -56,7 +56,7 @@ def rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
     return sorted({max(1, min(trial_steps >> k, steps // 2)) for k in range(rounds)})
 
 
-def search(programs: Programs, group: Group, laid: Group, run: Fit) -> Winner | None:
+def search(programs: Programs, group: Group, laid: Group, run: Fit, *, trial_steps: int | None = None) -> Winner | None:
     """Chooses among `method.search` and `method.rates`, and puts what it chooses into the run.
 
     Args:
@@ -65,22 +65,24 @@ def search(programs: Programs, group: Group, laid: Group, run: Fit) -> Winner | 
         laid: The same, laid out for the steps.
         run: Training at its first step; afterwards at the winner's last, with the seconds of all candidates: one's
             share is training, the rest is search.
+        trial_steps: Number of steps of the trials; None: `method.trial_steps`.
 
     Returns:
         The winner; None where training starts at its first step with the settings chosen.  It does so where the method
         does not carry the state of a search over to all rows, and where the winner has converged on fewer.
     """
     method, winner = programs.method, None
+    steps = trial_steps or method.trial_steps
     if isinstance(method, HasSearch) and method.search:
-        winner = _settings(method, programs, group, run)
+        winner = _settings(method, programs, group, run, steps)
     if isinstance(method, HasRates) and len(method.rates) > 1:
-        winner = _rate(method, programs, laid, run)
+        winner = _rate(method, programs, laid, run, steps)
     if winner is not None:
         run.state, run.step, run.converged = winner.state, winner.step, winner.converged
     return winner
 
 
-def _rate(method: Any, programs: Programs, group: Group, run: Fit) -> Winner:
+def _rate(method: Any, programs: Programs, group: Group, run: Fit, trial_steps: int) -> Winner:
     """The step size with the largest objective, a minibatch's, averaged over the last fifth of the steps so far."""
 
     def advance(fit: Fit, end: int) -> Any:
@@ -91,10 +93,10 @@ def _rate(method: Any, programs: Programs, group: Group, run: Fit) -> Winner:
         return average, last, (before + average * late) / (early + late)
 
     states = _candidates([partial(method.with_rate, rate=rate) for rate in method.rates], run.state)
-    return _halve(programs, group, states, advance, run)
+    return _halve(programs, group, states, advance, run, trial_steps)
 
 
-def _settings(method: Any, programs: Programs, group: Group, run: Fit) -> Winner | None:
+def _settings(method: Any, programs: Programs, group: Group, run: Fit, trial_steps: int) -> Winner | None:
     """The settings with the largest mean log density of a random fifth of the training rows, which are held back."""
     fewer = _without_validation(programs, group)
     state = programs.devices.by_rows(initial(method, fewer), rows=fewer.X.shape[1])
@@ -107,7 +109,7 @@ def _settings(method: Any, programs: Programs, group: Group, run: Fit) -> Winner
         return fit.predictions["log_prob"].mean(axis=1), last, average
 
     settings = [partial(method.with_settings, settings=choice) for choice in choices]
-    winner = _halve(programs, fewer, _candidates(settings, state), advance, run)
+    winner = _halve(programs, fewer, _candidates(settings, state), advance, run, trial_steps)
     run.state = _gather(_candidates(settings, run.state), winner.choice)
     goes_on = method.carries_over and winner.step > 0 and not any(winner.converged or [])
     return winner if goes_on else None
@@ -125,12 +127,14 @@ def _without_validation(programs: Programs, group: Group) -> Group:
     return replace(group, X=X, y=y, weight=weight, X_test=X_test, y_test=y_test, rows=size, stream=None)
 
 
-def _halve(programs: Programs, group: Group, states: Sequence[State], advance: _Advance, run: Fit) -> Winner:
+def _halve(
+    programs: Programs, group: Group, states: Sequence[State], advance: _Advance, run: Fit, trial_steps: int
+) -> Winner:
     """The winner among candidates that start in these states; one that diverges wins only where all do."""
     method, devices = programs.method, programs.devices
     choice = np.tile(np.arange(len(states))[:, None], group.size)
     step, objective, total, converged = 0, *np.zeros((2, len(states), group.size)), None
-    for end in (ends := rungs(len(states), method.trial_steps, method.steps)):
+    for end in (ends := rungs(len(states), trial_steps, method.steps)):
         report = lambda name: run.on_part("compile" if name == "compile" else "search")
         fits = [Fit(devices.by_rows(state, rows=group.X.shape[1]), step, on_part=report) for state in states]
         scores, objective, average = (np.stack(a) for a in zip(*(advance(fit, end) for fit in fits), strict=True))

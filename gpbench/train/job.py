@@ -1,28 +1,37 @@
 """One job, from its plan to records: data -> groups of one shape -> training -> metrics -> records."""
 
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpbench.data.members import Member, label
+from gpbench.data.scaled import ScaledSplit
 from gpbench.data.store import warn
-from gpbench.errors import Stopped
+from gpbench.errors import DivergedError, MemoryShortage, Stopped
+from gpbench.records.absences import divergence
 from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train import keep, result
+from gpbench.train.budget import Budget, fit_within
 from gpbench.train.checkpoint import Checkpoint, arrays_of
 from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.doubts import warnings
 from gpbench.train.faults import one_line_if_users_code
+from gpbench.train.group import Fit, Group
 from gpbench.train.grouping import groups, load
 from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
 
 Arrays = dict[str, np.ndarray]
+Trained = tuple[Run, Record, dict[str, Any]]
+"""A run with its record, and its trace, predictions and state."""
 
 
 def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopRequest) -> list[Record]:
@@ -87,7 +96,9 @@ class _Job:
         checkpoint.delete()  # of a process killed after its last record
         return list(missing)
 
-    def _record(self, record: Record, trace: Arrays, predictions: Arrays | None, state: Arrays | None) -> None:
+    def _record(
+        self, record: Record, trace: Arrays, predictions: Arrays | None = None, state: Arrays | None = None
+    ) -> None:
         plan = self.context.plan
         if self.context.devices.leads:
             replace = plan.again or plan.needs_arrays or plan.saves_state
@@ -95,7 +106,44 @@ class _Job:
         self.records[record.id] = record
         self.trained.append(record)
 
-    def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[tuple[Run, Record, dict[str, Any]]]:
+    def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[Trained]:
+        """Each of these runs, trained together; the record of its failure where one with a budget lacks memory."""
+        try:
+            return self._trained(runs, checkpoint)
+        except MemoryShortage as error:
+            if not self.context.budget:
+                raise
+            return [(run, self._failure(run, "out of memory", str(error)), {"trace": {}}) for run in runs]
+
+    def _failure(self, run: Run, reason: str, message: str) -> Record:
+        return result.failure(self.context, run, reason, message)
+
+    def _fit(self, group: Group, runs: Sequence[Run], prepared: Sequence[ScaledSplit], checkpoint: Checkpoint) -> Fit:
+        """Trains a group, within the budget where the job has one."""
+        context = self.context
+        if context.budget is None:
+            return fit(
+                context.programs,
+                group,
+                cadence=context.cadence,
+                score=lambda predictions: result.scores_of_all(prepared, predictions),
+                checkpoint=checkpoint,
+                progress=self.progress,
+                stop=self.stop,
+            )
+        with context.budget.enforced(partial(self._end_late, context.budget, runs)):
+            return fit_within(context.budget, context.programs, group, progress=self.progress, stop=self.stop)
+
+    def _end_late(self, budget: Budget, runs: Sequence[Run]) -> None:
+        """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""
+        message = f"no predictions after {budget.clock():.1f} CPU seconds, of a budget of {budget.seconds:g}"
+        records = [self._failure(run, "over time", message) for run in runs]
+        for record in records:
+            self._record(record, {})
+        print(f"gpbench: {divergence(records)}", file=sys.stderr, flush=True)
+        os._exit(DivergedError.exit_code)
+
+    def _trained(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[Trained]:
         """Each of these runs, trained together, with its record, and its trace, predictions and state to keep."""
         context = self.context
         group, prepared = load(context, runs)
@@ -107,15 +155,7 @@ class _Job:
         self.progress.begin(context.title, context.method.steps, members, later)
         try:
             with one_line_if_users_code(context.plan.cfg), one_line_if_out_of_memory(group):
-                outcome = fit(
-                    context.programs,
-                    group,
-                    cadence=context.cadence,
-                    score=lambda predictions: result.scores_of_all(prepared, predictions),
-                    checkpoint=checkpoint,
-                    progress=self.progress,
-                    stop=self.stop,
-                )
+                outcome = self._fit(group, runs, prepared, checkpoint)
         finally:
             self.progress.end()
         results = []

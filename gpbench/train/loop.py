@@ -108,7 +108,7 @@ def fit(
         if method.halving and method.search:
             row["rows"] = winner.rows if winner else group.total
         winner = None
-        _extend(run, {**row, **metrics})
+        run.extend({**row, **metrics})
         progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
         diverged = not np.isfinite(objective).any() and not np.isfinite(run.predictions["log_prob"]).any()
         run.over = run.step >= method.steps or diverged or (run.converged is not None and all(run.converged))
@@ -148,10 +148,3 @@ def _begin(programs: Programs, group: Group, checkpoint: Checkpoint | None, prog
     run = Fit(state=None, over=method.steps == 0, on_part=progress.stage)
     run.state = lay(initial(method, group, run))
     return run
-
-
-def _extend(run: Fit, row: dict[str, Any]) -> None:
-    """Adds one row to the trace: scalars are shared by the group, arrays have a value per member."""
-    for name, value in row.items():
-        value = np.asarray(value)[None]
-        run.trace[name] = np.concatenate([run.trace[name], value]) if name in run.trace else value

@@ -139,17 +139,9 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
         diagnostics |= doubts(prepared, test_set, state, noise=noise)
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     return Record.create(
-        schema=SCHEMA,
-        id=run.id,
-        cell=run.cell,
+        **_identity(context, run),
         status="done" if finite else "diverged",
         message=message,
-        **context.facts,
-        inputs=printable(listed(context.dataset.columns)),
-        target=printable(listed(context.dataset.outputs or [context.dataset.target])),
-        split=run.split,
-        split_set=splits.identity(context.card)["set"],
-        output=None if run.output is None else context.dataset.outputs[run.output],
         **metric_fields(prepared.task, test_set, context.own_metrics, finite),
         seconds={name: seconds / size for name, seconds in fit.seconds.items()},
         group=size,
@@ -166,4 +158,42 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
         test_rows_outside=prepared.outside,
         held_out=prepared.held_out,
         scaled_by_all_rows=prepared.scaled_by_all_rows,
+        **({"cpu_seconds": fit.cpu_seconds} if context.budget else {}),
     )
+
+
+def failure(context: Context, run: Run, reason: str, message: str) -> Record:
+    """The record of a run without predictions: none of its metrics has a value.
+
+    Args:
+        context: the job, which has a budget.
+        run: the run.
+        reason: "over time" or "out of memory".
+        message: the same in a line.
+    """
+    assert context.budget
+    names = metrics.names(context.card["task"])
+    return Record.create(
+        **_identity(context, run),
+        status="failed",
+        message=message,
+        metrics=dict.fromkeys(names),
+        undefined=dict.fromkeys(names, reason),
+        seconds={},
+        cpu_seconds=context.budget.clock(),
+    )
+
+
+def _identity(context: Context, run: Run) -> dict[str, Any]:
+    """The fields of a record that are known before the run."""
+    return {
+        "schema": SCHEMA,
+        "id": run.id,
+        "cell": run.cell,
+        **context.facts,
+        "inputs": printable(listed(context.dataset.columns)),
+        "target": printable(listed(context.dataset.outputs or [context.dataset.target])),
+        "split": run.split,
+        "split_set": splits.identity(context.card)["set"],
+        "output": None if run.output is None else context.dataset.outputs[run.output],
+    }

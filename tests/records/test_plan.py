@@ -49,6 +49,11 @@ def test_on_what_a_run_for_its_seconds_is_made_changes_its_id():
     assert plan("run.timing=true").runs != plan().runs != plan("run.timing=true", "run.devices=2").runs
 
 
+def test_a_budget_of_seconds_changes_the_id_and_none_changes_nothing():
+    ids = {plan(*words, "split=0").runs[0].id for words in ([], ["run.budget=10"], ["run.budget=60"])}
+    assert len(ids) == 3 and plan("run.budget=null").runs == plan().runs
+
+
 def test_what_is_recorded_is_not_missing():
     planned, known = plan(), records(plan("split=2"))
     assert list(planned.recorded(known)) == [planned.runs[1].id] and planned.missing(known) == [planned.runs[0]]

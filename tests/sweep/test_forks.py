@@ -57,6 +57,11 @@ def test_a_forked_job_is_one_that_starts_from_nothing_and_takes_itself_alone_whe
     forks.close()
 
 
+def test_a_job_with_a_budget_starts_from_nothing_as_it_pays_for_its_imports(tmp_path):
+    words = ["dataset=sinc", "method=linear", f"run.results={tmp_path}", "run.budget=20"]
+    assert Forks().start(RunPlan.from_config(composed(words, [])), [], {}) is None
+
+
 def _command(process: int) -> bytes:
     with open(f"/proc/{process}/cmdline", "rb") as file:
         return file.read()
