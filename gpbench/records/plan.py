@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from gpbench.errors import ConfigError
 from gpbench.records import identity
 from gpbench.records.record import Record
 
@@ -73,8 +72,6 @@ class RunPlan:
             cfg = declared.within_rows(cfg, sizes[0])
         shared = identity.canonical(identity.identify(cfg, checksum))
         trained = members(card, cfg["split"], cfg["output"])
-        if cfg["run"].get("budget"):
-            _check_budget(len(trained), cfg["run"]["processes"])
         cells = {member.output: identity.cell_id(**shared, **member.cell) for member in trained}
         runs = [
             Run(
@@ -140,14 +137,6 @@ class RunPlan:
         has_arrays = bool(record.kept or not self.needs_arrays)
         has_state = bool(record.saved or not self.saves_state)
         return record.schema == identity.SCHEMA and has_arrays and has_state
-
-
-def _check_budget(runs: int, processes: Any) -> None:
-    """Raises ConfigError unless a job with a budget is one run in one process, whose clock counts its seconds alone."""
-    if runs > 1:
-        raise ConfigError(f"run.budget is of one run, and this job has {runs}: sweep over them, as in -m split=0,1")
-    if processes != 1:
-        raise ConfigError("run.budget is of one process: leave out run.processes")
 
 
 _DATA_KEYS = ("dataset", "data", "config_dirs")

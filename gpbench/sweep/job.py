@@ -2,10 +2,11 @@
 
 import json
 import signal
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gpbench.errors import ClaimedError, DivergedError, Stopped
+from gpbench.errors import ClaimedError, DivergedError, GpbenchError, Stopped
 from gpbench.records import locks
 from gpbench.records.absences import NOT_FINITE, absences, absences_text, divergence
 from gpbench.records.collection import open_store
@@ -78,6 +79,20 @@ def _scores(records: list[Record]) -> str:
         mean = f"{fmean(values):.4g}" if values and NOT_FINITE not in lost else ""
         means.append(f"{metric} " + ", ".join(filter(None, [mean, absences_text(lost)])))
     return "  ".join(means)
+
+
+def separate(words: Sequence[str], plan: RunPlan | GpbenchError) -> list[tuple[list[str], RunPlan | GpbenchError]]:
+    """The jobs as which a job is trained: one for each of its runs where these have a budget, else itself."""
+    if not isinstance(plan, RunPlan) or not plan.cfg["run"].get("budget"):
+        return [(list(words), plan)]
+    shared = [word for word in words if not word.startswith(("split=", "output="))]
+    return [
+        (
+            [*shared, f"split={run.split}", *([] if run.output is None else [f"output={run.output}"])],
+            replace(plan, runs=(run,)),
+        )
+        for run in plan.runs
+    ]
 
 
 @dataclass

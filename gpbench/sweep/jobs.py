@@ -17,7 +17,7 @@ from gpbench.records.plan import RunPlan
 from gpbench.records.unions import SHIPPED, open_one
 from gpbench.sweep import display
 from gpbench.sweep.classes import check_classes
-from gpbench.sweep.job import STATUSES, Job, Outcome
+from gpbench.sweep.job import STATUSES, Job, Outcome, separate
 from gpbench.sweep.local import Local
 from gpbench.sweep.order import longest_first
 from gpbench.train.stop import StopRequest
@@ -94,10 +94,9 @@ class Jobs:
         """
         planned = plans(jobs, self.config_dirs)
         check_classes(jobs, planned, self.config_dirs)
-        all_jobs = [
-            Job(list(words), plan if isinstance(plan, RunPlan) else None)
-            for words, plan in zip(jobs, planned, strict=True)
-        ]
+        pairs = [pair for words, plan in zip(jobs, planned, strict=True) for pair in separate(words, plan)]
+        jobs, planned = [words for words, _ in pairs], [plan for _, plan in pairs]
+        all_jobs = [Job(words, plan if isinstance(plan, RunPlan) else None) for words, plan in pairs]
         if 1 < self.executor.room(()) < len(jobs) and paths.shipped_files():
             all_jobs = longest_first(all_jobs, open_one(SHIPPED))
         waiting = deque(all_jobs)
