@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpbench.api.best_methods import best
     from gpbench.api.comparisons import compare, power, rank
     from gpbench.api.datasets import LoadedDataset, load
+    from gpbench.api.leaderboards import leaderboard
     from gpbench.api.models import RecordedRun, load_run
     from gpbench.api.runs import Runs
     from gpbench.api.tables import Table, table, verify
@@ -46,6 +47,7 @@ _lazy, *_ = lazy.attach(
         "api.best_methods": ("best",),
         "api.comparisons": ("compare", "power", "rank"),
         "api.datasets": ("LoadedDataset", "load"),
+        "api.leaderboards": ("leaderboard",),
         "api.models": ("RecordedRun", "load_run"),
         "api.runs": ("Runs",),
         "api.tables": ("Table", "table", "verify"),
@@ -93,6 +95,7 @@ __all__ = [
     "compare",
     "frame",
     "kernels",
+    "leaderboard",
     "likelihoods",
     "load",
     "load_run",

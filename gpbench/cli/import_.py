@@ -8,6 +8,7 @@ from typing import Any
 
 from gpbench import paths, targets
 from gpbench.analysis import printing
+from gpbench.analysis.leaderboard import cpu_budget
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
 
@@ -37,6 +38,12 @@ def add_parser(subparsers: Any) -> None:
         default="float64",
         help="in which they were computed; default: float64",
     )
+    parser.add_argument(
+        "--budget",
+        type=int,
+        metavar="S",
+        help="a budget of the leaderboard, in seconds of two cores, within which `seconds` are CPU seconds",
+    )
     parser.add_argument("--set", metavar="NAME", help="the split set (`gpbench data info`); default: the card's")
     parser.add_argument("--again", action="store_true", help="replace what was imported from another file")
     options.add_config_dir(parser, "dataset/ cards")
@@ -57,7 +64,8 @@ def run(args: argparse.Namespace) -> int:
     args.config_dir = targets.add_folders(args.config_dir)
     _check_names(args, [submission.method for submission in imported])
     checksum = hashlib.sha256(args.file.read_bytes()).hexdigest()
-    importer = scoring.Importer(args.protocol, args.precision, args.set, checksum, args.config_dir)
+    budget = None if args.budget is None else cpu_budget(args.budget)
+    importer = scoring.Importer(args.protocol, args.precision, args.set, checksum, args.config_dir, budget)
     runs = importer.score(imported)
     store = open_store(args.results or paths.results_dir())
     n_new = scoring.write(runs, store, again=args.again)

@@ -44,6 +44,7 @@ class Importer:
         split_set: Split set of every data set; None for each card's default.
         checksum: SHA-256 of the file.
         config_dirs: Folders of the user's own cards and metrics.
+        budget: CPU seconds within which they were made; None where there was no budget.
     """
 
     protocol: str
@@ -51,6 +52,7 @@ class Importer:
     split_set: str | None
     checksum: str
     config_dirs: Sequence[Path] = ()
+    budget: int | None = None
 
     def score(self, submissions: Sequence[Submission]) -> list[ImportedRun]:
         """Every submission, checked and scored.  Raises ConfigError and DataError that name file and data set."""
@@ -76,6 +78,8 @@ class Importer:
 
         from gpbench.train import result
 
+        if self.budget and submission.seconds is None:
+            raise ConfigError(f"{submission.title}: a budget needs the column seconds, of CPU seconds")
         try:
             splits.split_numbers(card, submission.split)
             if dataset.outputs and submission.output is None:
@@ -124,6 +128,7 @@ class Importer:
             output=None if submission.output is None else dataset.outputs[submission.output],
             **result.metric_fields(prepared.task, test_set, self._own_metrics),
             seconds={} if submission.seconds is None else {"train": submission.seconds},
+            **({"budget": self.budget, "cpu_seconds": submission.seconds} if self.budget else {}),
             held_out=prepared.held_out,
             split_set=splits.identity(card)["set"],
             train_rows=len(train),
@@ -135,12 +140,13 @@ class Importer:
     def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
         other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
-        setting = ", ".join(filter(None, [submission.setting, other_set]))
+        budget = f"budget={self.budget}" if self.budget else ""
+        setting = ", ".join(filter(None, [submission.setting, other_set, budget]))
         return {
             "dataset": dict(card),
             "method": {"name": submission.method, "setting": setting, "imported": True},
             "protocol": {"name": self.protocol, "precision": self.precision},
-            "run": {},
+            "run": {"budget": self.budget} if self.budget else {},
             "split": submission.split,
             "config_dirs": [str(folder) for folder in self.config_dirs],
         }

@@ -9,6 +9,10 @@ from collections.abc import Iterable, Mapping
 from gpbench.records.record import Record
 
 NOT_FINITE = "not finite"
+LATE, LARGE = "over time", "out of memory"
+"""Reasons for which a run with a budget has no predictions."""
+GRACE = 0.1
+"""Share of its budget by which a run may be late: predictions that are ready later do not count."""
 
 
 def absence(record: Record, metric: str) -> str:

@@ -1,11 +1,13 @@
 """One job of a sweep, and its outcome, judged from how its `gpbench run` ended or from the records there are."""
 
+import contextlib
 import json
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from gpbench.data import configured
 from gpbench.errors import ClaimedError, DivergedError, GpbenchError, Stopped
 from gpbench.records import locks
 from gpbench.records.absences import NOT_FINITE, absences, absences_text, divergence
@@ -93,6 +95,18 @@ def separate(words: Sequence[str], plan: RunPlan | GpbenchError) -> list[tuple[l
         )
         for run in plan.runs
     ]
+
+
+def prepare_data(plans: Sequence[RunPlan]) -> None:
+    """Loads the data sets of runs with a budget that are not recorded: a file that is prepared first would cost CPU
+    seconds of the run that comes first.  Errors are left to these runs."""
+    prepared: set[str] = set()
+    for plan in plans:
+        name = plan.cfg["dataset"]["name"]
+        if plan.cfg["run"].get("budget") and name not in prepared and plan.missing(open_store(plan.results)):
+            prepared.add(name)
+            with contextlib.suppress(GpbenchError):
+                configured(plan.cfg)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from gpbench.records.plan import RunPlan
 from gpbench.records.unions import SHIPPED, open_one
 from gpbench.sweep import display
 from gpbench.sweep.classes import check_classes
-from gpbench.sweep.job import STATUSES, Job, Outcome, separate
+from gpbench.sweep.job import STATUSES, Job, Outcome, prepare_data, separate
 from gpbench.sweep.local import Local
 from gpbench.sweep.order import longest_first
 from gpbench.train.stop import StopRequest
@@ -97,6 +97,7 @@ class Jobs:
         pairs = [pair for words, plan in zip(jobs, planned, strict=True) for pair in separate(words, plan)]
         jobs, planned = [words for words, _ in pairs], [plan for _, plan in pairs]
         all_jobs = [Job(words, plan if isinstance(plan, RunPlan) else None) for words, plan in pairs]
+        prepare_data([job.plan for job in all_jobs if job.plan])
         if 1 < self.executor.room(()) < len(jobs) and paths.shipped_files():
             all_jobs = longest_first(all_jobs, open_one(SHIPPED))
         waiting = deque(all_jobs)

@@ -16,14 +16,12 @@ import jax
 import numpy as np
 
 from gpbench.errors import ConfigError, Stopped
+from gpbench.records.absences import GRACE
 from gpbench.train.group import Fit, Group, initial
 from gpbench.train.halving import search
 from gpbench.train.programs import Programs, lay_out
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
-
-GRACE = 0.1
-"""Share of the budget by which a run may be late: predictions that are ready later do not count."""
 
 _SEARCH = 0.3
 """Share of the seconds left for training that its searches may take."""

@@ -13,7 +13,7 @@ from gpbench.data.members import Member, label
 from gpbench.data.scaled import ScaledSplit
 from gpbench.data.store import warn
 from gpbench.errors import DivergedError, MemoryShortage, Stopped
-from gpbench.records.absences import divergence
+from gpbench.records.absences import LARGE, LATE, divergence
 from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -113,7 +113,7 @@ class _Job:
         except MemoryShortage as error:
             if not self.context.budget:
                 raise
-            return [(run, self._failure(run, "out of memory", str(error)), {"trace": {}}) for run in runs]
+            return [(run, self._failure(run, LARGE, str(error)), {"trace": {}}) for run in runs]
 
     def _failure(self, run: Run, reason: str, message: str) -> Record:
         return result.failure(self.context, run, reason, message)
@@ -137,7 +137,7 @@ class _Job:
     def _end_late(self, budget: Budget, runs: Sequence[Run]) -> None:
         """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""
         message = f"no predictions after {budget.clock():.1f} CPU seconds, of a budget of {budget.seconds:g}"
-        records = [self._failure(run, "over time", message) for run in runs]
+        records = [self._failure(run, LATE, message) for run in runs]
         for record in records:
             self._record(record, {})
         print(f"gpbench: {divergence(records)}", file=sys.stderr, flush=True)

@@ -168,7 +168,7 @@ def failure(context: Context, run: Run, reason: str, message: str) -> Record:
     Args:
         context: the job, which has a budget.
         run: the run.
-        reason: "over time" or "out of memory".
+        reason: LATE or LARGE.
         message: the same in a line.
     """
     assert context.budget

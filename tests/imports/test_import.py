@@ -378,3 +378,13 @@ def test_the_default_split_set_by_name_is_the_same_run_as_without_a_name(wings):
         assert bring(folder, table("random90", 0), "--config-dir", str(folder), *words) == 0
     [record] = records(folder)
     assert record.setting == ""
+
+
+def test_predictions_within_a_budget_are_on_the_leaderboard(tmp_path, capsys):
+    assert bring(tmp_path, regression(seconds=15.0), "--budget", "10") == 0
+    [record] = records(tmp_path)
+    assert (record.budget, record.cpu_seconds, record.setting) == (20, 15.0, "budget=20")
+    assert bring(tmp_path, regression(), "--budget", "10", name="other.parquet") == 2
+    assert "a budget needs the column seconds, of CPU seconds" in capsys.readouterr().err
+    assert bring(tmp_path, regression(seconds=15.0), "--budget", "20") == 2
+    assert "no budget of 20 seconds; known are 10, 60, 600" in capsys.readouterr().err

@@ -12,9 +12,10 @@ from test_halving import race
 from toys import Greedy, StopAfter, Walk, group, job
 
 from gpbench.errors import ConfigError, Stopped
+from gpbench.records.absences import GRACE
 from gpbench.records.store import Store
 from gpbench.train import context
-from gpbench.train.budget import GRACE, Budget, cpu_seconds, fit_within
+from gpbench.train.budget import Budget, cpu_seconds, fit_within
 from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
 from gpbench.train.stop import StopRequest

@@ -1,0 +1,198 @@
+"""The sheets of the leaderboard: a division's board, and the place of one method on it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Bool
+from numpy import ndarray
+
+from gpbench.analysis.bradley_terry import DRAWS, FEWEST
+from gpbench.analysis.leaderboard import CORES, SECONDS, Board, lost
+from gpbench.analysis.notes import facts_of, imported_note
+from gpbench.analysis.printing import counted
+from gpbench.analysis.ranks import TESTS
+from gpbench.analysis.sheets import Grid, Sheet, Text
+from gpbench.metrics import METRICS
+
+
+def sheet(board: Board) -> Sheet:
+    """Makes the sheet of a board: methods by their scores, then their scores by every measure."""
+    order = [*map(int, np.argsort(-board.scores.values, kind="stable"))]
+    better = board.scores.better()
+    marks = ["best" if k == order[0] else "" if better[order[0], k] else "tied" for k in range(len(order))]
+    if not better[order[0]].any():
+        marks = [""] * len(order)  # nothing is known to be worse than the first
+    return Sheet(
+        title=_title(board),
+        summary=[*["No difference of two scores is significant."] * (not better.any()), _losses(board)],
+        grids=[_main_grid(board, order, marks, better), _measures_grid(board, order)],
+        marks={"best": "highest score", "tied": "not significantly lower"} if any(marks) else {},
+        remarks=_remarks(board),
+        facts=facts_of(board.runs.values()),
+        rows=[row for k in order for row in _rows(board, int(k))],
+        name=board.division.experiment,
+    )
+
+
+def place_sheet(board: Board, method: str) -> Sheet:
+    """Makes the sheet of one method's place: beside whom it stands, and what it is significantly better than.
+
+    Args:
+        board: The board of the half on which new methods are placed.
+        method: Name of the method on it.
+    """
+    k = board.methods.index(method)
+    number, low, high = board.places(method)
+    better = board.scores.better(k)
+    beaten = [name for name, is_beaten in zip(board.methods, better[k]) if is_beaten]
+    above = [name for name, is_above in zip(board.methods, better[:, k]) if is_above]
+    interval = f"95 % interval {low} to {high}" if board.scores.datasets[k] >= FEWEST else "too few data sets for more"
+    summary = [
+        f"{method} has place {number} of {len(board.methods)} ({interval}).",
+        f"It is significantly better than {', '.join(beaten)}." if beaten else "It is significantly better than none.",
+        *([f"Significantly better than it: {', '.join(above)}."] if above else []),
+        _losses(board, [method]),
+    ]
+    order = [*map(int, np.argsort(-board.scores.values, kind="stable"))]
+    marks = ["tied" if i == k else "" for i in range(len(order))]
+    return Sheet(
+        title=f"Place of {method}. {_title(board)}",
+        summary=summary,
+        grids=[_main_grid(board, order, marks, better), _measures_grid(board, order)],
+        marks={"tied": method},
+        remarks=[f"Holm's correction is over the {len(order) - 1} comparisons of {method}", *_remarks(board)],
+        facts=facts_of(board.runs.values()),
+        rows=_rows(board, k),
+        name=board.division.experiment,
+    )
+
+
+def _title(board: Board) -> str:
+    sets = counted(len(board.datasets), "data set")
+    budget = f"{board.seconds} seconds of {CORES} cores ({CORES * board.seconds} CPU seconds)"
+    return f"Leaderboard of {board.division.name}: {len(board.methods)} methods on {sets}, within {budget}."
+
+
+def _losses(board: Board, methods: Sequence[str] = ()) -> str:
+    """The numbers of lost runs by reason, and those not run, in a line."""
+    runs = {key: record for key, record in board.runs.items() if not methods or key[0] in methods}
+    counts = Counter(reason for record in runs.values() if (reason := lost(record)))
+    planned = len(methods or board.methods) * sum(len(board.splits[name]) for name in board.datasets)
+    absent = planned - len(runs)
+    parts = [f"{n} {reason}" for reason, n in counts.most_common()] + [f"{absent} not run"] * bool(absent)
+    return f"Runs: {planned}" + f", of these {', '.join(parts)}" * bool(parts) + "."
+
+
+def _main_grid(board: Board, order: Sequence[int], marks: Sequence[str], better: Bool[ndarray, "K K"]) -> Grid:
+    metric = board.division.measures[0].metric
+    rates, ranks = board.estimates[metric][1], board.ranking
+    average = dict(zip(ranks.methods, ranks.average)) if ranks else {}
+    rows = []
+    for k in order:
+        name = board.methods[k]
+        rows.append(
+            (
+                name,
+                Text(_plus_minus(board.scores.values[k], board.scores.half_widths[k]), marks[k]),
+                str(better[k].sum()),
+                _percent(rates.values[k], rates.half_widths[k]),
+                f"{average[name]:.1f}" if name in average else "",
+                f"{np.exp(board.seconds_of.values[k]):.1f}",
+                f"{100 * board.front[k]:.0f} %" + " F" * bool(board.on_front[k]),
+                _lost_of(board, name),
+            )
+        )
+    header = ("method", "score", "better than", "wins", "average rank", "CPU s", "Pareto front", "lost runs")
+    return Grid(f"by {_heading(metric)}", header, tuple(rows))
+
+
+def _measures_grid(board: Board, order: Sequence[int]) -> Grid:
+    """Scores with half their intervals' widths by every measure."""
+    columns = [board.estimates[measure.metric][0] for measure in board.division.measures]
+    rows = [
+        (board.methods[k], *(_plus_minus(column.values[k], column.half_widths[k]) for column in columns)) for k in order
+    ]
+    return Grid("scores by every measure", ("method", *(m.metric for m in board.division.measures)), tuple(rows))
+
+
+def _remarks(board: Board) -> list[str]:
+    margins = [
+        f"{m.relative * 100:g} % of {m.metric}" if m.relative else f"{m.absolute:g} of {m.metric}"
+        for m in board.division.measures
+    ]
+    lines = [
+        "score: Bradley-Terry in Elo points, mean 1000; 400 points are odds of 10 to 1 of the better value on a split",
+        f"± and intervals: 95 %, from {DRAWS:,} draws of data sets and of splits within them, by the t distribution",
+        f"ties are differences up to {', '.join(margins)}",
+        "every data set has the same weight; a run that is late, out of memory or diverged loses to all others",
+        "better than: how many others have a significantly lower score, at 5 % after Holm's correction; wins: share of"
+        " comparisons won, ties counted half",
+        "CPU s: geometric mean over data sets; Pareto front: share of the draws in which no other method has a higher"
+        " score and is as quick; F: so in the data themselves",
+        f"data sets: {', '.join(board.datasets)}",
+    ]
+    if ranking := board.ranking:
+        lines.append(
+            f"average rank over the {len(ranking.datasets)} data sets that all methods have: Friedman's p ="
+            f" {ranking.p:.2g}, critical difference {ranking.critical:.1f} ({TESTS['nemenyi']}, 5 %)"
+        )
+    return [*lines, *filter(None, [imported_note(board.runs.values())])]
+
+
+def _heading(metric: str) -> str:
+    return METRICS[metric].heading if metric in METRICS else metric
+
+
+def _plus_minus(value: float, half: float) -> str:
+    return f"{value:.0f} ± {half:.0f}" if np.isfinite(half) else f"{value:.0f}"
+
+
+def _percent(value: float, half: float) -> str:
+    return f"{100 * value:.0f} ± {100 * half:.0f} %" if np.isfinite(half) else f"{100 * value:.0f} %"
+
+
+_SHORT = {"over time": "late", "out of memory": "memory"}
+
+
+def _lost_of(board: Board, method: str) -> str:
+    """The lost runs of a method by reason, as in "3 late, 6 memory", and those not run."""
+    runs = [record for (name, _, _), record in board.runs.items() if name == method]
+    counts = Counter(_SHORT.get(reason, reason) for record in runs if (reason := lost(record)))
+    absent = sum(len(board.splits[name]) for name in board.datasets) - len(runs)
+    return ", ".join([*(f"{n} {reason}" for reason, n in counts.items()), *[f"{absent} not run"] * (absent > 0)])
+
+
+def _rows(board: Board, k: int) -> list[Mapping[str, object]]:
+    """The numbers of a method by measure, for programs."""
+    ranking, name = board.ranking, board.methods[k]
+    runs = [record for (method, _, _), record in board.runs.items() if method == name]
+    rows: list[Mapping[str, object]] = []
+    for measure in board.division.measures:
+        points, rates = board.estimates[measure.metric]
+        is_first = measure is board.division.measures[0]
+        rows.append(
+            {
+                "division": board.division.name,
+                "seconds": board.seconds,
+                "method": name,
+                "metric": "seconds" if measure.metric == SECONDS else measure.metric,
+                "score": points.values[k],
+                "low": _finite(points.values[k] - points.half_widths[k]),
+                "high": _finite(points.values[k] + points.half_widths[k]),
+                "win_rate": rates.values[k],
+                "win_rate_low": _finite(rates.values[k] - rates.half_widths[k]),
+                "win_rate_high": _finite(rates.values[k] + rates.half_widths[k]),
+                "average_rank": dict(zip(ranking.methods, ranking.average))[name] if ranking and is_first else None,
+                "cpu_seconds": float(np.exp(board.seconds_of.values[k])),
+                "front": float(board.front[k]) if is_first else None,
+                "n_datasets": int(points.datasets[k]),
+                "n_runs": len(runs),
+                "n_lost": sum(bool(lost(record)) for record in runs),
+            }
+        )
+    return rows
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

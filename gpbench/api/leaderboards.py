@@ -1,0 +1,110 @@
+"""The leaderboard: its boards, and the place of a new method on them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpbench.analysis.sheets import Sheet
+from gpbench.api.tables import Table
+from gpbench.api.words import word
+from gpbench.arguments import checked
+from gpbench.errors import AbsentError, ConfigError
+from gpbench.records.store import latest, recorded
+from gpbench.records.unions import Results, first_answer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from gpbench.analysis.leaderboard import Board
+
+
+@checked
+def leaderboard(
+    division: str = "regression", *, budget: int = 10, half: bool = False, results: Results = None
+) -> Table:
+    """The board of a division: scores of methods within a budget of seconds, with intervals.
+
+        print(gpbench.leaderboard("regression", budget=60))
+
+    Args:
+        division: "regression" or "classification".
+        budget: seconds of two cores: 10, 60 or 600.
+        half: only the data sets on which new methods are placed.
+        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
+            folder, or the runs that ship with gpbench where it has none of these.
+
+    Returns:
+        A table whose `figure` draws the scores, and the Pareto front of scores and seconds.
+
+    Raises:
+        ConfigError: an unknown division or budget, or fewer than two methods.
+        AbsentError: no such run is recorded.
+    """
+    from gpbench.analysis.leaderboard_sheet import sheet
+
+    return _table(board := board_of(division, budget, half, results), sheet(board))
+
+
+def standing(ids: Sequence[str], division: str = "regression", *, budget: int = 10, results: Results = None) -> Table:
+    """The place of a method on the half of the data sets, among those that are recorded there.
+
+    Args:
+        ids: ids of its runs.
+        division, budget, results: as for `leaderboard`.
+
+    Raises:
+        ConfigError: as there, and where none of its runs is recorded.
+    """
+    from gpbench.analysis.leaderboard import name_of
+    from gpbench.analysis.leaderboard_sheet import place_sheet
+
+    board = board_of(division, budget, True, results)
+    if (name := name_of(board, ids)) is None:
+        raise AbsentError("none of its runs is recorded")
+    return _table(board, place_sheet(board, name))
+
+
+def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> list[list[str]]:
+    """The jobs that place a method: on the half of the data sets, within the budget.
+
+    Args:
+        division, budget: as for `leaderboard`.
+        words: the words that name the method and its settings.
+        results: the results folder.
+
+    Raises:
+        ConfigError: words of another kind, or no method.
+    """
+    from gpbench.analysis.leaderboard import CORES, cpu_budget, division_of
+
+    if others := [word for word in words if not word.startswith(("method=", "method."))]:
+        raise ConfigError(f"{others[0]}: the leaderboard fixes all but the method and its settings")
+    if not any(word.startswith("method=") for word in words):
+        raise ConfigError("name the method to place, as in `gpbench leaderboard add method=svi`")
+    shared = [
+        *words,
+        "protocol=clean",
+        f"run.budget={cpu_budget(budget)}",
+        "run.device=cpu",
+        f"run.cores={CORES}",
+        f"run.results={word(results.expanduser().resolve())}",
+    ]
+    half = division_of(division).datasets(half=True)
+    return [[f"dataset={name}", f"split={splits}".replace(" ", ""), *shared] for name, splits in half.items()]
+
+
+def board_of(division: str, budget: int, half: bool, results: Results) -> "Board":
+    """The board of recorded runs, as `leaderboard` has it."""
+    from gpbench.analysis import leaderboard as boards
+
+    kind = boards.division_of(division)
+    return first_answer(results, lambda stores: boards.board_of(latest(recorded(stores)), kind, budget, half=half))
+
+
+def _table(board: "Board", sheet: Sheet) -> Table:
+    def draw() -> "Figure":
+        from gpbench.report.figures.leaderboard import draw_board
+
+        return draw_board(board)
+
+    return Table(sheet, draw=draw)

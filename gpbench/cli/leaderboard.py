@@ -1,0 +1,82 @@
+"""`gpbench leaderboard`: methods within a budget of seconds, and the place of one's own among them."""
+
+import argparse
+import contextlib
+from typing import Any
+
+from gpbench import targets
+from gpbench.api import leaderboards
+from gpbench.cli import options
+from gpbench.cli.formatting import HelpFormatter
+from gpbench.errors import ConfigError, DivergedError, nearest
+
+_ACTIONS = ("show", "add")
+
+_EPILOG = """\
+examples:
+  gpbench leaderboard                                           regression within 10 seconds of two cores
+  gpbench leaderboard --division classification --budget 60 --out board.png
+  gpbench leaderboard add method=mine --config-dir mine         train it on half of the data sets; its place there
+  gpbench leaderboard add method=svi method.inducing=50         a setting of yours of a method of gpbench's
+
+The rules: docs/reference/leaderboard.md
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the verb to the parser."""
+    parser = subparsers.add_parser(
+        "leaderboard",
+        description="Scores of methods within a budget of seconds of two cores, with intervals over data sets; or with"
+        " `add`: train a method on half of the data sets, and show its place.",
+        formatter_class=HelpFormatter,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("action", nargs="?", default="show", metavar="show|add", help="default: show")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="of add: the method and its settings")
+    parser.add_argument(
+        "--division", default="regression", metavar="NAME", help="regression (default) or classification"
+    )
+    parser.add_argument(
+        "--budget", type=int, default=10, metavar="S", help="10 (default), 60 or 600 seconds of two cores"
+    )
+    parser.add_argument("--half", action="store_true", help="only the data sets on which new methods are placed")
+    parser.add_argument("--jobs", type=int, default=1, metavar="K", help="of add: processes at a time")
+    options.add_config_dir(parser, "method/ files, and the modules they name, for add")
+    options.add_output(parser)
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the verb and returns the exit code.  Raises what `gpbench.leaderboard` and a sweep raise."""
+    if args.action not in _ACTIONS:
+        raise ConfigError(f"no action {args.action!r} of the leaderboard; {nearest(args.action, _ACTIONS)}")
+    if args.action == "add":
+        return _add(args)
+    if args.overrides:
+        raise ConfigError(
+            f"{args.overrides[0]}: `gpbench leaderboard show` trains nothing; add {args.overrides[0]} does"
+        )
+    board = leaderboards.leaderboard(args.division, budget=args.budget, half=args.half, results=options.results(args))
+    options.write_table(args, board)
+    return 0
+
+
+def _add(args: argparse.Namespace) -> int:
+    """Trains a method on the half of the data sets, and shows its place there."""
+    from gpbench.experiments.plan import plans
+    from gpbench.records.plan import RunPlan
+    from gpbench.sweep.jobs import Jobs
+
+    folders = targets.add_folders(args.config_dir)
+    results = options.results_folder(args)
+    jobs = leaderboards.jobs(args.division, args.budget, args.overrides, results)
+    planned = [plan for plan in plans(jobs, folders) if isinstance(plan, RunPlan)]
+    sweep = Jobs(folders, {**planned[0].cfg["run"], "jobs": args.jobs})
+    sweep.launch(jobs)
+    with contextlib.suppress(DivergedError):  # lost runs count
+        sweep.conclude()
+    ids = [run.id for plan in planned for run in plan.runs]
+    read = options.results(args) or [results]
+    options.write_table(args, leaderboards.standing(ids, args.division, budget=args.budget, results=read))
+    return 0

@@ -1,0 +1,163 @@
+"""The leaderboard: which runs count, what is lost, places, the front, and the lines that are printed."""
+
+import numpy as np
+import pytest
+from samples import sample
+
+from gpbench.analysis.formats import FORMATS
+from gpbench.analysis.leaderboard import DIVISIONS, Measure, board_of, cpu_budget, division_of, lost, name_of
+from gpbench.analysis.leaderboard_sheet import place_sheet, sheet
+from gpbench.analysis.writers.terminal import as_text
+from gpbench.errors import AbsentError, ConfigError
+from gpbench.experiments.definition import read
+
+REGRESSION = division_of("regression")
+METRICS = ("test_ll", "rmse", "crps", "coverage_error")
+
+
+def run(method, dataset, split, level=0.0, cpu=10.0, **fields):
+    """A run whose metrics are better the higher `level` is."""
+    values = {"test_ll": level, "rmse": np.exp(-level), "crps": np.exp(-level), "coverage_error": 0.1}
+    defaults = {"metrics": values, "setting": "budget=20", "budget": 20.0, "cpu_seconds": cpu, "held_out": True}
+    return sample(f"{method}-{dataset}-{split}", method=method, dataset=dataset, split=split, **defaults | fields)
+
+
+def failed(method, dataset, split, reason, **fields):
+    lack = dict.fromkeys(METRICS)
+    return run(method, dataset, split, metrics=lack, status="failed", undefined=dict.fromkeys(lack, reason), **fields)
+
+
+def runs(levels, cpu=None, half=False):
+    """Runs of methods with these levels on all sets and splits of the division."""
+    sets = REGRESSION.datasets(half)
+    cpu = cpu or {}
+    return [
+        run(method, name, split, level + 0.3 * ((k + split) % 2), cpu.get(method, 10.0))
+        for method, level in levels.items()
+        for k, (name, splits) in enumerate(sets.items())
+        for split in splits
+    ]
+
+
+@pytest.mark.parametrize("division", DIVISIONS.values(), ids=DIVISIONS)
+def test_a_division_has_ten_data_sets_or_more_and_its_half_at_least_half_of_them(division):
+    whole, half = division.datasets(), division.datasets(half=True)
+    assert len(whole) >= 10 and half.items() <= whole.items() and 5 <= len(half) <= len(whole) / 2
+    assert {len(splits) for name, splits in whole.items() if name != "mnist_odd_even"} == {3}
+
+
+@pytest.mark.parametrize("division", DIVISIONS.values(), ids=DIVISIONS)
+def test_the_budgets_of_a_division_are_those_of_the_board(division):
+    jobs = read(division.experiment).jobs("full")
+    assert {int(job["run.budget"]) for job in jobs} == {cpu_budget(seconds) for seconds in (10, 60, 600)}
+    assert {job["protocol"] for job in jobs} == {"clean"} and {job["run.device"] for job in jobs} == {"cpu"}
+
+
+def test_runs_of_another_budget_protocol_seed_split_or_data_set_do_not_count():
+    others = [
+        run("c", "yacht", 0, budget=120.0),
+        run("c", "yacht", 0, protocol="hl2016"),
+        run("c", "yacht", 0, seed=1),
+        run("c", "yacht", 7),
+        run("c", "boston", 0),
+        run("c", "yacht", 0, held_out=False),
+    ]
+    board = board_of([*runs({"a": 1.0, "b": 0.0}), *others], REGRESSION, 10)
+    assert board.methods == ("a", "b") and len(board.datasets) == 12
+
+
+def test_what_is_lost_has_its_reason_and_loses():
+    assert lost(run("a", "yacht", 0)) == "" and lost(run("a", "yacht", 0, cpu=22.5)) == "over time"
+    assert lost(run("a", "yacht", 0, cpu=21.9)) == ""  # within the grace
+    assert lost(failed("a", "yacht", 0, "out of memory")) == "out of memory"
+    assert lost(run("a", "yacht", 0, status="diverged")) == "diverged"
+    assert lost(run("a", "yacht", 0, metrics={"test_ll": None})) == "not finite"
+    assert Measure("rmse").loss(failed("a", "yacht", 0, "over time")) == np.inf
+    assert (
+        Measure("rmse").loss(run("a", "yacht", 0, 0.0)) == 1.0
+        and Measure("test_ll").loss(run("a", "yacht", 0, 2)) == -2
+    )
+
+
+def test_a_method_that_fails_everywhere_is_last_and_every_run_of_it_is_shown():
+    lost_runs = [failed("c", name, split, "over time") for name, ks in REGRESSION.datasets().items() for split in ks]
+    board = board_of([*runs({"a": 1.0, "b": 0.0}), *lost_runs], REGRESSION, 10)
+    assert np.argmin(board.scores.values) == board.methods.index("c")
+    text = as_text(sheet(board), 100)
+    assert "Runs: 108, of these 36 over time." in text and "36 late" in text
+
+
+def test_runs_that_were_not_made_are_told_and_nothing_is_put_in_their_place():
+    half = REGRESSION.datasets(half=True)
+    partial = [record for record in runs({"new": 5.0}) if record.dataset in half]
+    board = board_of([*runs({"a": 1.0, "b": 0.0}), *partial], REGRESSION, 10)
+    assert board.scores.datasets.tolist() == [12, 12, 6]
+    assert len(board.ranking.datasets) == 6
+    assert "18 not run" in as_text(sheet(board), 100)
+
+
+def test_settings_are_methods_of_their_own_where_there_are_several():
+    others = [
+        run("a", name, split, setting="m=9, budget=20", level=2.0) for name in ("yacht", "energy") for split in (0, 1)
+    ]
+    for k, record in enumerate(others):
+        vars(record)["id"] = f"other{k}"
+    board = board_of([*runs({"a": 1.0, "b": 0.0}), *others], REGRESSION, 10)
+    assert (
+        board.methods == ("a", "a m=9", "b") and name_of(board, ["other1"]) == "a m=9" and name_of(board, ["x"]) is None
+    )
+
+
+def test_the_front_has_the_quickest_and_the_best_and_no_method_that_is_slower_and_worse():
+    board = board_of(runs({"a": 0.0, "b": 2.0, "c": 1.0}, {"a": 5.0, "b": 10.0, "c": 15.0}), REGRESSION, 10)
+    assert board.on_front.tolist() == [True, True, False]
+    assert board.front.tolist() == [1.0, 1.0, 0.0]
+    assert np.exp(board.seconds_of.values) == pytest.approx([5.0, 10.0, 15.0])
+
+
+def test_the_average_rank_is_that_over_data_sets():
+    board = board_of(runs({"a": 0.0, "b": 2.0, "c": 1.0}), REGRESSION, 10)
+    assert dict(zip(board.ranking.methods, board.ranking.average)) == {"b": 1.0, "c": 2.0, "a": 3.0}
+
+
+def test_equal_methods_tie_and_none_is_better():
+    board = board_of(runs({"a": 1.0, "b": 1.0, "c": 1.001}), REGRESSION, 10)
+    assert board.scores.values == pytest.approx([1000.0] * 3) and not board.scores.better().any()
+    text = as_text(sheet(board), 100)
+    assert "No difference of two scores is significant." in text and "*" not in text
+
+
+def test_a_clear_winner_has_the_first_place_and_what_it_beats():
+    levels = {"a": 3.0, **dict.fromkeys("bcde", 0.0)}
+    board = board_of(runs(levels, half=True), REGRESSION, 10, half=True)
+    assert board.places("a") == (1, 1, 1)
+    text = as_text(place_sheet(board, "a"), 100)
+    assert "a has place 1 of 5 (95 % interval 1 to 1). It is significantly better than b, c, d, e." in " ".join(
+        text.split()
+    )
+    assert "significantly better than none. Significantly better than it: a." in " ".join(
+        as_text(place_sheet(board, "b"), 100).split()
+    )
+
+
+def test_a_board_fits_a_hundred_columns_and_every_format():
+    names = ["linear", "svi_natural", "sgpr_greedy", "a_long_name"]
+    lost_runs = [
+        failed("gpr", name, split, "out of memory") for name, ks in REGRESSION.datasets().items() for split in ks
+    ]
+    made = sheet(board_of([*runs(dict(zip(names, range(4)))), *lost_runs], REGRESSION, 10))
+    lines = as_text(made, 100).splitlines()
+    assert max(map(len, lines)) <= 100 and sum("columns" in line for line in lines) == 0
+    assert all(FORMATS[name](made) for name in FORMATS)
+    assert len(made.rows) == 5 * 5 and {row["metric"] for row in made.rows} == {*METRICS, "seconds"}
+
+
+def test_what_is_wrong_is_one_line():
+    with pytest.raises(ConfigError, match="no division 'regresion'; did you mean regression"):
+        division_of("regresion")
+    with pytest.raises(ConfigError, match="no budget of 20 seconds; known are 10, 60, 600"):
+        board_of([], REGRESSION, 20)
+    with pytest.raises(AbsentError, match="no run of the regression board of 60 s is recorded; `gpbench reproduce"):
+        board_of(runs({"a": 1.0, "b": 2.0}), REGRESSION, 60)
+    with pytest.raises(ConfigError, match="has no two methods on a common data set; there is a"):
+        board_of(runs({"a": 1.0}), REGRESSION, 10)

@@ -1,0 +1,102 @@
+"""`gpbench leaderboard`: boards of recorded runs, the jobs that place a method, and errors of one line."""
+
+import csv
+import io
+import json
+
+import pytest
+from samples import sample
+
+from gpbench.analysis.leaderboard import division_of
+from gpbench.cli import main
+from gpbench.records.store import Store
+from gpbench.sweep import jobs as sweep_jobs
+
+METRICS = {"nll": 0.5, "error": 0.2, "brier": 0.3, "ece": 0.05}
+
+
+def record(id, method, dataset, split, level=0.0):
+    fields = {"budget": 20.0, "cpu_seconds": 9.0, "held_out": True, "setting": "budget=20", "schema": 2}
+    values = {name: value - 0.04 * level for name, value in METRICS.items()}
+    return sample(id, method=method, dataset=dataset, split=split, metrics=values, **fields)
+
+
+@pytest.fixture
+def results(tmp_path):
+    store = Store(tmp_path / "results")
+    sets = division_of("classification").datasets(half=True)
+    made = [(m, d, s) for m in ("slow", "quick", "old") for d, splits in sets.items() for s in splits]
+    for k, (method, dataset, split) in enumerate(made):
+        store.write(record(f"{k:016x}", method, dataset, split, {"slow": 2, "quick": 1}.get(method, 0)), {}, {})
+    return tmp_path / "results"
+
+
+def board(results, *words):
+    return main(["leaderboard", *words, "--division", "classification", "--results", str(results)])
+
+
+def test_a_board_is_shown_as_text_csv_json_and_picture(results, tmp_path, capsys):
+    assert board(results) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Leaderboard of classification: 3 methods on 5 data sets, within 10 seconds of 2 cores")
+    assert board(results, "show", "--format", "csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["method"] for row in rows if row["metric"] == "nll"] == ["slow", "quick", "old"]
+    assert board(results, "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)) == 15
+    assert board(results, "--out", str(tmp_path / "board.png")) == 0
+    assert (tmp_path / "board.png").stat().st_size > 10_000
+
+
+def test_to_add_a_method_trains_it_on_the_half_within_the_budget_and_shows_its_place(results, monkeypatch, capsys):
+    launched = []
+
+    class Recorded:
+        """The jobs of a sweep that are recorded without training."""
+
+        def __init__(self, folders, run):
+            self.results = run["results"]
+
+        def launch(self, jobs):
+            from gpbench.experiments.plan import plans
+
+            launched.extend(jobs)
+            for plan in plans(jobs):
+                for run in plan.runs:
+                    new = record(run.id, "logistic", plan.cfg["dataset"]["name"], run.split, level=5)
+                    Store(self.results).write(new, {}, {})
+
+        def conclude(self):
+            return 0
+
+    monkeypatch.setattr(sweep_jobs, "Jobs", Recorded)
+    assert board(results, "add", "method=logistic", "method.ridge=0.5") == 0
+    assert [word for job in launched for word in job if word.startswith("dataset=")] == [
+        f"dataset={name}" for name in division_of("classification").datasets(half=True)
+    ]
+    assert all({"split=[0,1,2]", "protocol=clean", "run.budget=20", "run.device=cpu"} <= set(job) for job in launched)
+    assert "logistic has place 1 of 4" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["shwo"], "no action 'shwo' of the leaderboard; did you mean show?"),
+        (["show", "method=svi"], "method=svi: `gpbench leaderboard show` trains nothing"),
+        (["--budget", "20"], "no budget of 20 seconds; known are 10, 60, 600"),
+        (["--budget", "600"], "no run of the classification board of 600 s is recorded"),
+        (["add"], "name the method to place, as in `gpbench leaderboard add method=svi`"),
+        (["add", "method=svi", "split=4"], "split=4: the leaderboard fixes all but the method and its settings"),
+        (["add", "method=svj"], "method=svj"),
+        (["add", "method=gpr"], "method gpr is for regression data, and ionosphere is binary"),
+    ],
+)
+def test_what_is_wrong_is_one_line(results, words, line, capsys):
+    assert board(results, *words) == 2
+    err = capsys.readouterr().err
+    assert line in err and err.count("\n") == 1
+
+
+def test_an_unknown_division_is_one_line(results, capsys):
+    assert main(["leaderboard", "--division", "ranking", "--results", str(results)]) == 2
+    assert "gpbench: no division 'ranking'; known are classification, regression" in capsys.readouterr().err
