@@ -154,8 +154,9 @@ class Estimates:
         """Half the widths of the 95 % intervals, by the t distribution; infinite for methods with one data set."""
         from scipy.special import stdtrit
 
-        quantiles = stdtrit(np.maximum(self.datasets - 1, 1), 1 - LEVEL / 2)
-        return quantiles * _inflation(self.datasets) * self.draws.std(axis=0, ddof=1)
+        n = np.maximum(self.datasets, 2)
+        halves = stdtrit(n - 1, 1 - LEVEL / 2) * _inflation(n) * self.draws.std(axis=0, ddof=1)
+        return np.where(self.datasets > 1, halves, np.inf)
 
     def better(self, method: int | None = None) -> Bool[ndarray, "K K"]:
         """Which methods have significantly larger numbers than which, at 5 % after Holm's correction.
@@ -182,9 +183,9 @@ class Estimates:
 
 
 def _inflation(datasets: Int[ndarray, " n"]) -> Float[ndarray, " n"]:
-    """The root of n / (n - 1), by which draws of n data sets vary too little; infinite for one."""
-    with np.errstate(divide="ignore"):
-        return np.sqrt(datasets / (datasets - 1.0))
+    """The root of n / (n - 1), by which draws of n data sets vary too little."""
+    inflation: Float[ndarray, " n"] = np.sqrt(datasets / (datasets - 1.0))
+    return inflation
 
 
 def estimates(results: Float[ndarray, "D S K K"], draws: int = DRAWS) -> tuple[Estimates, Estimates]:
