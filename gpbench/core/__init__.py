@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {},
     submodules=(
+        "actions",
         "additive",
         "assumed_density",
         "bases",

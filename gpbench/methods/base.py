@@ -229,24 +229,26 @@ def _search(values: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
     return tuple((name, tuple(choices)) for name, choices in pairs if choices is not None)
 
 
-def inducing_count(inducing: float | int, n: int) -> int:
-    """Count the inducing points.
+def inducing_count(inducing: float | int, n: int, *, name: str = "inducing", noun: str = "inducing points") -> int:
+    """Count the inducing points, or what else a method has for some of its rows.
 
     Args:
         inducing: A whole number, or a fraction of the training rows.
         n: Number of training rows.
+        name: Name of the setting, for messages.
+        noun: What is counted, for messages.
 
     Returns:
-        Number of inducing points, from 1 to n.
+        Their number, from 1 to n.
 
     Raises:
         ConfigError: beyond 1 .. n, and for a number that is neither whole nor a fraction.
     """
-    schema.parse("rows or fraction").check("method.inducing", inducing)
+    schema.parse("rows or fraction").check(f"method.{name}", inducing)
     m = int(inducing) if isinstance(inducing, Integral) else round(inducing * n)
     if not 1 <= m <= n:
         raise ConfigError(
-            f"method.inducing={inducing:g} asks for {m} inducing points, but there are {n} training rows:"
+            f"method.{name}={inducing:g} asks for {m} {noun}, but there are {n} training rows:"
             f" choose a number from 1 to {n} or a fraction up to 1.0"
         )
     return m
@@ -257,6 +259,6 @@ def size_label(method: Method, *sizes: str) -> str:
     return ", ".join([*sizes, *([f"batch={method.batch_size}"] if method.batch_size else [])])
 
 
-def inducing_setting(inducing: float | int) -> str:
+def inducing_setting(inducing: float | int, *, symbol: str = "m") -> str:
     """Label of this number of inducing points: `m=15%` for a fraction, `m=200` for a number."""
-    return f"m={inducing}" if isinstance(inducing, Integral) else f"m={100 * inducing:g}%"
+    return f"{symbol}={inducing}" if isinstance(inducing, Integral) else f"{symbol}={100 * inducing:g}%"

@@ -32,6 +32,17 @@ class Solution(eqx.Module):
     A: Float[Array, "N N"]
     whitened: Float[Array, " N"]
 
+    def kl(self, noise: Float[Array, ""]) -> Float[Array, ""]:
+        """KL[q(f | y) || p(f)] = ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|) of targets y with C = K + σ²I, in nats.
+
+        Args:
+            noise: σ².
+        """
+        A, n = self.A, len(self.whitened)
+        fit = jnp.sum(self.whitened**2) - noise * jnp.sum((A.T @ self.whitened) ** 2)
+        lost = n - noise * jnp.sum(A**2)
+        return 0.5 * (fit - lost + log_determinant(A) - n * jnp.log(noise))
+
 
 class ExactGP(eqx.Module):
     """Kernel, and the noise of y about f."""
