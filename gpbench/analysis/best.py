@@ -199,7 +199,7 @@ def comparison(records: Iterable[Record], metric: str, seconds: float | None = N
 
 def _table(records: Sequence[Record]) -> Table:
     """The cells by data set and method."""
-    cells = group_runs(records, by_preset=False)
+    cells = group_runs(records)
     table: dict[str, dict[str, CellRuns]] = {}
     sets: dict[str, set[str]] = {}
     for cell in cells:

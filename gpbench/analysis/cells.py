@@ -145,12 +145,12 @@ class Entry:
         return caveats(self.cell, self.metric, self.published)
 
 
-def group_runs(records: Iterable[Record], *, by_preset: bool = True) -> list[CellRuns]:
+def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[CellRuns]:
     """Groups records into cells, in natural order of data set, output, method and label.
 
     Args:
         records: The records, in any order.
-        by_preset: Whether runs of different presets are different cells.
+        by_preset: Whether runs of equal settings that were made under different presets are different cells.
 
     Returns:
         The cells; their labels tell them from each other within these records.
@@ -227,8 +227,8 @@ def summarise(
     return Entry(cell, metric, values, mean, stderr, diverged, published, _delta_se(mean, stderr, published))
 
 
-def cell_key(record: Record, *, by_preset: bool = True) -> tuple:
-    """The fields that all records of a cell share; the preset is one of them unless `by_preset` is False."""
+def cell_key(record: Record, *, by_preset: bool = False) -> tuple:
+    """The fields that all records of a cell share; the preset is one of them if `by_preset` is set."""
     names = ("dataset", "output", "method", "setting", *_LABEL_FIELDS, "held_out", "data_checksum", "cell")
     return tuple(getattr(record, name) if by_preset or name != "preset" else None for name in names)
 

@@ -113,8 +113,11 @@ def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[
 
 
 def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
-    """A line on the preset, if it is quick, and one on runs that were made with another one."""
-    counts = Counter(record.preset or "none" for cell in planned for record in cell.records)
+    """A line on the preset, if it is quick, and one on runs that were made with another one.
+
+    A run of no preset has the settings of the planned one, or it would have another id.
+    """
+    counts = Counter(record.preset for cell in planned for record in cell.records if record.preset)
     mixed = ", ".join(f"{name} ({n:,})" for name, n in sorted(counts.items()))
     return ["Quick preset."] * (preset == "quick") + [f"Mixed presets: {mixed}."] * bool(counts.keys() - {preset})
 

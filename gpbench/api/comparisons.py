@@ -50,7 +50,7 @@ def rank(
     from gpbench.analysis.ranks import sheet
 
     records = first_answer(results, lambda stores: select(latest(recorded(stores)), filters))
-    cells, name = group_runs(records, by_preset=False), single_metric(metric, records)
+    cells, name = group_runs(records), single_metric(metric, records)
     notes: list[str] = []
     if not all_settings and not filters.get("setting"):
         cells, notes = method_settings.main_cells(cells, name, all_methods=bool(filters.get("method")))

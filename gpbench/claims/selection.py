@@ -130,7 +130,7 @@ def planned_cells(cells: Iterable[Cell], read: ReadArrays = no_arrays) -> dict[t
     keyed: dict[tuple[str, str], KeyedCell] = {}
     for cell in cells:
         if (cell.id, cell.output) not in keyed:
-            grouped = group_runs(cell.records, by_preset=False)
+            grouped = group_runs(cell.records)
             keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": cell.output}
             keyed[cell.id, cell.output] = KeyedCell(keys, grouped[0] if grouped else None, len(cell.missing), read)
     return keyed

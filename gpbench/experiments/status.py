@@ -1,5 +1,6 @@
 """Progress of an experiment: its cells, the records of each, and what is missing."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,10 +101,7 @@ def absent(cells: Sequence[Cell], limit: int | None = 6) -> str:
 
 def preset_line(cells: Sequence[Cell], preset: str, description: str) -> str:
     """The preset asked for, and whether any of the records were made with another one."""
-    counts: dict[str, int] = {}
-    for record in (record for cell in cells for record in cell.records):
-        name = record.preset or "none"
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(record.preset for cell in cells for record in cell.records if record.preset)
     line = f"preset {preset}" + (f": {description}" if description else "")
     if set(counts) <= {preset}:
         return line.replace("preset quick", "QUICK PRESET") if preset == "quick" else line

@@ -70,7 +70,7 @@ def test_seeds_are_averaged_within_a_split_first():
     assert (ours.mean, ours.n_splits) == (pytest.approx(0.3), 2)
 
 
-@pytest.mark.parametrize("field", ["protocol", "precision", "preset"])
+@pytest.mark.parametrize("field", ["protocol", "precision"])
 def test_different_values_are_never_mixed_and_stand_in_the_label(field):
     cells = group_runs([run(0), run(1, **{field: "other"})])
     assert len(cells) == 2
@@ -79,6 +79,13 @@ def test_different_values_are_never_mixed_and_stand_in_the_label(field):
         f"m=50%, {field}=other",
     }
     assert all(entry(cell, "nll").published.value == 0.5 for cell in cells)
+
+
+def test_runs_of_equal_settings_are_a_cell_whatever_preset_they_were_made_under():
+    records = [run(0, preset="quick"), run(1, preset=None)]
+    (cell,) = group_runs(records)
+    assert (len(cell.records), cell.preset) == (2, "quick")
+    assert [len(cell.records) for cell in group_runs(records, by_preset=True)] == [1, 1]
 
 
 def test_a_setting_that_names_what_differs_is_not_told_it_again():

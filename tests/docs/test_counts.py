@@ -11,7 +11,7 @@ from gpbench.records.collection import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "results" / "README.md")
-TARGETS = {"sep": (54, 54), "aep_dgp": (55, 58), "qsgp": (2, 2)}
+TARGETS = {"sep": (54, 54), "aep_dgp": (55, 58), "qsgp": (5, 5)}
 """Numbers of targets met, and of targets."""
 
 

@@ -76,7 +76,7 @@ class Facts:
     @cached_property
     def cells(self) -> list[CellRuns]:
         """All cells; runs of several presets share a cell."""
-        return group_runs(self.records, by_preset=False)
+        return group_runs(self.records)
 
     @cached_property
     def entries(self) -> list[Entry]:
@@ -158,7 +158,7 @@ def verdicts(claims: Sequence[Claim], planned: Sequence[PlannedExperiment], reco
 
 def cell_page(cell: CellRuns) -> str:
     """The path of the page of a cell from the site's root."""
-    identity = cell_key(cell.records[0], by_preset=False)
+    identity = cell_key(cell.records[0])
     return f"cell/{hashlib.sha256(repr(identity).encode()).hexdigest()[:12]}.html"
 
 

@@ -222,7 +222,7 @@ def rank_sections(records: Sequence[Record]) -> list[_RankSection]:
         groups.setdefault((record.protocol, record.precision or ""), []).append(record)
     sections = []
     for (protocol, precision), group in groups.items():
-        cells = group_runs(group, by_preset=False)
+        cells = group_runs(group)
         recorded = {name: None for record in group for name in record.metrics}
         own = [name for name in recorded if name not in METRICS]
         for metric in [*(name for name in METRICS if name in recorded), *own]:
