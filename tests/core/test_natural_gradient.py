@@ -1,11 +1,11 @@
-"""A natural-gradient step of a conjugate model is exact inference, and its size interpolates natural parameters."""
+"""Natural-gradient steps: exact in a conjugate model, along the numerical gradient, and those of dual parameters."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from gpbench.core.gaussians import Natural
-from gpbench.core.likelihoods import Gaussian
+from gpbench.core.likelihoods import Gaussian, Poisson
 from gpbench.core.natural_gradient import keep_definite, natural_gradient_step
 
 M, N, NOISE = 3, 8, 0.2
@@ -67,3 +67,54 @@ def test_a_factor_that_a_step_leaves_as_it_is_stays_so():
     after = keep_definite(mixture(FACTOR, 0.5), FACTOR, FACTOR, 0.5)
     np.testing.assert_allclose(after.precision, FACTOR.precision, rtol=1e-12)
     np.testing.assert_allclose(after.shift, FACTOR.shift, rtol=1e-12)
+
+
+COUNTS = RANDOM.poisson(1.0, size=N)
+
+
+def count_step(factor, step_size):
+    """The factor after a step for counts of the mean e^f on all rows."""
+    mean, variance = factor.posterior().project(jnp.asarray(V))
+    expected = lambda m, v: Poisson.initial(0.0, 1, m.dtype).expected_log_prob(m, v, jnp.asarray(COUNTS, m.dtype))
+    return natural_gradient_step(factor, expected, mean, variance + REST**2, jnp.asarray(V), jnp.ones(N), step_size)
+
+
+def count_bound(mean, square):
+    """The bound as a function of q's expectation parameters E w and E wwᵀ, without its constant."""
+    S = square - np.outer(mean, mean)
+    m, v = mean @ V, np.sum(V * (S @ V), axis=0) + REST**2
+    kl = 0.5 * (np.trace(S) + mean @ mean - M - np.linalg.slogdet(S)[1])
+    return COUNTS @ m - np.sum(np.exp(m + 0.5 * v)) - kl
+
+
+def test_a_step_follows_the_gradient_in_expectation_parameters():
+    precision, shift = np.eye(M) + np.asarray(FACTOR.precision), np.asarray(FACTOR.shift)
+    S = np.linalg.inv(precision)
+    mean, h = S @ shift, 1e-5
+    square = S + np.outer(mean, mean)
+    gradient = np.zeros(M)
+    for i, e in enumerate(np.eye(M)):
+        gradient[i] = (count_bound(mean + h * e, square) - count_bound(mean - h * e, square)) / (2 * h)
+    slope = np.zeros((M, M))
+    for i in range(M):
+        for j in range(M):
+            E = h * 0.5 * (np.outer(np.eye(M)[i], np.eye(M)[j]) + np.outer(np.eye(M)[j], np.eye(M)[i]))
+            slope[i, j] = (count_bound(mean, square + E) - count_bound(mean, square - E)) / (2 * h)
+    new = jax.jit(lambda: count_step(FACTOR, 0.3))()
+    # the natural parameters are S⁻¹ mean and -½ S⁻¹
+    np.testing.assert_allclose(new.shift, shift + 0.3 * gradient, rtol=1e-6)
+    np.testing.assert_allclose(new.precision, precision - 0.6 * slope - np.eye(M), rtol=1e-6, atol=1e-6)
+
+
+def test_steps_are_those_of_dual_parameters_of_each_row():
+    """Adam et al. (2021): λ ← (1 - ρ) λ + ρ (dE/dm + c m, c) with c = -2 dE/dv, two numbers for each row."""
+    first, second, factor = np.zeros(N), np.zeros(N), Natural(jnp.zeros((M, M)), jnp.zeros(M))
+    step = jax.jit(lambda factor: count_step(factor, 0.3))
+    for _ in range(4):
+        S = np.linalg.inv(np.eye(M) + (V * second) @ V.T)
+        m, v = V.T @ S @ V @ first, np.sum(V * (S @ V), axis=0) + REST**2
+        rate = np.exp(m + 0.5 * v)
+        first, second = 0.7 * first + 0.3 * (COUNTS - rate + rate * m), 0.7 * second + 0.3 * rate
+        factor = step(factor)
+        np.testing.assert_allclose(factor.shift, V @ first, rtol=1e-6)
+        np.testing.assert_allclose(factor.precision, (V * second) @ V.T, rtol=1e-6, atol=1e-8)
