@@ -110,21 +110,37 @@ def scores(won: Float[ndarray, "*B K K"]) -> Float[ndarray, "*B K"]:
     Args:
         won: Numbers of data sets that the first method wins of the second.
     """
-    K = won.shape[-1]
-    won = won + 0.5 * PRIOR * (1.0 - np.eye(K))
-    played, total = won + np.swapaxes(won, -1, -2), won.sum(axis=-1)
+    total = _with_prior(won).sum(axis=-1)
     values = np.zeros(total.shape)
     for _ in range(_MOST_ITERATIONS):
-        chance = 1.0 / (1.0 + np.exp(values[..., None, :] - values[..., :, None]))
-        weight = played * chance * (1.0 - chance)
-        # diag(W 1) - W, and 1 1^T, which keeps the mean at 0
-        curvature = weight.sum(axis=-1)[..., None] * np.eye(K) - weight + 1.0
-        gradient = total - (played * chance).sum(axis=-1)
-        change = np.linalg.solve(curvature, gradient[..., None])[..., 0]
+        expected, curvature = _moments(won, values)
+        change = np.linalg.solve(curvature, (total - expected)[..., None])[..., 0]
         values = values + np.clip(change, -_LONGEST, _LONGEST)
         if np.abs(change).max(initial=0.0) < _TOLERANCE:
             break
     return values - values.mean(axis=-1, keepdims=True)
+
+
+def _with_prior(won: Float[ndarray, "*B K K"]) -> Float[ndarray, "*B K K"]:
+    return won + 0.5 * PRIOR * (1.0 - np.eye(won.shape[-1]))
+
+
+def _moments(
+    won: Float[ndarray, "*B K K"], values: Float[ndarray, "*B K"]
+) -> tuple[Float[ndarray, "*B K"], Float[ndarray, "*B K K"]]:
+    """The expected wins of scores, and minus the curvature of the log likelihood with 1 1^T, which keeps the mean."""
+    played = _with_prior(won) + np.swapaxes(_with_prior(won), -1, -2)
+    chance = 1.0 / (1.0 + np.exp(values[..., None, :] - values[..., :, None]))
+    weight = played * chance * (1.0 - chance)
+    laplacian = weight.sum(axis=-1)[..., None] * np.eye(won.shape[-1]) - weight
+    return (played * chance).sum(axis=-1), laplacian + 1.0
+
+
+def _score_stderrs(won: Float[ndarray, "K K"], values: Float[ndarray, " K"]) -> Float[ndarray, " K"]:
+    """Standard errors of scores by the curvature of the likelihood, which takes comparisons as independent."""
+    K = len(won)
+    stderrs: Float[ndarray, " K"] = np.sqrt(np.diag(np.linalg.inv(_moments(won, values)[1])) - 1.0 / K**2)
+    return stderrs
 
 
 def win_rates(won: Float[ndarray, "*B K K"]) -> Float[ndarray, "*B K"]:
@@ -143,11 +159,15 @@ class Estimates:
         values: The numbers.
         draws: The numbers in each draw.
         datasets: Number of data sets of each method, from which the degrees of freedom follow.
+        least: Least standard error of each number: where all data sets agree, all draws do.
+        unit: Unit of the numbers, of a log odds; 0 for others.
     """
 
     values: Float[ndarray, " K"]
     draws: Float[ndarray, "B K"]
     datasets: Int[ndarray, " K"]
+    least: Float[ndarray, " K"] | float = 0.0
+    unit: float = 0.0
 
     @property
     def half_widths(self) -> Float[ndarray, " K"]:
@@ -155,11 +175,15 @@ class Estimates:
         from scipy.special import stdtrit
 
         n = np.maximum(self.datasets, 2)
-        halves = stdtrit(n - 1, 1 - LEVEL / 2) * _inflation(n) * self.draws.std(axis=0, ddof=1)
+        stderr = np.maximum(_inflation(n) * self.draws.std(axis=0, ddof=1), self.least)
+        halves = stdtrit(n - 1, 1 - LEVEL / 2) * stderr
         return np.where(self.datasets > 1, halves, np.inf)
 
     def better(self, method: int | None = None) -> Bool[ndarray, "K K"]:
         """Which methods have significantly larger numbers than which, at 5 % after Holm's correction.
+
+        The standard error of a difference is that of the draws, and at least that of the log odds of n comparisons
+        between equals, 2 / sqrt(n).
 
         Args:
             method: Number of a method whose comparisons alone are made; None for all pairs.
@@ -174,7 +198,8 @@ class Estimates:
             return table
         i, k = np.array(pairs).T
         difference = self.values[i] - self.values[k]
-        stderr = _inflation(n[i, k]) * (self.draws[:, i] - self.draws[:, k]).std(axis=0, ddof=1)
+        drawn = _inflation(n[i, k]) * (self.draws[:, i] - self.draws[:, k]).std(axis=0, ddof=1)
+        stderr = np.maximum(drawn, 2 * self.unit / np.sqrt(n[i, k]))
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(difference == 0, 0.0, np.abs(difference) / stderr)
         is_clear = np.array(holm([*(2 * stdtr(n[i, k] - 1, -t))])) < LEVEL
@@ -192,5 +217,10 @@ def estimates(results: Float[ndarray, "D S K K"], draws: int = DRAWS) -> tuple[E
     """The scores in Elo points around 1000, and the win rates, of methods by the outcomes of their comparisons."""
     datasets = (~np.isnan(results)).any(axis=(1, 3)).sum(axis=0)
     won, drawn = wins(results), resampled_wins(results, draws)
-    points = Estimates(1000 + ELO * scores(won), 1000 + ELO * scores(drawn), datasets)
-    return points, Estimates(win_rates(won), win_rates(drawn), datasets)
+    values, rates = scores(won), win_rates(won)
+    points = Estimates(
+        1000 + ELO * values, 1000 + ELO * scores(drawn), datasets, ELO * _score_stderrs(won, values), ELO
+    )
+    smooth = (rates * datasets + 0.5 * PRIOR) / (datasets + PRIOR)
+    least = np.sqrt(smooth * (1 - smooth) / (datasets + PRIOR))  # of a binomial share, with the same prior
+    return points, Estimates(rates, win_rates(drawn), datasets, least)

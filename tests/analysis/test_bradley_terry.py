@@ -102,7 +102,9 @@ def test_another_metric_is_drawn_on_the_same_data_sets():
     assert np.array_equal(one, other)
 
 
-@pytest.mark.parametrize(("strengths", "D"), [([0.0] * 4, 12), ([-1.0, -0.3, 0.3, 1.0], 12), ([0.0] * 5, 6)])
+@pytest.mark.parametrize(
+    ("strengths", "D"), [([0.0] * 4, 12), ([-1.0, -0.3, 0.3, 1.0], 12), ([0.0] * 5, 6), ([-4.0, 0.0, 4.0], 6)]
+)
 def test_intervals_cover_and_claims_are_true_in_simulated_worlds(strengths, D):
     """Of 80 worlds at most as many miss as three standard errors (2.4 %) of a coverage of 95 % allow."""
     random, worlds = np.random.default_rng(7), 80
@@ -125,6 +127,15 @@ def test_a_clear_difference_is_significant_and_five_data_sets_show_none():
     assert points.better().tolist() == [[False, True, True], [False, False, True], [False] * 3]
     assert points.better(1).sum() == 2 and points.better(0)[1].sum() == 0
     assert not estimates(compared(losses[:, :5]), 300)[0].better().any()
+
+
+def test_data_sets_that_all_agree_leave_an_interval_as_wide_as_theirs_of_a_share():
+    """Six of six comparisons won: the exact interval of the chance to win (Clopper and Pearson) begins at 0.54."""
+    points, rates = estimates(compared([[[0.0]] * 6, [[1.0]] * 6]), 100)
+    half = points.half_widths[0] + points.half_widths[1]
+    assert 0 < points.values[0] - points.values[1] < half  # it reaches equal scores
+    assert 0.6 < rates.values[0] - rates.half_widths[0] < 0.9
+    assert points.better()[0, 1]  # p = 2 / 2^6 by the sign test
 
 
 def test_methods_with_fewer_data_sets_have_wider_intervals():
