@@ -61,6 +61,7 @@ KERNELS: Mapping[str, Entry] = {
     "periodic": Entry(_K + "Periodic", {**_SCALES, "period": "positive"}),
     "linear": Entry(_K + "Linear"),
     "constant": Entry(_K + "Constant"),
+    "orthogonal": Entry(_K + "Orthogonal"),
     "sum": Entry(_K + "Sum"),
     "product": Entry(_K + "Product"),
     "anova": Entry(_K + "ANOVA", {"order": "count", "base": ONE_INPUT_KERNEL}),

@@ -4,6 +4,7 @@ from gpbench.core.kernels.anova import ANOVA, Effect
 from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, LengthscaleStart, log_scalar
 from gpbench.core.kernels.composite import ActiveInputs, Product, Sum
 from gpbench.core.kernels.linear import Constant, Linear
+from gpbench.core.kernels.orthogonal import Orthogonal
 from gpbench.core.kernels.spec import LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require
 from gpbench.core.kernels.stationary import (
     Matern12,
@@ -29,6 +30,7 @@ __all__ = [
     "Matern12",
     "Matern32",
     "Matern52",
+    "Orthogonal",
     "Periodic",
     "Product",
     "RationalQuadratic",

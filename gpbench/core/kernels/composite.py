@@ -115,8 +115,8 @@ class UnitAmplitude(Kernel):
         return self._with_amplitude(X.dtype).cross(X, Y)
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """1 for every row."""
-        return jnp.ones(len(X), X.dtype)
+        """k(x, x) for every row."""
+        return self._with_amplitude(X.dtype).diag(X)
 
     def describe(self) -> str:
         """The kernel, with an amplitude of 1."""
