@@ -15,7 +15,7 @@ RUN = ["run", "--config-dir", str(FAKES / "conf"), "dataset=toy", "method=fake",
 
 def environment(folder: Path, fake: bool = True, **more: str) -> dict[str, str]:
     """The environment of a command whose results and caches lie in `folder`."""
-    path = [str(ROOT), *([str(FAKES)] if fake else [])]
+    path = [str(ROOT), *([str(FAKES), str(FAKES / "libraries")] if fake else [])]
     own = {"GPBENCH_RESULTS": str(folder / "results"), "GPBENCH_CACHE": str(folder / "cache")}
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), **own, **more}
 

@@ -153,7 +153,7 @@ def test_a_class_that_ends_the_program_is_one_line(tmp_path, call, monkeypatch):
     code += "class M(Linear):\n    def predict(self, *args, **keys): sys.exit(0)\n"
     (tmp_path / "my_method_exits.py").write_text(code)
     (tmp_path / "method" / "mine.yaml").write_text("_target_: my_method_exits.M\nname: mine\nridge: 1.0\n")
-    words = ["dataset=sinc", "method=mine", f"run.results={tmp_path / 'results'}"]
+    words = ["dataset=sinc", "method=mine", f"run.results={tmp_path / 'results'}", "run.progress=false"]
     status, err = call("run", *words, "--config-dir", tmp_path)
     assert status == 2 and "my_method_exits.py calls sys.exit(0): raise an error" in err
     with pytest.raises(gpbench.ConfigError, match=r"line 4 of .*my_method_exits\.py calls sys\.exit\(0\)"):

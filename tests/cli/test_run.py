@@ -41,6 +41,13 @@ def test_what_was_recorded_is_not_run_again_and_is_counted(tmp_path):
     assert "1 of 3 were there already" in out
 
 
+def test_where_all_is_recorded_no_jax_is_imported(tmp_path):
+    for already in (False, True):
+        code, _, err = gpbench(tmp_path, *RUN, PYTHONPROFILEIMPORTTIME="1")
+        imported = {line.rpartition("|")[2].strip() for line in err.splitlines()}
+        assert code == 0 and ("jax" in imported) is not already
+
+
 def test_json_is_one_line_with_the_records(tmp_path):
     out = gpbench(tmp_path, *RUN, "--json", "split=[0,1]")[1]
     result = json.loads(out)
