@@ -1,11 +1,12 @@
 """Random keys from names, and random permutations that are never written down."""
 
 import hashlib
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Int, Key, PRNGKeyArray, UInt32
 
 
 def run_key(*names: Any) -> Key[Array, ""]:
@@ -33,9 +34,15 @@ def permute(i: Int[Array, "..."], n: int, *, key: PRNGKeyArray, rounds: int = 32
     pivots = jax.random.randint(key, (rounds,), 0, n, dtype=i.dtype)
     salts = jax.random.bits(jax.random.fold_in(key, 1), (rounds,), jnp.uint32)
     for pivot, salt in zip(pivots, salts):
-        partner = (pivot - i) % n
-        i = jnp.where(_coin(jnp.maximum(i, partner), salt), partner, i)
+        i = _round(i, n, pivot, salt)
     return i
+
+
+@partial(jax.jit, static_argnums=1)  # which is traced once for all rounds; as a loop, a GPU would start each by itself
+def _round(i: Int[Array, "..."], n: int, pivot: Int[Array, ""], salt: UInt32[Array, ""]) -> Int[Array, "..."]:
+    partner = pivot - i
+    partner = jnp.where(partner < 0, partner + n, partner)
+    return jnp.where(_coin(jnp.maximum(i, partner), salt), partner, i)
 
 
 def _coin(number: Int[Array, "..."], salt: Array) -> Array:
