@@ -35,10 +35,12 @@ def test_random_features_estimate_the_kernel_without_bias(cls):
     """The mean over 200,000 features, within 4 standard errors for every pair of rows."""
     kernel = cls(jnp.asarray(0.3), jnp.asarray([0.2, -0.4, 1.0]))
     basis = RandomFeatures(jax.random.key(0), 200_000, 1_000, spectral_degrees(kernel))
-    sums = jnp.zeros((7, 7)), jnp.zeros((7, 7))
-    for b in range(basis.blocks):
-        Phi = basis.evaluate(kernel, X, jnp.asarray([b])) * jnp.sqrt(1.0 * basis.size)
-        sums = sums[0] + Phi @ Phi.T, sums[1] + (Phi**2) @ (Phi**2).T
+
+    def add(sums, b):
+        Phi = basis.evaluate(kernel, X, b[None]) * jnp.sqrt(1.0 * basis.size)
+        return (sums[0] + Phi @ Phi.T, sums[1] + (Phi**2) @ (Phi**2).T), None
+
+    sums = jax.jit(lambda: jax.lax.scan(add, (jnp.zeros((7, 7)),) * 2, jnp.arange(basis.blocks))[0])()
     mean, square = (np.asarray(s) / basis.size for s in sums)
     error = np.sqrt((square - mean**2) / basis.size)
     assert (abs(mean - np.asarray(kernel.cross(X, X))) < 4 * error).all()

@@ -36,6 +36,7 @@ def test_gram_and_its_gradient_are_those_of_the_formula_with_scales_over_a_range
         (_, K), gradient = jax.value_and_grad(value, argnums=range(5), has_aux=True)(kernel, Z, scales[0], Y, scales[1])
         return jax.tree.leaves((K, gradient))
 
-    for ours, theirs in zip(jax.jit(evaluate, static_argnums=0)(generalised.gram), evaluate(formula), strict=True):
+    evaluated = jax.jit(evaluate, static_argnums=0)
+    for ours, theirs in zip(evaluated(generalised.gram), evaluated(formula), strict=True):
         assert ours.dtype == dtype
         np.testing.assert_allclose(ours, theirs, rtol=0.0, atol=tolerance * float(jnp.abs(theirs).max()))

@@ -41,7 +41,7 @@ def test_three_passes_have_the_value_and_the_gradient_of_the_loss(name, learned,
 
     wanted = (0, 1, 2) if learned else (1, 2)
     results = [
-        jax.value_and_grad(function, argnums=wanted, has_aux=True)(KERNEL, columns, jnp.asarray(0.7))
+        jax.jit(jax.value_and_grad(function, argnums=wanted, has_aux=True))(KERNEL, columns, jnp.asarray(0.7))
         for function in (ours, plain)
     ]
     for of_ours, of_plain in zip(*map(jax.tree.leaves, results), strict=True):

@@ -281,7 +281,7 @@ def test_an_input_that_does_not_vary_has_no_effect_and_is_refused():
     with pytest.raises(ConfigError, match=r"input 1 has one value in all training rows.*leave it out"):
         gam().init(constant, key=KEY)
     alone = gam(components=[[0]], pairs=[])
-    assert np.isfinite(alone.bound(alone.init(constant, key=KEY).parameters, constant))
+    assert np.isfinite(bound_of(alone, alone.init(constant, key=KEY).parameters, constant))
 
 
 def test_an_interaction_with_an_input_of_few_values_trains():

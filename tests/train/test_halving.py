@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import StopAfter, group
+from toys import StopAfter, group, programs_of
 
 from gpbench.core.optimisers import decaying_adam
 from gpbench.core.predictive import BernoulliPredictive, GaussianPredictive
@@ -58,7 +58,7 @@ def trained(splits, **fields):
 
 
 def train(method, members, checkpoint=None, **more):
-    return fit(Programs(method), members, cadence=Cadence(10, None), checkpoint=checkpoint, **more)
+    return fit(programs_of(method), members, cadence=Cadence(10, None), checkpoint=checkpoint, **more)
 
 
 def equal(one, other) -> bool:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import Fragile, StopAfter, Walk, group, quiet
+from toys import Fragile, StopAfter, Walk, group, programs_of, quiet
 
 from gpbench.core.optimisers import adadelta
 from gpbench.core.predictive import MixturePredictive
@@ -31,12 +31,12 @@ def checkpoint(tmp_path) -> Checkpoint:
     return Checkpoint(tmp_path, "abc")
 
 
-def train(method, group, checkpoint, *, stop=None, every=10, save_every=None, score=None, stream=None):
+def train(method, group, checkpoint, *, stop=None, every=10, save_every=None, score=None, stream=None, programs=None):
     """A fit whose only metric is the mean log probability."""
     display = quiet(stream)
     display.begin("walk", method.steps, label(group.members))
     return fit(
-        Programs(method),
+        programs or programs_of(method),
         group,
         cadence=Cadence(every, save_every),
         score=score or (lambda predictions: {"log_prob": predictions["log_prob"].mean(axis=1)}),
@@ -163,7 +163,7 @@ def test_seconds_add_up_over_a_resumption_and_lost_work_does_not_count(checkpoin
     with pytest.raises(Stopped):
         train(WALK, data, checkpoint, stop=StopAfter(0))
     shutil.copy(kept, checkpoint.path)  # as if it had been killed before the checkpoint of step 30
-    run = train(WALK, data, checkpoint)
+    run = train(WALK, data, checkpoint, programs=Programs(WALK))
     assert run.seconds["init"] == at_20["seconds"]["init"]
     assert list(run.trace["step"]) == [10, 20, 30, 40]
     assert run.trace["seconds"][1] == at_20["seconds"]["train"] < run.trace["seconds"][2]

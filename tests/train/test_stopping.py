@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 from scipy.stats import norm
-from toys import StopAfter
+from toys import StopAfter, programs_of
 
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.data.members import Member
@@ -23,10 +23,10 @@ from gpbench.train.batches import take_step, whole
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Group
 from gpbench.train.loop import Cadence, fit
-from gpbench.train.programs import Programs
 from gpbench.train.trials import best_settings, validation_split
 
 STOPS = (200, 5, 40, 15)
+ADAM = optax.adam(0.03)
 
 
 class Line(StopMethod):
@@ -46,7 +46,7 @@ class Line(StopMethod):
 
 
 def line(**fields):
-    return Line(**{"name": "line", "steps": 200, "batch_size": 16, "optimiser": optax.adam(0.03), **fields})
+    return Line(**{"name": "line", "steps": 200, "batch_size": 16, "optimiser": ADAM, **fields})
 
 
 def members(splits=(0,), n=60, d=12):
@@ -60,7 +60,7 @@ def members(splits=(0,), n=60, d=12):
 
 
 def train(method, group, checkpoint=None, **more):
-    return fit(Programs(method), group, cadence=Cadence(10, None), checkpoint=checkpoint, **more)
+    return fit(programs_of(method), group, cadence=Cadence(10, None), checkpoint=checkpoint, **more)
 
 
 def equal(first, second) -> bool:
@@ -68,16 +68,16 @@ def equal(first, second) -> bool:
 
 
 @jax.jit
-def step(state, X, y, t, key):
-    return take_step(line(), state, whole(X, y), t, key=key)[0]
+def steps(state, X, y, start, end, key):
+    return jax.lax.fori_loop(start, end, lambda t, s: take_step(line(), s, whole(X, y), t, key=key)[0], state)
 
 
 def path(X, y, key):
-    """The parameters after each of `STOPS`, of a method without a stop, step by step."""
-    state, states = line().init(whole(X, y), key=key), {}
-    for t in range(max(STOPS)):
-        state = step(state, X, y, jnp.asarray(t), key)
-        states[t + 1] = state.parameters
+    """The parameters after each of `STOPS`, of the steps of a method without a stop."""
+    state, states, start = line().init(whole(X, y), key=key), {}, 0
+    for stop in sorted(STOPS):
+        state, start = steps(state, X, y, start, stop, key), stop
+        states[stop] = state.parameters
     return [states[stop] for stop in STOPS]
 
 
@@ -124,7 +124,7 @@ def test_the_same_command_chooses_the_same():
     "method",
     [
         lambda **fields: line(**fields),
-        lambda **fields: DGP(name="dgp", inducing=3, steps=12, batch_size=16, optimiser=optax.adam(0.03), **fields),
+        lambda **fields: DGP(name="dgp", inducing=3, steps=12, batch_size=16, optimiser=ADAM, **fields),
         lambda **fields: PowerEP(name="fitc_gp", alpha=1.0, inducing=3, steps=12, **fields),
     ],
     ids=["line", "dgp", "fitc_gp"],

@@ -1,6 +1,7 @@
 """Small methods, and short ways from a command line to its records, for the tests of training."""
 
 import io
+from functools import cache
 from pathlib import Path
 
 import equinox as eqx
@@ -19,10 +20,17 @@ from gpbench.records.store import Store
 from gpbench.train import progress
 from gpbench.train.group import Group
 from gpbench.train.job import run_job
+from gpbench.train.programs import Programs
 from gpbench.train.stop import StopRequest
 
 HERE = Path(__file__).parent
 """A folder for --config-dir: it has `method=walk` and `method=fragile`, and this module."""
+
+
+@cache
+def programs_of(method: Method) -> Programs:
+    """The programs of a method, which trainings of equal methods share: they are compiled once for all tests."""
+    return Programs(method)
 
 
 class Trail(eqx.Module):
