@@ -221,6 +221,8 @@ def estimates(results: Float[ndarray, "D S K K"], draws: int = DRAWS) -> tuple[E
     points = Estimates(
         1000 + ELO * values, 1000 + ELO * scores(drawn), datasets, ELO * _score_stderrs(won, values), ELO
     )
-    smooth = (rates * datasets + 0.5 * PRIOR) / (datasets + PRIOR)
-    least = np.sqrt(smooth * (1 - smooth) / (datasets + PRIOR))  # of a binomial share, with the same prior
+    # of a binomial share, with the same prior
+    played = (won + won.T).sum(axis=1)
+    smooth = (rates * played + 0.5 * PRIOR) / (played + PRIOR)
+    least = np.sqrt(smooth * (1 - smooth) / (played + PRIOR))
     return points, Estimates(rates, win_rates(drawn), datasets, least)

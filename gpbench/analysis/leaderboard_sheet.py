@@ -149,7 +149,7 @@ def _plus_minus(value: float, half: float) -> str:
 
 
 def _percent(value: float, half: float) -> str:
-    return f"{100 * value:.0f} ± {100 * half:.0f} %" if np.isfinite(half) else f"{100 * value:.0f} %"
+    return f"{100 * value:.0f} ± {100 * half:.0f} %" if half < 1 else f"{100 * value:.0f} %"
 
 
 _SHORT = {"over time": "late", "out of memory": "memory"}

@@ -9,6 +9,8 @@ from gpbench.analysis.notes import provenance_lines
 from gpbench.report.figures import style
 
 _OTHER = "#777777"
+_MARGIN = 200
+"""Points above and below the scores in the panel of the front."""
 
 
 def draw_board(board: Board) -> Figure:
@@ -67,6 +69,9 @@ def _front_panel(axis: Axes, board: Board) -> None:
     members = sorted((seconds[k], scores[k]) for k in np.flatnonzero(board.on_front))
     axis.step(*zip(*members), where="post", color=style.PALETTE["blue"], linewidth=1.2, alpha=0.6)
     axis.set_xscale("log")
+    # intervals of methods with two data sets would set the range
+    axis.set_xlim(seconds.min() / 1.5, 2.5 * seconds.max())
+    axis.set_ylim(scores.min() - _MARGIN, scores.max() + _MARGIN)
     style.number_ticks(axis.xaxis)
     axis.set_xlabel("CPU seconds until the predictions (geometric mean over data sets)")
     axis.set_ylabel("score (Elo points)")
