@@ -160,7 +160,8 @@ def _train(
     method = programs.method
     if method.halving and (method.search or method.rates):
         _search(pace, programs, on_host, group, run)
-    while not run.over and (steps := pace.affordable(method.steps - run.step)):
+    # one step is taken, however late it is: without any there is no model
+    while not run.over and (steps := pace.affordable(method.steps - run.step) or int(run.step == 0)):
         with pace.measured(steps):
             objective, average = programs.advance(group, run, steps)
         _extend(run, objective, average)

@@ -63,6 +63,11 @@ def test_with_seconds_to_spare_training_is_that_without_a_budget():
     assert np.array_equal(within.predictions["log_prob"], alone.predictions["log_prob"])
 
 
+def test_a_run_whose_compilation_takes_the_budget_takes_one_step():
+    run = Priced(WALK(steps=10_000), 0.01, 0.1, start=10.0).fit(10.0)
+    assert run.step == 1 and run.cpu_seconds == pytest.approx(10.21) and np.isfinite(run.trace["objective"]).all()
+
+
 def test_one_step_that_is_too_long_is_late_and_no_second_one_is_taken():
     run = Priced(WALK(steps=10_000), 30.0, 0.1).fit(10.0)
     assert run.step == 1 and run.cpu_seconds > (1 + GRACE) * 10.0
