@@ -3,7 +3,8 @@
 A metric of a clause may be
 
 - `nll at step 10`, `nll after 2.5 seconds`: the last point of the trace by then;
-- `steps until nll below 0.3`, `seconds until rmse below 1`: the first point at which it is, infinite without one;
+- `steps until nll below 0.3`, `seconds until rmse below 1`: the first point at which it is, infinite without one,
+  unknown where the trace begins with one after the first step;
 - `kept.NAME`: a number of `SUMMARIES`.
 
 The metric of a trace is that on the test rows, or `objective`.  Seconds are those of training.
@@ -73,8 +74,10 @@ def _last(arrays: Arrays, metric: str, axis: str, end: float) -> float | None:
 
 
 def _first(arrays: Arrays, metric: str, axis: str, sign: int, level: float) -> float | None:
-    """The place of the first value beyond a level; infinite without one."""
-    if not {metric, axis} <= arrays.keys():
+    """The place of the first value beyond a level; infinite without one, None where the trace may begin after it."""
+    if not {metric, axis, "step"} <= arrays.keys() or not len(arrays["step"]):
+        return None
+    if sign * arrays[metric][0] < sign * level and arrays["step"][0] > 1:
         return None
     places = (float(position) for position, value in zip(arrays[axis], arrays[metric]) if sign * value < sign * level)
     return next(places, math.inf)

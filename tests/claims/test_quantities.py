@@ -40,6 +40,12 @@ def test_numbers_of_a_trace(metric, value):
     assert read({}) is None
 
 
+def test_a_level_that_is_reached_before_the_trace_begins_is_reached_at_no_known_step():
+    later = {name: values[1:] for name, values in TRACE.items()}
+    assert quantities.reader("steps until nll below 0.55")(later) is None
+    assert quantities.reader("seconds until nll below 0.4")(later) == 5
+
+
 def test_metrics_of_records_are_read_from_no_array():
     assert not any(map(quantities.reader, ("nll", "seconds", "objective", "diagnostics.relevant", "nll at noon")))
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from samples import sample
 
+from gpbench.analysis.writers import as_text
 from gpbench.claims import definition, report, verdicts
 from gpbench.claims.selection import KeyedCell, select_cells
 from gpbench.cli import main
@@ -420,3 +422,10 @@ def test_every_claim_of_the_papers_reads_and_its_tests_are_run_by_make_test():
                 assert f"def {test}(" in (root / file).read_text(), claim.name
             for test in claim.tests:
                 assert test not in slow, f"{claim.name}: make test leaves out {test}"
+
+
+def test_without_a_terminal_a_line_has_a_hundred_columns(tmp_path, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)
+    verdict = judge(tmp_path, [{"difference": "nll", **A_B, "below": 0, "name": "a says " + 40 * "more " + "than b"}])
+    assert 90 < max(map(len, as_text(report.sheet([verdict])).splitlines())) <= 100
