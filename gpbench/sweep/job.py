@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gpbench.data import configured
+from gpbench import data
 from gpbench.errors import ClaimedError, DivergedError, GpbenchError, Stopped
 from gpbench.records import locks
 from gpbench.records.absences import NOT_FINITE, absences, absences_text, divergence
@@ -106,7 +106,7 @@ def prepare_data(plans: Sequence[RunPlan]) -> None:
         if plan.cfg["run"].get("budget") and name not in prepared and plan.missing(open_store(plan.results)):
             prepared.add(name)
             with contextlib.suppress(GpbenchError):
-                configured(plan.cfg)
+                data.configured(plan.cfg)
 
 
 @dataclass
