@@ -25,13 +25,17 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "collect",
         description="Merge the records of results folders or Parquet files into one Parquet file, with a row for each"
-        " run and a column for each field.  Of several records of a run the oldest is used.  Every --results also"
-        " takes such a file, which has traces of at most 48 points, what pictures need, and no predictions.",
+        " run and a column for each field.  Of several records of a run the oldest is used."
+        "  Every --results also takes such a file, which has traces of at most 48 points, what pictures need, and no"
+        " predictions.",
         epilog="example: gpbench collect results here/results there/results --out all.parquet",
     )
     parser.add_argument("results", nargs="*", type=Path, metavar="DIR", help="default: the results folder")
     parser.add_argument(
         "--out", type=Path, default=Path("records.parquet"), metavar="FILE", help="default: records.parquet"
+    )
+    parser.add_argument(
+        "--newest", action="store_true", help="of several records of a run the newest, as of runs made again"
     )
     options.add_json(parser)
     parser.set_defaults(func=run)
@@ -53,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         pairs += [(record, store) for record in records]
     if not pairs:
         raise ConfigError("no runs there yet; train with `gpbench run`")
-    merged, differing = _merge(pairs)
+    merged, differing = _merge(pairs, newest=args.newest)
     rows = [(record, store.config_text(record.id)) for record, store in merged]
     collection.write(args.out, rows, _traces(merged))
     if args.json:
@@ -68,15 +72,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _merge(pairs: "Sequence[_Stored]") -> "tuple[list[_Stored], list[str]]":
-    """The oldest record of each id with its store, in order of creation; and the ids whose metrics differ."""
-    oldest: dict[str, _Stored] = {}
+def _merge(pairs: "Sequence[_Stored]", *, newest: bool) -> "tuple[list[_Stored], list[str]]":
+    """The oldest or newest record of each id with its store, in order of creation; and the ids whose metrics differ."""
+    by_age = sorted(pairs, key=lambda pair: pair[0].age)
+    records: dict[str, _Stored] = {}
     differing: dict[str, None] = {}
-    for record, store in sorted(pairs, key=lambda pair: pair[0].age):
-        first, _ = oldest.setdefault(record.id, (record, store))
+    for record, store in reversed(by_age) if newest else by_age:
+        first, _ = records.setdefault(record.id, (record, store))
         if not _same(first, record):
             differing[record.id] = None
-    return list(oldest.values()), list(differing)
+    return sorted(records.values(), key=lambda pair: pair[0].age), list(differing)
 
 
 def _traces(pairs: "Sequence[_Stored]") -> dict[str, bytes]:

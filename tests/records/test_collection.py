@@ -46,6 +46,17 @@ def test_records_and_configurations_come_back_as_they_were(folder):
     assert ours.config("a" * 16) == {"method": {"name": "sep"}}
 
 
+@pytest.mark.parametrize(("words", "nll"), [([], 0.5), (["--newest"], 0.4)])
+def test_of_runs_made_again_the_oldest_or_the_newest_is_collected(words, nll, tmp_path, capsys):
+    again = record("a" * 16, metrics={"nll": 0.4, "error": 0.25}, created="2026-02-01T00:00:00")
+    for name, stored in (("new", again), ("old", VARIOUS[0])):
+        Store(tmp_path / name).write(stored, {"method": {"name": "sep"}}, {})
+    out = tmp_path / "all.parquet"
+    assert main(["collect", str(tmp_path / "new"), str(tmp_path / "old"), *words, "--out", str(out)]) == 0
+    assert [record.metrics["nll"] for record in open_store(out).all()] == [nll]
+    assert "1 of these have several records" in capsys.readouterr().out
+
+
 def test_a_collection_is_a_table_that_other_programs_read(folder):
     import pyarrow.parquet as pq
 
