@@ -28,6 +28,7 @@ TABLES = [
     ("aep_dgp/table2", "quick"),
     ("aep_dgp/table3", "quick"),
     ("aep_dgp/table3_inducing", "quick"),
+    ("aep_dgp/table3_stop", "quick"),
     ("aep_dgp/ranks", "quick"),
     ("aep_dgp/fig1", "quick"),
     ("aep_dgp/fig5", "quick"),
@@ -61,7 +62,7 @@ def records(experiment: str) -> Path:
     return RESULTS / experiment.split("/")[0] / "records.parquet"
 
 
-COUNTS = {"sep": 2583, "svdgp": 380, "gpbench": 471, "aep_dgp": 2962, "gam": 358, "qsgp": 139}
+COUNTS = {"sep": 2583, "svdgp": 380, "gpbench": 471, "aep_dgp": 2992, "gam": 358, "qsgp": 139}
 
 
 @pytest.mark.parametrize(("paper", "count"), COUNTS.items())
@@ -94,6 +95,7 @@ def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, coun
         ("aep_dgp/table2", "quick", 48),
         ("aep_dgp/table3", "quick", 2380),
         ("aep_dgp/table3_inducing", "quick", 630),
+        ("aep_dgp/table3_stop", "quick", 60),
         ("aep_dgp/fig1", "quick", 25),
         ("aep_dgp/fig5", "quick", 5),
         ("gam/fig1", "full", 160),
