@@ -72,6 +72,8 @@ def test_what_is_lost_has_its_reason_and_loses():
     assert lost(failed("a", "yacht", 0, "out of memory")) == "out of memory"
     assert lost(run("a", "yacht", 0, status="diverged")) == "diverged"
     assert lost(run("a", "yacht", 0, metrics={"test_ll": None})) == "not finite"
+    one_class = {"metrics": {"nll": 0.1, "auc": None}, "undefined": {"auc": "1 class"}}
+    assert lost(run("a", "yacht", 0, **one_class)) == ""  # no method has an auc there
     assert Measure("rmse").loss(failed("a", "yacht", 0, "over time")) == np.inf
     assert (
         Measure("rmse").loss(run("a", "yacht", 0, 0.0)) == 1.0
