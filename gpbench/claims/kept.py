@@ -1,19 +1,22 @@
 """Numbers of the arrays that `run.keep=true` keeps (`gpbench.records.kept`): of one run, and of two beside each other.
 
-Inputs are in the units in which the method was trained, nearly always standard deviations.  A collection keeps these
-arrays of the first split of a cell alone.
+Inputs are in the units in which the method was trained, nearly always standard deviations.  A collection has these
+arrays of the first split of a cell, and of the others what all numbers here read of them (`extracts`): for banana, a
+hundredth of the bytes.
 """
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from numpy import ndarray
 
 from gpbench.analysis import effects
 from gpbench.data.builtin import friedman_effect
 
 _Arrays = Mapping[str, ndarray]
+_PREFIX = "kept_extract_"
+"""Prefix of an extract's name in a collection."""
 
 
 def boundary_distance(run: _Arrays) -> float | None:
@@ -36,25 +39,22 @@ def inducing_distance(a: _Arrays, b: _Arrays) -> float | None:
     """The mean distance of inducing points to those of another run under the best matching, one to one."""
     from scipy.optimize import linear_sum_assignment
 
-    if "kept_inducing" not in a or "kept_inducing" not in b or a["kept_inducing"].shape != b["kept_inducing"].shape:
+    if (both := _both(a, b, "inducing")) is None:
         return None
-    distances = _distances(a["kept_inducing"], b["kept_inducing"])
+    distances = _distances(*both)
     return float(distances[linear_sum_assignment(distances)].mean())
 
 
 def class_agreement(a: _Arrays, b: _Arrays) -> float | None:
     """The share of training rows at whose nearest points of the grid both runs predict one class."""
-    if not _same_grid(a, b) or "kept_log_probs" not in a or "kept_log_probs" not in b:
-        return None
-    agree = _classes(a) == _classes(b)
-    return float(np.mean([agree[_distances(row[None], a["kept_grid"]).argmin()] for row in a["kept_X"]]))
+    both = _on_one_grid(a, b, "row_classes")
+    return None if both is None else float(np.mean(both[0] == both[1]))
 
 
 def std_correlation(a: _Arrays, b: _Arrays) -> float | None:
     """The correlation over the grid of the predictive standard deviations of two runs."""
-    if not _same_grid(a, b) or "kept_var" not in a or "kept_var" not in b:
-        return None
-    return float(np.corrcoef(np.sqrt(a["kept_var"]), np.sqrt(b["kept_var"]))[0, 1])
+    both = _on_one_grid(a, b, "var")
+    return None if both is None else float(np.corrcoef(np.sqrt(both[0]), np.sqrt(both[1]))[0, 1])
 
 
 def std_ratio(a: _Arrays, b: _Arrays) -> float | None:
@@ -62,18 +62,14 @@ def std_ratio(a: _Arrays, b: _Arrays) -> float | None:
 
     It is the exponential of the mean of the absolute values of logarithms.
     """
-    if not _same_grid(a, b) or "kept_var" not in a or "kept_var" not in b:
-        return None
-    grid, rows = a["kept_grid"], a["kept_X"]
-    within = ((grid >= rows.min(axis=0)) & (grid <= rows.max(axis=0))).all(axis=1)
-    return float(np.exp(np.mean(np.abs(np.log(a["kept_var"][within] / b["kept_var"][within])) / 2)))
+    both = _on_one_grid(a, b, "var_within")
+    return None if both is None else float(np.exp(np.mean(np.abs(np.log(both[0] / both[1])) / 2)))
 
 
 def mean_distance(a: _Arrays, b: _Arrays) -> float | None:
     """The root mean square difference of predictive means over the grid, in standard deviations of the targets."""
-    if not _same_grid(a, b) or "kept_mean" not in a or "kept_mean" not in b:
-        return None
-    return float(np.sqrt(np.mean((a["kept_mean"] - b["kept_mean"]) ** 2, dtype=float)))
+    both = _on_one_grid(a, b, "mean")
+    return None if both is None else float(np.sqrt(np.mean((both[0] - both[1]) ** 2, dtype=float)))
 
 
 def inactive_share(run: _Arrays) -> float | None:
@@ -111,13 +107,84 @@ COMPARISONS: Mapping[str, Callable[[_Arrays, _Arrays], float | None]] = {
 """Numbers of two runs, of which a clause has a `comparison`."""
 
 
+def summary(run: _Arrays, name: str) -> float | None:
+    """One of `SUMMARIES` of a run, also of one of which a collection has extracts alone; None where it lacks it."""
+    value = _extract(run, name)
+    return float(value) if value is not None and value.ndim == 0 else None
+
+
+def extracts(run: _Arrays) -> dict[str, ndarray]:
+    """What the numbers here read of a run's arrays, by the names that they have in a collection; {} without any."""
+    values = {name: _extract(run, name) for name in (*SUMMARIES, *_EXTRACTS)}
+    return {_PREFIX + name: value for name, value in values.items() if value is not None}
+
+
+def _extract(run: _Arrays, name: str) -> ndarray | None:
+    if _PREFIX + name in run:
+        return run[_PREFIX + name]
+    value = (SUMMARIES.get(name) or _EXTRACTS[name])(run)
+    return None if value is None else np.asarray(value)
+
+
+def _both(a: _Arrays, b: _Arrays, name: str) -> tuple[ndarray, ndarray] | None:
+    """An extract of two runs; None where one lacks it, or they differ in shape."""
+    x, y = _extract(a, name), _extract(b, name)
+    return None if x is None or y is None or x.shape != y.shape else (x, y)
+
+
+def _on_one_grid(a: _Arrays, b: _Arrays, name: str) -> tuple[ndarray, ndarray] | None:
+    """An extract of two runs, of values on the same grid."""
+    corners = _both(a, b, "corners")
+    return _both(a, b, name) if corners and np.allclose(*corners) else None
+
+
+def _corners(run: _Arrays) -> Float[ndarray, "2 D"] | None:
+    """The first and the last point of the grid: with these and its size, a grid is known."""
+    return run["kept_grid"][[0, -1]] if "kept_grid" in run else None
+
+
 def _classes(run: _Arrays) -> Int[ndarray, " G"]:
     return run["kept_log_probs"].argmax(axis=1)
 
 
+def _row_classes(run: _Arrays) -> UInt8[ndarray, " n"] | None:
+    """The predicted class at the nearest point of the grid to each training row."""
+    if not {"kept_log_probs", "kept_grid", "kept_X"} <= run.keys():
+        return None
+    nearest = _nearest(run["kept_X"], run["kept_grid"])
+    return None if nearest is None else _classes(run)[nearest].astype(np.uint8)
+
+
+def _var_within(run: _Arrays) -> Float[ndarray, " g"] | None:
+    """The predictive variance on the grid within the training inputs."""
+    if not {"kept_var", "kept_grid", "kept_X"} <= run.keys():
+        return None
+    grid, rows = run["kept_grid"], run["kept_X"]
+    return run["kept_var"][((grid >= rows.min(axis=0)) & (grid <= rows.max(axis=0))).all(axis=1)]
+
+
+_EXTRACTS: Mapping[str, Callable[[_Arrays], ndarray | float | None]] = {
+    "inducing": lambda run: run.get("kept_inducing"),
+    "corners": _corners,
+    "row_classes": _row_classes,
+    "var": lambda run: run.get("kept_var"),
+    "var_within": _var_within,
+    "mean": lambda run: run.get("kept_mean"),
+}
+"""What comparisons read of each run."""
+
+
+def _nearest(rows: Float[ndarray, "n D"], grid: Float[ndarray, "G D"]) -> Int[ndarray, " n"] | None:
+    """The place of the nearest point of a grid to each row; None unless the grid has all pairs of its coordinates."""
+    axes, places = zip(*(np.unique(column, return_inverse=True) for column in grid.T))
+    shape = tuple(map(len, axes))
+    if np.prod(shape) != len(grid):
+        return None
+    order = np.zeros(len(grid), int)
+    order[np.ravel_multi_index(places, shape)] = np.arange(len(grid))
+    along = [np.abs(column[:, None] - axis).argmin(axis=1) for column, axis in zip(rows.T, axes)]
+    return order[np.ravel_multi_index(along, shape)]
+
+
 def _distances(a: Float[ndarray, "n D"], b: Float[ndarray, "m D"]) -> Float[ndarray, "n m"]:
     return np.sqrt(np.sum((a[:, None] - b[None]) ** 2, axis=-1, dtype=float))
-
-
-def _same_grid(a: _Arrays, b: _Arrays) -> bool:
-    return "kept_grid" in a and "kept_grid" in b and np.array_equal(a["kept_grid"], b["kept_grid"])

@@ -62,7 +62,8 @@ def reader(metric: str) -> Reader | None:
     if match := _UNTIL.fullmatch(metric):
         sign, axis = (1 if match["side"] == "below" else -1), ("step" if match["axis"] == "steps" else "seconds")
         return functools.partial(_first, metric=match["metric"], axis=axis, sign=sign, level=float(match["x"]))
-    return kept.SUMMARIES.get(metric.removeprefix(PREFIX)) if metric.startswith(PREFIX) else None
+    name = metric.removeprefix(PREFIX) if metric.startswith(PREFIX) else ""
+    return functools.partial(kept.summary, name=name) if name in kept.SUMMARIES else None
 
 
 def _last(arrays: Arrays, metric: str, axis: str, end: float) -> float | None:

@@ -26,8 +26,8 @@ def add_parser(subparsers: Any) -> None:
         "collect",
         description="Merge the records of results folders or Parquet files into one Parquet file, with a row for each"
         " run and a column for each field.  Of several records of a run the oldest is used."
-        "  Every --results also takes such a file, which has traces of at most 48 points, what pictures need, and no"
-        " predictions.",
+        "  Every --results also takes such a file, which has traces of at most 48 points, what pictures need of the"
+        " first splits, what claims read of the others, and no predictions.",
         epilog="example: gpbench collect results here/results there/results --out all.parquet",
     )
     parser.add_argument("results", nargs="*", type=Path, metavar="DIR", help="default: the results folder")
@@ -85,8 +85,10 @@ def _merge(pairs: "Sequence[_Stored]", *, newest: bool) -> "tuple[list[_Stored],
 
 
 def _traces(pairs: "Sequence[_Stored]") -> dict[str, bytes]:
-    """The thinned traces of these records by id, and of the first split of each cell what the run kept for pictures."""
+    """The thinned traces of these records by id, with what the run kept for pictures; of other splits than the first of
+    a cell, with what claims read of that."""
     from gpbench.analysis.cells import cell_key
+    from gpbench.claims import kept
     from gpbench.records import arrays
 
     first: dict[tuple, tuple[int, int]] = {}
@@ -96,7 +98,8 @@ def _traces(pairs: "Sequence[_Stored]") -> dict[str, bytes]:
     traces = {}
     for record, store in pairs:
         is_first = first[cell_key(record)] == (record.split, record.seed)
-        if packed := arrays.pack(arrays.thin(store.trace(record.id), whole=is_first)):
+        whole = store.trace(record.id)
+        if packed := arrays.pack(arrays.thin(whole, whole=is_first) | ({} if is_first else kept.extracts(whole))):
             traces[record.id] = packed
     return traces
 

@@ -142,12 +142,56 @@ def test_classes_agree_where_rows_are_on_the_same_side():
     assert kept.class_agreement(a, a) == 1
 
 
-def test_curves_are_compared_on_one_grid():
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_row_has_the_class_of_the_grid_point_that_is_nearest_of_all(order):
+    rng = np.random.default_rng(4)
+    axes = np.cumsum(rng.uniform(0.1, 1, 12)), np.cumsum(rng.uniform(0.1, 1, 7))
+    grid = np.stack(np.meshgrid(*axes, indexing=["ij", "xy"][order]), -1).reshape(-1, 2)[:: 1 - 2 * order]
+    rows = rng.uniform(-1, 9, size=(300, 2))
+    a, b = (
+        {"kept_grid": grid, "kept_X": rows, "kept_log_probs": np.log(rng.dirichlet([1, 1, 1], len(grid)))}
+        for _ in range(2)
+    )
+    nearest = [min(range(len(grid)), key=lambda g: math.dist(row, grid[g])) for row in rows]
+    classes = [run["kept_log_probs"].argmax(axis=1)[nearest] for run in (a, b)]
+    assert kept.class_agreement(a, b) == np.mean(classes[0] == classes[1])
+    assert kept.class_agreement(a, {**b, "kept_grid": grid[:-1]}) is None  # no regular grid
+
+
+def curves():
+    """Two runs with twice the standard deviation and a mean that is larger by 0.3."""
     x = np.linspace(-3, 3, 61)[:, None]
     shape = 1 + x[:, 0] ** 2
     run = {"kept_grid": x, "kept_var": shape, "kept_mean": np.sin(x[:, 0]), "kept_X": np.array([[-1.0], [1.0]])}
-    other = {**run, "kept_var": 4 * shape, "kept_mean": run["kept_mean"] + 0.3}
+    return run, {**run, "kept_var": 4 * shape, "kept_mean": run["kept_mean"] + 0.3}
+
+
+def test_curves_are_compared_on_one_grid():
+    run, other = curves()
     assert kept.std_correlation(run, other) == pytest.approx(1)
     assert kept.std_ratio(run, other) == kept.std_ratio(other, run) == pytest.approx(2)
     assert kept.mean_distance(run, other) == pytest.approx(0.3)
-    assert kept.std_ratio(run, {**other, "kept_grid": 2 * x}) is None
+    assert kept.std_ratio(run, {**other, "kept_grid": 2 * run["kept_grid"]}) is None
+
+
+@pytest.mark.parametrize("pair", [curves(), (plane(0.01, [[0.2, 0.1]]), plane(0.3, [[0.4, 0.5]]))])
+def test_extracts_give_the_numbers_of_the_arrays(pair):
+    of_extracts = [kept.extracts(run) for run in pair]
+    assert not any(extracts.keys() & run.keys() for extracts, run in zip(of_extracts, pair))
+    assert kept.extracts(of_extracts[0]) == of_extracts[0]
+    for compare in kept.COMPARISONS.values():
+        assert compare(*of_extracts) == compare(*pair) == compare(pair[0], of_extracts[1])
+    for name in kept.SUMMARIES:
+        assert kept.summary(of_extracts[0], name) == kept.SUMMARIES[name](pair[0]) == kept.summary(pair[0], name)
+
+
+def test_a_number_of_kept_arrays_is_averaged_over_splits(tmp_path):
+    splits = {f"{m}{k}": plane(0.01 + 0.1 * k, [[0.65 if m == "a" else 0.85, 0]]) for m in "ab" for k in range(4)}
+    whole, extracts = (
+        judge(tmp_path, {"ratio": "kept.boundary_distance", **A_B, "below": 1}, runs)
+        for runs in (splits, {id: kept.extracts(run) for id, run in splits.items()})
+    )
+    ratios = [(0.6 - 0.1 * k) / (0.8 - 0.1 * k) for k in range(4)]
+    (number,) = whole.clauses[0].numbers
+    assert number.estimate == extracts.clauses[0].numbers[0].estimate and number.estimate.n == 4
+    assert number.estimate.value == pytest.approx(np.mean(np.log(ratios))) and number.estimate.stderr

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from samples import sample
 
+from gpbench.claims import kept
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.records import collection
@@ -97,6 +98,23 @@ def test_a_collection_has_thinned_traces_and_what_pictures_need_of_the_first_spl
         ]
         np.testing.assert_allclose(first["nll"], arrays["nll"][first["step"]], rtol=1e-6)
     assert open_store(tmp_path / "all.parquet").all() == Store(tmp_path / "results").all()
+
+
+def test_a_collection_has_of_other_splits_what_claims_read_of_kept_arrays(tmp_path):
+    axis = np.linspace(0, 1, 20, dtype=np.float32)
+    rows = {"X": np.eye(2, dtype=np.float32), "y": np.ones(2), "X_shift": np.zeros(2), "X_scale": np.ones(2)}
+    arrays = {"kept_grid": np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2), "kept_inducing": np.eye(2) / 3}
+    rows |= {"y_mean": np.zeros(()), "y_std": np.ones(())}
+    arrays |= {f"kept_{name}": values for name, values in rows.items()}
+    arrays["kept_log_probs"] = np.log(np.stack([1 + arrays["kept_grid"][:, 0], 2 - arrays["kept_grid"][:, 0]], 1) / 3)
+    for split in (0, 1):
+        Store(tmp_path / "results").write(record(f"{split}" * 16, split=split), {}, arrays)
+    for source, out in (("results", "all.parquet"), ("all.parquet", "again.parquet")):
+        assert main(["collect", str(tmp_path / source), "--out", str(tmp_path / out)]) == 0
+        first, second = (open_store(tmp_path / out).trace(f"{split}" * 16) for split in (0, 1))
+        assert first.keys() == arrays.keys() and not second.keys() & arrays.keys()
+        assert kept.summary(second, "boundary_distance") == kept.boundary_distance(arrays) > 0
+        assert kept.class_agreement(first, second) == 1
 
 
 def test_a_collection_may_have_no_traces(folder):
