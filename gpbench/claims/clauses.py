@@ -19,6 +19,7 @@ _SIDES: Mapping[str, Sequence[str]] = {
     "rank": ("a", "b", "among"),
     "friedman": ("among",),
     "spread": ("a", "b"),
+    "range": ("a", "b", "along"),
     "comparison": ("a", "b"),
     "value": ("of",),
     "slope": ("of", "along"),
@@ -59,7 +60,7 @@ class Clause:
     kind, metric: what the numbers are.
     against: the metric of b, where it is another.
     sides: the runs of `a` and `b`, or `of`, each on top of `where`; `among` of ranks.
-    along: the key whose values a slope or a trend runs along.
+    along: the key whose values a slope, a trend or a range runs along.
     each: keys besides data set and output whose values are judged apart, and must all hold.
     pair: keys that tell numbers apart too, but are judged together.
     least: how many of the numbers must lie in the region, or the share of them as a number below 1; None is all.

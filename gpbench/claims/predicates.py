@@ -91,6 +91,28 @@ def _spreads(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> It
         yield Number(key, PairedSpread(means) if len(means) > 2 else None, rival, runs_of(*itertools.chain(*outputs)))
 
 
+def _ranges(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
+    """Paired differences over splits of the range of each side over the values of a key."""
+    rivals = group(sides["b"], (*clause.keys, *listed_keys(clause)))
+    for key, cells in group(sides["a"], clause.keys).items():
+        for other in (others for rival, others in rivals.items() if rival[: len(key)] == key):
+            for side, crowd in (("a", cells), ("b", other)):
+                if len({cell.keys.get(clause.along) for cell in crowd}) < len(crowd):
+                    raise ConfigError(f"{name}: {side} has several cells of one {clause.along} on {key[0]}")
+            range_a, range_b = _range(cells, clause.metric), _range(other, clause.metric)
+            differences = [range_a[k] - range_b[k] for k in common_splits([range_a, range_b])]
+            ratio = largest_ratio(cell.runs.ratio for cell in (*cells, *other) if cell.runs)
+            yield Number(key, mean(differences, ratio), _rival(clause, other[0]), runs_of(*cells, *other))
+
+
+def _range(cells: Sequence[KeyedCell], metric: str) -> dict[int, float]:
+    """The largest value of a metric less the smallest, by split; infinite where a run diverged."""
+    values = [cell.values(metric) for cell in cells]
+    of_split = {k: [by_split.get(k, math.nan) for by_split in values] for k in cells[0].recorded}
+    recorded = {k: some for k, some in of_split.items() if all(k in cell.recorded for cell in cells)}
+    return {k: math.inf if any(map(math.isnan, some)) else max(some) - min(some) for k, some in recorded.items()}
+
+
 def _rival(clause: Clause, b: KeyedCell) -> str:
     """The name of a rival; "" where there is one.  Over data sets its size, which may differ, is no part of it."""
     if not listed_keys(clause):
@@ -147,6 +169,7 @@ _KINDS: dict[str, Callable[[Clause, dict[str, list[KeyedCell]], str], Iterator[N
     "rank": sets.ranks,
     "friedman": sets.friedman,
     "spread": _spreads,
+    "range": _ranges,
     "comparison": _pairs,
     "slope": _slopes,
     "monotone": _steps,

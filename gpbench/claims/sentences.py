@@ -30,6 +30,7 @@ def describe(clause: Clause) -> str:
         "slope": f"slope of log {metric} of {runs} on log {clause.along} {region}",
         "friedman": f"p of Friedman's test of ranks by {metric} {region}",
         "spread": f"standard deviation over outputs of {metric} of {a} / {b} {region}",
+        "range": f"range over {clause.along} of {metric} of {a} - {b} {region}",
         "comparison": f"{metric} of {a} and {b} {region}",
         "monotone": f"step of {metric} of {runs} along {clause.along} {region}",
     }
@@ -86,6 +87,7 @@ _NOUNS = {
     "slope": "the exponent",
     "friedman": "the p-value",
     "spread": "the ratio",
+    "range": "the difference",
     "comparison": "the number",
     "monotone": "the change",
 }
@@ -124,6 +126,7 @@ def phrase(clause: Clause) -> str:
         "difference": f"{metric} of {a} less that of {b}",
         "value": f"{metric} of {runs}",
         "share": f"the share of pairs in which {a} has better {metric} than {b}",
+        "range": f"the range over {along} of {metric} of {a} less that of {b}",
         "comparison": f"{metric} of {a} and {b}",
         "friedman": f"p of Friedman's test of ranks by {metric}",
         "rank": f"the rank of {a} by {metric} less that of {b}",

@@ -42,6 +42,7 @@ _RANGES: Mapping[str, Range | Words] = {
     "run.preset": ["quick", "full", None],
     "run.keep": "flag",
     "run.save": "flag",
+    "run.gap": "flag",
     "run.predictions": "auto or flag",
     "run.progress": "flag",
     "data.mirror": "text or null",

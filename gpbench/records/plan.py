@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from gpbench.data.members import Member
 
 
+GAP = "generalisation_gap"
+"""The diagnostic that `run.gap` adds."""
+
+
 @runtime_checkable
 class Records(Protocol):
     """Records that are looked up by id: a `Store`, or a dict."""
@@ -105,11 +109,16 @@ class RunPlan:
         """True if a record must have the trained state (`run.save`), which `gpbench predict` uses."""
         return bool(self.cfg["run"].get("save"))
 
+    @property
+    def needs_gap(self) -> bool:
+        """True if a record must have the generalisation gap (`run.gap`)."""
+        return bool(self.cfg["run"].get("gap"))
+
     def recorded(self, records: Records) -> dict[str, Record]:
         """The records that stand for runs of this plan, by id, in the plan's order.
 
-        A record counts when it has the run's id and this schema, and arrays and state where the plan needs them; with
-        `run.again` none does.
+        A record counts when it has the run's id and this schema, and arrays, state and gap where the plan needs them;
+        with `run.again` none does.
         """
         candidates = {} if self.again else {run.id: records.get(run.id) for run in self.runs}
         return {id: record for id, record in candidates.items() if record and self._accepts(record)}
@@ -136,7 +145,8 @@ class RunPlan:
     def _accepts(self, record: Record) -> bool:
         has_arrays = bool(record.kept or not self.needs_arrays)
         has_state = bool(record.saved or not self.saves_state)
-        return record.schema == identity.SCHEMA and has_arrays and has_state
+        has_gap = bool(record.diverged or GAP in (record.diagnostics or {}) or not self.needs_gap)
+        return record.schema == identity.SCHEMA and has_arrays and has_state and has_gap
 
 
 _DATA_KEYS = ("dataset", "data", "config_dirs")

@@ -101,7 +101,7 @@ class _Job:
     ) -> None:
         plan = self.context.plan
         if self.context.devices.leads:
-            replace = plan.again or plan.needs_arrays or plan.saves_state
+            replace = plan.again or plan.needs_arrays or plan.saves_state or plan.needs_gap
             self.store.write(record, plan.cfg, trace, predictions=predictions, state=state, replace=replace)
         self.records[record.id] = record
         self.trained.append(record)
@@ -164,7 +164,7 @@ class _Job:
             state = context.state(outcome, i) if context.plan.needs_arrays or context.plan.saves_state else None
             if context.plan.needs_arrays:
                 trace |= keep.arrays(context.method, state, prepared[i], context.precision, key=group.step_keys[i])
-            record = result.record(context, run, outcome, i, prepared[i])
+            record = result.record(context, run, outcome, i, prepared[i], key=group.step_keys[i])
             keeps = not record.diverged and context.keeps_predictions(len(prepared[i].y_test))
             predictions = result.predictions_by_row(prepared[i], outcome.predictions, i) if keeps else None
             saved = arrays_of(state) if context.plan.saves_state else None

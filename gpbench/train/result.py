@@ -4,7 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Key
 
 from gpbench import metrics
 from gpbench.core import memory
@@ -12,14 +14,16 @@ from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import listed, printable
 from gpbench.methods.parts.settings import NoiseMethod
-from gpbench.methods.protocols import HasDiagnostics, HasSearch, diagnosis
+from gpbench.methods.protocols import HasDiagnostics, HasSearch, State, diagnosis
 from gpbench.own_metrics import OwnMetrics
 from gpbench.records.identity import SCHEMA
-from gpbench.records.plan import Run
+from gpbench.records.plan import GAP, Run
 from gpbench.records.record import Record
 from gpbench.scored import row_stderrs
+from gpbench.train.batches import prediction_key
 from gpbench.train.context import Context
 from gpbench.train.doubts import doubts
+from gpbench.train.faults import predictive
 from gpbench.train.group import Fit, Predictions
 
 
@@ -119,8 +123,30 @@ def last_slope(trace: dict[str, np.ndarray], i: int, rows: int) -> float | None:
     return float(slope * ends[-1] / 10.0 / rows)
 
 
-def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) -> Record:
-    """The record of the i-th run of a group; the group's seconds are shared equally."""
+_GAP_ROWS = 500
+"""Number of training rows of the generalisation gap: the first, which methods of some rows are trained on too."""
+
+
+def generalisation_gap(
+    context: Context, state: State, prepared: ScaledSplit, test_set: metrics.Scored, *, key: Key[Array, ""]
+) -> float:
+    """Mean log density of rows that a method was trained on less that of the test rows, in nats a row.
+
+    Args:
+        context: the job.
+        state: the trained state.
+        prepared: the split that the run was trained on.
+        test_set: its test rows with their predictions.
+        key: key of the run's steps.
+    """
+    rows = min(_GAP_ROWS, getattr(context.method, "rows", None) or len(prepared.y))
+    X, y = (jnp.asarray(array[:rows], context.precision) for array in (prepared.X, prepared.y))
+    trained = predictive(context.method, state, X, key=prediction_key(key)).arrays(y)["log_prob"]
+    return float(np.mean(trained) - np.mean(test_set.log_prob))
+
+
+def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, *, key: Key[Array, ""]) -> Record:
+    """The record of the i-th run of a group, with `key` for its steps; the group's seconds are shared equally."""
     method = context.method
     size = len(fit.predictions["log_prob"])
     objective = fit.trace["objective"][-1][i] if "objective" in fit.trace else np.nan
@@ -137,6 +163,8 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
     if finite:
         noise = method.target_noise if isinstance(method, NoiseMethod) else None
         diagnostics |= doubts(prepared, test_set, state, noise=noise)
+        if context.plan.needs_gap:
+            diagnostics[GAP] = generalisation_gap(context, state, prepared, test_set, key=key)
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     return Record.create(
         **_identity(context, run),

@@ -116,6 +116,33 @@ def test_slopes_and_trends(tmp_path, clause, verdict):
     assert judge(tmp_path, [clause], SIZES).word == verdict
 
 
+RATES = [
+    record(m, "pima", split, id=f"{m}{rate}-{split}", setting=str(rate), metrics={"nll": slope * rate + 0.01 * split})
+    for m, slope in (("a", 1.0), ("b", 0.25))
+    for rate in (0.1, 0.2, 0.4)
+    for split in range(5)
+]
+"""By 0.3 and 0.075 the nll of a and b ranges over three rates."""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "word"), [({"above": 0}, HOLDS), ({"between": [0.2, 0.25]}, HOLDS), ({"below": 0.1}, FAILS)]
+)
+def test_ranges_over_a_key(tmp_path, bounds, word):
+    clause = {"range": "nll", **A_B, "along": "setting", **bounds}
+    verdict = judge(tmp_path, [clause], RATES)
+    assert verdict.word == word and verdict.clauses[0].numbers[0].estimate.value == pytest.approx(0.225)
+    report.evidence(verdict)
+    with pytest.raises(ConfigError, match="a has several cells of one setting on pima"):
+        judge(tmp_path, [{**clause, "where": {"method": "any"}, "a": {}}], RATES)
+
+
+def test_a_run_that_diverged_is_an_infinite_range(tmp_path):
+    lost = [replace(r, status="diverged", metrics={"nll": None}) if r.id.startswith("a0.4") else r for r in RATES]
+    verdict = judge(tmp_path, [{"range": "nll", **A_B, "along": "setting", "above": 0}], lost)
+    assert verdict.word == LEANS_FOR and verdict.clauses[0].numbers[0].estimate.value == np.inf
+
+
 def test_a_slope_of_three_sizes_has_no_error(tmp_path):
     three = [of for of in SIZES if of.setting != "800"]
     clause = {"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1]}

@@ -9,7 +9,7 @@ from samples import sample
 from gpbench.config.compose import compose
 from gpbench.errors import ConfigError
 from gpbench.records.identity import SCHEMA
-from gpbench.records.plan import RunPlan
+from gpbench.records.plan import GAP, RunPlan
 
 WORDS = ["dataset=moons", "method=constant", "split=[0,2]"]
 
@@ -73,6 +73,12 @@ def test_a_record_of_another_schema_stands_for_no_run(schema):
 def test_a_record_without_arrays_stands_for_no_run_that_needs_them():
     assert plan("run.keep=true").recorded(records(plan())) == {}
     assert len(plan("run.keep=true").recorded(records(plan(), kept=True))) == 2
+
+
+def test_a_record_without_the_gap_stands_for_no_run_that_needs_it():
+    assert plan("run.gap=true").recorded(records(plan())) == {}
+    for fields in ({"diagnostics": {GAP: 0.1}}, {"status": "diverged"}):
+        assert len(plan("run.gap=true").recorded(records(plan(), **fields))) == 2
 
 
 def test_a_diverged_record_stands_for_its_run():

@@ -53,6 +53,11 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
         ["direct", "jacobi", "hybrid", "orthogonal"],
         "Parametrisation of the covariance (`gpbench.core.decoupled`); orthogonal is odsvgp.",
     )
+    features: str = setting(
+        "generalised",
+        ["generalised", "values"],
+        "Features with scales of their own that training moves, or values of f, whose scales stay 1.",
+    )
     natural_step: float | None = setting(
         None,
         "fraction or null",
@@ -122,9 +127,14 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
         return eqx.tree_at(lambda p: p.q, p, factor.posterior()), factor
 
     def trainable(self, parameters: Decoupled) -> Any:
-        """The parameters of the optimiser: all, or all but q where natural gradients move it."""
-        p = parameters
-        return p if self.natural_step is None else (p.kernel, p.likelihood, p.alpha, p.a, p.beta)
+        """The parameters of the optimiser: all but q where natural gradients move it, and scales where they stay 1."""
+        p: Any = parameters
+        if self.features == "generalised":
+            return p if self.natural_step is None else (p.kernel, p.likelihood, p.alpha, p.a, p.beta)
+        moving = p.kernel, p.likelihood, p.alpha.Z, p.a, p.beta.Z
+        if self.natural_step is not None:
+            return moving
+        return *moving, p.L if isinstance(p, Direct) else p.q
 
     def loss(self, parameters: Decoupled, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         return -self._bound(parameters, parameters.sampled_square(self.columns, key=key), batch), None
