@@ -7,6 +7,7 @@ programs are kept in `.pytest_cache/xla` for the next time; `make clean` removes
 
 import atexit
 import ctypes
+import functools
 import gc
 import importlib
 import os
@@ -64,6 +65,11 @@ typechecks.install()  # in the tests only: users do not wait for it
 memory = importlib.import_module("gpbench.core.memory")
 memory.MOST_PROGRAMS = 2**30  # the tests forget programs by their memory: see `pytest_runtest_teardown`
 
+# JAX makes a context of MLIR for each program, from 0.12 on for each ten, and keeps it: a megabyte, and a tenth of the
+# time of a small program.  Here the programs share one until they are forgotten.
+lowering = importlib.import_module("jax._src.interpreters.mlir")
+lowering.make_ir_context = functools.cache(lowering.make_ir_context)
+
 
 _SLOW = {*(Path(__file__).parent / "slow.txt").read_text().splitlines()}
 
@@ -91,13 +97,14 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Forget compiled programs (1.4 MB each) where they have come to be a gigabyte: earlier, after a file's last test.
+    """Forget compiled programs where the process has come to have a gigabyte: earlier, after a file's last test.
 
     Files share the programs of single operations, so to forget them after every file costs more than it frees.
     """
     limit = 2**30 if nextitem is not None and nextitem.path == item.path else 3 * 2**28
     if "jax" in sys.modules and _resident() > limit:
         sys.modules["jax"].clear_caches()
+        lowering.make_ir_context.cache_clear()
         gc.collect()
         if sys.platform == "linux":  # glibc holds on to what is freed until it is told
             ctypes.CDLL(None).malloc_trim(0)
