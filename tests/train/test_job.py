@@ -26,6 +26,7 @@ from gpbench.records.store import Store
 from gpbench.train import context, grouping
 from gpbench.train import job as job_module
 from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.programs import Programs
 from gpbench.train.stop import StopRequest
 
 WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "run.together=true"]
@@ -230,7 +231,7 @@ def test_float32_works_from_data_to_record(tmp_path):
 
 
 def test_the_record_says_on_what_and_from_what_it_was_made(tmp_path):
-    record = job(tmp_path, *WALK, "split=[0,1]")[1]
+    record = job(tmp_path, *WALK, "split=[0,1]", programs=Programs)[1]
     assert record.device and record.precision == "float64" and record.versions["jax"]
     assert 50 < record.peak_memory_mb < 100_000 and 0 < record.step_memory_mb < 100
     (alone,) = job(tmp_path / "alone", *WALK, "split=1")
@@ -283,7 +284,7 @@ def test_splits_join_on_a_gpu_as_far_as_the_compiled_program_leaves_memory(tmp_p
 
 
 def test_splits_one_after_another_are_compiled_once(tmp_path):
-    records = job(tmp_path, *WALK[:-1], "split=[0,1,2]")
+    records = job(tmp_path, *WALK[:-1], "split=[0,1,2]", programs=Programs)
     assert [r.group for r in records] == [1, 1, 1]
     assert [r.seconds["compile"] > 0 for r in records] == [True, False, False]
 

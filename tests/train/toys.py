@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jaxtyping import Array, Float
 
 from gpbench.config.compose import compose
@@ -17,7 +18,7 @@ from gpbench.methods.base import Info, Method
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.train import progress
+from gpbench.train import context, progress
 from gpbench.train.group import Group
 from gpbench.train.job import run_job
 from gpbench.train.programs import Programs
@@ -110,10 +111,12 @@ def quiet(stream=None) -> progress.Progress:
     return progress.make(False, stream or io.StringIO())
 
 
-def job(results: Path, *words: str, store=None, stop=None, stream=None) -> list[Record]:
-    """The records of `gpbench run WORDS run.results=RESULTS`, made in this process."""
+def job(results: Path, *words: str, store=None, stop=None, stream=None, programs=programs_of) -> list[Record]:
+    """The records of `gpbench run WORDS run.results=RESULTS`, made in this process; `Programs` compiles anew."""
     plan = RunPlan.from_config(compose([*words, f"run.results={results}"], [HERE]))
-    return run_job(plan, store=store or Store(results), progress=quiet(stream), stop=stop or StopRequest())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(context, "Programs", lambda method, devices: programs(method))
+        return run_job(plan, store=store or Store(results), progress=quiet(stream), stop=stop or StopRequest())
 
 
 def numbers(records: list[Record]) -> list[tuple]:
