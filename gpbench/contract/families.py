@@ -29,6 +29,20 @@ _GRID = np.linspace(-9.0, 9.0, 4001)
 """Standard normal values for numerical expectations, whose error is far below the tolerances."""
 
 
+# Compiled, for each of the operations takes longer to start than all of them to compile
+_cross = jax.jit(lambda kernel, X: kernel.cross(X, X))
+_diag = jax.jit(lambda kernel, X: kernel.diag(X))
+_log_prob = jax.jit(lambda likelihood, f, y: likelihood.log_prob(f, y))
+_expected_log_prob = jax.jit(lambda likelihood, *rows: likelihood.expected_log_prob(*rows))
+_log_normaliser = jax.jit(
+    lambda likelihood, *rows, alpha=1.0: likelihood.log_normaliser(*rows, alpha=alpha), static_argnames="alpha"
+)
+_score = jax.jit(lambda predictive, y: predictive.log_prob(y))
+_densities = jax.jit(
+    lambda predictive, targets, y: jnp.exp(jax.vmap(lambda t: predictive.log_prob(jnp.full_like(y, t)))(targets))
+)
+
+
 def examine_kernel(value: Any) -> Iterator[Finding]:
     """Yields the findings for the kernel that a value of the configuration means.
 
@@ -68,7 +82,7 @@ def examine_metric(own: OwnMetric) -> Iterator[Finding]:
 
 def _is_covariance(start: Callable, X: jax.Array) -> None:
     """k(X, X) is symmetric and positive semidefinite"""
-    gram = np.asarray(start(X).cross(X, X))
+    gram = np.asarray(_cross(start(X), X))
     scale = max(1.0, float(np.abs(gram).max()))
     if gram.shape != (len(X), len(X)) or not np.isfinite(gram).all():
         raise Broken(f"cross gives {gram.shape} for {len(X)} rows, or numbers that are not finite")
@@ -81,13 +95,13 @@ def _is_covariance(start: Callable, X: jax.Array) -> None:
 def _has_its_diagonal(start: Callable, X: jax.Array) -> None:
     """diag is the diagonal of cross"""
     kernel = start(X)
-    if (gap := np.abs(np.asarray(kernel.diag(X)) - np.diag(kernel.cross(X, X))).max()) > 1e-6:
+    if (gap := np.abs(np.asarray(_diag(kernel, X)) - np.diag(_cross(kernel, X))).max()) > 1e-6:
         raise Broken(f"diag differs from the diagonal of cross by {gap:.2g}")
 
 
 def _has_the_amplitude(start: Callable, X: jax.Array) -> None:
     """initial gives k(x, x) the amplitude that it is asked for, on average over the rows"""
-    mean = float(np.mean(start(X, amplitude=2.5).diag(X)))
+    mean = float(np.mean(_diag(start(X, amplitude=2.5), X)))
     if abs(mean - 2.5) > 0.05:
         raise Broken(f"the mean of diag is {mean:.3g} for an amplitude of 2.5")
 
@@ -103,7 +117,7 @@ def _has_finite_gradients(start: Callable, X: jax.Array) -> None:
 def _keeps_the_dtype(start: Callable, X: jax.Array) -> None:
     """inputs in float32 give covariances in float32"""
     single = X.astype(jnp.float32)
-    if (dtype := start(single).cross(single, single).dtype) != jnp.float32:
+    if (dtype := jax.eval_shape(_cross, start(single), single).dtype) != jnp.float32:
         raise Broken(f"cross gives {dtype} for inputs in float32: make parameters in the dtype of X")
 
 
@@ -127,17 +141,6 @@ def _draws(mean: jax.Array, variance: jax.Array) -> tuple[jax.Array, jax.Array, 
     noise = np.concatenate([noise, -noise])
     log_weights = jnp.full(len(noise), -np.log(len(noise)))
     return mean[:, None] + jnp.sqrt(variance)[:, None] * noise, log_weights, 3e-2
-
-
-# Compiled, for each of the operations takes longer to start than all of them to compile
-_log_prob = jax.jit(lambda likelihood, f, y: likelihood.log_prob(f, y))
-_expected_log_prob = jax.jit(lambda likelihood, *rows: likelihood.expected_log_prob(*rows))
-_log_normaliser = jax.jit(
-    lambda likelihood, *rows, alpha=1.0: likelihood.log_normaliser(*rows, alpha=alpha), static_argnames="alpha"
-)
-_densities = jax.jit(
-    lambda predictive, targets, y: jnp.exp(jax.vmap(lambda t: predictive.log_prob(jnp.full_like(y, t)))(targets))
-)
 
 
 def _expects_its_density(start: Callable, task: str) -> None:
@@ -168,7 +171,7 @@ def _predicts_the_average(start: Callable, task: str) -> None:
     kind = {"regression": ContinuousPredictive, "count": CountPredictive}.get(task, DiscretePredictive)
     if not isinstance(predictive, kind):
         raise Broken(f"predictive returns {type(predictive).__name__}: return one of gpbench.core.predictive")
-    _require_equal("predictive.log_prob", predictive.log_prob(y), _log_normaliser(likelihood, mean, variance, y), 1e-2)
+    _require_equal("predictive.log_prob", _score(predictive, y), _log_normaliser(likelihood, mean, variance, y), 1e-2)
     if isinstance(predictive, DiscretePredictive):
         total = jnp.sum(jnp.exp(predictive.log_probs), axis=1)
     elif task == "count":
