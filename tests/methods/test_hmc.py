@@ -1,5 +1,7 @@
 """`hmc` against quadrature on a linear model, its density against SciPy and finite differences, and divergences."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -71,7 +73,7 @@ def test_the_samples_have_the_posterior_means_of_a_linear_model(method, data, ru
 
     position, _ = run[0].samples.in_order()
     draws = np.concatenate([np.asarray(leaf).reshape(STEPS, 4, -1) for leaf in jax.tree.leaves(position)], axis=-1)
-    size = np.asarray(effective_sample_size(draws, chain_axis=1, sample_axis=0))
+    size = np.asarray(jax.jit(partial(effective_sample_size, chain_axis=1, sample_axis=0))(draws))
     error = draws.std((0, 1)) / np.sqrt(size)
     assert (size > 400).all()
     gap = draws.mean((0, 1)) - exact_means(data)
