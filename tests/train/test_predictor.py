@@ -17,6 +17,14 @@ def run(results, *words) -> dict:
     return Store(results).last()
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A folder of results with a saved run."""
+    results = tmp_path_factory.mktemp("saved")
+    run(results, "dataset=sinc", "method=linear")
+    return results
+
+
 @pytest.mark.parametrize("name", FAST)
 def test_the_test_rows_are_predicted_as_they_were_scored(tmp_path, name, capsys):
     record = run(tmp_path, f"dataset={name}", "split=2", *FAST[name])
@@ -40,12 +48,11 @@ def test_the_test_rows_are_predicted_as_they_were_scored(tmp_path, name, capsys)
         assert capsys.readouterr().out == (tmp_path / "out.csv").read_text()
 
 
-def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(tmp_path, capsys):
-    run(tmp_path, "dataset=sinc", "method=linear")
+def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(saved, tmp_path, capsys):
     (tmp_path / "rows.csv").write_text("1\n")
     words = [
         "--results",
-        str(tmp_path),
+        str(saved),
         "--data",
         str(tmp_path / "rows.csv"),
         "--no-header",
@@ -67,10 +74,9 @@ def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(tmp_path, 
         ("x1\n1\n\n2\nnan\n", "1 missing or infinite"),
     ],
 )
-def test_what_cannot_be_predicted_is_one_line(tmp_path, text, says, capsys):
-    run(tmp_path, "dataset=sinc", "method=linear")
+def test_what_cannot_be_predicted_is_one_line(saved, tmp_path, text, says, capsys):
     (tmp_path / "rows.csv").write_text(text)
-    assert main(["predict", "--last", "--results", str(tmp_path), "--data", str(tmp_path / "rows.csv")]) == 3
+    assert main(["predict", "--last", "--results", str(saved), "--data", str(tmp_path / "rows.csv")]) == 3
     error = capsys.readouterr().err.strip()
     assert says in error and "\n" not in error and "rows.csv" in error
 
