@@ -30,6 +30,7 @@ from gpbench.train.programs import Programs
 from gpbench.train.stop import StopRequest
 
 WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "run.together=true"]
+LOGISTIC = ["dataset=moons", "method=logistic"]
 SEP8 = ["dataset=moons", "method=sep", "method.inducing=8", "method.steps=12", "run.together=true"]
 
 
@@ -221,9 +222,10 @@ def test_factors_that_will_not_fit_are_refused_before_they_are_made(tmp_path, mo
         job(tmp_path, *minibatch)
 
 
-def test_float32_works_from_data_to_record(tmp_path):
-    single = job(tmp_path, *SEP8, "protocol.precision=float32")[0]
-    double = job(tmp_path, *SEP8)[0]
+@pytest.mark.parametrize("words", [LOGISTIC, SEP8], ids=["logistic", "sep"])
+def test_float32_works_from_data_to_record(tmp_path, words):
+    single = job(tmp_path, *words, "protocol.precision=float32")[0]
+    double = job(tmp_path, *words)[0]
     assert (single.precision, double.precision) == ("float32", "float64") and single.status == "done"
     assert single.metrics["nll"] == pytest.approx(double.metrics["nll"], rel=1e-2)
     assert single.metrics != double.metrics
