@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.api import tables
-from gpbench.claims import definition
 from gpbench.claims.scale import SCALE
 from gpbench.papers import PAPERS
 
@@ -29,24 +28,18 @@ def counts(paper: str) -> dict[str, int]:
     return {grade.word: sum(row["verdict"] == grade.word for row in rows) for grade in SCALE}
 
 
-def without_clauses(paper: str) -> int:
-    """The number of claims of a paper that no run can decide: those with a reason in place of clauses or tests."""
-    return sum(bool(claim.reason) and not claim.elsewhere for claim in definition.read(paper))
-
-
 def words(by_grade: Mapping[str, int]) -> str:
     """The counts in words, as in "7 hold, 8 mostly hold"."""
     return ", ".join(f"{n} {word}" for word, n in by_grade.items() if n)
 
 
-def with_table(readme: str, by_paper: Mapping[str, Mapping[str, int]], undecidable: int) -> str:
-    """The text of README.md with the table of these counts, and the number that no run can decide."""
+def with_table(readme: str, by_paper: Mapping[str, Mapping[str, int]]) -> str:
+    """The text of README.md with the table of these counts."""
     header = f"{_HEAD} {' | '.join(grade.word for grade in SCALE)} |"
     total = {grade.word: sum(by_grade[grade.word] for by_grade in by_paper.values()) for grade in SCALE}
     rows = {**by_paper, "all": total}
     lines = [f"| {paper} | {' | '.join(str(n or '') for n in row.values())} |" for paper, row in rows.items()]
     table = "\n".join([header, "|---" * (len(SCALE) + 1) + "|", *lines])
-    readme = re.sub(r"Of the \d+ not run \d+ ", f"Of the {total['not run']} not run {undecidable} ", readme)
     return re.sub(rf"^{re.escape(_HEAD)}(?:.*\n)(?:\|.*\n)*", lambda _: f"{table}\n", readme, flags=re.MULTILINE)
 
 
@@ -66,8 +59,7 @@ def main(check: bool) -> int:
     """Writes the files, or returns 1 where one is not current."""
     by_paper = {paper: counts(paper) for paper in PAPERS}
     readme = ROOT / "README.md"
-    undecidable = sum(map(without_clauses, PAPERS))
-    texts = {readme: with_table(readme.read_text(encoding="utf-8"), by_paper, undecidable)}
+    texts = {readme: with_table(readme.read_text(encoding="utf-8"), by_paper)}
     for paper, by_grade in by_paper.items():
         page = ROOT / "docs" / "results" / f"{paper}.md"
         texts[page] = with_sentence(page.read_text(encoding="utf-8"), by_grade)

@@ -29,7 +29,7 @@ def runs(cells):
 @pytest.mark.parametrize("id", definition.names())
 def test_every_experiment_is_composed_into_cells_that_all_differ(id, preset):
     cells = planned(id, preset)
-    assert len({cell.id for cell in cells}) == len(cells) > 0
+    assert len({(cell.id, cell.seed) for cell in cells}) == len(cells) > 0
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,13 @@
-"""Sentences of papers about figures, on the numbers that scripts/ wrote beside our pictures."""
+"""Sentences of papers about figures, on the numbers that scripts/ wrote beside our pictures, and on committed runs."""
 
 from pathlib import Path
 
 import pandas as pd
+from committed import PLANNER
+
+from gpbench.claims.kept import inducing_distance
+from gpbench.experiments import definition
+from gpbench.records.collection import open_store
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -24,3 +29,27 @@ def test_control_variates_of_rank_100_and_more_lower_both_variances_for_every_ke
     table = pd.read_csv(RESULTS / "qsgp" / "fig1.csv")
     large = table[table["rank"] >= 100]
     assert len(large) == 4 * 3 * 2 and (large["ratio"] + 2 * large["se"] < 1).all()
+
+
+def ends_of_starts():
+    """The records of sep/starts by method, from the highest objective down, each with what it kept."""
+    store = open_store(RESULTS / "sep" / "records.parquet")
+    jobs = definition.read("sep/starts").jobs("full")
+    ends = {}
+    for job, plan in zip(jobs, PLANNER.plans([*map(definition.overrides, jobs)]), strict=True):
+        (run,) = plan.runs
+        ends.setdefault(job["method"], []).append((store.get(run.id), store.trace(run.id)))
+    return {method: sorted(of, key=lambda end: -end[0].objective) for method, of in ends.items()}
+
+
+def test_from_some_starts_gfitc_ends_in_a_poor_local_optimum_and_from_others_where_sep_and_svi_do():
+    """sep, section 4.2, figure 2: 4 inducing points on banana.  Distances are in standard deviations of the inputs."""
+    ends = ends_of_starts()
+    (best, points), *others = ends["gfitc"]
+    rivals = [ends[method][0][1] for method in ("sep", "svi")]
+    assert all(inducing_distance(points, rival) < 0.25 for rival in rivals)
+    poor = [(end, arrays) for end, arrays in others if end.converged and end.objective < best.objective - 50]  # nats
+    assert len(poor) > 2
+    for _, arrays in poor:
+        assert all(inducing_distance(arrays, rival) > 0.5 for rival in rivals)
+    assert sum(end.objective > best.objective - 0.01 for end, _ in others) > 1  # the best is no chance
