@@ -32,6 +32,12 @@ def effect(*families):
     return Effect(jnp.asarray(0.3), jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(base, families)))
 
 
+@jax.jit
+def covariance(kernel, X, Y):
+    """`kernel.cross`, compiled."""
+    return kernel.cross(X, Y)
+
+
 FAMILIES = ["squared_exponential", "matern12", "matern32", "rational_quadratic", {"sum": ["matern52", "linear"]}]
 
 
@@ -40,10 +46,10 @@ def test_integrals_over_the_unit_interval(family):
     kernel, x = base(family), np.array([-0.3, 0.0, 0.21, 0.5, 1.0, 1.4])
     value = jax.jit(lambda x, t: kernel.cross(x[None, None], t[None, None])[0, 0])
     inner = lambda x: quad(lambda t: float(value(x, t)), 0, 1, points=[min(max(x, 0), 1)], epsabs=1e-10)[0]
-    np.testing.assert_allclose(integral(kernel, jnp.asarray(x)), [inner(one) for one in x], atol=1e-8)
+    np.testing.assert_allclose(jax.jit(integral)(kernel, x), [inner(one) for one in x], atol=1e-8)
     whole = dblquad(lambda t, x: float(value(x, t)), 0, 1, 0, lambda x: x, epsabs=1e-9)[0]
     whole += dblquad(lambda t, x: float(value(x, t)), 0, 1, lambda x: x, 1, epsabs=1e-9)[0]
-    np.testing.assert_allclose(double_integral(kernel, jnp.float64), whole, atol=1e-7)
+    np.testing.assert_allclose(jax.jit(double_integral, static_argnums=1)(kernel, jnp.float64), whole, atol=1e-7)
 
 
 @pytest.mark.parametrize("families", [("squared_exponential",), ("matern32",), ("squared_exponential",) * 2], ids=str)
@@ -58,8 +64,8 @@ def test_an_effect_has_the_mean_0_over_each_input(families):
         for i in range(d):
             rows = np.full((len(t), d), 0.4)
             rows[:, i] = t
-            values = kernel.cross(jnp.asarray(rows), jnp.full((1, d), y))[:, 0]
-            assert abs(w @ np.asarray(values)) < 1e-9
+            values = np.asarray(covariance(kernel, rows, np.full((1, d), y)))[:, 0]
+            assert abs(w @ values) < 1e-9
 
 
 def test_the_diagonal_of_an_effect_and_a_long_lengthscale():
@@ -86,6 +92,12 @@ def factor(seed=0, *, blocks=False):
     return Natural(jnp.asarray(root @ root.T), jnp.asarray(rng.normal(size=T)))
 
 
+@jax.jit
+def exact_moments(factor):
+    """Mean and covariance of the posterior in full."""
+    return CoupledCovariance(factor.posterior()).moments()
+
+
 def posterior(kind):
     """One of each kind."""
     rng = np.random.default_rng(1)
@@ -97,15 +109,13 @@ def posterior(kind):
 
 @pytest.mark.parametrize("kind", [IndependentComponents, CoupledCovariance, CoupledPrecision])
 def test_projections_kl_and_samples_are_those_of_the_moments(kind):
-    q = posterior(kind)
-    mean, covariance = map(np.asarray, q.moments())
     V = np.random.default_rng(2).normal(size=(T, 5))
-    projected = q.project(jnp.asarray(V))
+    of = jax.jit(lambda q: (q.moments(), q.project(jnp.asarray(V)), q.kl(), q.sample(40_000, key=jax.random.key(0))))
+    (mean, covariance), projected, q_kl, draws = jax.tree.map(np.asarray, of(posterior(kind)))
     np.testing.assert_allclose(projected[0], V.T @ mean, rtol=1e-10)
     np.testing.assert_allclose(projected[1], np.sum(V * (covariance @ V), axis=0), rtol=1e-8)
     kl = 0.5 * (np.trace(covariance) + mean @ mean - T - np.linalg.slogdet(covariance)[1])
-    np.testing.assert_allclose(q.kl(), kl, rtol=1e-7)
-    draws = np.asarray(q.sample(40_000, key=jax.random.key(0)))
+    np.testing.assert_allclose(q_kl, kl, rtol=1e-7)
     error = np.sqrt(np.diag(covariance) / len(draws))
     assert (np.abs(draws.mean(0) - mean) < 5 * error).all()
     np.testing.assert_allclose(np.cov(draws.T), covariance, atol=5 * np.diag(covariance).max() * np.sqrt(2 / 40_000))
@@ -113,17 +123,19 @@ def test_projections_kl_and_samples_are_those_of_the_moments(kind):
 
 def test_all_posteriors_are_one_where_components_do_not_meet():
     apart = factor(blocks=True)
-    exact = CoupledCovariance(apart.posterior()).moments()
-    for q in (mean_field(apart, GROUPS), coupled_precision(apart, T)):
-        for moment, expected in zip(q.moments(), exact):
+    kinds = (lambda f: mean_field(f, GROUPS), lambda f: coupled_precision(f, T))
+    exact = exact_moments(apart)
+    for kind in kinds:
+        for moment, expected in zip(jax.jit(lambda f, kind=kind: kind(f).moments())(apart), exact):
             np.testing.assert_allclose(moment, expected, atol=1e-8)
 
 
 def test_a_factor_of_low_rank_needs_no_more_columns():
     """Six outer products: six columns are exact, and with five the mean is still that of the prior times the factor."""
-    exact = CoupledCovariance(factor().posterior()).moments()
-    for moment, expected in zip(coupled_precision(factor(), 6).moments(), exact):
+    exact = exact_moments(factor())
+    of_rank = jax.jit(lambda f, rank: coupled_precision(f, rank).moments(), static_argnums=1)
+    for moment, expected in zip(of_rank(factor(), 6), exact):
         np.testing.assert_allclose(moment, expected, atol=1e-8)
-    mean, covariance = coupled_precision(factor(), 5).moments()
+    mean, covariance = of_rank(factor(), 5)
     np.testing.assert_allclose(mean, exact[0], atol=1e-8)
     assert np.linalg.eigvalsh(covariance - exact[1]).min() > -1e-8 and np.trace(covariance - exact[1]) > 1e-3
