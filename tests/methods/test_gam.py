@@ -56,15 +56,21 @@ def at_rows(method, data):
     return eqx.tree_at(lambda s: [stack.Z for stack in s.parameters.layer.stacks], state, Zs)
 
 
-def exact(layer, X):
+@jax.jit
+def covariances_of(layer, X):
     """Prior covariances of the constant and of every component, at the rows X."""
     unit = layer.unit(X)
-    kernels = [np.exp(float(layer.log_constant)) * np.ones((len(X), len(X)))]
+    kernels = [jnp.exp(layer.log_constant) * jnp.ones((len(X), len(X)))]
     for stack in layer.stacks:
         for i, inputs in enumerate(stack.inputs):
             kernel, x = jax.tree.map(lambda leaf, i=i: leaf[i], stack.kernel), unit[:, np.asarray(inputs)]
-            kernels.append(np.asarray(kernel.cross(x, x)))
+            kernels.append(kernel.cross(x, x))
     return kernels
+
+
+def exact(layer, X):
+    """`covariances_of`, as NumPy's arrays."""
+    return list(map(np.asarray, covariances_of(layer, X)))
 
 
 @pytest.fixture(scope="module")

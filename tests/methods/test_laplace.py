@@ -56,8 +56,8 @@ def test_the_gauss_newton_matrix_is_the_sum_over_rows_of_the_dense_products(rows
     network, X = network_of(3), inputs(rows)
     y, weight = jnp.arange(rows) % 3.0, jnp.ones(rows).at[2].set(0.0)
     ours = jax.jit(laplace.gauss_newton)(network, Softmax(3), X, y, weight)
-    p = np.asarray(jax.nn.softmax(network(X), axis=1))
-    J = np.asarray(laplace.jacobian(network, X))
+    p = np.asarray(jax.jit(lambda network, X: jax.nn.softmax(network(X), axis=1))(network, X))
+    J = np.asarray(jax.jit(laplace.jacobian)(network, X))
     dense = sum(J[n].T @ (np.diag(p[n]) - np.outer(p[n], p[n])) @ J[n] for n in range(rows) if n != 2)
     np.testing.assert_allclose(ours, dense, atol=1e-10 * np.abs(dense).max())
 
@@ -74,15 +74,22 @@ def test_without_a_hidden_layer_evidence_and_prediction_are_those_of_bayesian_re
         (jnp.asarray(w[:2, None]), jnp.asarray(w[2:])),
     )
     likelihood = Gaussian.initial(NOISE, 0, jnp.float64)
-    curvature = laplace.gauss_newton(network, likelihood, data.X, data.y, data.weight)
-    posterior = laplace.approximate(network, precision, curvature)
-    fit = jnp.sum(likelihood.log_prob(network(data.X), data.y))
+
+    @jax.jit
+    def approximate(network):
+        curvature = laplace.gauss_newton(network, likelihood, data.X, data.y, data.weight)
+        posterior = laplace.approximate(network, precision, curvature)
+        fit = jnp.sum(likelihood.log_prob(network(data.X), data.y))
+        return posterior, laplace.log_evidence(posterior, network, precision, fit)
+
+    posterior, evidence = approximate(network)
     exact = multivariate_normal(np.zeros(len(y)), Phi @ Phi.T / 2.0 + NOISE * np.eye(len(y))).logpdf(y)
-    np.testing.assert_allclose(laplace.log_evidence(posterior, network, precision, fit), exact, rtol=1e-8)
+    np.testing.assert_allclose(evidence, exact, rtol=1e-8)
     X = inputs(5, seed=3)
     New = features(X, True)
     expected = np.einsum("nd,de,ne->n", New, np.linalg.inv(H), New)
-    np.testing.assert_allclose(posterior.variances(network, X)[:, 0], expected, rtol=1e-7)
+    variances = jax.jit(lambda posterior, network, X: posterior.variances(network, X))(posterior, network, X)
+    np.testing.assert_allclose(variances[:, 0], expected, rtol=1e-7)
 
 
 def test_training_a_linear_model_finds_the_largest_evidence():
