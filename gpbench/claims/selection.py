@@ -151,14 +151,20 @@ def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
     return list(cells)
 
 
-def check_words(cells: Sequence[KeyedCell], words: Words, name: str) -> None:
-    """Checks that `words` select some of the cells; `name` is that of the clause.
+def check_words(cells: Sequence[KeyedCell], words: Words, values_of: Callable[[str], set[str]], name: str) -> None:
+    """Checks that `words` select some of the cells.
+
+    Args:
+        cells: The cells.
+        words: Values by key.
+        values_of: Function that returns the values of a key that any of the cells has.
+        name: Name of the clause, for messages.
 
     Raises:
         ConfigError: No cell has a key or a value, or none has all of the values.
     """
     for key, values in words.items():
-        known = {cell.keys.get(key, "") for cell in cells}
+        known = values_of(key)
         if known == {""}:
             keys = {name for cell in cells for name in cell.keys}
             raise ConfigError(f"{name}: no run has the key {key!r}; {nearest(key, keys)}")

@@ -130,9 +130,10 @@ def judge(
 
 def _check(claim: Claim, cells: Sequence[KeyedCell]) -> None:
     """Checks that some preset has the keys and values of a claim; one preset may lack some of them."""
+    values = cache(lambda key: {cell.keys.get(key, "") for cell in cells})
     for k, clause in enumerate(claim.clauses, 1):
         for words in clause.sides.values() if cells else ():
-            check_words(cells, words, f"{claim.name}, clause {k}")
+            check_words(cells, words, values, f"{claim.name}, clause {k}")
 
 
 def _verdict(claim: Claim, cells: Mapping[str, Sequence[KeyedCell]]) -> Verdict:
@@ -200,12 +201,13 @@ def _unfit(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]], name: str) 
         ConfigError: No metric has the name that the clause gives.
     """
     recorded = [cell for side in sides.values() for cell in side if cell.runs]
-    known = {"seconds", "objective", *COUNTED}.union(*(cell.metrics for cell in recorded))
     is_of_arrays = quantities.are_of_arrays(clause.kind, clause.metric)
     metric = quantities.trace_metric(clause.metric) if is_of_arrays else clause.metric
-    if not recorded or not metric or metric in known:
+    always = {"seconds", "objective", *COUNTED}
+    if not recorded or not metric or metric in always or any(metric in cell.metrics for cell in recorded):
         return ""
     if metric not in METRICS:
+        known = always.union(*(cell.metrics for cell in recorded))
         raise ConfigError(f"{name}: no run has the metric {metric!r}; {nearest(metric, known)}")
     return f"the runs were recorded without {metric}"
 

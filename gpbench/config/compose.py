@@ -224,7 +224,7 @@ def _changed(base: dict, changes: Sequence[Word]) -> dict:
         for word in sorted(changes, key=lambda word: word.key.startswith("method.")):  # which refers to the protocol
             cfg = merge.changed(cfg, word)
         cfg = merge.resolved(cfg)
-        if "???" in _values(cfg):
+        if "'???'" in repr(cfg):  # a missing value, or a text that quotes the mark: Hydra tells them apart
             raise merge.Unusual
         return cfg
     except merge.Unusual:
@@ -275,16 +275,7 @@ def _leaves(node: Mapping, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every value of the groups' sections, or below a section, with its dotted key."""
     for key in node if prefix else (group for group in GROUPS if group in node):
         value = node[key]
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-def _values(node: Any) -> Iterator[Any]:
-    """Every value of a configuration that is neither a mapping nor a list."""
-    if isinstance(node, dict | list):
-        for value in node.values() if isinstance(node, dict) else node:
-            yield from _values(value)
-    else:
-        yield node

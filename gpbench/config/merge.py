@@ -16,6 +16,7 @@ from gpbench.config.words import Word
 from gpbench.errors import ConfigError
 
 Node = dict[str, Any]
+_PLAIN = (str, int, float, type(None))
 _REFERENCE = re.compile(r"\$\{([\w-]+(?:\.[\w-]+)*)\}", re.A)
 
 
@@ -134,7 +135,7 @@ def _resolved(value: Any, root: Node, depth: int) -> Any:
         return [_resolved(entry, root, depth) for entry in value]
     if isinstance(value, str) and "${" in value:
         return _resolved(_referred(value, root, depth), root, depth + 1)
-    if not isinstance(value, str | int | float | None):
+    if not isinstance(value, _PLAIN):
         raise Unusual
     return value
 

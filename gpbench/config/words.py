@@ -1,20 +1,21 @@
 """The words of a command line, such as `method.steps=20`, as changes of a configuration.
 
-Hydra's grammar defines them.  Plain words are read here, since Hydra takes a fifth of a second to import and some
+Hydra's grammar defines them.  Plain words are read here, since Hydra takes half a second to import and some
 milliseconds a word; a test compares the two.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 OPTIONAL = "optional."
 """The prefix of a word that counts only where its key exists, as in `optional.method.inducing=0.1`."""
 
-_SCALAR = r"(?:[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|[A-Za-z_][\w-]*|'[^'\\$]*')"
-_LIST = rf"\[(?:{_SCALAR}(?:,{_SCALAR})*)?\]"
-_PLAIN = re.compile(rf"(\+{{0,2}})([A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)=({_SCALAR}|{_LIST})", re.A)
+_NAME = r"[A-Za-z_][\w-]*"
+_SCALAR = rf"(?:[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|{_NAME}(?:\.{_NAME})*|'[^'\\$]*'|\$\{{\w+(?:\.\w+)*\}})"
+_TOKEN = re.compile(rf"{_SCALAR}|[\[\]{{}}]|, ?|: ?", re.A)
+_PLAIN = re.compile(rf"(\+{{0,2}})({_NAME}(?:\.{_NAME})*)=((?>{_TOKEN.pattern})++)", re.A)  # possessive: linear in time
 _NUMBER = re.compile(r"[+-]?\d", re.A)
 _NAMED = {"true": True, "false": False, "null": None, "inf": float("inf"), "nan": float("nan")}
 
@@ -38,13 +39,47 @@ def read(texts: Sequence[str]) -> list[Word]:
 
 @lru_cache(maxsize=10_000)
 def _plain(text: str) -> Word | None:
-    """The word, where its value is a number, a name, a text in single quotes, or a list of these."""
+    """The word of a number, a name, a text in single quotes, `${KEY}`, or lists and mappings of these."""
     if (match := _PLAIN.fullmatch(text)) is None:
         return None
     sign, key, value = match.groups()
-    if value.startswith("["):
-        return Word(text, sign, key, tuple(map(_scalar, re.findall(_SCALAR, value[1:-1], re.A))))
-    return Word(text, sign, key, _scalar(value))
+    tokens = [*reversed(_TOKEN.findall(value))]
+    try:
+        value = _value(tokens)
+    except (IndexError, ValueError, RecursionError):
+        return None
+    return None if tokens else Word(text, sign, key, tuple(value) if isinstance(value, list) else value)
+
+
+def _value(tokens: list[str]) -> Any:
+    """The value that the last tokens stand for, which are taken away.  Raises IndexError, ValueError for none."""
+    token = tokens.pop()
+    if token == "[":
+        return _entries(tokens, "]", _value)
+    if token == "{":
+        return dict(_entries(tokens, "}", _item))
+    if token in "]},: ":
+        raise ValueError(token)
+    return _scalar(token)
+
+
+def _item(tokens: list[str]) -> tuple[str, Any]:
+    """A key, which must be a name, and its value."""
+    key = tokens.pop()
+    if not re.fullmatch(_NAME, key, re.A) or key.lower() in _NAMED or tokens.pop().rstrip() != ":":
+        raise ValueError(key)
+    return key, _value(tokens)
+
+
+def _entries(tokens: list[str], end: str, read_entry: Callable[[list[str]], Any]) -> list[Any]:
+    """The entries of a list or mapping up to its end, between commas."""
+    entries: list[Any] = []
+    while tokens[-1] != end:
+        entries.append(read_entry(tokens))
+        if tokens[-1] != end and (tokens.pop().rstrip() != "," or tokens[-1] == end):
+            raise ValueError(end)
+    tokens.pop()
+    return entries
 
 
 def _scalar(text: str) -> Any:

@@ -4,6 +4,7 @@ Device, versions, commit and folder are in the record and not in the identity; a
 exception.  Records whose hash is made otherwise have another `SCHEMA`.
 """
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -85,9 +86,10 @@ class _Text(str):
 
 
 def _digest(identity: Mapping[str, Any]) -> str:
-    fields = [f"{_text(key)}:{v if isinstance(v, _Text) else _text(v)}" for key, v in sorted(identity.items())]
+    fields = [f"{_key(key)}:{v if isinstance(v, _Text) else _text(v)}" for key, v in sorted(identity.items())]
     return hashlib.sha256(f"{{{','.join(fields)}}}".encode()).hexdigest()[:16]
 
 
 _text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 """Canonical JSON: tuples are lists, keys are sorted strings, a float has a point or an exponent."""
+_key = functools.cache(_text)

@@ -76,7 +76,8 @@ class RunPlan:
             cfg = declared.within_rows(cfg, sizes[0])
         shared = identity.canonical(identity.identify(cfg, checksum))
         trained = members(card, cfg["split"], cfg["output"])
-        cells = {member.output: identity.cell_id(**shared, **member.cell) for member in trained}
+        by_output = {member.output: member for member in trained}  # splits share the cell
+        cells = {output: identity.cell_id(**shared, **member.cell) for output, member in by_output.items()}
         runs = [
             Run(
                 id=identity.run_id(**shared, **member.identity, seed=cfg["seed"]),

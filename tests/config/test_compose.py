@@ -109,10 +109,13 @@ WORDS = (
     "a=1 a=-1 a=+1 a=0 a=01 a=1.5 a=1.50 a=-0.0 a=1. a=.5 a=1e3 a=1e-05 a=1E+5 a=1_0 a=true a=True a=FALSE a=null"
     " a=Null a=nan a=inf a=Inf a=nano a=infx a=true1 a=x a=_x a=x-y a=x.y a=x/y a=1x a=x1 a='x' a='x y' a='1' a=[]"
     " a=[1,x,'y'] a=[x] a=[1.0,null] a=[[1]] a= a.b=1 a.b_c.d-e=1 +a=1 ++a=1 ~a a.0=1 a='' a='a,b' a='true' a=[a,b]"
+    " a=[1,] a=[,1] a=[[1,2],[3] a=] a=[[]] a=[[],[x,[y]]] a={} a={x:1} a={x:1,x:2} a={1:2} a={true:1} a={x:} a={x"
+    " a=x.y.z-1 a=true.x a=x.1 a=${a.b} a=${a}${b} a=${a-b} a=[${a.b},{x:'y'}] a=x:1 a=: a={x:{y:[1,{}]}}"
 )
+SPACED = ["a='x y'", "a=[ 1 ]", "a={x: {y: 1}, z: [1, 'a b']}", "a={x : 1}", "a=[a b]", "a={x 1}"]
 
 
-@pytest.mark.parametrize("text", [*WORDS.split(" "), "a='x y'", "a=[ 1 ]"])
+@pytest.mark.parametrize("text", [*WORDS.split(" "), *SPACED])
 def test_a_plain_word_means_what_it_means_to_hydra(text):
     try:
         expected = bridge.parse(text)
