@@ -234,7 +234,7 @@ def _side(clause: Clause, key: str, every: bool = False) -> str:
     terms = [_methods(values, every) for name, values in words.items() if name == "method"]
     own = {k: v for k, v in words.items() if k not in ("method", "dataset") and _distinguishes(clause, k)}
     terms += [
-        f"{k.rpartition('.')[2]}={'|'.join(value or 'none' for value in v)}"
+        f"{k.rpartition('.')[2]}={'|'.join(value or 'default' for value in v)}"
         for k, v in own.items()
         if len(v) < 4 and v != ("any",)
     ]

@@ -311,6 +311,19 @@ def test_rivals_that_a_number_is_not_shown_against_are_named(tmp_path):
     assert "australian c m=1: -0.09" in lines and "australian c m=2: -0.1" in lines
 
 
+def test_a_key_that_runs_do_not_set_is_said_to_have_its_default(tmp_path):
+    twins = [replace(of, setting="m=1") if of.method == "c" else of for of in RECORDS]
+    clause = {
+        "difference": "nll",
+        "a": {"method": "a", "setting": ""},
+        "b": {"method": "c", "setting": "m=1"},
+        "above": 0,
+    }
+    assert report.evidence(judge(tmp_path, [clause], twins)).startswith(
+        "a setting=default has higher nll than c setting=m=1 in none of 7 cells"
+    )
+
+
 def test_sentences_are_those_that_a_person_would_say(tmp_path):
     clause = {"difference": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "below": 0, "least": 5}
     evidence = report.evidence(judge(tmp_path, [clause]))
