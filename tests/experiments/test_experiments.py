@@ -37,7 +37,7 @@ def test_every_experiment_is_composed_into_cells_that_all_differ(id, preset):
     [
         ("sep/table1", 7 * 3 * 3, 1260),
         ("sep/fig1_left", 4, 4),
-        ("sep/fig2", 3 * 6, 54),
+        ("sep/fig2", 3 * 6, 32),
         ("sep/fig3_left", 3 * 3, 630),
         ("sep/fig3_right", 2 * 8, 16),
         ("sep/fig4_top", 4, 4),
