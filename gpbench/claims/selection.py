@@ -63,7 +63,7 @@ def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[_Selectio
     if not any(selection.ids for selection in selections):
         known = [claim.name for selection in selections for claim in selection.claims]
         known += [id for selection in selections for claim in selection.claims for id in claim.experiments]
-        raise ConfigError(f"no claim and no experiment with claims {name!r}; {nearest(name, known)}")
+        raise ConfigError(f"no claim and no experiment with claims {name!r}; {nearest(name, dict.fromkeys(known))}")
     return selections
 
 

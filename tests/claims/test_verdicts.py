@@ -12,7 +12,7 @@ from samples import sample
 
 from gpbench.analysis.writers import as_text
 from gpbench.claims import definition, report, verdicts
-from gpbench.claims.selection import KeyedCell, select_cells
+from gpbench.claims.selection import KeyedCell, select_cells, select_claims
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.experiments.status import Cell
@@ -469,3 +469,8 @@ def test_without_a_terminal_a_line_has_a_hundred_columns(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)
     verdict = judge(tmp_path, [{"difference": "nll", **A_B, "below": 0, "name": "a says " + 40 * "more " + "than b"}])
     assert 90 < max(map(len, as_text(report.sheet([verdict])).splitlines())) <= 100
+
+
+def test_an_experiment_of_several_claims_is_suggested_once():
+    with pytest.raises(ConfigError, match=r"did you mean sep/table1 or sep/starts\?$"):
+        select_claims("sep/table9")
