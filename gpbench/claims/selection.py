@@ -15,7 +15,7 @@ from gpbench.experiments.status import Cell
 from gpbench.records.record import Record
 
 _FIELDS = ("dataset", "method", "setting", "protocol", "precision", "preset", "output")
-_ANY = ("any",)
+ANY = ("any",)
 """Values of a key that may have any value.  An empty text stands for cells without the key."""
 
 
@@ -145,7 +145,7 @@ def recorded_cells(records: Iterable[Record], read: ReadArrays = no_arrays) -> l
 
 def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
     """The cells of which every key has one of the values that `words` gives it."""
-    requested = {key: values for key, values in words.items() if values != _ANY}
+    requested = {key: values for key, values in words.items() if values != ANY}
     for key, values in requested.items():
         cells = [cell for cell in cells if cell.keys.get(key, "") in values]
     return list(cells)
@@ -168,7 +168,7 @@ def check_words(cells: Sequence[KeyedCell], words: Words, values_of: Callable[[s
         if known == {""}:
             keys = {name for cell in cells for name in cell.keys}
             raise ConfigError(f"{name}: no run has the key {key!r}; {nearest(key, keys)}")
-        if unknown := [value for value in values if value not in known and values != _ANY]:
+        if unknown := [value for value in values if value not in known and values != ANY]:
             raise ConfigError(f"{name}: no run has {key}={unknown[0]}; {nearest(unknown[0], known)}")
     if not select_cells(cells, words):
         raise ConfigError(f"{name}: no run has these values together")
@@ -196,7 +196,7 @@ def match(
 
 def listed_keys(clause: Clause) -> list[str]:
     """The keys, besides data set and output, for which b has several values, each of which is a rival."""
-    several = [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == _ANY]
+    several = [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == ANY]
     return [key for key in several if key not in ("dataset", "output")]
 
 

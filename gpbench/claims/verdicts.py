@@ -13,6 +13,7 @@ from gpbench.claims.numbers import Number
 from gpbench.claims.regions import NONE, SIDE, Evidence, at_least
 from gpbench.claims.scale import SCALE
 from gpbench.claims.selection import (
+    ANY,
     KeyedCell,
     ReadArrays,
     check_words,
@@ -129,10 +130,10 @@ def judge(
 
 
 def _check(claim: Claim, cells: Sequence[KeyedCell]) -> None:
-    """Checks that some preset has the keys and values of a claim; one preset may lack some of them."""
+    """Checks that some preset has the keys and values of a claim; one preset may lack some.  Raises ConfigError."""
     values = cache(lambda key: {cell.keys.get(key, "") for cell in cells})
     for k, clause in enumerate(claim.clauses, 1):
-        for words in clause.sides.values() if cells else ():
+        for words in (*clause.sides.values(), dict.fromkeys(clause.keys, ANY)) if cells else ():
             check_words(cells, words, values, f"{claim.name}, clause {k}")
 
 

@@ -397,6 +397,10 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
         ("a: {text: x, clauses: [{difference: nll, a: a, b: {method: b}, below: 0}]}", "a mapping such as"),
         ("a: {text: x, clauses: [{difference: nll, a: {method: a}, b: {method: z}, below: 0}]}", "no run has method=z"),
         ("a: {text: x, clauses: [{difference: nll, a: {metod: a}, b: {method: b}, below: 0}]}", "the key 'metod'"),
+        (
+            "a: {text: x, clauses: [{value: nll, of: {method: a}, each: method.nosuch, below: 9}]}",
+            "the key 'method.nosuch'",
+        ),
         ("a: {text: x, clauses: [{difference: nl, a: {method: a}, b: {method: b}, below: 0}]}", "the metric 'nl'"),
         ("a: {text: x, clauses: [{value: nll, of: {dataset: pmia}, below: 0}]}", "no run has dataset=pmia"),
         ("a: {text: x, clauses: [{value: nll, of: {}, below: 0}]}", "give a value of what sets them apart"),
