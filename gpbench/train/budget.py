@@ -68,10 +68,10 @@ class Budget:
         over = threading.Event()
 
         def watch() -> None:
-            while not over.wait(_POLL_S):
-                if self.is_over:
-                    end()
+            while not self.is_over:  # asked before the first wait: a short run may be over before its second
+                if over.wait(_POLL_S):
                     return
+            end()
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
