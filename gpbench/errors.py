@@ -4,6 +4,7 @@ Any other exception that escapes is a bug in gpbench, and keeps its traceback.
 """
 
 import difflib
+import errno
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -103,6 +104,18 @@ def exit_error(error: SystemExit) -> ConfigError:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     code = "" if error.code is None else " ".join(str(error.code).split())[:200]
     return ConfigError(f"line {frame.lineno} of {frame.filename} calls sys.exit({code}): raise an error there instead")
+
+
+def remedies(error: OSError, other: str, first: str = "") -> str:
+    """What helps where a file cannot be written: room where there is none, or another place.
+
+    Args:
+        error: The error of the operating system.
+        other: How to name another place, such as "name another file with --out".
+        first: What to try before, unless the disk is full.
+    """
+    space = {errno.ENOSPC: "free some space", errno.EDQUOT: "free some of your quota"}
+    return ", or ".join(filter(None, [space.get(error.errno or 0, first), other]))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -122,7 +122,9 @@ def _region(content: Mapping[str, Any], kind: str, subject: str) -> Region:
         low, high = (1 / size, size) if kind in _LOGARITHMIC else (-size, size)
     low = float(content.get("above", content.get("rises", low)))
     high = float(content.get("below", content.get("falls", high)))
-    if not low < high or (math.isinf(low) and math.isinf(high)):
+    if low >= high:
+        raise ConfigError(f"{subject}: no {kind} lies between {low:g} and {high:g}: give the lower end first")
+    if math.isinf(low) and math.isinf(high):
         words = "`falls: 0` or `rises: 0`" if kind == "monotone" else "above, below, between: [a, b] or within"
         raise ConfigError(f"{subject}: say where the {kind} lies: {words}")
     if kind not in _LOGARITHMIC:

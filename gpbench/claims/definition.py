@@ -87,11 +87,14 @@ def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
     content = yamls.read(known[name])
     if not isinstance(content, dict) or not content:
         raise ConfigError(f"{known[name]}: claims are a mapping of ids to claims")
-    return [_claim(name, str(id), value, f"{known[name]}: {id}") for id, value in content.items()]
+    shipped = known[name].is_relative_to(paths.conf_dir())
+    return [_claim(name, str(id), value, f"{known[name]}: {id}", shipped) for id, value in content.items()]
 
 
-def _claim(paper: str, id: str, content: Any, subject: str) -> Claim:
+def _claim(paper: str, id: str, content: Any, subject: str, shipped: bool) -> Claim:
     content = _CLAIM.check(content, subject)
+    if not shipped and content.get("test"):
+        raise ConfigError(f"{subject}: a `test` is one of gpbench's, and proves its claims alone: give `clauses`")
     ways = [key for key in ("clauses", "test", "reason") if content.get(key)]
     if len(ways) != 1 and (ways or not content.get("elsewhere")):
         raise ConfigError(

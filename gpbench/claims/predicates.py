@@ -13,7 +13,7 @@ from gpbench.claims.clauses import Clause
 from gpbench.claims.estimates import Estimate, Exact, PairedSpread, SignedRank, Student
 from gpbench.claims.kept import COMPARISONS
 from gpbench.claims.numbers import Number, key_of, log, mean, mean_over_rows, runs_of
-from gpbench.claims.selection import KeyedCell, group, listed_keys, match, rival_keys
+from gpbench.claims.selection import KeyedCell, crowded, group, listed_keys, match, rival_keys
 from gpbench.errors import ConfigError
 from gpbench.own_metrics import COUNTED
 
@@ -64,9 +64,9 @@ def _differences(clause: Clause, a: KeyedCell, b: KeyedCell, name: str) -> dict[
 
 
 def _values(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
-    for key, cells in group(sides["of"], clause.keys).items():
+    for cells in group(sides["of"], clause.keys).values():
         if len(cells) > 1:
-            raise ConfigError(f"{name}: `of` has {len(cells)} cells on {key[0]}: give a value of what sets them apart")
+            raise crowded(cells, "of", name)
         (cell,) = cells
         by_split = cell.values(clause.metric)
         estimate: Estimate | None = mean([*by_split.values()], cell.runs.ratio if cell.runs else None)

@@ -185,13 +185,23 @@ def match(
     firsts, seconds = group(a, clause.keys), group(b, (*clause.keys, *listed_keys(clause)))
     for side, groups in (("a", firsts), ("b", seconds)):
         if crowd := next((cells for cells in groups.values() if len(cells) > 1), None):
-            differing = sorted(key for key in crowd[0].keys if len({cell.keys.get(key) for cell in crowd}) > 1)
-            raise ConfigError(
-                f"{name}: {side} has {len(crowd)} cells on {crowd[0].keys['dataset']}, which differ in"
-                f" {', '.join(differing)}: give a value, or put the key in `each` or `pair`"
-            )
+            raise crowded(crowd, side, name)
     partners = group(b, clause.keys)
     return [(cells[0], partners[key]) for key, cells in firsts.items() if key in partners]
+
+
+def crowded(cells: Sequence[KeyedCell], side: str, name: str) -> ConfigError:
+    """The error of a side that has several cells where one number is asked for; names what sets them apart."""
+    values = {key: sorted({cell.keys.get(key, "") for cell in cells}) for key in sorted(cells[0].keys)}
+    differing = [
+        f"{key} ({', '.join(each or chr(34) * 2 for each in several)})"
+        for key, several in values.items()
+        if len(several) > 1
+    ]
+    return ConfigError(
+        f"{name}: {side} has {len(cells)} cells on {cells[0].keys['dataset']}, which differ in"
+        f" {', '.join(differing)}: give a value, or put the key in `each` or `pair`"
+    )
 
 
 def listed_keys(clause: Clause) -> list[str]:

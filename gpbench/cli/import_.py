@@ -21,11 +21,11 @@ def add_parser(subparsers: Any) -> None:
         "import",
         description="Score predictions of another program by our metrics on our splits, and record them as imported:"
         " a Parquet or CSV file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1,"
-        " ... (or log_prob_0, ...); optional are setting, output and seconds.  Nothing is recorded unless all of it is"
-        " right.",
+        " ... (or log_prob_0, ...); optional are setting, output, seconds and versions.  Nothing is recorded unless all"
+        " of it is right.",
         epilog="`gpbench data rows` exports the rows of a split; docs/how-to/import.md has an example",
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="predictions, .parquet or .csv")
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="predictions, .parquet or .csv")
     parser.add_argument(
         "--protocol",
         default="clean",
@@ -60,13 +60,15 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.imports import scoring, submissions
     from gpbench.records.collection import open_store
 
-    imported = submissions.read(args.file)
     args.config_dir = targets.add_folders(args.config_dir)
-    _check_names(args, [submission.method for submission in imported])
-    checksum = hashlib.sha256(args.file.read_bytes()).hexdigest()
     budget = None if args.budget is None else cpu_budget(args.budget)
-    importer = scoring.Importer(args.protocol, args.precision, args.set, checksum, args.config_dir, budget)
-    runs = importer.score(imported)
+    runs = []
+    for file in args.files:  # all are checked before any is recorded
+        imported = submissions.read(file)
+        _check_names(args, file, [submission.method for submission in imported])
+        checksum = hashlib.sha256(file.read_bytes()).hexdigest()
+        importer = scoring.Importer(args.protocol, args.precision, args.set, checksum, args.config_dir, budget)
+        runs += importer.score(imported)
     store = open_store(args.results or paths.results_dir())
     n_new = scoring.write(runs, store, again=args.again)
     records = [run.record for run in runs]
@@ -90,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_names(args: argparse.Namespace, methods: list[str]) -> None:
+def _check_names(args: argparse.Namespace, file: Path, methods: list[str]) -> None:
     """Raises ConfigError for an unknown protocol, and for a method that would pass for one of gpbench's."""
     from gpbench.cli.ls import descriptions
 
@@ -99,9 +101,9 @@ def _check_names(args: argparse.Namespace, methods: list[str]) -> None:
         raise ConfigError(f"no protocol {args.protocol!r}; {nearest(args.protocol, protocols)}")
     if bad := [name for name in methods if not _NAME.fullmatch(name)]:
         raise ConfigError(
-            f"{args.file.name}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does"
+            f"{file.name}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does"
             " not begin with - or ."
         )
     ours = {item["name"] for item in descriptions("method", ())}
     if clashes := [name for name in methods if name.lower() in ours]:
-        raise ConfigError(f"{args.file.name}: method {clashes[0]!r} is one of gpbench's; give yours a name of its own")
+        raise ConfigError(f"{file.name}: method {clashes[0]!r} is one of gpbench's; give yours a name of its own")

@@ -13,7 +13,7 @@ from gpbench.analysis import formats, printing
 from gpbench.analysis.formats import FORMATS, format_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.selection import FIELDS, Filters
-from gpbench.errors import ConfigError, StorageError
+from gpbench.errors import ConfigError, StorageError, remedies
 from gpbench.records.unions import SHIPPED
 
 if TYPE_CHECKING:
@@ -170,4 +170,5 @@ def _say_saved(out: Path) -> None:
 
 
 def _unwritable(out: Path, error: OSError) -> StorageError:
-    return StorageError(f"cannot write {out}: {error.strerror or error}; name another file with --out")
+    mend = remedies(error, "name another file with --out")
+    return StorageError(f"cannot write {out}: {error.strerror or error}; {mend}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
+from gpbench.config.words import read
 from gpbench.data import guesses
 from gpbench.errors import ConfigError, DataError
 
@@ -79,13 +80,19 @@ def _own(value: str, target: Any) -> tuple[str, Path]:
     while stem.suffix.lower() in _TABLES:
         stem = stem.with_suffix("")
     name = re.sub(r"[^\w.-]", "_", stem.name).lstrip(".-") or "table"
-    name = f"my_{name}" if (paths.conf_dir() / "dataset" / f"{name}.yaml").exists() else name
+    is_ours = (paths.conf_dir() / "dataset" / f"{name}.yaml").exists()
+    name = f"my_{name}" if is_ours or not _is_name(name) else name
     card = folder / "dataset" / f"{name}.yaml"
     if card.exists():
         return _existing(card, target, path.name)
     shadow = Path(path.name)  # a path is looked for in the current folder first
     source = {"kind": "file", "path": str(path.resolve()) if _differ(shadow, path) else path.name}
     return _write(card, path.name, source, path.read_bytes(), target)
+
+
+def _is_name(text: str) -> bool:
+    """Whether a command line reads it as text, and not as a number or as nothing, as 2024, nan and null."""
+    return isinstance(read([f"dataset={text}"])[0].value, str)
 
 
 def _differ(shadow: Path, path: Path) -> bool:

@@ -120,7 +120,7 @@ class Importer:
             preset=None,
             device=None,
             precision=self.precision,
-            versions={},
+            versions=submission.versions,
             commit=None,
             dirty=None,
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -164,21 +164,22 @@ def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> 
         The number of runs recorded.
 
     Raises:
-        ConfigError: a record came from another file, without `again`; nothing is written then.
+        ConfigError: a record came from another file, without `again`, or two files have one run; nothing is written
+            then.
     """
     before = {run.record.id: store.get(run.record.id) for run in runs}
-    new = []
+    new: dict[str, ImportedRun] = {}
     for run in runs:
         record, earlier = run.record, before[run.record.id]
+        run_name = f"{record.source}: {record.method} on {record.dataset} split {record.split}"
+        if record.id in new:
+            raise ConfigError(f"{run_name} is in {new[record.id].record.source} too; take it out of one of them")
         same = earlier and earlier.source_checksum == record.source_checksum
         if earlier and not same and not again:
-            run_name = f"{record.method} on {record.dataset} split {record.split}"
-            raise ConfigError(
-                f"{record.source}: {run_name} is recorded from another file ({earlier.source}); --again replaces it"
-            )
+            raise ConfigError(f"{run_name} is recorded from another file ({earlier.source}); --again replaces it")
         if not same:
-            new.append(run)
-    for run in new:
+            new[record.id] = run
+    for run in new.values():
         store.write(run.record, run.config, {}, predictions=run.predictions, replace=True)
     return len(new)
 

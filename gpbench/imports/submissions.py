@@ -2,12 +2,13 @@
 
 Columns: `dataset`, `split`, `method`, `row`, and `mean` and `variance` (regression, original units, noise included) or
 `prob_0`, `prob_1`, ... or `log_prob_0`, `log_prob_1`, ... (classification, the classes in order of code); optional are
-`setting`, `output` (the number of one of several outputs) and `seconds` of training.
+`setting`, `output` (the number of one of several outputs), `seconds` of training, and `versions` of the programs.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NEEDED = ("dataset", "split", "method", "row")
-_OPTIONAL = ("setting", "output", "seconds")
+_PER_RUN = ("seconds", "versions")
+_OPTIONAL = ("setting", "output", *_PER_RUN)
 _NUMBERED = re.compile(r"(log_)?prob_\d+")
+_VERSIONS = re.compile(r"[\w.-]+ [\w.+!-]+(, [\w.-]+ [\w.+!-]+)*")
 _GROUP = ["dataset", "split", "method", "setting", "output"]
 
 _SUM_TOLERANCE = 1e-5
@@ -35,7 +38,8 @@ _SMALLEST_VARIANCE = 1e-30
 class Submission:
     """Predictions of one method for the test rows of one split.  `values` are the other columns, by name.
 
-    `output` is None for a data set with one output, `seconds` where the table does not say.
+    `output` is None for a data set with one output, `seconds` where the table does not say; `versions` are those of the
+    programs, by name.
     """
 
     file: str
@@ -47,6 +51,7 @@ class Submission:
     seconds: float | None
     rows: Int[np.ndarray, " n"]
     values: dict[str, Float[np.ndarray, " n"]]
+    versions: dict[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -176,7 +181,7 @@ def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
     for name in ("dataset", "method"):
         if (blank := table[name].isna() | (table[name].astype(str).str.strip() == "")).any():
             raise DataError(f"{path.name}: line {_first(blank)}: no {name}")
-    others = [name for name in table if name not in (*_GROUP, "row", "seconds")]
+    others = [name for name in table if name not in (*_GROUP, "row", *_PER_RUN)]
     for key, group in table.groupby(_GROUP, sort=False, dropna=False):
         dataset, split, method, setting, output = key
         submission = Submission(
@@ -191,16 +196,32 @@ def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
             # columns of other tasks in the same file are empty here
             values={str(n): _numbers(path, group[n]) for n in others if not group[n].isna().all()},
         )
-        yield _with_seconds(submission, group)
+        yield replace(submission, seconds=_seconds(submission, group), versions=_versions(submission, group))
 
 
-def _with_seconds(submission: Submission, group: "pd.DataFrame") -> Submission:
-    if "seconds" not in group or group["seconds"].isna().all():
-        return submission
-    seconds = group["seconds"].to_numpy(np.float64)
-    submission.require(np.isfinite(seconds) & (seconds >= 0), "has seconds that are no time")
-    submission.require(seconds == seconds[0], "has other seconds than the first row: they are of the split's training")
-    return replace(submission, seconds=float(seconds[0]))
+def _per_run(submission: Submission, group: "pd.DataFrame", name: str) -> Any:
+    """The value of a column that is the same in each row of a run; None where there is none."""
+    if name not in group or group[name].isna().all():
+        return None
+    values = group[name].to_numpy()
+    submission.require(values == values[0], f"has other {name} than the first row: they are of the split's training")
+    return values[0]
+
+
+def _seconds(submission: Submission, group: "pd.DataFrame") -> float | None:
+    if (seconds := _per_run(submission, group, "seconds")) is None:
+        return None
+    is_time = isinstance(seconds, Real) and 0.0 <= float(seconds) < np.inf
+    submission.require(np.full(len(submission.rows), is_time), "has seconds that are no time")
+    return float(seconds)
+
+
+def _versions(submission: Submission, group: "pd.DataFrame") -> dict[str, str]:
+    if (text := _per_run(submission, group, "versions")) is None:
+        return {}
+    if not _VERSIONS.fullmatch(str(text)):
+        raise DataError(f"{submission.title}: versions {text!r}: write them as in 'gpytorch 1.15.2, torch 2.13.0'")
+    return dict(pair.split(" ") for pair in text.split(", "))
 
 
 def _numbers(path: Path, column: "pd.Series") -> Float[np.ndarray, " n"]:

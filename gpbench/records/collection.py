@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpbench import limits
-from gpbench.errors import ConfigError, StorageError
+from gpbench.errors import ConfigError, StorageError, remedies
 from gpbench.records import arrays
 from gpbench.records.folder import plain
 from gpbench.records.record import Record
@@ -174,7 +174,7 @@ def write(path: Path, rows: Sequence[tuple[Record, str]], traces: Mapping[str, b
         beside.replace(path)
     except OSError as error:
         raise StorageError(
-            f"cannot write {path}: {error.strerror or error}; free some space, or name another file with --out"
+            f"cannot write {path}: {error.strerror or error}; {remedies(error, 'name another file with --out')}"
         ) from error
     finally:
         with contextlib.suppress(OSError):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpbench.errors import AbsentError, ConfigError, StorageError, nearest
+from gpbench.errors import AbsentError, ConfigError, StorageError, nearest, remedies
 from gpbench.records import arrays, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
@@ -284,8 +284,5 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 def storage_error(folder: Path, error: OSError) -> StorageError:
     """The one line for a results folder that cannot be written, with how to mend it."""
-    mend = {
-        errno.ENOSPC: "free some space, or name another folder with run.results=DIR",
-        errno.EDQUOT: "free some of your quota, or name another folder with run.results=DIR",
-    }.get(error.errno or 0, "make it writable, or name another folder with run.results=DIR")
+    mend = remedies(error, "name another folder with run.results=DIR", "make it writable")
     return StorageError(f"cannot use the results folder {folder}: {error.strerror or error}; {mend}")

@@ -1,7 +1,6 @@
 """Checkpoints of a group of splits in training: written beside and renamed into place, read without pickle."""
 
 import contextlib
-import errno
 import json
 import os
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gpbench import limits, npz
-from gpbench.errors import StorageError
+from gpbench.errors import StorageError, remedies
 
 
 class Checkpoint:
@@ -39,10 +38,9 @@ class Checkpoint:
         except OSError as error:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
-            mend = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "make it writable"
+            mend = remedies(error, "name another folder with run.results=DIR", "make it writable")
             raise StorageError(
-                f"cannot write the checkpoint {self.path}: {error.strerror or error}; {mend},"
-                " or name another folder with run.results=DIR; finished runs are kept"
+                f"cannot write the checkpoint {self.path}: {error.strerror or error}; {mend}; finished runs are kept"
             ) from error
 
     def facts(self) -> dict[str, Any] | None:

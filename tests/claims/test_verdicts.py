@@ -1,77 +1,19 @@
-"""Claims over made records whose truth is known, and claims files that are wrong."""
+"""Verdicts over records whose truth is known."""
 
 import json
 import re
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from samples import sample
+from truths import A_B, B_C, FAILS, HOLDS, LEANS_FOR, MIXED, RECORDS, SETS, SIZES, judge, plan, record
 
-from gpbench.analysis.writers import as_text
-from gpbench.claims import definition, report, verdicts
-from gpbench.claims.selection import KeyedCell, select_cells, select_claims
-from gpbench.cli import main
+from gpbench.claims import report
+from gpbench.claims.selection import KeyedCell, select_cells
 from gpbench.errors import ConfigError
 from gpbench.experiments.status import Cell
 from gpbench.records import collection
 from gpbench.records.store import Store
-
-SETS = ("pima", "sonar", "heart", "crabs", "wdbc", "breast", "australian")
-ON_TOP = {"a": 0.30, "b": 0.40, "c": 0.405}
-"""The mean nll of methods; b and c differ by less than what splits show."""
-
-
-def record(method, dataset, split, **fields):
-    rng = np.random.default_rng([ord(method[0]), SETS.index(dataset), split])
-    metrics = {"nll": ON_TOP[method[0]] + 0.01 * rng.normal(), "error": 0.1, "coverage95": 0.95}
-    return sample(
-        **{
-            "id": f"{method}{dataset}{split}",
-            "dataset": dataset,
-            "method": method,
-            "split": split,
-            "metrics": metrics,
-            "preset": "full",
-            "device": "cpu",
-            "seconds": {"train": 3.0 if method == "a" else 1.0},
-            "train_rows": 900,
-            "test_rows": 100,
-        }
-        | fields
-    )
-
-
-RECORDS = [record(method, dataset, split) for method in ON_TOP for dataset in SETS for split in range(10)]
-SIZES = [
-    replace(
-        record("a", "pima", split, id=f"{size}-{split}", setting=str(size), seconds={"train": 1e-6 * size**2}),
-        metrics={"nll": 1.0 / size + 1e-4 * split},
-    )
-    for size in (100, 200, 400, 800)
-    for split in range(5)
-]
-
-
-def judge(tmp_path, clauses, records=RECORDS, planned=lambda id, preset: (), **claim):
-    text = json.dumps({"c": {"text": "as it says", "clauses": clauses, **claim}})
-    (tmp_path / "claims").mkdir(exist_ok=True)
-    (tmp_path / "claims" / "mine.yaml").write_text(text)
-    (verdict,) = verdicts.judge(definition.read("mine", [tmp_path]), records, planned)
-    return verdict
-
-
-A_B, B_C = ({"a": {"method": x}, "b": {"method": y}} for x, y in ("ab", "bc"))
-HOLDS, MOSTLY, LEANS_FOR, MIXED, LEANS_AGAINST, FAILS = (
-    "holds",
-    "mostly holds",
-    "leans for",
-    "mixed",
-    "leans against",
-    "fails",
-)
 
 
 @pytest.mark.parametrize(
@@ -199,28 +141,6 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
         assert (verdict.word, verdict.preset) == (HOLDS, preset)
     with pytest.raises(ConfigError, match="no run has m=8"):
         judge(tmp_path, [{**clause, "where": {"m": 8}}], planned=planned, experiments="mine/fig1")
-
-
-def plan(presets):
-    """Cells of methods a and b with so many splits in each preset, and the first `recorded` of them."""
-
-    def planned(id, preset):
-        splits, recorded = presets.get(preset, (0, 0))
-        return [
-            Cell(
-                {"method": word},
-                word,
-                "pima",
-                word,
-                0,
-                range(splits),
-                records=[record(word, "pima", split) for split in range(recorded)],
-            )
-            for word in "ab"
-            if splits
-        ]
-
-    return planned
 
 
 def test_the_full_preset_is_judged_where_it_has_runs_of_its_own(tmp_path):
@@ -361,120 +281,3 @@ def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
         for records in (RECORDS, RECORDS[::-1], store.all(), collection.open_store(tmp_path / "records.parquet").all())
     )
     assert all(other.evidence == first.evidence and other.word == first.word for other in others)
-
-
-def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
-    clause = {"difference": "nll", **A_B, "below": 0, "least": 3}
-    some = [of for of in RECORDS if of.dataset in SETS[:4] or of.method == "a"]
-    assert judge(tmp_path, [clause], some).word == HOLDS  # on the four sets that both have
-    slow = [replace(of, host={"cores": of.split}) for of in RECORDS]
-    verdict = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], slow)
-    assert (verdict.word, verdict.reason) == ("not run", "seconds are of several machines")
-    brier = {"value": "brier", "of": {"method": "a"}, "below": 1}
-    verdict = judge(tmp_path, [brier])
-    assert (verdict.word, verdict.reason) == ("not run", "the runs were recorded without brier")
-    verdict = judge(tmp_path, [brier], planned=plan({"full": (5, 5)}), experiments="mine/fig1")
-    assert verdict.reason.endswith("without brier; gpbench reproduce mine/fig1 --preset full run.again=true")
-    diverged = [replace(of, status="diverged") if of.method == "b" else of for of in RECORDS]
-    assert judge(tmp_path, [clause], diverged).word == "not run"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[]", "claims are a mapping of ids to claims"),
-        ("a: {text: x}", "`clauses`, a `test` that proves it, or a `reason`"),
-        ("a: {text: x, test: tests/test_x.py::test_y, reason: z}", "`clauses`, a `test` that proves it, or a `reason`"),
-        ("a: {text: x, test: test_y}", "test test_y: name it as tests/FILE.py::NAME"),
-        ("a: {text: x, reason: y, proves: true}", "`proves` is of a `test`"),
-        ("a: {clauses: []}", "lacks text"),
-        ("a: {text: x, reason: y, printd: none}", "unknown key 'printd'; did you mean printed"),
-        ("a: {text: x, reason: y, printed: yes!}", "printed=yes!: must be supported, contradicted, undecided or none"),
-        ("a: {text: x, clauses: [{below: 0}]}", "give one of difference, ratio"),
-        ("a: {text: x, clauses: [{difference: nll, a: {method: a}, below: 0}]}", "difference needs `b`"),
-        ("a: {text: x, clauses: [{difference: nll, a: {method: a}, b: {method: b}}]}", "say where the difference lies"),
-        ("a: {text: x, clauses: [{difference: seconds, a: {method: a}, b: {method: b}, below: 0}]}", "by `ratio`"),
-        ("a: {text: x, clauses: [{difference: nll, a: a, b: {method: b}, below: 0}]}", "a mapping such as"),
-        ("a: {text: x, clauses: [{difference: nll, a: {method: a}, b: {method: z}, below: 0}]}", "no run has method=z"),
-        ("a: {text: x, clauses: [{difference: nll, a: {metod: a}, b: {method: b}, below: 0}]}", "the key 'metod'"),
-        (
-            "a: {text: x, clauses: [{value: nll, of: {method: a}, each: method.nosuch, below: 9}]}",
-            "the key 'method.nosuch'",
-        ),
-        ("a: {text: x, clauses: [{difference: nl, a: {method: a}, b: {method: b}, below: 0}]}", "the metric 'nl'"),
-        ("a: {text: x, clauses: [{value: nll, of: {dataset: pmia}, below: 0}]}", "no run has dataset=pmia"),
-        ("a: {text: x, clauses: [{value: nll, of: {}, below: 0}]}", "give a value of what sets them apart"),
-        ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: 0, least: 9}]}", "9 of 7 numbers"),
-        ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: zero}]}", "below=zero: must be a finite number"),
-        ("a: {text: x, experiments: sep/tabel1, clauses: [{value: nll, of: {}, below: 0}]}", "no experiment"),
-        ("a: {text: [", "expected"),
-    ],
-)
-def test_wrong_claims_are_one_line(tmp_path, capsys, content, message):
-    (tmp_path / "claims").mkdir()
-    (tmp_path / "claims" / "mine.yaml").write_text(content)
-    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
-    code = main(["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")])
-    error = capsys.readouterr().err
-    assert code == 2 and message in error and len(error.splitlines()) == 1
-
-
-def test_a_users_claim_is_six_lines_and_decides_the_exit_code(tmp_path, capsys):
-    (tmp_path / "claims").mkdir()
-    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
-    words = ["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")]
-    for side, code in (("below", 0), ("above", 1)):
-        claim = f"""\
-mine:
-  text: My method a beats b by test log-likelihood
-  clauses:
-    - difference: nll
-      a: {{method: a}}
-      b: {{method: b}}
-      {side}: 0
-"""
-        (tmp_path / "claims" / "mine.yaml").write_text(claim)
-        assert main(words) == code
-        assert re.search("mine/mine +" + ("fails" if code else "holds"), capsys.readouterr().out)
-
-
-def test_a_test_proves_or_refutes_a_claim_and_what_is_elsewhere_is_not_here(tmp_path):
-    (tmp_path / "claims").mkdir()
-    (tmp_path / "claims" / "mine.yaml").write_text("""\
-a: {text: x, test: tests/test_x.py::test_y}
-b: {text: x, test: [tests/test_x.py::test_y, "tests/test_x.py::test_z[1]"], proves: false}
-c: {text: x, elsewhere: a Quadro M5000}
-d: {text: x, elsewhere: 12 cores, clauses: [{value: nll, of: {method: a}, below: 0}]}
-""")
-    made = verdicts.judge(definition.read("mine", [tmp_path]), [], lambda id, preset: ())
-    assert [each.word for each in made] == ["proved", "refuted", "not here", "not here"]
-    reasons = ["tests/test_x.py::test_y", "tests/test_x.py::test_y, tests/test_x.py::test_z[1]", "a Quadro M5000"]
-    assert [each.reason for each in made] == [*reasons, "12 cores"]
-
-
-def test_every_claim_of_the_papers_reads_and_its_tests_are_run_by_make_test():
-    root = Path(__file__).parents[2]
-    slow = {*(root / "tests" / "slow.txt").read_text().split()}
-    for name in definition.files():
-        claims = definition.read(name)
-        assert len({claim.id for claim in claims}) == len(claims) and all(claim.location for claim in claims)
-        for claim in claims:
-            file = ""
-            tests = " ".join([*claim.tests, claim.reason, claim.note])
-            for path, test in re.findall(r"(tests/\S+\.py)?::(\w+)", tests):
-                file = path or file
-                assert f"def {test}(" in (root / file).read_text(), claim.name
-            for test in claim.tests:
-                assert test not in slow, f"{claim.name}: make test leaves out {test}"
-
-
-def test_without_a_terminal_a_line_has_a_hundred_columns(tmp_path, monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)
-    verdict = judge(tmp_path, [{"difference": "nll", **A_B, "below": 0, "name": "a says " + 40 * "more " + "than b"}])
-    assert 90 < max(map(len, as_text(report.sheet([verdict])).splitlines())) <= 100
-
-
-def test_an_experiment_of_several_claims_is_suggested_once():
-    with pytest.raises(ConfigError, match=r"did you mean sep/table1 or sep/starts\?$"):
-        select_claims("sep/table9")

@@ -86,6 +86,12 @@ def test_several_tables_are_the_data_sets_of_a_sweep(folder):
     assert with_cards(["dataset=a.csv,b.csv,pima", "target=y"], []) == (["dataset=a,b,pima"], [folder])
 
 
+@pytest.mark.parametrize("name", ["2024", "nan", "true", "1e3"])
+def test_a_table_whose_name_is_a_number_has_a_card_of_another_name(folder, name):
+    (folder / f"{name}.csv").write_text(CSV)
+    assert with_cards([f"dataset={name}.csv", "target=drag"], [])[0] == [f"dataset=my_{name}"]
+
+
 def test_names_of_ours_and_of_other_tables_are_not_taken(folder):
     (folder / "wine.csv").write_text("x,y\n" + "1,2\n2,3\n3,4.5\n" * 4)
     assert with_cards(["dataset=wine.csv", "target=y"], [])[0] == ["dataset=my_wine"]

@@ -47,7 +47,7 @@ def records(folder):
 
 
 def test_regression_is_scored_in_original_units(tmp_path):
-    table = regression(seconds=2.5)
+    table = regression(seconds=2.5, versions="theirs 1.0rc2, scikit-learn 1.9")
     assert bring(tmp_path, table) == 0
     [record] = records(tmp_path)
     dataset, train, test = data("sinc")
@@ -62,6 +62,7 @@ def test_regression_is_scored_in_original_units(tmp_path):
     }
     assert {name: record.metrics[name] for name in expected} == pytest.approx(expected, rel=1e-6)
     assert record.seconds == {"train": 2.5} and record.held_out is True
+    assert record.versions == {"theirs": "1.0rc2", "scikit-learn": "1.9"}
     assert (record.device, record.commit, record.split, record.method) == (None, None, 0, "theirs")
 
 
@@ -138,6 +139,7 @@ FAULTS = {
     "no such split": (lambda t: t.assign(split=20), "sinc split 20: split=20: sinc has splits 0 to 19\n"),
     "an output": (lambda t: t.assign(output=1), "sinc has one output only"),
     "seconds that differ": (lambda t: t.assign(seconds=np.arange(20.0)), "has other seconds than the first row"),
+    "versions without numbers": (lambda t: t.assign(versions="theirs"), "versions 'theirs': write them as in"),
     "negative seconds": (lambda t: t.assign(seconds=-1.0), "row {first} has seconds that are no time"),
 }
 
@@ -227,6 +229,19 @@ def test_one_fault_in_one_split_records_none(tmp_path):
     table = pd.concat([regression(0), with_values(regression(1), 2, variance=-1.0)])
     assert bring(tmp_path, table) == 3
     assert records(tmp_path) == []
+
+
+def test_several_files_are_recorded_together_or_not_at_all(tmp_path, capsys):
+    files = []
+    for number, some in enumerate([(0,), (1,), (2, 3), (3,)]):
+        files.append(str(tmp_path / f"{number}.parquet"))
+        pd.concat([regression(split) for split in some]).to_parquet(files[-1])
+    words = ["--results", str(tmp_path / "results")]
+    assert main(["import", *files[:2], *words]) == 0
+    assert [record.split for record in records(tmp_path)] == [0, 1]
+    assert main(["import", *files[2:], *words]) == 2
+    assert "3.parquet: theirs on sinc split 3 is in 2.parquet too" in capsys.readouterr().err
+    assert len(records(tmp_path)) == 2
 
 
 def test_the_same_file_twice_is_one_record_and_another_is_refused_unless_again(tmp_path, capsys):

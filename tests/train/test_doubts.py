@@ -48,6 +48,21 @@ def test_predictions_worse_than_trivial_are_doubted(rows):
     assert list(doubts(prepared, scored(prepared, 9.0, 100.0), ())) == ["excess_rmse"]
 
 
+def test_a_loss_of_classes_is_compared_with_their_frequencies(rows):
+    """The predictor of method=constant has (n_c + 1) / (n + C) for a class with n_c of the n training rows."""
+    X, _ = rows
+    y = np.arange(30.0) % 3
+    columns, classes = ("a", "b", "c"), ("x", "y", "z")
+    dataset = Dataset(name="odd", task="multiclass", X=X, y=y, columns=columns, classes=classes, checksum="")
+    prepared = prepare(dataset, np.arange(20), np.arange(20, 30))
+    log_probs = np.log((np.bincount(prepared.y.astype(int)) + 1.0) / (20 + 3))
+    own = log_probs[prepared.y_test.astype(int)]
+    spread = np.linspace(-9.0, 0.0, 30).reshape(10, 3)  # so that the predictions differ
+    parts = {"y": prepared.y_test, "log_probs": spread, "y_mean": 0.0, "y_std": 1.0, "train_rows": 20}
+    assert "excess_loss" not in doubts(prepared, Scored(log_prob=own - 4.9, **parts), None)
+    assert doubts(prepared, Scored(log_prob=own - 6.0, **parts), None)["excess_loss"] == pytest.approx(6.0)
+
+
 def test_one_prediction_for_all_rows_is_doubted_and_the_trivial_predictor_is_not(rows):
     prepared = split(*rows, 20)
     assert doubts(prepared, scored(prepared, 0.0, 0.5, spread=0.0), ()) == {"spread": pytest.approx(0.0, abs=1e-12)}

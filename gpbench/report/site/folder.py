@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpbench.errors import ConfigError, StorageError
+from gpbench.errors import ConfigError, StorageError, remedies
 
 _LIST = ".gpbench-site.json"
 """Lists the files of the site; a folder with this file is a site."""
@@ -39,7 +39,8 @@ def write_site(out: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
             (out / name).unlink(missing_ok=True)
         _write(out / _LIST, _list(contents))
     except OSError as error:
-        raise StorageError(f"cannot write {out}: {error.strerror}; name another folder with --out DIR") from error
+        mend = remedies(error, "name another folder with --out DIR")
+        raise StorageError(f"cannot write {out}: {error.strerror}; {mend}") from error
     return [out / name for name in contents]
 
 

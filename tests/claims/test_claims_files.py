@@ -1,0 +1,135 @@
+"""Claims that lack runs, claims files that are wrong, and those of a user."""
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from truths import A_B, HOLDS, RECORDS, SETS, judge, plan
+
+from gpbench.analysis.writers import as_text
+from gpbench.claims import definition, report, verdicts
+from gpbench.claims.selection import select_claims
+from gpbench.cli import main
+from gpbench.errors import ConfigError
+from gpbench.records import collection
+
+
+def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
+    clause = {"difference": "nll", **A_B, "below": 0, "least": 3}
+    some = [of for of in RECORDS if of.dataset in SETS[:4] or of.method == "a"]
+    assert judge(tmp_path, [clause], some).word == HOLDS  # on the four sets that both have
+    slow = [replace(of, host={"cores": of.split}) for of in RECORDS]
+    verdict = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], slow)
+    assert (verdict.word, verdict.reason) == ("not run", "seconds are of several machines")
+    brier = {"value": "brier", "of": {"method": "a"}, "below": 1}
+    verdict = judge(tmp_path, [brier])
+    assert (verdict.word, verdict.reason) == ("not run", "the runs were recorded without brier")
+    verdict = judge(tmp_path, [brier], planned=plan({"full": (5, 5)}), experiments="mine/fig1")
+    assert verdict.reason.endswith("without brier; gpbench reproduce mine/fig1 --preset full run.again=true")
+    diverged = [replace(of, status="diverged") if of.method == "b" else of for of in RECORDS]
+    assert judge(tmp_path, [clause], diverged).word == "not run"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "claims are a mapping of ids to claims"),
+        ("a: {text: x}", "`clauses`, a `test` that proves it, or a `reason`"),
+        ("a: {text: x, reason: z, clauses: [{value: nll, of: {}, below: 0}]}", "`clauses`, a `test` that proves it"),
+        ("a: {text: x, test: tests/test_x.py::test_y}", "a `test` is one of gpbench's, and proves its claims alone"),
+        ("a: {text: x, reason: y, proves: true}", "`proves` is of a `test`"),
+        ("a: {clauses: []}", "lacks text"),
+        ("a: {text: x, reason: y, printd: none}", "unknown key 'printd'; did you mean printed"),
+        ("a: {text: x, reason: y, printed: yes!}", "printed=yes!: must be supported, contradicted, undecided or none"),
+        ("a: {text: x, clauses: [{below: 0}]}", "give one of difference, ratio"),
+        ("a: {text: x, clauses: [{difference: nll, a: {method: a}, below: 0}]}", "difference needs `b`"),
+        ("a: {text: x, clauses: [{difference: nll, a: {method: a}, b: {method: b}}]}", "say where the difference lies"),
+        ("a: {text: x, clauses: [{difference: seconds, a: {method: a}, b: {method: b}, below: 0}]}", "by `ratio`"),
+        ("a: {text: x, clauses: [{difference: nll, a: a, b: {method: b}, below: 0}]}", "a mapping such as"),
+        ("a: {text: x, clauses: [{difference: nll, a: {method: a}, b: {method: z}, below: 0}]}", "no run has method=z"),
+        ("a: {text: x, clauses: [{difference: nll, a: {metod: a}, b: {method: b}, below: 0}]}", "the key 'metod'"),
+        (
+            "a: {text: x, clauses: [{value: nll, of: {method: a}, each: method.nosuch, below: 9}]}",
+            "the key 'method.nosuch'",
+        ),
+        ("a: {text: x, clauses: [{difference: nl, a: {method: a}, b: {method: b}, below: 0}]}", "the metric 'nl'"),
+        ("a: {text: x, clauses: [{value: nll, of: {dataset: pmia}, below: 0}]}", "no run has dataset=pmia"),
+        ("a: {text: x, clauses: [{value: nll, of: {}, below: 0}]}", "which differ in method (a, b, c): give a value"),
+        ("a: {text: x, clauses: [{value: nll, of: {method: a}, between: [3, 1]}]}", "give the lower end first"),
+        ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: 0, least: 9}]}", "9 of 7 numbers"),
+        ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: zero}]}", "below=zero: must be a finite number"),
+        ("a: {text: x, experiments: sep/tabel1, clauses: [{value: nll, of: {}, below: 0}]}", "no experiment"),
+        ("a: {text: [", "expected"),
+    ],
+)
+def test_wrong_claims_are_one_line(tmp_path, capsys, content, message):
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / "mine.yaml").write_text(content)
+    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    code = main(["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")])
+    error = capsys.readouterr().err
+    assert code == 2 and message in error and len(error.splitlines()) == 1
+
+
+def test_a_users_claim_is_six_lines_and_decides_the_exit_code(tmp_path, capsys):
+    (tmp_path / "claims").mkdir()
+    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    words = ["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")]
+    for side, code in (("below", 0), ("above", 1)):
+        claim = f"""\
+mine:
+  text: My method a beats b by test log-likelihood
+  clauses:
+    - difference: nll
+      a: {{method: a}}
+      b: {{method: b}}
+      {side}: 0
+"""
+        (tmp_path / "claims" / "mine.yaml").write_text(claim)
+        assert main(words) == code
+        assert re.search("mine/mine +" + ("fails" if code else "holds"), capsys.readouterr().out)
+
+
+def test_a_test_proves_or_refutes_a_claim_and_what_is_elsewhere_is_not_here(tmp_path, monkeypatch):
+    (tmp_path / "claims").mkdir()
+    monkeypatch.setattr(definition.paths, "conf_dir", lambda: tmp_path)  # tests prove gpbench's own claims alone
+    (tmp_path / "claims" / "mine.yaml").write_text("""\
+a: {text: x, test: tests/test_x.py::test_y}
+b: {text: x, test: [tests/test_x.py::test_y, "tests/test_x.py::test_z[1]"], proves: false}
+c: {text: x, elsewhere: a Quadro M5000}
+d: {text: x, elsewhere: 12 cores, clauses: [{value: nll, of: {method: a}, below: 0}]}
+""")
+    made = verdicts.judge(definition.read("mine", [tmp_path]), [], lambda id, preset: ())
+    assert [each.word for each in made] == ["proved", "refuted", "not here", "not here"]
+    reasons = ["tests/test_x.py::test_y", "tests/test_x.py::test_y, tests/test_x.py::test_z[1]", "a Quadro M5000"]
+    assert [each.reason for each in made] == [*reasons, "12 cores"]
+
+
+def test_every_claim_of_the_papers_reads_and_its_tests_are_run_by_make_test():
+    root = Path(__file__).parents[2]
+    slow = {*(root / "tests" / "slow.txt").read_text().split()}
+    for name in definition.files():
+        claims = definition.read(name)
+        assert len({claim.id for claim in claims}) == len(claims) and all(claim.location for claim in claims)
+        for claim in claims:
+            file = ""
+            tests = " ".join([*claim.tests, claim.reason, claim.note])
+            for path, test in re.findall(r"(tests/\S+\.py)?::(\w+)", tests):
+                file = path or file
+                assert f"def {test}(" in (root / file).read_text(), claim.name
+            for test in claim.tests:
+                assert test not in slow, f"{claim.name}: make test leaves out {test}"
+
+
+def test_without_a_terminal_a_line_has_a_hundred_columns(tmp_path, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False, raising=False)
+    verdict = judge(tmp_path, [{"difference": "nll", **A_B, "below": 0, "name": "a says " + 40 * "more " + "than b"}])
+    assert 90 < max(map(len, as_text(report.sheet([verdict])).splitlines())) <= 100
+
+
+def test_an_experiment_of_several_claims_is_suggested_once():
+    with pytest.raises(ConfigError, match=r"did you mean sep/table1 or sep/starts\?$"):
+        select_claims("sep/table9")
