@@ -13,7 +13,7 @@ from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.errors import AbsentError, ConfigError, DataError, nearest
 from gpbench.records.record import Record
-from gpbench.records.store import Store, latest, recorded
+from gpbench.records.store import Store, latest, recorded, unlimited
 from gpbench.records.unions import Results, first_answer
 
 
@@ -75,7 +75,7 @@ def best(
         scope += f"; at most {seconds:g} seconds of training"
 
     def answer(stores: Sequence[Store]) -> tuple[comparisons.Comparison, list[str]]:
-        records = latest(recorded(stores))
+        records = unlimited(latest(recorded(stores)))
         similar = kind.records(records, dirs)
         matches = [record for record in similar if record.protocol == protocol]
         elsewhere = _elsewhere(similar, protocol)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 from gpbench.errors import AbsentError, ConfigError, nearest
 from gpbench.papers import published
 from gpbench.records.record import Record
-from gpbench.records.store import Store
+from gpbench.records.store import Store, unlimited
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,11 @@ def predictions_reader(stores: Sequence[Store]) -> "Callable[[Record], dict[str,
 
 
 def select(records: Sequence[Record], filters: Filters) -> list[Record]:
-    """The records that match all filters.  Raises AbsentError for an unknown value, and where no record matches."""
+    """The records that match all filters.
+
+    Runs within a budget of seconds are among them only where a setting is asked for, or where there are no others.
+    Raises AbsentError for an unknown value, and where no record matches.
+    """
     for field in FIELDS:
         if not (values := names(filters.get(field))):  # type: ignore[arg-type]
             continue
@@ -61,6 +65,8 @@ def select(records: Sequence[Record], filters: Filters) -> list[Record]:
     if settings is not None and (settings := [settings] if isinstance(settings, str) else list(settings)):
         terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
         records = [record for record in records if published.parts(record.setting) in terms]
+    else:
+        records = unlimited(records)
     if not records:
         raise AbsentError("no run matches all of these filters; `gpbench ls runs` lists the runs")
     return list(records)

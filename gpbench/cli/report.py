@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.analysis import printing
     from gpbench.cli.ls import descriptions
     from gpbench.data import cards
-    from gpbench.records import collection, latest, open_stores, recorded
+    from gpbench.records import collection, latest, open_stores, recorded, unlimited
     from gpbench.report import site
 
     stores = open_stores(options.results(args))
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     site.check_folder(out)
     if args.docs and not re.fullmatch(r"https?://\S+|[^:]*(/|\.html)", args.docs):
         raise ConfigError(f"--docs {args.docs}: neither an http address nor a page, as ../index.html")
-    records = latest(recorded(stores))
+    records = unlimited(latest(recorded(stores)))
     created = {record.id: record.created for record in records}
     store_of = {r.id: store for store in stores for r in store.all() if r.created == created[r.id]}
     config_dirs = targets.add_folders(args.config_dir)

@@ -282,6 +282,15 @@ def latest(records: Iterable[Record]) -> list[Record]:
     return sorted(by_id.values(), key=lambda record: record.age)
 
 
+def unlimited(records: Sequence[Record]) -> list[Record]:
+    """The runs without a budget of seconds, where there are any: those within one are the leaderboard's.
+
+    Args:
+        records: the records.
+    """
+    return [record for record in records if record.budget is None] or list(records)
+
+
 def storage_error(folder: Path, error: OSError) -> StorageError:
     """The one line for a results folder that cannot be written, with how to mend it."""
     mend = remedies(error, "name another folder with run.results=DIR", "make it writable")

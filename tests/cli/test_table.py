@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,19 @@ def test_csv_and_json_agree(results, capsys):
         (t["dataset"], t["method"], pytest.approx(t["mean"])) for t in answer
     ]
     assert answer[0]["made_with"]["device"] == {"cpu": 3} and len(answer[0]["runs"]) == 3
+
+
+def test_runs_within_a_budget_stand_in_a_table_only_where_a_setting_names_them(results, capsys):
+    where = ["--results", results, "--json"]
+    before = out(capsys, "table", *where), out(capsys, "rank", *where)
+    within = "m=15%, budget=20.0"
+    for record in Store(results).all():
+        other = replace(record, id=record.id.replace("0", "f"), setting=within, budget=20.0, cpu_seconds=15.0)
+        other = replace(other, metrics={"nll": record.metrics["nll"] + 0.1 * (1 + record.split % 2)})
+        Store(results).write(other, {"split": record.split}, {"step": np.arange(2)})
+    assert (out(capsys, "table", *where), out(capsys, "rank", *where)) == before
+    rows = json.loads(out(capsys, "table", *where, "--setting", within))
+    assert len(rows) == 4 and {row["setting"] for row in rows} == {within}
 
 
 @pytest.mark.parametrize(
