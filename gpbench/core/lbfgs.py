@@ -121,15 +121,21 @@ def direction(state: State) -> Float[Array, " P"]:
     S, Y, g = state.steps, state.changes, state.gradient
     sy = jnp.sum(S * Y, axis=1)
     rho = jnp.where(sy > 0, 1.0 / jnp.where(sy > 0, sy, 1.0), 0.0)  # empty slots of the memory have no effect
-    weights = {}
-    q = g
-    for i in reversed(range(len(S))):
-        weights[i] = rho[i] * (S[i] @ q)
-        q = q - weights[i] * Y[i]
+
+    # loops, not lines: each product with a row of the memory would be a kernel that takes XLA 50 ms to compile
+    def newest_first(q: Array, pair: Any) -> tuple[Array, Array]:
+        s, y, rho = pair
+        weight = rho * (s @ q)
+        return q - weight * y, weight
+
+    def oldest_first(q: Array, pair: Any) -> tuple[Array, None]:
+        s, y, rho, weight = pair
+        return q + s * (weight - rho * (y @ q)), None
+
+    q, weights = jax.lax.scan(newest_first, g, (S, Y, rho), reverse=True)
     first = 1.0 / jnp.maximum(jnp.linalg.norm(g), 1.0)
     q = q * jnp.where(sy[-1] > 0, sy[-1] / jnp.where(sy[-1] > 0, jnp.sum(Y[-1] ** 2), 1.0), first)
-    for i in range(len(S)):
-        q = q + S[i] * (weights[i] - rho[i] * (Y[i] @ q))
+    q, _ = jax.lax.scan(oldest_first, q, (S, Y, rho, weights))
     return -q
 
 
