@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,9 @@ from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 
-STATUSES = ("done", "already", "diverged", "failed", "stopped")
+RECORDED = {"diverged": "diverged", "lost": "failed within their budget"}
+"""Statuses of jobs whose runs are recorded without metrics, with what happened to them."""
+STATUSES = ("done", "already", *RECORDED, "failed", "stopped")
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Ended:
         if code == Stopped.exit_code or (stopping and code == -signal.SIGTERM):
             return "stopped", last or "before it began"
         if code == DivergedError.exit_code:
-            return "diverged", last
+            return _recorded(last), last
         if code == ClaimedError.exit_code:
             return "claimed", last
         if code < 0:
@@ -68,8 +71,13 @@ class Ended:
 def recorded_before(overrides: list[str], records: list[Record]) -> Outcome:
     """The outcome of a job whose runs are all recorded."""
     if line := divergence(records):
-        return Outcome(overrides, "diverged", line)
+        return Outcome(overrides, _recorded(line), line)
     return Outcome(overrides, "already", _scores(records))
+
+
+def _recorded(line: str) -> str:
+    """The status of a job of which `divergence` says this."""
+    return "lost" if re.match(r"splits? [\d, ]+ failed \(", line) else "diverged"
 
 
 def _scores(records: list[Record]) -> str:

@@ -17,7 +17,7 @@ from gpbench.records.plan import RunPlan
 from gpbench.records.unions import SHIPPED, open_one
 from gpbench.sweep import display
 from gpbench.sweep.classes import check_classes
-from gpbench.sweep.job import STATUSES, Job, Outcome, prepare_data, separate
+from gpbench.sweep.job import RECORDED, STATUSES, Job, Outcome, prepare_data, separate
 from gpbench.sweep.local import Local
 from gpbench.sweep.order import longest_first
 from gpbench.train.stop import StopRequest
@@ -173,7 +173,7 @@ class Jobs:
         """
         counts = Counter(outcome.status for outcome in self.outcomes)
         print(f"{counted(len(self.outcomes), 'job')}: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s]))
-        for status in ("diverged", "failed"):
+        for status in (*RECORDED, "failed"):
             for ended in self.outcomes:
                 if ended.status == status:
                     flags = [f"--config-dir={folder}" for folder in self.config_dirs]
@@ -184,6 +184,6 @@ class Jobs:
             raise Stopped(f"{reason}; jobs left: {counts['stopped']}; run the same command to resume")
         if counts["failed"]:
             raise SweepError(f"{counts['failed']} of {len(self.outcomes)} jobs failed, as listed above")
-        if counts["diverged"]:
-            raise DivergedError(f"{counts['diverged']} of {len(self.outcomes)} jobs diverged, as listed above")
+        if parts := [f"{counts[status]} {words}" for status, words in RECORDED.items() if counts[status]]:
+            raise DivergedError(f"of {counted(len(self.outcomes), 'job')} {' and '.join(parts)}, as listed above")
         return 0

@@ -106,6 +106,13 @@ def test_divergence_alone_has_its_own_exit_code(tmp_path):
     assert code == 4 and "1 done, 1 diverged\n" in out
 
 
+def test_runs_that_failed_within_their_budget_are_no_diverged_ones(tmp_path):
+    for ending in ("1 done, 1 diverged, 1 lost\n", "1 already, 1 diverged, 1 lost\n"):
+        code, out, err = gpbench(tmp_path, *SWEEP, "method.fate=done,diverged,failed")
+        assert code == 4 and ending in out and "lost: split 0 failed (NaN at step 3); recorded as such" in out
+        assert err == "gpbench: of 3 jobs 1 diverged and 1 failed within their budget, as listed above\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number):
     log = tmp_path / "log"
