@@ -1,5 +1,9 @@
-"""Folders: configuration, the local data store, results, caches.  No JAX, no NumPy."""
+"""Folders: configuration, the local data store, results, caches; and files that are written whole.
 
+No JAX, no NumPy.
+"""
+
+import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -60,3 +64,15 @@ def shipped_files() -> list[Path]:
 def cache_dir() -> Path:
     """The user's cache folder of gpbench (compiled programs); `GPBENCH_CACHE` overrides it."""
     return Path(os.environ.get("GPBENCH_CACHE") or platformdirs.user_cache_dir("gpbench"))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file, and its folder, beside and renames it into place.  Raises OSError."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(content)
+        beside.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)

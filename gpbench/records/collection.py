@@ -11,7 +11,6 @@ import contextlib
 import gc
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpbench import limits
 from gpbench.errors import ConfigError, StorageError, remedies
+from gpbench.paths import write_whole
 from gpbench.records import arrays
 from gpbench.records.folder import plain
 from gpbench.records.record import Record
@@ -154,11 +154,25 @@ def write(path: Path, rows: Sequence[tuple[Record, str]], traces: Mapping[str, b
 
     Args:
         path: the file.
-        rows: records, each with the text of its config.yaml.
-        traces: packed arrays (`gpbench.records.arrays`) by id.
+        rows, traces: as for `content`.
 
     Raises:
         StorageError: the file cannot be written.
+    """
+    try:
+        write_whole(path, content(rows, traces))
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}; {remedies(error, 'name another file with --out')}"
+        ) from error
+
+
+def content(rows: Sequence[tuple[Record, str]], traces: Mapping[str, bytes] | None = None) -> bytes:
+    """The bytes of a collection.
+
+    Args:
+        rows: records, each with the text of its config.yaml.
+        traces: packed arrays (`gpbench.records.arrays`) by id.
     """
     import pyarrow as pa
 
@@ -167,18 +181,7 @@ def write(path: Path, rows: Sequence[tuple[Record, str]], traces: Mapping[str, b
     columns[_RECORD] = pa.array([_text(record) for record in records], pa.string())
     columns[_CONFIG] = pa.array([config for _, config in rows], pa.string()).dictionary_encode()
     columns[_TRACE] = pa.array([(traces or {}).get(record.id) for record in records], pa.binary())
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(_content(pa.table(columns)))
-        beside.replace(path)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {path}: {error.strerror or error}; {remedies(error, 'name another file with --out')}"
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
+    return _with_checksums(pa.table(columns))
 
 
 def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
@@ -267,7 +270,7 @@ def _column(values: list[Any]) -> "pa.Array":
     return pa.array([None if value is None else str(value) for value in values], pa.string()).dictionary_encode()
 
 
-def _content(table: "pa.Table") -> bytes:
+def _with_checksums(table: "pa.Table") -> bytes:
     """The file of a table, with checksums."""
     import pyarrow as pa
     import pyarrow.parquet as pq

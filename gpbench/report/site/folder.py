@@ -1,11 +1,11 @@
 """Writes a site into its folder, file by file, and leaves other files alone."""
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from gpbench.errors import ConfigError, StorageError, remedies
+from gpbench.paths import write_whole
 
 _LIST = ".gpbench-site.json"
 """Lists the files of the site; a folder with this file is a site."""
@@ -51,10 +51,7 @@ def _list(names: Iterable[str]) -> bytes:
 def _write(file: Path, content: bytes) -> None:
     if file.is_file() and file.read_bytes() == content:
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(content)
-    temporary.replace(file)
+    write_whole(file, content)
 
 
 def _listed(out: Path) -> list[str]:
