@@ -86,7 +86,8 @@ def best(
         return comparisons.comparison(matches, name, seconds), notes
 
     comparison, notes = first_answer(results, answer)
-    return Table(best_sheet.sheet(comparison, scope, notes, whole=whole), best_sheet.as_dict(comparison, scope))
+    sheet = best_sheet.sheet(comparison, scope, notes, whole=whole)
+    return Table(sheet, best_sheet.as_dict(comparison, scope), records=comparison.records)
 
 
 def _card(data: str, dirs: Sequence[Path]) -> dict[str, Any]:

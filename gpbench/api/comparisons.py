@@ -63,7 +63,7 @@ def rank(
         return draw_ranking(ranks)
 
     data = {name: value for name, value in vars(ranks).items() if name != "known"}
-    return Table(sheet(ranks, records), data, draw)
+    return Table(sheet(ranks, records), data, draw, records=records)
 
 
 @checked
@@ -98,7 +98,7 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
 
         return draw_differences(first, second, pairs)
 
-    return Table(sheet, draw=draw)
+    return Table(sheet, draw=draw, records=(record for pair in pairs for record in pair.records))
 
 
 @checked
@@ -118,7 +118,7 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
 
     first, second, pairs, _ = first_answer(results, lambda stores: _differences(a, b, metric, stores, filters))
     sheet = powers.sheet(first, second, pairs)
-    return Table(sheet)
+    return Table(sheet, records=(record for pair in pairs for record in pair.records))
 
 
 def _differences(

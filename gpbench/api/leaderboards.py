@@ -107,4 +107,4 @@ def _table(board: "Board", sheet: Sheet) -> Table:
 
         return draw_board(board)
 
-    return Table(sheet, draw=draw)
+    return Table(sheet, draw=draw, records=board.runs.values())

@@ -1,6 +1,8 @@
 """Tables and verdicts of recorded runs: the functions behind the verbs `table` and `verify`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpbench import paths, plugins
@@ -30,15 +32,24 @@ class Table:
     Attributes:
         sheet: the grids of the table, its notes, and what was run.
         data: the content as plain values, as `--json` prints it.
+        records: the runs that stand in the table; none for a table of other things.
 
     Args:
-        sheet, data: as above; without data the rows of the sheet.
+        sheet, data, records: as above; without data the rows of the sheet.
         draw: draws the picture of the table, where it has one.
     """
 
-    def __init__(self, sheet: Sheet, data: Any = None, draw: "Callable[[], Figure] | None" = None):
+    def __init__(
+        self,
+        sheet: Sheet,
+        data: Any = None,
+        draw: "Callable[[], Figure] | None" = None,
+        *,
+        records: Iterable[Record] = (),
+    ):
         self.sheet = sheet
         self.data: Any = sheet.rows if data is None else data
+        self.records = tuple(records)
         self._draw = draw
 
     @property
@@ -76,6 +87,22 @@ class Table:
     def to_csv(self) -> str:
         """The rows of the table as CSV."""
         return FORMATS["csv"](self.sheet)
+
+    def to_crate(self, path: str | PathLike[str], *, config_dir: Folders = ()) -> None:
+        """Writes the table, its picture, its runs and what they cite to a zip file that can be published.
+
+        Args:
+            path: the file, an RO-Crate (`gpbench.report.crate`).
+            config_dir: folders with cards and references of yours.
+
+        Raises:
+            ConfigError: no run stands in the table.
+            StorageError: the file cannot be written.
+        """
+        from gpbench.report import crate
+
+        figure = self.figure() if self.has_figure else None
+        crate.write(Path(path).expanduser(), self.sheet, self.records, figure, folders(config_dir))
 
     def __str__(self) -> str:
         return str(self.sheet)
@@ -141,7 +168,8 @@ def table_of(records: Sequence[Record], metric: Names = None) -> Table:
     check_metrics(metrics, records)
     if not cells:
         raise ConfigError("the matching runs have none of these metrics; try --metric all")
-    return Table(table_sheets.sheet(cells), [table_sheets.as_dict(entry) for entry in cells])
+    data = [table_sheets.as_dict(entry) for entry in cells]
+    return Table(table_sheets.sheet(cells), data, records=(r for entry in cells for r in entry.cell.records))
 
 
 def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Folders, results: Results) -> Table:
@@ -163,7 +191,8 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
         cells = plan.plan(experiment, preset, folders(config_dir))
     if missing:
         return Table(missing_runs(experiment, preset, cells))
-    return Table(experiment_sheets.table(experiment, preset, cells))
+    sheet = experiment_sheets.table(experiment, preset, cells)
+    return Table(sheet, records=(record for cell in cells for record in cell.records))
 
 
 @checked

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         printing.print_json([asdict(work) for work in works])
     else:
-        print("\n\n".join(r.bibtex or f"% no entry in references.bib for {r.text} ({r.key})" for r in works))
+        print(references.bibtex(works))
     return 0
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpbench.api.tables import Table
 
 _PICTURES = (".png", ".pdf", ".svg")
+_CRATE = ".zip"
 
 
 def add_config_dir(parser: Any, contents: str) -> None:
@@ -99,13 +100,13 @@ def filters(args: argparse.Namespace) -> Filters:
     return Filters(**{field: getattr(args, field) for field in (*FIELDS, "setting")})  # type: ignore[typeddict-item]
 
 
-def add_output(parser: Any, *, picture: bool = True, json: str = "") -> None:
+def add_output(parser: Any, *, picture: bool = True, crate: bool = True, json: str = "") -> None:
     """Adds --format, --out, --json and what `add_results` adds, for verbs that make a table, most of them a picture."""
     add_format(parser)
-    text = "write a picture if FILE ends in .png, .pdf or .svg, otherwise the table"
-    parser.add_argument(
-        "--out", type=Path, default=None, metavar="FILE", help=text if picture else "write the table to this file"
-    )
+    text = "write the table to this file"
+    text += ", or its picture if FILE ends in .png, .pdf or .svg" * picture
+    text += ", or if it ends in .zip an archive to publish: the table, its runs, what they cite (an RO-Crate)" * crate
+    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help=text)
     add_results(parser)
     add_json(parser, json)
 
@@ -118,30 +119,38 @@ def add_format(parser: Any) -> None:
 
 
 def write_table(args: argparse.Namespace, table: "Table") -> None:
-    """Prints or writes a table, or its data as JSON; draws its picture where --out names one.
+    """Prints or writes a table, or its data as JSON; where --out names a picture or an archive, writes that beside.
 
     Raises:
-        ConfigError: --out names a picture of a table that has none.
+        ConfigError: --out names a picture of a table that has none, or an archive of one without runs.
         StorageError: the file cannot be written.
     """
-    is_picture = args.out is not None and args.out.suffix in _PICTURES
-    if is_picture and args.out.parent.exists() and not args.out.parent.is_dir():
-        raise _unwritable(args.out, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
-    if is_picture and not table.has_figure:
-        raise ConfigError(f"--out {args.out}: there is no picture of this table; name a file with another ending")
-    if is_picture:
-        from gpbench.report.figures import write
-
-        figure = table.figure()
-        try:
-            write(figure, args.out)
-        except OSError as error:
-            raise _unwritable(args.out, error) from error
-        _say_saved(args.out)
+    out = args.out
+    ending = out.suffix if out else ""
+    if ending in _PICTURES:
+        _write_picture(out, table)
+    if ending == _CRATE:
+        table.to_crate(out, config_dir=getattr(args, "config_dir", ()))
+    if is_saved := ending in (*_PICTURES, _CRATE):
+        _say_saved(out)
     if args.json:
         printing.print_json(table.data)
     else:
-        write_sheet(table.sheet, args, None if is_picture else args.out)
+        write_sheet(table.sheet, args, None if is_saved else out)
+
+
+def _write_picture(out: Path, table: "Table") -> None:
+    if not table.has_figure:
+        raise ConfigError(f"--out {out}: there is no picture of this table; name a file with another ending")
+    if out.parent.exists() and not out.parent.is_dir():
+        raise _unwritable(out, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
+    from gpbench.report.figures import write
+
+    figure = table.figure()
+    try:
+        write(figure, out)
+    except OSError as error:
+        raise _unwritable(out, error) from error
 
 
 def write_sheet(sheet: Sheet, args: argparse.Namespace, out: Path | None = None) -> None:

@@ -43,10 +43,7 @@ def run(args: argparse.Namespace) -> int:
         results=options.results(args),
         **options.filters(args),
     )
-    if args.json:
-        printing.print_json(table.data)
-    else:  # text under any name: this table has no picture
-        options.write_sheet(table.sheet, args, args.out)
+    options.write_table(args, table)
     if args.later and not args.json and args.format in (None, "terminal"):
         _print_later(table)
     return 0

@@ -27,7 +27,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--protocol", metavar="NAME", help="only runs under this protocol")
     parser.add_argument("--why", action="store_true", help="every clause, interval and p-value")
     options.add_config_dir(parser, "claims/ files")
-    options.add_output(parser, picture=False)
+    options.add_output(parser, picture=False, crate=False)
     parser.set_defaults(func=run)
 
 

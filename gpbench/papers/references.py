@@ -56,17 +56,22 @@ def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> lis
     Raises:
         ConfigError: A name is unknown.
     """
-    files, bibtex = names(config_dirs), entries(config_dirs)
+    files, known = names(config_dirs), entries(config_dirs)
     texts: dict[str, str] = {}
     cited_by: dict[str, list[str]] = {}
     for name in dict.fromkeys(requests):
-        if name not in files and name not in bibtex:
+        if name not in files and name not in known:
             raise ConfigError(f"no method, data set or protocol {name!r}; {nearest(name, files)}")
-        works = [text for path in files.get(name, ()) for text in _citations(path)] or [name] * (name in bibtex)
+        works = [text for path in files.get(name, ()) for text in _citations(path)] or [name] * (name in known)
         for text in works:
             texts.setdefault(_key_of(text), text)
             cited_by.setdefault(_key_of(text), []).append(name)
-    return [_Reference(key, text, bibtex.get(key, ""), tuple(cited_by[key])) for key, text in texts.items()]
+    return [_Reference(key, text, known.get(key, ""), tuple(cited_by[key])) for key, text in texts.items()]
+
+
+def bibtex(works: Sequence[_Reference]) -> str:
+    """The entries of works, with a comment in the place of those that references.bib lacks."""
+    return "\n\n".join(work.bibtex or f"% no entry in references.bib for {work.text} ({work.key})" for work in works)
 
 
 def _citations(path: Path) -> list[str]:

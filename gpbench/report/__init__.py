@@ -1,4 +1,4 @@
-"""Pictures, drawn with Matplotlib, and a static site, of the tables of `gpbench.analysis` and of verdicts."""
+"""Pictures, drawn with Matplotlib, archives to publish, and a static site, of the tables of `gpbench.analysis`."""
 
 from gpbench import lazy
 

@@ -193,7 +193,7 @@ def test_a_picture_below_a_file_is_one_line_and_a_verb_without_picture_says_so(t
     code, err = call("compare", "sep", "svi", "--results", results, "--out", out)
     assert code == 5 and f"cannot write {out}" in err and "--out" in err
     code, err = call("table", "--results", results, "--out", out)
-    assert code == 2 and "the ending says the form: .md, .tex, .csv, .html, .txt" in err
+    assert code == 2 and "there is no picture of this table" in err
 
 
 def test_a_table_of_which_nothing_is_recorded_says_what_to_run(tmp_path, call, monkeypatch):

@@ -1,0 +1,101 @@
+"""RO-Crates of tables: zip files of a table, its picture, its runs, what they cite, and a description of all these.
+
+`gpbench.report.crate_metadata` makes the description.
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpbench.analysis.formats import FORMATS
+from gpbench.analysis.sheets import Sheet
+from gpbench.errors import ConfigError, StorageError, remedies
+from gpbench.papers import references
+from gpbench.paths import write_whole
+from gpbench.records import collection
+from gpbench.records.record import Record
+from gpbench.report.crate_metadata import METADATA, RECORDS, metadata
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_TEXTS = {"table.md": "md", "table.csv": "csv", "table.tex": "latex"}
+_PICTURE, _REFERENCES = "figure.png", "references.bib"
+
+
+def write(
+    path: Path,
+    sheet: Sheet,
+    records: Iterable[Record],
+    figure: "Figure | None" = None,
+    config_dirs: Sequence[Path] = (),
+) -> None:
+    """Writes the crate of a table beside and renames it into place; equal runs give equal bytes.
+
+    Args:
+        path: The zip file.
+        sheet: The table.
+        records: The records of the runs that stand in it; equal ones count once.
+        figure: Its picture.
+        config_dirs: Folders with the user's cards and references.bib.
+
+    Raises:
+        ConfigError: There are no records, or the card of their data is wrong.
+        StorageError: The file cannot be written.
+    """
+    groups = _groups(records)
+    runs = [record for group in groups for record in group]
+    if not runs:
+        raise ConfigError(f"{path}: no run stands in this table, and an archive is of runs; name a .md or .csv file")
+    files = {name: (FORMATS[format](sheet) + "\n").encode() for name, format in _TEXTS.items()}
+    if figure is not None:
+        files[_PICTURE] = _png(figure)
+    for number, group in enumerate(groups, 1):
+        name = f"{RECORDS}{'' if number == 1 else number}{collection.SUFFIX}"
+        files[name] = collection.content([(record, "") for record in group])  # configurations name a machine's folders
+    files[_REFERENCES] = _references(runs, config_dirs).encode()
+    description = metadata(sheet, runs, dict(sorted(files.items())), config_dirs)
+    files[METADATA] = json.dumps(description, indent=1).encode()
+    try:
+        write_whole(path, _zipped(files))
+    except OSError as error:
+        mend = remedies(error, "name another file with --out")
+        raise StorageError(f"cannot write {path}: {error.strerror or error}; {mend}") from error
+
+
+def _groups(records: Iterable[Record]) -> list[list[Record]]:
+    """The records by file, oldest first: a file has each run once, and a comparison of commits has it twice."""
+    groups: list[dict[str, Record]] = []
+    for record in sorted(records, key=lambda record: record.age):
+        if not any(group.setdefault(record.id, record) == record for group in groups):
+            groups.append({record.id: record})
+    return [[*group.values()] for group in groups]
+
+
+def _png(figure: "Figure") -> bytes:
+    from gpbench.report.figures import write
+
+    picture = io.BytesIO()
+    write(figure, picture, "png")
+    return picture.getvalue()
+
+
+def _references(records: Sequence[Record], config_dirs: Sequence[Path]) -> str:
+    """The BibTeX entries of the methods, data sets and protocols that have files, and of gpbench."""
+    files = references.names(config_dirs)
+    names = [name for group in references.GROUPS for name in sorted({getattr(record, group) for record in records})]
+    return references.bibtex(references.references([*(n for n in names if n in files), "gpbench"], config_dirs)) + "\n"
+
+
+def _zipped(files: Mapping[str, bytes]) -> bytes:
+    """The zip file of these files, whose entries have the first date of the format."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, content in sorted(files.items()):
+            entry = zipfile.ZipInfo(name)
+            entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix, wherever it is written
+            file.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    return archive.getvalue()

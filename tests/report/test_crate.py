@@ -1,0 +1,283 @@
+"""Crates: archives of a table, its runs and what they cite, described as RO-Crate 1.1."""
+
+import errno
+import hashlib
+import json
+import platform
+import re
+import zipfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+from samples import sample
+
+import gpbench
+from gpbench.analysis.leaderboard import division_of
+from gpbench.analysis.sheets import Sheet
+from gpbench.api.tables import Table
+from gpbench.cli import main
+from gpbench.papers import references
+from gpbench.records import collection
+from gpbench.records.store import Store
+
+METADATA = "ro-crate-metadata.json"
+CLEAN, OTHER = "c" * 40, "d" * 40
+HOST = {"cpu": "Some Processor", "cores": 2, "memory_gib": 7.6}
+
+
+def record(number, **fields):
+    """A run of an hour and a half, of code that is committed."""
+    defaults = {
+        "created": f"2026-03-01T10:{number // 60:02}:{number % 60:02}.000+00:00",
+        "seconds": {"compile": 600.0, "train": 4800.0},
+        "versions": {"python": "3.11.9", "gpbench": "0.1.0", "jax": "0.10.0", "scipy": None},
+        "commit": CLEAN,
+        "dirty": False,
+        "host": HOST,
+        "device": "cpu",
+        "precision": "float64",
+        "data_checksum": hashlib.sha256(str(fields.get("dataset")).encode()).hexdigest(),
+        "train_rows": 900,
+        "test_rows": 100,
+    }
+    return sample(f"{number:016x}", **defaults | fields)
+
+
+def values(k, method, split):
+    return {"metrics": {"nll": 0.5 + split / 10 + k / 50 + (method == "svi") * (0.1 + split / 99)}, "split": split}
+
+
+def methods(**fields):
+    """Runs of two methods on three data sets; the last ones are of code with changes."""
+    jobs = [(k, d, m, s) for k, d in enumerate(("pima", "crabs", "heart")) for m in ("sep", "svi") for s in range(3)]
+    return [
+        record(n, dataset=d, method=m, **values(k, m, s), **{"dirty": n > 15} | fields)
+        for n, (k, d, m, s) in enumerate(jobs)
+    ]
+
+
+def board():
+    """Runs of two methods and another program within a budget."""
+    sets = division_of("classification").datasets(half=True)
+    jobs = [(d, m, s) for m in ("svi", "logistic", "theirs") for d, splits in sets.items() for s in splits]
+    others = {"imported": True, "source": "theirs.parquet", "commit": None, "dirty": None, "host": None, "device": None}
+    others |= {"versions": {"theirlib": "2.1"}, "seconds": {}}
+    return [
+        record(
+            n,
+            dataset=d,
+            method=m,
+            split=s,
+            metrics={"nll": 0.5 + n % 7 / 9, "error": 0.2, "brier": 0.3, "ece": 0.05},
+            setting="budget=20",
+            **{"budget": 20.0, "cpu_seconds": 9.0, "held_out": True, "schema": 2},
+            **others if m == "theirs" else {},
+        )
+        for n, (d, m, s) in enumerate(jobs)
+    ]
+
+
+WORDS = {
+    "table": (methods, ["table"]),
+    "rank": (methods, ["rank"]),
+    "compare": (methods, ["compare", "sep", "svi"]),
+    "power": (methods, ["power", "sep", "svi"]),
+    "leaderboard": (board, ["leaderboard", "--division", "classification"]),
+}
+
+
+def collected(path, records):
+    collection.write(path, [(record, "") for record in records])
+    return path
+
+
+def files_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def unpacked(path, folder):
+    """The records of a crate as a file."""
+    (folder / "records.parquet").write_bytes(files_of(path)["records.parquet"])
+    return folder / "records.parquet"
+
+
+@pytest.fixture(scope="module")
+def crate_of(tmp_path_factory):
+    """The crate that a command writes, made once."""
+
+    @cache
+    def make(name):
+        folder = tmp_path_factory.mktemp(name)
+        runs, words = WORDS[name]
+        results, out = collected(folder / "all.parquet", runs()), folder / "new" / "crate.zip"
+        assert main([*words, "--results", str(results), "--out", str(out)]) == 0
+        return out
+
+    return make
+
+
+def graph_of(path):
+    """The entities that a crate describes, by id."""
+    return {entity["@id"]: entity for entity in json.loads(files_of(path)[METADATA])["@graph"]}
+
+
+def links(graph, value):
+    """The entities that a value of a description refers to."""
+    return [graph[link["@id"]] for link in (value if isinstance(value, list) else [value])]
+
+
+def references_in(value):
+    """The ids that a part of a description refers to."""
+    if isinstance(value, list):
+        return [id for item in value for id in references_in(item)]
+    if isinstance(value, dict):
+        return (
+            [value["@id"]] if value.keys() == {"@id"} else [id for item in value.values() for id in references_in(item)]
+        )
+    return []
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_the_description_has_every_file_with_its_size_and_checksum_and_all_that_it_refers_to(name, crate_of):
+    files = files_of(crate_of(name))
+    graph = json.loads(files[METADATA])["@graph"]
+    by_id = {entity["@id"]: entity for entity in graph}
+    assert len(by_id) == len(graph) and all({"@id", "@type"} <= entity.keys() for entity in graph)
+    version = by_id[METADATA]["conformsTo"]["@id"]
+    assert {*references_in(graph)} <= {*by_id, version} and by_id[METADATA]["about"] == {"@id": "./"}
+    root = by_id["./"]
+    assert root.keys() >= {"name", "description", "datePublished", "license"} and root["@type"] == "Dataset"
+    assert {item["@id"] for item in root["hasPart"]} == files.keys() - {METADATA}
+    for file in files.keys() - {METADATA}:
+        assert by_id[file]["@type"] == "File" and by_id[file]["contentSize"] == str(len(files[file]))
+        assert by_id[file]["sha256"] == hashlib.sha256(files[file]).hexdigest()
+    texts = {"table.md", "table.csv", "table.tex", "records.parquet", "references.bib", METADATA}
+    assert files.keys() == texts | ({"figure.png"} if name in ("rank", "compare", "leaderboard") else set())
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_its_records_give_the_same_table_again(name, crate_of, tmp_path, capsys):
+    (runs, words), files = WORDS[name], files_of(crate_of(name))
+    results = unpacked(crate_of(name), tmp_path)
+    kept = collection.open_store(results).all()
+    assert {record.id: record for record in kept} == {record.id: record for record in runs()}
+    for format, file in (("md", "table.md"), ("csv", "table.csv"), ("latex", "table.tex")):
+        capsys.readouterr()
+        assert main([*words, "--results", str(results), "--format", format]) == 0
+        assert capsys.readouterr().out.encode() == files[file]
+
+
+def test_only_the_runs_of_the_table_are_in_it(tmp_path):
+    results = collected(tmp_path / "all.parquet", methods())
+    gpbench.table(dataset="pima", method="sep", results=results).to_crate(tmp_path / "crate.zip")
+    kept = collection.open_store(unpacked(tmp_path / "crate.zip", tmp_path)).all()
+    assert [(record.dataset, record.method) for record in kept] == [("pima", "sep")] * 3
+
+
+def test_equal_runs_in_another_place_and_order_give_equal_bytes(crate_of, tmp_path):
+    for item in methods()[::-1]:
+        Store(tmp_path).write(item, {"run": {"results": str(tmp_path)}}, {})
+    gpbench.rank(results=tmp_path).to_crate(tmp_path / "crate.zip")
+    assert (tmp_path / "crate.zip").read_bytes() == crate_of("rank").read_bytes()
+    dates = {entry.date_time for entry in zipfile.ZipFile(tmp_path / "crate.zip").infolist()}
+    assert dates == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_it_says_which_code_ran_where_for_how_long_on_which_data(crate_of):
+    by_id = graph_of(crate_of("table"))
+    commits = {e["creativeWorkStatus"]: e for e in by_id.values() if e["@type"] == "SoftwareSourceCode"}
+    assert {state: (e["version"], e["description"][:19]) for state, e in commits.items()} == {
+        "clean": (CLEAN, "The code of 16 runs"),
+        "dirty": (CLEAN, "The code of 2 runs "),
+    }
+    software = {(e["name"], e["version"]) for e in by_id.values() if e["@type"] == "SoftwareApplication"}
+    assert software == {("gpbench", "0.1.0"), ("python", "3.11.9"), ("jax", "0.10.0")}
+    computation = by_id["#computation"]
+    assert [(e["name"], e["value"]) for e in links(by_id, computation["additionalProperty"])] == [
+        ("hours of compute", 27.0),
+        ("machine", "cpu, Some Processor, 2 cores, 7.6 GiB"),
+    ]
+    assert by_id["./"]["datePublished"] == "2026-03-01T10:00:17.000+00:00"
+    data = {entity["identifier"]: entity for entity in links(by_id, computation["object"])}
+    assert data.keys() == {"pima", "crabs", "heart"}
+    assert data["pima"]["sha256"] == hashlib.sha256(b"pima").hexdigest()
+    assert data["pima"]["license"] == "none stated by the copy used" and "archive.ics.uci.edu" in data["pima"]["url"][0]
+
+
+def test_it_names_the_programs_of_imported_runs_and_the_hours_within_budgets(crate_of):
+    by_id = graph_of(crate_of("leaderboard"))
+    instruments = {entity["name"]: entity for entity in links(by_id, by_id["#computation"]["instrument"])}
+    assert instruments.keys() == {"gpbench", "theirs"}
+    (library,) = links(by_id, instruments["theirs"]["softwareRequirements"])
+    assert (library["name"], library["version"]) == ("theirlib", "2.1")
+    hours = {e["name"]: e["value"] for e in by_id.values() if e.get("unitText") == "h"}
+    runs = len(board())
+    assert hours == {"hours of compute": runs * 2 / 3 * 1.5, "CPU hours of runs with a budget": runs * 9 / 3600}
+
+
+CITED = {
+    "table": ["sep", "svi", "crabs", "heart", "pima", "clean", "gpbench"],
+    "leaderboard": ["svi", "logistic", *division_of("classification").datasets(half=True), "clean", "gpbench"],
+}
+
+
+@pytest.mark.parametrize("name", CITED)
+def test_its_bibliography_is_what_gpbench_cite_prints(name, crate_of, capsys):
+    text = files_of(crate_of(name))["references.bib"].decode()
+    keys = re.findall(r"^@\w+\{([^,]+),", text, re.MULTILINE)
+    assert len(keys) == len({*keys}) and {*keys} == {work.key for work in references.references(CITED[name])}
+    capsys.readouterr()
+    assert main(["cite", *CITED[name]]) == 0
+    assert {*capsys.readouterr().out.strip().split("\n\n")} == {*text.strip().split("\n\n")}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_no_file_has_a_path_or_the_name_of_the_host(name, crate_of, tmp_path):
+    files = files_of(crate_of(name))
+    texts = [content.decode() for file, content in files.items() if Path(file).suffix not in (".png", ".parquet")]
+    for record, config in collection.read(unpacked(crate_of(name), tmp_path))[0]:
+        texts += [str(record.to_json()), config]
+    for text in texts:
+        assert platform.node() not in text and not re.search(r"(?<![\w:/.<])/[A-Za-z]+/", text)
+
+
+def test_runs_of_two_commits_have_a_file_each(tmp_path):
+    before, after = (methods(commit=commit) for commit in (CLEAN, OTHER))
+    results = [collected(tmp_path / "before.parquet", before), collected(tmp_path / "after.parquet", after)]
+    gpbench.compare(CLEAN, OTHER, results=results).to_crate(tmp_path / "crate.zip")
+    files = files_of(tmp_path / "crate.zip")
+    names = ["records.parquet", "records2.parquet"]
+    for name in names:
+        (tmp_path / name).write_bytes(files[name])
+    again = gpbench.compare(CLEAN, OTHER, results=[tmp_path / name for name in names])
+    assert again.to_markdown() + "\n" == files["table.md"].decode()
+
+
+def test_a_table_without_runs_has_no_crate(tmp_path):
+    with pytest.raises(gpbench.ConfigError, match="no run stands in this table"):
+        Table(Sheet(title="Nothing.", grids=[], rows=[])).to_crate(tmp_path / "crate.zip")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_crate_that_cannot_be_written_is_one_line_and_the_earlier_one_stays(tmp_path, monkeypatch, capsys):
+    results = collected(tmp_path / "all.parquet", methods())
+    words = ["table", "--results", str(results), "--out"]
+    assert main([*words, str(results / "crate.zip")]) == 5
+    error = capsys.readouterr().err
+    assert f"cannot write {results / 'crate.zip'}" in error and "--out" in error and error.count("\n") == 1
+    (tmp_path / "crate.zip").write_bytes(b"earlier")
+
+    def full(path, content):
+        """A disk that has no room after ten bytes."""
+        with open(path, "wb") as file:
+            file.write(content[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert main([*words, str(tmp_path / "crate.zip")]) == 5
+    error = capsys.readouterr().err
+    assert "No space left on device; free some space" in error and error.count("\n") == 1
+    assert (tmp_path / "crate.zip").read_bytes() == b"earlier"
+    assert {path.name for path in tmp_path.iterdir()} == {"all.parquet", "crate.zip"}
