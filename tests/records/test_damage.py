@@ -363,7 +363,9 @@ def hostile(path, record_texts, **columns):
     import pyarrow as pa
 
     texts = pa.array(record_texts).dictionary_encode()
-    path.write_bytes(collection._content(pa.table({"id": pa.array([A] * len(texts)), "record": texts, **columns})))
+    path.write_bytes(
+        collection._with_checksums(pa.table({"id": pa.array([A] * len(texts)), "record": texts, **columns}))
+    )
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "1,2", "}{", "", '{"id": 1e999}', "NaN", "9" * 5000, "\\ud800", None])
