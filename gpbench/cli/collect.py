@@ -1,6 +1,7 @@
 """`gpbench collect`: merges the records of several results folders into one Parquet file."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from gpbench.records.store import Store
 
     _Stored = tuple[Record, Store]
+
+_SECTIONS = re.compile(r"^(?:run|data):\n(?: .*\n)*", re.MULTILINE)
+_FOLDER = re.compile(r"^(  (?:results|mirror|store): ).*\n(?:   .*\n)*", re.MULTILINE)
+"""A folder in a section of a config.yaml, a long one in several lines."""
 
 _TOLERANCE = 1e-6
 """Relative difference of the metrics of one run between machines that counts as rounding."""
@@ -58,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if not pairs:
         raise ConfigError("no runs there yet; train with `gpbench run`")
     merged, differing = _merge(pairs, newest=args.newest)
-    rows = [(record, store.config_text(record.id)) for record, store in merged]
+    rows = [(record, _portable(store.config_text(record.id))) for record, store in merged]
     collection.write(args.out, rows, _traces(merged))
     if args.json:
         printing.print_json({"out": str(args.out), "records": len(merged), "from": counts, "differing": differing})
@@ -70,6 +75,12 @@ def run(args: argparse.Namespace) -> int:
         some = ", ".join(differing[:5]) + (", ..." if len(differing) > 5 else "")
         print(f"{len(differing)} of these have several records whose metrics differ by more than rounding: {some}")
     return 0
+
+
+def _portable(config: str) -> str:
+    """The text of a config.yaml without the folders of the machine where it ran: a collection is for others too."""
+    default = lambda match: match[1] + ("results\n" if "results" in match[1] else "null\n")
+    return _SECTIONS.sub(lambda section: _FOLDER.sub(default, section[0]), config)
 
 
 def _merge(pairs: "Sequence[_Stored]", *, newest: bool) -> "tuple[list[_Stored], list[str]]":

@@ -1,6 +1,7 @@
 """The records committed under results/ are those of the experiments, and make the committed tables."""
 
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -67,10 +68,13 @@ COUNTS = {"sep": 2644, "svdgp": 486, "gpbench": 471, "aep_dgp": 2992, "gam": 358
 
 @pytest.mark.parametrize(("paper", "count"), COUNTS.items())
 def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, count):
-    committed = open_store(RESULTS / paper / "records.parquet").all()
+    store = open_store(RESULTS / paper / "records.parquet")
+    committed = store.all()
     assert len(committed) == len({record.id for record in committed}) == count
     assert {record.schema for record in committed} == {SCHEMA}
     assert not any(record.dirty for record in committed)  # none is from uncommitted code
+    configs = {store.config_text(record.id) for record in committed}
+    assert not any(re.search(r"^ +(results|mirror|store): .*/", text, re.MULTILINE) for text in configs)
     assert {name for record in committed for name in record.metrics} <= METRICS.keys()
 
 

@@ -47,6 +47,19 @@ def test_records_and_configurations_come_back_as_they_were(folder):
     assert ours.config("a" * 16) == {"method": {"name": "sep"}}
 
 
+def test_a_collection_names_no_folders_of_the_machine_where_runs_were_made(tmp_path):
+    folder = f"{tmp_path}/a folder with {'a long name ' * 9}"
+    config = {"run": {"results": folder, "jobs": 2}, "data": {"mirror": folder, "store": "/data", "offline": True}}
+    Store(tmp_path / "results").write(VARIOUS[0], {**config, "method": {"store": "/data"}}, {})
+    out = tmp_path / "all.parquet"
+    assert main(["collect", str(tmp_path / "results"), "--out", str(out)]) == 0
+    assert open_store(out).config("a" * 16) == {
+        "run": {"results": "results", "jobs": 2},
+        "data": {"mirror": None, "store": None, "offline": True},
+        "method": {"store": "/data"},
+    }
+
+
 @pytest.mark.parametrize(("words", "nll"), [([], 0.5), (["--newest"], 0.4)])
 def test_of_runs_made_again_the_oldest_or_the_newest_is_collected(words, nll, tmp_path, capsys):
     again = record("a" * 16, metrics={"nll": 0.4, "error": 0.25}, created="2026-02-01T00:00:00")
