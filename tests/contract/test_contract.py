@@ -45,6 +45,7 @@ SMALL = {
     "laplace": ["method.hidden=[3]", "method.inner_steps=4"],
     "sgld": NETWORK,
     "hmc": [*NETWORK, "method.chains=2", "method.warmup=30", "method.max_doublings=3"],
+    "mile": [*NETWORK, "method.members=2", "method.start_steps=200", "method.tuning=100"],
 }
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
@@ -69,6 +70,7 @@ ONE_OF = {
     "laplace": "regression",
     "sgld": "regression",
     "hmc": "regression",
+    "mile": "regression",
     "qsgp": "regression",
     "sdd": "regression",
 }

@@ -6,29 +6,19 @@ Deviations: all members see the same minibatches, so that random starts alone ma
 paper's also has an order of rows of its own; and a run may choose when training stops, after 40 epochs in the paper.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.likelihoods import Likelihood
-from gpbench.core.networks import Network, predict_outputs
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.methods.base import Batch, Info
-from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.methods.bnn.base import Member, MemberMethod
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.stopping import StopMethod
 from gpbench.schema import setting
-
-
-class Member(eqx.Module):
-    """A network, and the likelihood of classes that its outputs are the latent values of; None in regression."""
-
-    network: Network
-    likelihood: Likelihood | None
 
 
 class EnsembleParameters(eqx.Module):
@@ -38,15 +28,12 @@ class EnsembleParameters(eqx.Module):
     ranges: Float[Array, " D"]
 
 
-class Ensemble(NetworkMethod, StopMethod):
+class Ensemble(MemberMethod, StopMethod):
     """A deep ensemble of networks (Lakshminarayanan, Pritzel and Blundell 2017): `ensemble`.
 
     See the module's docstring.
     """
 
-    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax", "robust_max")
-
-    members: int = setting(5, "count", "Number of networks.")
     noise_floor: float = setting(
         1e-6, "nonnegative", "Variance added to every predicted variance, in units of the scaled targets' variance."
     )
@@ -64,16 +51,10 @@ class Ensemble(NetworkMethod, StopMethod):
     )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> EnsembleParameters:
-        likelihood, regression = self.gaussian_likelihood(data), data.task == "regression"
-
-        def member(key: PRNGKeyArray) -> Any:
-            network = self.initial_network(data, 2 if regression else likelihood.latents(), key=key)
-            return Member(network, None if regression else likelihood)
-
         counts = data.weight[:, None] > 0.0
         high = jnp.max(jnp.where(counts, data.X, -jnp.inf), axis=0)
         low = jnp.min(jnp.where(counts, data.X, jnp.inf), axis=0)
-        stacked = [member(member_key) for member_key in jax.random.split(key, self.members)]
+        stacked = [self.initial_member(data, key=member_key) for member_key in jax.random.split(key, self.members)]
         members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *stacked)
         return EnsembleParameters(members, high - low)
 
@@ -102,28 +83,16 @@ class Ensemble(NetworkMethod, StopMethod):
 
         return jnp.sum(jax.vmap(loss_of)(parameters.members)), None
 
-    def log_prob(self, member: Member, X: Float[Array, "N D"], y: Float[Array, " N"]) -> Float[Array, " N"]:
-        """log p(y|x) of one member, in every row."""
-        if member.likelihood is not None:
-            return member.likelihood.log_prob(member.network(X), y)
-        mean, variance = self.moments(member, X)
-        return norm.logpdf(y, mean, jnp.sqrt(variance))
-
-    def moments(self, member: Member, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """A target's mean and variance under one member: the second output becomes positive by log(1 + e^x)."""
-        outputs = member.network(X)
-        return outputs[:, 0], jax.nn.softplus(outputs[:, 1]) + self.noise_floor
+    def noise_variance(self, output: Float[Array, " N"]) -> Float[Array, " N"]:
+        """The output becomes positive by log(1 + e^x)."""
+        return jax.nn.softplus(output) + self.noise_floor
 
     def predict(
         self, state: GradientState[EnsembleParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
     ) -> Predictive:
-        def density(member: Any) -> Any:
-            if member.likelihood is None:
-                return GaussianPredictive(*self.moments(member, X))
-            return predict_outputs(member.network, member.likelihood, X)
-
         members = state.parameters.members
-        mixture = MixturePredictive(jax.vmap(density)(members), jnp.zeros(self.members, X.dtype))
+        components = jax.vmap(lambda member: self.density(member, X))(members)
+        mixture = MixturePredictive(components, jnp.zeros(self.members, X.dtype))
         if members.likelihood is None and self.pooling == "moments":
             return GaussianPredictive(**mixture.summary())
         return mixture

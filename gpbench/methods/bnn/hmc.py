@@ -19,14 +19,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.mapping import map_members
 from gpbench.core.networks import Network
-from gpbench.core.predictive import Predictive
-from gpbench.core.samplers import Adaptation, Sampler, Samples, Schedule, blackjax, mixture, schedule
+from gpbench.core.samplers import Adaptation, NoUTurn, Samples, blackjax
 from gpbench.methods.base import Batch, Info
-from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.methods.bnn.base import ChainMethod, no_samples
 from gpbench.schema import setting
-
-_PROBES = 5
-"""Number of training rows whose outputs are followed for the diagnostics."""
 
 
 class HmcPosition(eqx.Module):
@@ -38,11 +34,7 @@ class HmcPosition(eqx.Module):
 
 
 class HmcState(eqx.Module):
-    """The chains, with a leading axis C: position, step size and mass matrix, divergences so far.
-
-    `samples` are of (position, quantities): the chains' positions, and (C, Q) their log joints and outputs at some
-    training rows.
-    """
+    """The chains, with a leading axis C: position, step size and mass matrix, divergences so far."""
 
     position: HmcPosition
     adaptation: Adaptation
@@ -51,7 +43,7 @@ class HmcState(eqx.Module):
     count: Int[Array, ""]
 
 
-class HMC(NetworkMethod):
+class HMC(ChainMethod):
     """A Bayesian neural network by the no-U-turn sampler (Hoffman and Gelman 2014): `hmc`.
 
     See the module's docstring.
@@ -59,7 +51,6 @@ class HMC(NetworkMethod):
 
     sample_weights: ClassVar[bool] = True
 
-    batch_size: int | None = setting(None, "null", "No minibatches: a transition needs all rows.")
     chains: int = setting(4, "count", "Number of chains, each from an initial network of its own.")
     warmup: int = setting(
         500,
@@ -69,11 +60,6 @@ class HMC(NetworkMethod):
     max_doublings: int = setting(
         8, "count", "Base-2 logarithm of the largest number of leapfrog steps in a transition."
     )
-    samples: int = setting(
-        100,
-        "count",
-        "Number of networks kept of each chain, spread evenly over the steps, and averaged in a prediction.",
-    )
     prior_shape: float = setting(
         1.0,
         "positive",
@@ -81,19 +67,14 @@ class HMC(NetworkMethod):
         "around their initial values.",
     )
 
-    @property
-    def schedule(self) -> Schedule:
-        """Schedule of the states that are kept.  Raises ConfigError where none is."""
-        return schedule(self.steps, self.samples)
-
     def init(self, data: Batch, *, key: PRNGKeyArray) -> HmcState:
         blackjax(self.name)  # fails early where it is not installed
         self.initial_likelihood(data)  # raises ConfigError where it does not fit
         return warm_up(self, data, self.schedule.size, key=key)
 
-    def sampler(self, data: Batch) -> Sampler:
+    def sampler(self, data: Batch) -> NoUTurn:
         """The transitions of one chain."""
-        return Sampler(lambda position: self.log_joint(position, data), self.max_doublings, self.name)
+        return NoUTurn(lambda position: self.log_joint(position, data), self.max_doublings, self.name)
 
     def initial_position(self, data: Batch, *, key: PRNGKeyArray) -> HmcPosition:
         """Initial position of a chain: prior variances 1, noise `target_noise`."""
@@ -125,42 +106,10 @@ class HMC(NetworkMethod):
         """
         transition = lambda key, *chain: self.sampler(batch).step(*chain, key=key)
         end = map_members(transition, jax.random.split(key, self.chains), state.position, state.adaptation)
-        divergences, count = state.divergences + end.is_divergent, state.count + 1
-        quantities = followed(end.position, end.log_density, batch)
-        samples = state.samples.extend((end.position, quantities), self.schedule.keeps(count))
-        failed = jnp.any(divergences >= self.steps)
-        objective = jnp.where(failed, jnp.nan, jnp.mean(end.initial_log_density))
-        return HmcState(end.position, state.adaptation, divergences, samples, count), Info(objective)
-
-    def predict(self, state: HmcState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        empty = jnp.zeros_like(state.samples.values[1][0])
-        positions, _ = state.samples.or_current((state.position, empty))
-        flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), positions)
-        return mixture(flat, jnp.repeat(state.samples.log_weights(X.dtype), self.chains), X)
-
-    def diagnostics(self, state: HmcState) -> dict[str, Array]:
-        """After the last step: the largest `rhat`, the smallest `ess`, and the number of `divergences` of all chains.
-
-        R-hat and bulk effective sample size (Vehtari et al. 2021) of the chains' log joints and of their outputs at a
-        few training rows; `rhat_outputs` and `ess_outputs` are those of the outputs alone, which can agree where
-        weights do not, as layers can exchange factors.  They need 4 samples of each chain and are NaN with fewer.
-        """
-        library = blackjax(self.name).diagnostics
-        _, quantities = state.samples.in_order()  # (S, C, Q)
-        nan = jnp.full(quantities.shape[2], jnp.nan, quantities.dtype)
-        rhat, ess = nan, nan
-        if state.samples.size >= 4:
-            full = state.samples.count >= state.samples.size
-            rhat = jnp.where(full, library.rhat(quantities, chain_axis=1, sample_axis=0), nan)
-            ess = jnp.where(full, library.ess_bulk(quantities, chain_axis=1, sample_axis=0), nan)
-        every = {"rhat": jnp.max(rhat), "ess": jnp.min(ess), "divergences": jnp.sum(state.divergences)}
-        return every | {"rhat_outputs": jnp.max(rhat[1:]), "ess_outputs": jnp.min(ess[1:])}
-
-    def diagnose(self, state: HmcState) -> str:
-        worst, total, count = int(jnp.max(state.divergences)), int(jnp.sum(state.divergences)), int(state.count)
-        if worst < max(1, count):
-            return ""
-        return f"every transition of a chain diverged ({total} of {count * self.chains} of all chains)"
+        divergences = state.divergences + end.is_divergent
+        samples = self.extend(state, end.position, end.log_density, batch)
+        objective = self.mean_log_joint(end.initial_log_density, divergences)
+        return HmcState(end.position, state.adaptation, divergences, samples, state.count + 1), Info(objective)
 
 
 def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale: Any) -> Float[Array, "..."]:
@@ -168,12 +117,6 @@ def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale: Any) 
     # log v^(-a-1) + log v, the second the Jacobian's
     density: Array = shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
     return density
-
-
-def followed(position: HmcPosition, log_joints: Float[Array, " C"], data: Batch) -> Float[Array, "C Q"]:
-    """Quantities of every chain for the diagnostics: its log joint, and its outputs at the first training rows."""
-    outputs = jax.vmap(lambda network: network(data.X[:_PROBES]).ravel())(position.network)
-    return jnp.concatenate([log_joints[:, None], outputs], axis=1)
 
 
 @eqx.filter_jit
@@ -186,5 +129,5 @@ def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> HmcSta
 
     position, adaptation = map_members(adapt, jax.random.split(key, method.chains))
     log_joints = jax.vmap(lambda position: method.log_joint(position, data))(position)
-    samples = Samples.empty((position, followed(position, log_joints, data)), size)
+    samples = no_samples(position, log_joints, data, size)
     return HmcState(position, adaptation, jnp.zeros(method.chains, int), samples, jnp.asarray(0))

@@ -23,7 +23,7 @@ from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.core.networks import Network
 from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch, Info
-from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.methods.bnn.base import NetworkMethod, minibatch
 from gpbench.schema import setting
 
 _LEAST = 1e-6
@@ -127,9 +127,3 @@ class LinearisedLaplace(NetworkMethod):
         f = state.network(X)
         variances = state.posterior.variances(state.network, X)
         return state.likelihood.predictive(f, variances.reshape(f.shape))
-
-
-def minibatch(data: Batch, size: int, *, key: PRNGKeyArray) -> Batch:
-    """`size` of the rows that count, drawn with replacement."""
-    index = jax.random.randint(key, (size,), 0, data.total)
-    return Batch(data.X[index], data.y[index], index, jnp.ones(size, data.X.dtype), data.total, data.classes)

@@ -129,4 +129,5 @@ class SGLD(NetworkMethod):
         return SgldState(position, samples, count, state.step_size, state.noise_step_size), Info(value)
 
     def predict(self, state: SgldState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        return mixture(state.samples.or_current(state.position), state.samples.log_weights(X.dtype), X)
+        positions = state.samples.or_current(state.position)
+        return mixture(lambda position: self.density(position, X), positions, state.samples.log_weights(X.dtype))

@@ -1,0 +1,100 @@
+"""The states that a run keeps, and the mixture of their predictions."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, Bool, Float, Int
+
+from gpbench.core.predictive import MixturePredictive, Predictive
+from gpbench.errors import ConfigError
+
+_TOGETHER = 100
+"""Number of samples that predict side by side; memory is in proportion to it."""
+
+
+class Schedule(NamedTuple):
+    """States that a run keeps: one of every `thinning` after `burn_in` steps, and of these the last `size`."""
+
+    burn_in: int
+    thinning: int
+    size: int
+
+    def keeps(self, step: Int[Array, ""]) -> Bool[Array, ""]:
+        """True where the state after `step` steps is kept."""
+        return (step > self.burn_in) & ((step - self.burn_in) % self.thinning == 0)
+
+
+def schedule(steps: int, samples: int, *, burn_in: float = 0.0, thinning: int | None = None) -> Schedule:
+    """Makes a schedule.
+
+    Args:
+        steps: Number of steps of the run.
+        samples: Largest number of states that are kept.
+        burn_in: Fraction of the steps before the first of them.
+        thinning: Number of steps between two; None spreads them evenly.
+
+    Raises:
+        ConfigError: No state would be kept.
+    """
+    first = round(burn_in * steps)
+    thinning = thinning or max(1, (steps - first) // samples)
+    if (count := (steps - first) // thinning) < 1:
+        raise ConfigError(
+            f"no samples: of method.steps={steps} the first {first} are burn-in and one of every"
+            f" {thinning} others is kept; take more steps, or less burn-in or thinning"
+        )
+    return Schedule(first, thinning, min(samples, count))
+
+
+class Samples(eqx.Module):
+    """Ring of the last S kept values: a pytree with a leading axis, and the number of values kept so far.
+
+    Slots that are not filled yet hold the initial value.
+    """
+
+    values: Any
+    count: Int[Array, ""]
+
+    @classmethod
+    def empty(cls, value: Any, size: int) -> "Samples":
+        """A ring with `size` slots for values like `value`."""
+        return cls(jax.tree.map(lambda leaf: jnp.repeat(leaf[None], size, axis=0), value), jnp.asarray(0))
+
+    @property
+    def size(self) -> int:
+        """Number S of slots."""
+        return jax.tree.leaves(self.values)[0].shape[0]
+
+    def extend(self, value: Any, keeps: Bool[Array, ""]) -> "Samples":
+        """Puts a value in the place of the oldest one, if `keeps`."""
+        slot = self.count % self.size
+        write = lambda ring, new: ring.at[slot].set(jnp.where(keeps, new, ring[slot]))
+        return Samples(jax.tree.map(write, self.values, value), self.count + keeps)
+
+    def in_order(self) -> Any:
+        """The values from the oldest to the newest, of a full ring."""
+        return jax.tree.map(lambda ring: jnp.roll(ring, -(self.count % self.size), axis=0), self.values)
+
+    def log_weights(self, dtype: DTypeLike) -> Float[Array, " S"]:
+        """Logarithms of equal weights of the filled slots, or of the first slot where none is filled."""
+        is_filled = jnp.arange(self.size) < jnp.maximum(self.count, 1)
+        return jnp.where(is_filled, jnp.zeros((), dtype), -jnp.inf)
+
+    def or_current(self, current: Any) -> Any:
+        """The values; as long as none is kept, `current` in every slot."""
+        return jax.tree.map(lambda ring, now: jnp.where(self.count > 0, ring, now), self.values, current)
+
+
+def mixture(density: Callable[[Any], Predictive], positions: Any, log_weights: Float[Array, " S"]) -> MixturePredictive:
+    """Mixture of the predictive distributions of sampled positions.
+
+    Args:
+        density: Predictive distribution under a position.
+        positions: S positions as one pytree.
+        log_weights: Logarithms of their weights, up to a constant.
+    """
+    return MixturePredictive(jax.lax.map(density, positions, batch_size=_TOGETHER), log_weights)
