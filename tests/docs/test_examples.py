@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 from test_commands import ROOT, blocks
 
@@ -24,11 +25,10 @@ def variables(folder: Path) -> dict[str, str]:
 
 def gpbench(folder: Path, *words: str) -> str:
     """What a process `gpbench WORDS` prints in `folder`, where its results and caches are too."""
-    command = [sys.executable, "-m", "gpbench", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables(folder)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    code, out, err = forked.run(words, folder, environment, timeout=900)
+    assert code == 0, err
+    return out
 
 
 def call(folder: Path, *words: str) -> str:
