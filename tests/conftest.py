@@ -80,10 +80,21 @@ def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "ignore::beartype.roar.BeartypeDecorHintPep585DeprecationWarning")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    """Each of xdist's workers begins at another file: in a new clone it then finds most of them compiled by others."""
+    folders = [Path(word) for word in session.config.args]
+    if "PYTEST_XDIST_WORKER" in os.environ and all(folder.is_dir() for folder in folders):
+        files = sorted({str(file.resolve()) for folder in folders for file in folder.rglob("test_*.py")})
+        worker, workers = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        begin = len(files) * worker // workers
+        session.config.args = files[begin:] + files[:begin]
+
+
 def pytest_collection_modifyitems(items):
     """Tests that start processes and wait for them come first: the last ones that xdist deals out are then short."""
     waiting = {"test_cluster.py", "test_devices.py", "test_processes.py", "test_resume.py", "test_sweep.py"}
-    items.sort(key=lambda item: item.path.name not in waiting)
+    items.sort(key=lambda item: (item.path.name not in waiting, item.path))
     for item in items:
         if item.nodeid in _SLOW:
             item.add_marker(pytest.mark.slow)
