@@ -1,9 +1,6 @@
-"""The leaderboard: methods within a budget of seconds, compared on the data sets of a division.
+"""The leaderboard: methods within a budget of seconds, compared on the data sets of a division."""
 
-A division is an experiment, whose preset `full` has its data sets and splits, and `quick` the half on which a new
-method is placed.  Budgets are seconds of two cores; a run's budget is as many CPU seconds as both cores have.
-"""
-
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,119 +12,11 @@ from numpy import ndarray
 
 from gpbench.analysis import bradley_terry
 from gpbench.analysis.bradley_terry import Estimates, estimates, outcomes
+from gpbench.analysis.divisions import Division, cpu_budget
 from gpbench.analysis.ranks import Ranking, rank_values
-from gpbench.errors import AbsentError, ConfigError, nearest
-from gpbench.experiments import definition
+from gpbench.errors import AbsentError, ConfigError
 from gpbench.metrics import METRICS
-from gpbench.records.absences import GRACE, LATE, NOT_FINITE
 from gpbench.records.record import Record
-
-CORES = 2
-"""Cores of the machine for whose seconds budgets are named."""
-_BUDGETS = (10, 60, 600)
-"""Budgets in seconds of these cores."""
-SECONDS = "cpu_seconds"
-"""Name of the measure of CPU seconds from the start of the process to the predictions."""
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A metric by which methods are compared.
-
-    Args:
-        metric: Its name.
-        absolute: Largest difference that is a tie.
-        relative: The same as a share of the smaller value.
-    """
-
-    metric: str
-    absolute: float = 0.0
-    relative: float = 0.0
-
-    def loss(self, record: Record) -> float:
-        """The metric of a run, with a sign such that less is better; infinite where the run is lost."""
-        if lost(record):
-            return np.inf
-        value = record.cpu_seconds if self.metric == SECONDS else record.metrics.get(self.metric)
-        if value is None:
-            return np.inf
-        known = METRICS.get(self.metric)
-        return -value if known and known.better == "higher" else value
-
-
-@dataclass(frozen=True)
-class Division:
-    """Data sets of one kind of task, and the measures of methods on them; the first measure orders the board.
-
-    Args:
-        name: Its name.
-        measures: The measures.
-    """
-
-    name: str
-    measures: tuple[Measure, ...]
-
-    @property
-    def experiment(self) -> str:
-        """Id of the experiment that has its runs."""
-        return f"gpbench/leaderboard_{self.name}"
-
-    def datasets(self, half: bool = False) -> dict[str, list[int]]:
-        """The splits of each data set, of all of them or of the half on which a new method is placed."""
-        jobs = definition.read(self.experiment).jobs("quick" if half else "full")
-        return {job["dataset"]: [int(split) for split in job["split"].strip("[]").split(",")] for job in jobs}
-
-
-DIVISIONS: Mapping[str, Division] = {
-    division.name: division
-    for division in (
-        Division(
-            "regression",
-            (
-                Measure("test_ll", absolute=0.01),
-                Measure("rmse", relative=0.01),
-                Measure("crps", relative=0.01),
-                Measure("coverage_error", absolute=0.01),
-                Measure(SECONDS, relative=0.1),
-            ),
-        ),
-        Division(
-            "classification",
-            (
-                Measure("nll", absolute=0.01),
-                Measure("error", absolute=0.005),
-                Measure("brier", absolute=0.005),
-                Measure("ece", absolute=0.01),
-                Measure(SECONDS, relative=0.1),
-            ),
-        ),
-    )
-}
-
-
-def lost(record: Record) -> str:
-    """Why a run has lost to all others that have predictions in time; "" where it has them too."""
-    if record.status != "done":
-        return next(iter((record.undefined or {}).values()), record.status) if record.status == "failed" else "diverged"
-    if record.budget is not None and (record.cpu_seconds or 0.0) > (1 + GRACE) * record.budget:
-        return LATE
-    # a metric that does not exist on a test set, as auc with one class, is no loss of the method
-    existing = record.metrics.keys() - (record.undefined or {}).keys()
-    return NOT_FINITE if any(record.metrics[name] is None for name in existing) else ""
-
-
-def division_of(name: str) -> Division:
-    """The division of this name.  Raises ConfigError for another one."""
-    if name not in DIVISIONS:
-        raise ConfigError(f"no division {name!r}; {nearest(name, DIVISIONS)}")
-    return DIVISIONS[name]
-
-
-def cpu_budget(seconds: int) -> int:
-    """CPU seconds of a run within a budget of seconds of two cores.  Raises ConfigError for another budget."""
-    if seconds not in _BUDGETS:
-        raise ConfigError(f"no budget of {seconds} seconds; known are {', '.join(map(str, _BUDGETS))}")
-    return CORES * seconds
 
 
 @dataclass(frozen=True)
@@ -233,7 +122,14 @@ def _on_front(scores: Float[ndarray, "B K"], seconds: Float[ndarray, "B K"]) -> 
     return np.logical_not(is_beaten)
 
 
-def board_of(records: Iterable[Record], division: Division, seconds: int, *, half: bool = False) -> Board:
+def board_of(
+    records: Iterable[Record],
+    division: Division,
+    seconds: int,
+    *,
+    half: bool = False,
+    planned: Mapping[str, str] | None = None,
+) -> Board:
     """The board of recorded runs: those within the budget, under protocol clean, of seed 0, on its splits.
 
     Args:
@@ -241,6 +137,7 @@ def board_of(records: Iterable[Record], division: Division, seconds: int, *, hal
         division: The division.
         seconds: Budget in seconds of two cores.
         half: Whether only the half of the data sets counts on which a new method is placed.
+        planned: Names of methods by the ids of the runs of the division's experiment.
 
     Raises:
         ConfigError: An unknown budget, or fewer than two methods with runs on a common data set.
@@ -259,8 +156,8 @@ def board_of(records: Iterable[Record], division: Division, seconds: int, *, hal
     words = f"the {division.name} board of {seconds} s"
     if not eligible:
         raise AbsentError(f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes some")
-    names = _names(eligible)
-    board = Board(division, seconds, splits, {(names[_key(r)], r.dataset, r.split): r for r in eligible})
+    names = _names(eligible, planned or {})
+    board = Board(division, seconds, splits, {(names[r.id], r.dataset, r.split): r for r in eligible})
     if len(board.methods) < 2 or not board.datasets:
         others = ", ".join(board.methods)
         raise ConfigError(f"{words} has no two methods on a common data set; there is {others}")
@@ -273,11 +170,16 @@ def _key(record: Record) -> tuple[str, str]:
     return record.method, ", ".join(terms)
 
 
-def _names(records: Iterable[Record]) -> dict[tuple[str, str], str]:
-    """The names of methods on the board: with the setting where a method has several."""
-    keys = {_key(record) for record in records}
-    several = {method for method, _ in keys if sum(other == method for other, _ in keys) > 1}
-    return {key: " ".join(filter(None, key)) if key[0] in several else key[0] for key in keys}
+def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:
+    """The names of methods on the board by the ids of their runs.
+
+    Planned runs have the name of their job: a setting may depend on the data set, as a number of inducing points does.
+    Others have that of their method, with the setting where there are several.
+    """
+    names = {record.id: planned[record.id] for record in records if record.id in planned}
+    keys = {record.id: _key(record) for record in records if record.id not in planned}
+    count = Counter([*set(names.values()), *(method for method, _ in set(keys.values()))])
+    return names | {id: " ".join(filter(None, key)) if count[key[0]] > 1 else key[0] for id, key in keys.items()}
 
 
 def name_of(board: Board, ids: Iterable[str]) -> str | None:

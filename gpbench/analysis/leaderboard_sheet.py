@@ -8,7 +8,8 @@ from jaxtyping import Bool
 from numpy import ndarray
 
 from gpbench.analysis.bradley_terry import DRAWS, FEWEST
-from gpbench.analysis.leaderboard import CORES, SECONDS, Board, lost
+from gpbench.analysis.divisions import CORES, SECONDS, lost
+from gpbench.analysis.leaderboard import Board
 from gpbench.analysis.notes import facts_of, imported_note
 from gpbench.analysis.printing import counted
 from gpbench.analysis.ranks import TESTS

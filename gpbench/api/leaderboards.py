@@ -75,7 +75,7 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
     Raises:
         ConfigError: words of another kind, or no method.
     """
-    from gpbench.analysis.leaderboard import CORES, cpu_budget, division_of
+    from gpbench.analysis.divisions import CORES, cpu_budget, division_of
 
     if others := [word for word in words if not word.startswith(("method=", "method."))]:
         raise ConfigError(f"{others[0]}: the leaderboard fixes all but the method and its settings")
@@ -95,10 +95,25 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
 
 def board_of(division: str, budget: int, half: bool, results: Results) -> "Board":
     """The board of recorded runs, as `leaderboard` has it."""
-    from gpbench.analysis import leaderboard as boards
+    from gpbench.analysis.divisions import cpu_budget, division_of
+    from gpbench.analysis.leaderboard import board_of as board_from
 
-    kind = boards.division_of(division)
-    return first_answer(results, lambda stores: boards.board_of(latest(recorded(stores)), kind, budget, half=half))
+    kind = division_of(division)
+    planned = _planned(kind.experiment, cpu_budget(budget))
+    return first_answer(
+        results, lambda stores: board_from(latest(recorded(stores)), kind, budget, half=half, planned=planned)
+    )
+
+
+def _planned(experiment: str, budget: int) -> dict[str, str]:
+    """The names of methods, as on a command line, by the ids of the runs within a budget of CPU seconds."""
+    from gpbench.experiments import definition
+    from gpbench.experiments.plan import plans
+    from gpbench.records.plan import RunPlan
+
+    jobs = [job for job in definition.read(experiment).jobs("full") if job["run.budget"] == str(budget)]
+    planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
+    return {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}
 
 
 def _table(board: "Board", sheet: Sheet) -> Table:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpbench import paths, targets
 from gpbench.analysis import printing
-from gpbench.analysis.leaderboard import cpu_budget
+from gpbench.analysis.divisions import cpu_budget
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
 

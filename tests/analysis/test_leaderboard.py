@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from samples import sample
 
+from gpbench.analysis.divisions import DIVISIONS, Measure, cpu_budget, division_of, lost
 from gpbench.analysis.formats import FORMATS
-from gpbench.analysis.leaderboard import DIVISIONS, Measure, board_of, cpu_budget, division_of, lost, name_of
+from gpbench.analysis.leaderboard import board_of, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet, sheet
 from gpbench.analysis.writers.terminal import as_text
 from gpbench.errors import AbsentError, ConfigError
@@ -108,6 +109,20 @@ def test_settings_are_methods_of_their_own_where_there_are_several():
     assert (
         board.methods == ("a", "a m=9", "b") and name_of(board, ["other1"]) == "a m=9" and name_of(board, ["x"]) is None
     )
+
+
+def test_planned_runs_have_the_name_of_their_job_whatever_their_setting_is():
+    """A number of inducing points that is cut to the rows is another one on each data set."""
+    planned = {}
+    for k, record in enumerate(made := runs({"a": 1.0, "b": 0.0})):
+        vars(record)["id"] = f"run{k}"
+        if record.method == "a":
+            vars(record)["setting"] = f"m={len(record.dataset)}, budget=20"
+            planned[record.id] = "a_large"
+    own = [run("a", name, 0, setting="m=9, budget=20", level=2.0) for name in ("yacht", "energy")]
+    for k, record in enumerate(own):
+        vars(record)["id"] = f"own{k}"
+    assert board_of([*made, *own], REGRESSION, 10, planned=planned).methods == ("a", "a_large", "b")
 
 
 def test_the_front_has_the_quickest_and_the_best_and_no_method_that_is_slower_and_worse():

@@ -7,7 +7,7 @@ import json
 import pytest
 from samples import sample
 
-from gpbench.analysis.leaderboard import division_of
+from gpbench.analysis.divisions import division_of
 from gpbench.cli import main
 from gpbench.records.store import Store
 from gpbench.sweep import jobs as sweep_jobs

@@ -13,7 +13,7 @@ import pytest
 from samples import sample
 
 import gpbench
-from gpbench.analysis.leaderboard import division_of
+from gpbench.analysis.divisions import division_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
 from gpbench.cli import main

@@ -179,7 +179,7 @@ class ChainMethod(NetworkMethod):
         return mixture(lambda position: self.density(position, X), flat, log_weights)
 
     def diagnostics(self, state: State) -> dict[str, Array]:
-        """How far the chains agree (`gpbench.core.samplers.agreement`), and the `divergences` of all of them."""
+        """How far the chains agree (`gpbench.core.samplers.convergence`), and the `divergences` of all of them."""
         quantities = Samples(state.samples.values[1], state.samples.count)
         return agreement(quantities, self.name) | {"divergences": jnp.sum(state.divergences)}
 

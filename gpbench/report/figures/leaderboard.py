@@ -4,7 +4,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gpbench.analysis.leaderboard import CORES, Board
+from gpbench.analysis.divisions import CORES
+from gpbench.analysis.leaderboard import Board
 from gpbench.analysis.notes import provenance_lines
 from gpbench.report.figures import style
 
