@@ -198,5 +198,4 @@ def no_samples(position: Any, log_joints: Float[Array, " C"], data: Batch, size:
 def minibatch(data: Batch, size: int, *, key: PRNGKeyArray) -> Batch:
     """`size` of the rows that count, drawn with replacement."""
     index = jax.random.randint(key, (size,), 0, data.total)
-    rows = (data.X[index], data.y[index], index, data.weight[index])
-    return Batch(*rows, data.total, data.classes, data.is_weighted)
+    return Batch(data.X[index], data.y[index], index, jnp.ones(size, data.X.dtype), data.total, data.classes)
