@@ -220,7 +220,7 @@ def _versions(submission: Submission, group: "pd.DataFrame") -> dict[str, str]:
     if (text := _per_run(submission, group, "versions")) is None:
         return {}
     if not _VERSIONS.fullmatch(str(text)):
-        raise DataError(f"{submission.title}: versions {text!r}: write them as in 'gpytorch 1.15.2, torch 2.13.0'")
+        raise DataError(f"{submission.title}: versions {str(text)!r}: write them as in 'gpytorch 1.15.2, torch 2.13.0'")
     return dict(pair.split(" ") for pair in text.split(", "))
 
 
