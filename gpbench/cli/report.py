@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--docs {args.docs}: neither an http address nor a page, as ../index.html")
     records = unlimited(latest(recorded(stores)))
     created = {record.id: record.created for record in records}
-    store_of = {r.id: store for store in stores for r in store.all() if r.created == created[r.id]}
+    store_of = {r.id: store for store in stores for r in store.all() if r.created == created.get(r.id)}
     config_dirs = targets.add_folders(args.config_dir)
     readable, faults = cards.readable(config_dirs)
     for fault in faults:

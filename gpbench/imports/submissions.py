@@ -203,15 +203,18 @@ def _per_run(submission: Submission, group: "pd.DataFrame", name: str) -> Any:
     """The value of a column that is the same in each row of a run; None where there is none."""
     if name not in group or group[name].isna().all():
         return None
-    values = group[name].to_numpy()
-    submission.require(values == values[0], f"has other {name} than the first row: they are of the split's training")
+    values = [None if is_absent else value for value, is_absent in zip(group[name], group[name].isna())]
+    submission.require(
+        np.array([value == values[0] for value in values]),
+        f"has other {name} than the first row: they are of the split's training",
+    )
     return values[0]
 
 
 def _seconds(submission: Submission, group: "pd.DataFrame") -> float | None:
     if (seconds := _per_run(submission, group, "seconds")) is None:
         return None
-    is_time = isinstance(seconds, Real) and 0.0 <= float(seconds) < np.inf
+    is_time = isinstance(seconds, Real) and not isinstance(seconds, np.timedelta64) and 0.0 <= float(seconds) < np.inf
     submission.require(np.full(len(submission.rows), is_time), "has seconds that are no time")
     return float(seconds)
 

@@ -92,6 +92,11 @@ mine:
         assert re.search("mine/mine +" + ("fails" if code else "holds"), capsys.readouterr().out)
 
 
+def test_runs_within_a_budget_are_no_part_of_a_users_claim(tmp_path):
+    within = [replace(run, id=f"x{run.id}", setting="budget=20", budget=20.0, metrics={"nll": 9.0}) for run in RECORDS]
+    assert judge(tmp_path, [{"difference": "nll", **A_B, "below": 0}], [*RECORDS, *within]).word == HOLDS
+
+
 def test_a_test_proves_or_refutes_a_claim_and_what_is_elsewhere_is_not_here(tmp_path, monkeypatch):
     (tmp_path / "claims").mkdir()
     monkeypatch.setattr(definition.paths, "conf_dir", lambda: tmp_path)  # tests prove gpbench's own claims alone

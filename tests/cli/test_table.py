@@ -57,6 +57,7 @@ def test_runs_within_a_budget_stand_in_a_table_only_where_a_setting_names_them(r
         other = replace(other, metrics={"nll": record.metrics["nll"] + 0.1 * (1 + record.split % 2)})
         Store(results).write(other, {"split": record.split}, {"step": np.arange(2)})
     assert (out(capsys, "table", *where), out(capsys, "rank", *where)) == before
+    assert "of 12 runs" in out(capsys, "report", "--results", results, "--out", results / "site")
     rows = json.loads(out(capsys, "table", *where, "--setting", within))
     assert len(rows) == 4 and {row["setting"] for row in rows} == {within}
 

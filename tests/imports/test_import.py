@@ -140,6 +140,7 @@ FAULTS = {
     "an output": (lambda t: t.assign(output=1), "sinc has one output only"),
     "seconds that differ": (lambda t: t.assign(seconds=np.arange(20.0)), "has other seconds than the first row"),
     "versions without numbers": (lambda t: t.assign(versions="theirs"), "versions 'theirs': write them as in"),
+    "seconds that are no number": (lambda t: t.assign(seconds=pd.Timedelta(2, "s")), "seconds that are no time"),
     "negative seconds": (lambda t: t.assign(seconds=-1.0), "row {first} has seconds that are no time"),
 }
 
