@@ -193,12 +193,8 @@ def match(
 
 def crowded(cells: Sequence[KeyedCell], side: str, name: str) -> ConfigError:
     """The error of a side that has several cells where one number is asked for; names what sets them apart."""
-    values = {key: sorted({cell.keys.get(key, "") for cell in cells}) for key in sorted(cells[0].keys)}
-    differing = [
-        f"{key} ({', '.join(each or chr(34) * 2 for each in several)})"
-        for key, several in values.items()
-        if len(several) > 1
-    ]
+    values = {key: sorted({cell.keys.get(key) or '""' for cell in cells}) for key in sorted(cells[0].keys)}
+    differing = [f"{key} ({', '.join(several)})" for key, several in values.items() if len(several) > 1]
     return ConfigError(
         f"{name}: {side} has {len(cells)} cells on {cells[0].keys['dataset']}, which differ in"
         f" {', '.join(differing)}: give a value, or put the key in `each` or `pair`"

@@ -166,8 +166,11 @@ def write_sheet(sheet: Sheet, args: argparse.Namespace, out: Path | None = None)
         print(text)
         return
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text + "\n", encoding="utf-8")
+        content = (text + "\n").encode()
+        if out.exists() and not out.is_file():  # a device or a pipe cannot be replaced
+            out.write_bytes(content)
+        else:
+            paths.write_whole(out.resolve(), content)  # a link stays one
     except OSError as error:
         raise _unwritable(out, error) from error
     _say_saved(out)
