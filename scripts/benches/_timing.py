@@ -51,15 +51,28 @@ def seconds_per_step(method, X, y) -> float:
     return seconds_each(chunk, method.init(data, key=key), least=4.0) / STEPS
 
 
-def seconds_of_loop(step: Callable, rounds: int = 5) -> float:
-    """The best of `rounds` means over steps that are called one by one."""
+def prepare_torch() -> Callable[[], None]:
+    """Sets PyTorch to float64 on the GPU, where there is one, as JAX is; a function that waits for the device."""
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    if not torch.cuda.is_available():
+        return lambda: None
+    torch.set_default_device("cuda")
+    return torch.cuda.synchronize
+
+
+def seconds_of_loop(step: Callable, wait: Callable[[], None], rounds: int = 5) -> float:
+    """The best of `rounds` means over steps that are called one by one; `wait` returns when the device is done."""
     for _ in range(3):
         step()
     best = float("inf")
     for _ in range(rounds):
+        wait()
         started = time.perf_counter()
         for _ in range(STEPS):
             step()
+        wait()
         best = min(best, (time.perf_counter() - started) / STEPS)
     return best
 

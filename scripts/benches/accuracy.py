@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from benches._results import measured
 
 HERE = Path(__file__).resolve().parent
 WHO = ("ours", "gpytorch", "gpjax")
-PARTS = ("start", "data", "init", "search", "compile", "train", "evaluate")
+PARTS = ("start", "data", "init", "search", "compile", "train", "evaluate", "end")
+"""Of a process; "end" is what follows its training and scoring, with the closing of the interpreter."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,11 @@ class Timing:
     points: list[tuple[float, float]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, seconds: dict[str, float], cpu: float, points: list[list[float]]) -> "Timing":
-        """With points at (seconds of training, quality)."""
+    def of(cls, wall: float, seconds: dict[str, float], cpu: float, points: list[list[float]]) -> "Timing":
+        """With the parts but "end", and points at (seconds of training, quality)."""
         before = sum(seconds.get(part, 0.0) for part in PARTS[:5])
-        return cls(seconds, cpu, [(before + trained, quality) for trained, quality in points])
+        end = wall - sum(seconds.values())
+        return cls({**seconds, "end": end}, cpu, [(before + trained, quality) for trained, quality in points])
 
     def until(self, target: float) -> float:
         """Seconds at the first point as good as the target; infinite where none is."""
@@ -80,14 +83,15 @@ def ours(name: str, problem: Problem, folder: Path, data_seconds: float, scale: 
     words = ["method=svi_natural", "method.features=values", "protocol.precision=float32", f"run.results={results}"]
     every = f"run.trace_every={_every(problem.steps)}"
     command = [sys.executable, "-m", "gpbench", "run", f"dataset={name}", *words, *sizes, every]
+    begun = time.time()
     wall, cpu, _ = _machine.timed([*command, "run.predictions=false", *problem.words])
     store = Store(results)
     record = store.last()
     trace, spent = store.trace(record.id), dict(record.seconds or {})
     qualities = np.ravel(trace["nll" if problem.binary else "rmse"]) / scale
-    start = wall - data_seconds - sum(spent.values())
+    start = datetime.fromisoformat(record.created).timestamp() - begun  # a record is dated before its data are read
     points = [[float(a), float(b)] for a, b in zip(trace["seconds"], qualities)]
-    return Timing.of({"start": start, "data": data_seconds, **spent}, cpu, points)
+    return Timing.of(wall, {"start": start, "data": data_seconds, **spent}, cpu, points)
 
 
 def peer(script: str, python: str, problem: Problem, arrays: Path) -> Timing | None:
@@ -96,12 +100,12 @@ def peer(script: str, python: str, problem: Problem, arrays: Path) -> Timing | N
     path = arrays.with_suffix(".json")
     path.write_text(json.dumps({**settings, "begun": time.time()}))
     command = [python, str(HERE / f"_peer_{script}.py"), str(path)]
-    _, cpu, process = _machine.timed(command, may_fail=True, PYTHONPATH=str(HERE))
+    wall, cpu, process = _machine.timed(command, may_fail=True, PYTHONPATH=str(HERE))
     if process.returncode:
         print(f"{script}: {(process.stderr.strip().splitlines() or ['it failed'])[-1]}", file=sys.stderr)
         return None
     answer = json.loads(process.stdout.strip().splitlines()[-1])
-    return Timing.of(answer["seconds"], cpu, answer["points"])
+    return Timing.of(wall, answer["seconds"], cpu, answer["points"])
 
 
 def _every(steps: int) -> int:

@@ -9,7 +9,7 @@ from functools import partial
 
 import jax
 import optax
-from benches._timing import milliseconds, product_rate, seconds_of_loop, seconds_per_step
+from benches._timing import milliseconds, prepare_torch, product_rate, seconds_of_loop, seconds_per_step
 from benches.svgp import D, N, problem
 
 from gpbench import runtime
@@ -37,7 +37,7 @@ def gpytorch(X, y, m: int, b: int, hidden: int) -> float:
     import torch
     from gpytorch.models.deep_gps import DeepGP, DeepGPLayer
 
-    torch.set_default_dtype(torch.float64)
+    wait = prepare_torch()
     X, y = torch.tensor(X), torch.tensor(y)
 
     class Layer(DeepGPLayer):
@@ -74,7 +74,7 @@ def gpytorch(X, y, m: int, b: int, hidden: int) -> float:
             (-bound(model(X[rows]), y[rows])).backward()
         adam.step()
 
-    return seconds_of_loop(step)
+    return seconds_of_loop(step, wait)
 
 
 def flops(m: int, b: int, hidden: int) -> float:

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import optax
 from benches._results import measured
-from benches._timing import milliseconds, product_rate, seconds_of_loop, seconds_per_step
+from benches._timing import milliseconds, prepare_torch, product_rate, seconds_of_loop, seconds_per_step
 from benches.svgp import problem
 
 from gpbench import runtime
@@ -35,7 +35,7 @@ def gpytorch(X: np.ndarray, y: np.ndarray, m: int, b: int) -> float:
     import torch
     from linear_operator.operators import DiagLinearOperator
 
-    torch.set_default_dtype(torch.float64)
+    wait = prepare_torch()
     c = X.shape[1]
     rows, targets = torch.tensor(X.T[:, :, None].copy()), torch.tensor(y)
     Z = torch.linspace(float(X.min()), float(X.max()), m).expand(c, m)[:, :, None].clone()
@@ -63,7 +63,7 @@ def gpytorch(X: np.ndarray, y: np.ndarray, m: int, b: int) -> float:
         (model.variational_strategy.kl_divergence().sum() / len(y) - fit).backward()
         adam.step()
 
-    return seconds_of_loop(step)
+    return seconds_of_loop(step, wait)
 
 
 def flops(posterior: str, c: int, m: int, b: int) -> float:

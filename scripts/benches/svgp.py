@@ -12,7 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from benches._results import measured
-from benches._timing import STEPS, milliseconds, product_rate, seconds_each, seconds_of_loop, seconds_per_step
+from benches._timing import (
+    STEPS,
+    milliseconds,
+    prepare_torch,
+    product_rate,
+    seconds_each,
+    seconds_of_loop,
+    seconds_per_step,
+)
 
 from gpbench import runtime
 from gpbench.core.optimisers import decaying_adam
@@ -41,7 +49,7 @@ def gpytorch(X, y, m: int, b: int) -> float:
     import gpytorch as g
     import torch
 
-    torch.set_default_dtype(torch.float64)
+    wait = prepare_torch()
     X, y = torch.tensor(X), torch.tensor(y)
 
     class Model(g.models.ApproximateGP):
@@ -64,7 +72,7 @@ def gpytorch(X, y, m: int, b: int) -> float:
         (-bound(model(X[rows]), y[rows])).backward()
         adam.step()
 
-    return seconds_of_loop(step)
+    return seconds_of_loop(step, wait)
 
 
 def gpjax(X, y, m: int, b: int) -> float:

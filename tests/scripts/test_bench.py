@@ -97,6 +97,6 @@ def test_the_machine_says_what_else_runs(bench):
 def test_seconds_to_an_accuracy_count_from_the_start_of_the_process(bench):
     from benches.accuracy import Timing
 
-    run = Timing.of({"start": 2.0, "init": 1.0, "train": 9.0, "evaluate": 5.0}, 20.0, [[3.0, 0.5], [9.0, 0.2]])
-    assert run.points == [(6.0, 0.5), (12.0, 0.2)]
+    run = Timing.of(19.0, {"start": 2.0, "init": 1.0, "train": 9.0, "evaluate": 5.0}, 20.0, [[3.0, 0.5], [9.0, 0.2]])
+    assert run.points == [(6.0, 0.5), (12.0, 0.2)] and run.seconds["end"] == 2.0
     assert (run.until(0.5), run.until(0.2), run.until(0.1)) == (6.0, 12.0, float("inf"))
