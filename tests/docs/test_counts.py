@@ -11,7 +11,7 @@ from gpbench.records.collection import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "results" / "README.md")
-TARGETS = {"sep": (54, 54), "aep_dgp": (55, 58), "qsgp": (5, 5)}
+TARGETS = {"sep": (54, 54), "aep_dgp": (55, 58), "qsgp": (6, 6)}
 """Numbers of targets met, and of targets."""
 
 
@@ -60,4 +60,4 @@ def test_the_numbers_of_targets_are_those_of_the_records():
     counts = [sum(one.outcomes[name] for one in found) for name in ("equal", "better", "worse")]
     assert [sum(counts), *counts] == [117, 81, 33, 3]
     for page in PAGES:
-        assert "117 targets 81 are equal, 33 " in " ".join(page.read_text(encoding="utf-8").split())
+        assert "118 targets 82 are equal, 33 " in " ".join(page.read_text(encoding="utf-8").split())
