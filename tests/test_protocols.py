@@ -1,4 +1,4 @@
-"""Protocols: each has the same keys, and evans2020 is clean but for what its paper says, halving and solver."""
+"""Protocols: each has the same keys, and those of texts are clean but for what these say, halving and solver."""
 
 import pytest
 import yaml
@@ -22,6 +22,17 @@ def test_every_protocol_has_the_same_keys(name):
 def test_evans2020_is_clean_without_a_prior_on_lengthscales():
     differing = {key: value for key, value in FILES["evans2020"].items() if value != FILES["clean"][key]}
     assert differing == {"name": "evans2020", "lengthscale_prior": None, "halving": False, "solver": "adagrad"}
+
+
+def test_adam2018_is_clean_but_for_what_its_paper_and_the_program_of_its_ancestor_have():
+    differing = {key: value for key, value in FILES["adam2018"].items() if value != FILES["clean"][key]}
+    assert differing.pop("variational") == {
+        "steps": 2000,
+        "natural_step": None,
+        "optimiser": {"_target_": "optax.adam", "learning_rate": 0.01},
+    }
+    text = {"inputs": "none", "targets": "none", "fixed_points": True, "target_noise": 1.0, "lengthscale_prior": None}
+    assert differing == {"name": "adam2018", "halving": False, "solver": "adagrad", **text}
 
 
 def test_step_sizes_are_chosen_by_halving_in_clean_alone():

@@ -215,6 +215,25 @@ def test_the_gradient_of_the_bound_is_that_of_differences():
     np.testing.assert_allclose(ravel_pytree(gradient)[0], ravel_pytree(expected)[0], rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("natural_step", ["auto", None])
+def test_fixed_points_stay_on_their_grid_and_all_else_is_learned_as_before(natural_step):
+    data, fields = rows(40), {"inducing": 9, "optimiser": optax.adam(0.05), "natural_step": natural_step}
+    first, fixed, free = (
+        train(gam(**fields, fixed_points=is_fixed), data, steps)[0].parameters
+        for is_fixed, steps in [(True, 0), (True, 1), (False, 1)]
+    )
+    last = train(gam(**fields, fixed_points=True), data, 5)[0].parameters
+    grids = np.linspace(0, 1, 9)[:, None], np.stack(np.meshgrid(*[np.linspace(0, 1, 3)] * 2, indexing="ij"), -1)
+    for stack, grid in zip(last.layer.stacks, grids, strict=True):
+        np.testing.assert_array_equal(stack.Z, np.broadcast_to(grid.reshape(9, -1), stack.Z.shape))
+    assert not np.array_equal(free.layer.stacks[0].Z, first.layer.stacks[0].Z)
+    # a natural step of q comes after the others, which have moved the points of the free one
+    learned = [
+        (p.likelihood, [stack.kernel for stack in p.layer.stacks], None if natural_step else p.q) for p in (fixed, free)
+    ]
+    np.testing.assert_allclose(*(ravel_pytree(leaves)[0] for leaves in learned), rtol=1e-10)
+
+
 def test_a_minibatch_estimates_the_bound_without_bias():
     data = rows(24)
     method = gam(inducing=4, batch_size=6, optimiser=optax.adam(0.01), natural_step=None)

@@ -5,7 +5,7 @@ one of three posteriors of all components' inducing outputs: `gpbench.core.addit
 """
 
 import itertools
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -81,6 +81,7 @@ class GAM(StartMethod, VariationalMethod):
     inducing: float | int = setting(
         16, "several rows", "Number of inducing points of each component, at most the training rows."
     )
+    fixed_points: bool = setting(False, "flag", "Inducing points stay where they start; else they are learned.")
 
     @property
     def label(self) -> str:
@@ -112,6 +113,14 @@ class GAM(StartMethod, VariationalMethod):
             repeat(initial_posterior(self, layer, data, likelihood.latents() == 1), likelihood.latents()),
         )
 
+    def loss(
+        self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], None]:
+        """Minus the bound.  With `fixed_points` its gradient in them is 0, so that no optimiser moves them."""
+        if self.fixed_points:
+            parameters = eqx.tree_at(_points, parameters, replace_fn=jax.lax.stop_gradient)
+        return super().loss(parameters, batch, key=key)
+
     def times_prior(self, factor: Natural, layer: AdditiveLayer) -> Posterior:
         match self.posterior:
             case "mean_field":
@@ -137,6 +146,11 @@ class GAM(StartMethod, VariationalMethod):
         key = jax.random.key(0)
         grids = [effects_on_grids(p.layer, p.q, components, size, key=key) for size in (1, 2)]
         return grids[0] | grids[1] | {"shares": shares(p.layer, p.q, components, key=key)}
+
+
+def _points(parameters: VariationalParameters) -> list[Any]:
+    """Inducing points of all components, stack by stack."""
+    return [stack.Z for stack in parameters.layer.stacks]
 
 
 @eqx.filter_jit
