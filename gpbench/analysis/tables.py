@@ -84,8 +84,8 @@ def value_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[
         rows_are: Name of what the rows are.
         columns: Names of the columns, in order.
     """
-    usual = _usual_splits(placed.values())
-    return _grids(placed, (rows_are, *columns), lambda entry: _value_cell(entry, usual))
+    usual, one_split = _usual_splits(placed.values()), _is_of_one_split(placed.values())
+    return _grids(placed, (rows_are, *columns), lambda entry: _value_cell(entry, usual, one_split))
 
 
 def twin_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
@@ -114,22 +114,23 @@ def remarks(entries: Iterable[Entry], grids: Sequence[Grid], twins: Sequence[Gri
     known = [*entries]
     names = [c for grid in (*grids, *twins) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
     single = _OVER_ROWS if any(entry.row_stderr is not None for entry in known) else _SINGLE
-    legend = single if {entry.n_splits for entry in known if entry.n_splits} == {1} else LEGEND
+    legend = single if _is_of_one_split(known) else LEGEND
     beside = _DIFFERENCE if any(entry.delta_se is not None for entry in known) else _BESIDE
     lines = {legend: True, beside: bool(twins), _GATHERED: any(text_of(name).notes for name in names)}
     return [*(line for line, applies in lines.items() if applies), *seconds_notes(known)]
 
 
-def _value_cell(entry: Entry, usual: int) -> Text:
+def _value_cell(entry: Entry, usual: int, one_split: bool) -> Text:
     """The mean and standard error of an entry, with its mark and notes.
 
     Args:
         entry: The entry.
         usual: Number of splits that has no note.
+        one_split: Whether the legend says that errors are over test rows, as those of all entries are.
     """
     notes = caveats(entry.cell, entry.metric, None) if entry.n_splits else []
-    if entry.n_splits and entry.n_splits != usual:
-        over_rows = "" if entry.row_stderr is None else ", ± over its test rows"
+    over_rows = "" if entry.row_stderr is None or one_split else ", ± over its test rows"
+    if entry.n_splits and (entry.n_splits != usual or over_rows):
         notes = [": ".join(filter(None, [counted(entry.n_splits, "split") + over_rows, entry.lost])), *notes]
     elif entry.lost:
         notes = [entry.lost, *notes]
@@ -143,6 +144,11 @@ def _printed(entry: Entry) -> Text:
     text = entry.published.text + ("" if entry.delta_se is None else f" ({entry.delta_se:+.1f})")
     notes = dict.fromkeys(filter(None, [entry.published.note, UNRANKED.get(entry.cell.dataset)]))
     return Text(text, notes=tuple(notes))
+
+
+def _is_of_one_split(entries: Iterable[Entry]) -> bool:
+    """Whether every entry with a value is of a single split."""
+    return {entry.n_splits for entry in entries if entry.n_splits} == {1}
 
 
 def _usual_splits(entries: Iterable[Entry]) -> int:

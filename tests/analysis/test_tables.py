@@ -52,6 +52,9 @@ def test_a_single_split_has_its_error_over_test_rows_and_several_have_theirs_ove
     assert entries_of(several)[0].row_stderr is None and "0.5050 ± 0.0050" in as_text(sheet(several))
     mixed = as_text(sheet([*several, run(method="svi", row_stderr={"nll": 0.03})]))
     assert "0.500 ± 0.030" in mixed and "1 split, ± over its test rows" in mixed
+    most = [run(method=name, row_stderr={"nll": 0.03}) for name in ("svi", "gfitc")]  # of one split, the usual number
+    assert as_text(sheet([*several, *most])).count("1 split, ± over its test rows") == 1
+    assert "± over its test rows" not in as_text(sheet(most))
     assert "which have no standard error" in as_text(sheet([run()]))
 
 
