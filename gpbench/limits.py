@@ -27,6 +27,8 @@ TRACE = 2**28
 """trace.npz with the arrays of pictures, and a row's in a collection."""
 PREDICTIONS = 2**30
 """predictions.parquet: 40 million test rows of regression."""
+PACKAGES = 2**20
+"""A list of installed packages: some ten thousand of them."""
 STATE = 2**33
 """state.npz, and a checkpoint of a group of runs."""
 COLLECTION = 2**31

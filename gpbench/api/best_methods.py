@@ -87,7 +87,7 @@ def best(
 
     comparison, notes = first_answer(results, answer)
     sheet = best_sheet.sheet(comparison, scope, notes, whole=whole)
-    return Table(sheet, best_sheet.as_dict(comparison, scope), records=comparison.records)
+    return Table(sheet, best_sheet.as_dict(comparison, scope), records=comparison.records, results=results)
 
 
 def _card(data: str, dirs: Sequence[Path]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def rank(
         return draw_ranking(ranks)
 
     data = {name: value for name, value in vars(ranks).items() if name != "known"}
-    return Table(sheet(ranks, records), data, draw, records=records)
+    return Table(sheet(ranks, records), data, draw, records=records, results=results)
 
 
 @checked
@@ -98,7 +98,7 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
 
         return draw_differences(first, second, pairs)
 
-    return Table(sheet, draw=draw, records=(record for pair in pairs for record in pair.records))
+    return Table(sheet, draw=draw, records=(r for pair in pairs for r in pair.records), results=results)
 
 
 @checked
@@ -118,7 +118,7 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
 
     first, second, pairs, _ = first_answer(results, lambda stores: _differences(a, b, metric, stores, filters))
     sheet = powers.sheet(first, second, pairs)
-    return Table(sheet, records=(record for pair in pairs for record in pair.records))
+    return Table(sheet, records=(record for pair in pairs for record in pair.records), results=results)
 
 
 def _differences(

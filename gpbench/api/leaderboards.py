@@ -42,7 +42,7 @@ def leaderboard(
     """
     from gpbench.analysis.leaderboard_sheet import sheet
 
-    return _table(board := board_of(division, budget, half, results), sheet(board))
+    return _table(board := board_of(division, budget, half, results), sheet(board), results)
 
 
 def standing(ids: Sequence[str], division: str = "regression", *, budget: int = 10, results: Results = None) -> Table:
@@ -61,7 +61,7 @@ def standing(ids: Sequence[str], division: str = "regression", *, budget: int = 
     board = board_of(division, budget, True, results)
     if (name := name_of(board, ids)) is None:
         raise AbsentError("none of its runs is recorded")
-    return _table(board, place_sheet(board, name))
+    return _table(board, place_sheet(board, name), results)
 
 
 def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> list[list[str]]:
@@ -116,10 +116,10 @@ def _planned(experiment: str, budget: int) -> dict[str, str]:
     return {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}
 
 
-def _table(board: "Board", sheet: Sheet) -> Table:
+def _table(board: "Board", sheet: Sheet, results: Results) -> Table:
     def draw() -> "Figure":
         from gpbench.report.figures.leaderboard import draw_board
 
         return draw_board(board)
 
-    return Table(sheet, draw=draw, records=board.runs.values())
+    return Table(sheet, draw=draw, records=board.runs.values(), results=results)

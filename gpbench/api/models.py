@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gpbench import runtime
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.errors import ConfigError, DataError
+from gpbench.errors import AbsentError, ConfigError, DataError
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.records.unions import Results, first_answer, union
@@ -55,6 +55,19 @@ class RecordedRun:
     def test_predictions(self) -> "dict[str, np.ndarray]":
         """The predictions of the test rows by column, (t,) each: `row`, `target`, `log_prob`, ...; {} if not kept."""
         return self._store.predictions(self.record.id)
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """The versions of all packages that were installed where the run was made, by name.
+
+        Raises:
+            ConfigError: the run's record names no list of them, or that is missing or damaged.
+        """
+        from gpbench.records import packages
+
+        if not self.record.packages:
+            raise AbsentError(f"run {self.record.id} is from before records named all installed packages, or imported")
+        return packages.parse(self._store.packages(self.record.packages))
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ class Runs(Sequence[Record]):
         """
         from gpbench.api.tables import table_of
 
-        return table_of(self._records, metric or None)
+        return table_of(self._records, metric or None, results=self.results)
 
     @checked
     def mean(self, metric: str) -> float:

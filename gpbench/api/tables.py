@@ -17,7 +17,7 @@ from gpbench.arguments import checked
 from gpbench.errors import AbsentError, ConfigError, nearest
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
-from gpbench.records.unions import Results, first_answer, union
+from gpbench.records.unions import Results, first_answer, package_lists, union
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +37,7 @@ class Table:
     Args:
         sheet, data, records: as above; without data the rows of the sheet.
         draw: draws the picture of the table, where it has one.
+        results: where the records were read.
     """
 
     def __init__(
@@ -46,11 +47,13 @@ class Table:
         draw: "Callable[[], Figure] | None" = None,
         *,
         records: Iterable[Record] = (),
+        results: Results = None,
     ):
         self.sheet = sheet
         self.data: Any = sheet.rows if data is None else data
         self.records = tuple(records)
         self._draw = draw
+        self._results = results
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -102,7 +105,8 @@ class Table:
         from gpbench.report import crate
 
         figure = self.figure() if self.has_figure else None
-        crate.write(Path(path).expanduser(), self.sheet, self.records, figure, folders(config_dir))
+        lists = package_lists(self.records, self._results)
+        crate.write(Path(path).expanduser(), self.sheet, self.records, figure, lists, folders(config_dir))
 
     def __str__(self) -> str:
         return str(self.sheet)
@@ -150,15 +154,16 @@ def table(
     if missing:
         raise ConfigError("--missing: name the table whose missing runs to list, such as sep/table1")
     records = first_answer(results, lambda stores: select(latest(recorded(stores)), filters))
-    return table_of(records, metric)
+    return table_of(records, metric, results=results)
 
 
-def table_of(records: Sequence[Record], metric: Names = None) -> Table:
+def table_of(records: Sequence[Record], metric: Names = None, *, results: Results = None) -> Table:
     """The table of these records.
 
     Args:
         records: the records.
         metric: names of metrics, or "all"; by default nll, or rmse and test_ll for regression.
+        results: where they were read.
 
     Raises:
         ConfigError: no record has such a metric.
@@ -169,7 +174,8 @@ def table_of(records: Sequence[Record], metric: Names = None) -> Table:
     if not cells:
         raise ConfigError("the matching runs have none of these metrics; try --metric all")
     data = [table_sheets.as_dict(entry) for entry in cells]
-    return Table(table_sheets.sheet(cells), data, records=(r for entry in cells for r in entry.cell.records))
+    members = (record for entry in cells for record in entry.cell.records)
+    return Table(table_sheets.sheet(cells), data, records=members, results=results)
 
 
 def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Folders, results: Results) -> Table:
@@ -192,7 +198,7 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
     if missing:
         return Table(missing_runs(experiment, preset, cells))
     sheet = experiment_sheets.table(experiment, preset, cells)
-    return Table(sheet, records=(record for cell in cells for record in cell.records))
+    return Table(sheet, records=(record for cell in cells for record in cell.records), results=results)
 
 
 @checked

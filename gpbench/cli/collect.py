@@ -48,15 +48,17 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where nothing is recorded, and StorageError."""
-    from gpbench.records import collection
+    from gpbench.records import collection, packages
     from gpbench.records.collection import open_existing
+    from gpbench.records.unions import union
 
     if args.out.suffix != collection.SUFFIX:
         raise ConfigError(f"--out {args.out}: the name must end in {collection.SUFFIX}")
+    stores: list[Store] = []
     pairs: list[_Stored] = []
     counts = []
     for folder in args.results or [paths.results_dir()]:
-        store = open_existing(folder)
+        stores.append(store := open_existing(folder))
         records = store.all(whole=True)
         counts.append({"results": str(folder), "records": len(records)})
         pairs += [(record, store) for record in records]
@@ -64,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("no runs there yet; train with `gpbench run`")
     merged, differing = _merge(pairs, newest=args.newest)
     rows = [(record, _portable(store.config_text(record.id))) for record, store in merged]
-    collection.write(args.out, rows, _traces(merged))
+    lists = packages.texts((record for record, _ in merged), union([*stores]).packages)
+    collection.write(args.out, rows, _traces(merged), lists)
     if args.json:
         printing.print_json({"out": str(args.out), "records": len(merged), "from": counts, "differing": differing})
         return 0

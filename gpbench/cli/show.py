@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpbench.analysis import printing
-from gpbench.api.models import load_run
+from gpbench.api.models import RecordedRun, load_run
 from gpbench.cli import options
-from gpbench.errors import listed, printable
+from gpbench.errors import ConfigError, listed, printable
 from gpbench.records.absences import absence
 from gpbench.records.record import Record
 
@@ -16,7 +16,8 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser("show", description="Show one recorded run.")
     options.add_run(parser)
-    options.add_json(parser, "the record, `config`, rows of `predictions`")
+    parser.add_argument("--packages", action="store_true", help="only the packages that were installed, for pip")
+    options.add_json(parser, "the record, `config`, rows of `predictions`; with --packages the version of each")
     parser.set_defaults(func=run)
 
 
@@ -24,6 +25,9 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where no run matches, or several do."""
     options.check_run(args)
     run = load_run(args.run, results=options.results(args))
+    if args.packages:
+        _print_packages(run.packages, as_json=args.json)
+        return 0
     record, config, predictions = run.record, run.config, run.test_predictions
     rows = len(predictions["row"]) if predictions else None
     if args.json:
@@ -32,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     import yaml
 
     values = {name: absence(record, name) or value for name, value in record.metrics.items()}
-    texts = {**record.to_json(), "metrics": values}
+    texts = {**record.to_json(), "metrics": values, **({"packages": _packages(run)} if record.packages else {})}
     fields = [(name, _line(value)) for name, value in texts.items() if name not in ("id", "undefined")]
     print("\n".join(printing.aligned(("id", record.id), fields, printing.width())))
     if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
@@ -42,6 +46,21 @@ def run(args: argparse.Namespace) -> int:
     if config:
         print("\n" + yaml.safe_dump(config, sort_keys=False).rstrip())
     return 0
+
+
+def _print_packages(versions: Mapping[str, str], *, as_json: bool) -> None:
+    if as_json:
+        printing.print_json(versions)
+    else:
+        print("\n".join(f"{name}=={version}" for name, version in versions.items()))
+
+
+def _packages(run: RecordedRun) -> str:
+    """The checksum of a run's list of installed packages, and their number, or what is wrong with the list."""
+    try:
+        return f"{run.record.packages} ({len(run.packages)} installed: --packages lists them)"
+    except ConfigError as error:
+        return str(error)
 
 
 def inputs_line(record: Record, config: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """Collections: many records in one Parquet file, which `gpbench collect` makes and every verb reads.
 
 One row a record: its JSON in the column `record`, the text of its config.yaml in `config`, its packed arrays in
-`trace`, and beside them columns of what is filtered by, for other programs.  The values come from `record` alone.
+`trace`, its list of installed packages in `package_list` (the file has each list once), and beside them columns of what
+is filtered by, for other programs.  The values come from `record` alone.
 
 A flipped bit is an error, whichever byte it is in.  Parquet has checksums of pages, and none of its footer, which has
 names, types and positions: a digest of the footer stands before it, where other readers pass over it.
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from gpbench import limits
 from gpbench.errors import ConfigError, StorageError, remedies
 from gpbench.paths import write_whole
-from gpbench.records import arrays
+from gpbench.records import arrays, packages
 from gpbench.records.folder import plain
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -32,7 +33,9 @@ SUFFIX = ".parquet"
 _TEXTS = ("id", "cell", "status", "dataset", "output", "method", "setting", "protocol", "precision", "preset")
 _COLUMNS = (*_TEXTS, "split_set", "split", "seed", "created")
 """The fields that have a column of their own."""
-_RECORD, _CONFIG, _TRACE = "record", "config", "trace"
+_RECORD, _CONFIG, _TRACE, _PACKAGES = "record", "config", "trace", "package_list"
+_TEXT_COLUMNS = ("id", _RECORD, _CONFIG, _TRACE, _PACKAGES)
+"""The columns that are read as dictionaries."""
 _OLD = "_fields"
 """A column of the format before this one, which had a column for each field."""
 _LEVEL = 16
@@ -61,6 +64,7 @@ class Collection(Store):
         self._records: dict[str, Record] | None = None
         self._configs: dict[str, str] = {}
         self._traces: dict[str, bytes | None] | None = None
+        self._packages: dict[str, str] | None = None
 
     def ids(self) -> Sequence[str]:
         """The ids of all runs, read without their records."""
@@ -99,6 +103,14 @@ class Collection(Store):
     def state(self, id: str) -> "dict[str, np.ndarray]":
         """Nothing: a collection has no states."""
         return {}
+
+    def packages(self, checksum: str) -> str:
+        """The list of installed packages that records name.  Raises AbsentError; ConfigError where none can be read."""
+        if self._packages is None:
+            self._packages = read_packages(self.runs)
+        if checksum not in self._packages:
+            raise packages.absent(checksum, self.runs)
+        return self._packages[checksum]
 
     def write(self, record: Record, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: raises ConfigError."""
@@ -149,30 +161,40 @@ def open_existing(results: Path | str) -> Store:
     return open_store(collection if collection.is_file() and not (folder / "runs").is_dir() else folder)
 
 
-def write(path: Path, rows: Sequence[tuple[Record, str]], traces: Mapping[str, bytes] | None = None) -> None:
+def write(
+    path: Path,
+    rows: Sequence[tuple[Record, str]],
+    traces: Mapping[str, bytes] | None = None,
+    package_lists: Mapping[str, str] | None = None,
+) -> None:
     """Writes a collection beside and renames it into place.
 
     Args:
         path: the file.
-        rows, traces: as for `content`.
+        rows, traces, package_lists: as for `content`.
 
     Raises:
         StorageError: the file cannot be written.
     """
     try:
-        write_whole(path, content(rows, traces))
+        write_whole(path, content(rows, traces, package_lists))
     except OSError as error:
         raise StorageError(
             f"cannot write {path}: {error.strerror or error}; {remedies(error, 'name another file with --out')}"
         ) from error
 
 
-def content(rows: Sequence[tuple[Record, str]], traces: Mapping[str, bytes] | None = None) -> bytes:
+def content(
+    rows: Sequence[tuple[Record, str]],
+    traces: Mapping[str, bytes] | None = None,
+    package_lists: Mapping[str, str] | None = None,
+) -> bytes:
     """The bytes of a collection.
 
     Args:
         rows: records, each with the text of its config.yaml.
         traces: packed arrays (`gpbench.records.arrays`) by id.
+        package_lists: lists of installed packages by checksum; without any there is no column of them.
     """
     import pyarrow as pa
 
@@ -181,6 +203,8 @@ def content(rows: Sequence[tuple[Record, str]], traces: Mapping[str, bytes] | No
     columns[_RECORD] = pa.array([_text(record) for record in records], pa.string())
     columns[_CONFIG] = pa.array([config for _, config in rows], pa.string()).dictionary_encode()
     columns[_TRACE] = pa.array([(traces or {}).get(record.id) for record in records], pa.binary())
+    if package_lists:
+        columns[_PACKAGES] = _column([package_lists.get(record.packages or "") for record in records])
     return _with_checksums(pa.table(columns))
 
 
@@ -237,6 +261,20 @@ def read_traces(path: Path) -> dict[str, bytes | None]:
     if {*table.column_names} != {"id", _TRACE}:
         return {}
     return dict(zip(_values(table.column("id")), _values(table.column(_TRACE)), strict=True))
+
+
+def read_packages(path: Path) -> dict[str, str]:
+    """The lists of installed packages by checksum; what is none is left out.  Raises ConfigError."""
+    table = _table(path, [_PACKAGES])
+    if not table.column_names or str(table.schema.field(_PACKAGES).type) not in _TEXT_TYPES:
+        return {}
+    lists = {}
+    for text in {*_values(table.column(_PACKAGES))} - {None}:
+        with contextlib.suppress(ValueError):
+            limits.check(len(text), limits.PACKAGES, "it has")
+            name = packages.checksum(text)
+            lists[name] = packages.verified(text.encode(), name)
+    return lists
 
 
 def _parsed(text: str) -> Any:
@@ -298,7 +336,7 @@ def _table(path: Path, names: Sequence[str]) -> "pa.Table":
         limits.check(facts.num_rows, limits.ROWS, "it has", "records")
         size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
         limits.check(size, limits.COLLECTION, "it unpacks to")
-        texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {"id", _RECORD, _CONFIG, _TRACE}
+        texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {*_TEXT_COLUMNS}
         options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
         with pq.ParquetFile(path, metadata=facts, **options) as file:
             # without its threads, which gain nothing here and have once ended a process by abort (code 134) at its exit

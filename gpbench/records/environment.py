@@ -1,14 +1,14 @@
-"""Environment of a run: versions, commit, host.  Imports neither JAX nor NumPy."""
+"""Environment of a run: versions, installed packages, commit, host.  Imports neither JAX nor NumPy."""
 
 import os
 import platform
 import subprocess
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import gpbench
+from gpbench.records import packages
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax", "hydra-core", "scikit-learn")
 
@@ -16,7 +16,8 @@ _ROOT = Path(gpbench.__file__).resolve().parent.parent
 
 
 def facts(*, device: str | None = None, precision: str | None = None) -> dict[str, Any]:
-    """The facts a record carries beside its numbers: device, precision, versions, commit, dirty, host, created.
+    """The facts a record carries beside its numbers: device, precision, versions, the checksum of the list of installed
+    packages, commit, dirty, host, created.
 
     Ask when the run starts: a long run must not be stamped with code edited while it ran.  `device` and
     `precision` come from the caller, who has started JAX; `created` is the time of the call (ISO 8601, UTC).
@@ -25,6 +26,7 @@ def facts(*, device: str | None = None, precision: str | None = None) -> dict[st
         "device": device,
         "precision": precision,
         "versions": versions(),
+        "packages": packages.checksum(packages.installed()),
         **commit(),
         "host": host(),
         "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -33,8 +35,9 @@ def facts(*, device: str | None = None, precision: str | None = None) -> dict[st
 
 def versions() -> dict[str, str | None]:
     """Versions of Python, of gpbench and of the packages that can change a number; None if not installed."""
+    known = packages.versions()
     return {"python": platform.python_version(), "gpbench": gpbench.__version__} | {
-        name: _version(name) for name in PACKAGES
+        name: known.get(name) for name in PACKAGES
     }
 
 
@@ -59,13 +62,6 @@ def host() -> dict[str, str | int | float]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     return {"cpu": _cpu_model(), "cores": cores, "memory_gib": round(memory, 1)}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _git(*args: str) -> str | None:

@@ -122,6 +122,8 @@ class Record:
     """True if the devices are simulated by one processor."""
     versions: Mapping[str, Any] | None = None
     """Versions of Python, gpbench and the packages that can change a number."""
+    packages: str | None = None
+    """Checksum of the list of all installed packages (`gpbench.records.packages`); None of earlier records."""
     commit: str | None = None
     """Commit of the code."""
     dirty: bool | None = None

@@ -1,5 +1,5 @@
 """The results folder: one folder per finished run, `runs/<id>/` with record.json, config.yaml, trace.npz
-and perhaps predictions.parquet and state.npz.
+and perhaps predictions.parquet and state.npz; and the lists of installed packages, `packages/<checksum>.txt`.
 
 A run's folder is written beside and renamed into place, so a folder with an id for a name is whole or damaged
 from outside, never half-written; many processes may write at once, and folders copied in from elsewhere count.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpbench.errors import AbsentError, ConfigError, StorageError, nearest, remedies
-from gpbench.records import arrays, processes
+from gpbench.records import arrays, packages, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
 
@@ -152,6 +152,10 @@ class Store:
         """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read."""
         return self._beside(id, files.STATE, arrays.unpack_state, {})
 
+    def packages(self, checksum: str) -> str:
+        """The list of installed packages that records name.  Raises AbsentError, or ConfigError for a damaged one."""
+        return packages.read(self.runs.parent, checksum)
+
     def write(
         self,
         record: Record,
@@ -160,6 +164,7 @@ class Store:
         *,
         predictions: arrays.Predictions | None = None,
         state: "Mapping[str, np.ndarray] | None" = None,
+        package_list: str = "",
         replace: bool = False,
     ) -> Path:
         """Puts a finished run in place.
@@ -170,6 +175,7 @@ class Store:
             trace: arrays by name, as `trace` returns them.
             predictions: columns of predictions of the test rows (`gpbench.records.arrays`).
             state: arrays of the trained state.
+            package_list: the list of installed packages that the record names.
             replace: replace a readable record of this id, which is otherwise kept; a damaged one is always replaced.
 
         Returns:
@@ -184,6 +190,8 @@ class Store:
             self.runs.mkdir(parents=True, exist_ok=True)
             self._restore(self.runs.glob(".tmp-*-old"))
             self._clean()
+            if package_list:
+                packages.write(self.runs.parent, package_list)
             files.write(beside, record, config, trace, predictions, state)
             if folder.exists() and (replace or self.get(record.id) is None):
                 folder.rename(beside.with_name(beside.name + "-old"))

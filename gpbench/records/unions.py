@@ -4,14 +4,16 @@ The collected records of the five papers ship with the package (`paths.shipped_f
 one's own is recorded, which is said in one line on stderr, and under the name `shipped` beside one's own.
 """
 
+import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from gpbench import paths
 from gpbench.errors import AbsentError, ConfigError
+from gpbench.records import packages
 from gpbench.records.collection import Collection, open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest
@@ -75,6 +77,17 @@ class StoreUnion(Store):
         """The trained state of a run."""
         return self._holder(id).state(id)
 
+    def packages(self, checksum: str) -> str:
+        """The list of installed packages that records name, from the first store that has it."""
+        errors: list[ConfigError] = []
+        for store in self.stores:
+            try:
+                return store.packages(checksum)
+            except ConfigError as error:
+                errors.append(error)
+        damaged = [error for error in errors if not isinstance(error, AbsentError)]
+        raise (*damaged, packages.absent(checksum, self.runs))[0]
+
     def write(self, record: Record, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: raises ConfigError."""
         raise ConfigError(f"{self.runs} are several folders to read from; name one to write into")
@@ -128,6 +141,21 @@ def open_one(results: Results = None) -> Store:
         ConfigError: as there.
     """
     return union(open_stores(results))
+
+
+def package_lists(records: Iterable[Record], results: Results = None) -> dict[str, str]:
+    """The lists of installed packages of these records by checksum, from wherever `first_answer` may have found them.
+
+    Args:
+        records: the records.
+        results: as for `open_stores`.
+    """
+
+    @functools.cache
+    def store() -> Store:
+        return union([open_store(paths.results_dir()), *_shipped()] if results is None else open_stores(results))
+
+    return packages.texts(records, lambda checksum: store().packages(checksum))
 
 
 def union(stores: Sequence[Store]) -> Store:

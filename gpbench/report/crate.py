@@ -15,7 +15,7 @@ from gpbench.analysis.sheets import Sheet
 from gpbench.errors import ConfigError, StorageError, remedies
 from gpbench.papers import references
 from gpbench.paths import write_whole
-from gpbench.records import collection
+from gpbench.records import collection, packages
 from gpbench.records.record import Record
 from gpbench.report.crate_metadata import METADATA, RECORDS, metadata
 
@@ -31,6 +31,7 @@ def write(
     sheet: Sheet,
     records: Iterable[Record],
     figure: "Figure | None" = None,
+    package_lists: Mapping[str, str] | None = None,
     config_dirs: Sequence[Path] = (),
 ) -> None:
     """Writes the crate of a table beside and renames it into place; equal runs give equal bytes.
@@ -40,6 +41,7 @@ def write(
         sheet: The table.
         records: The records of the runs that stand in it; equal ones count once.
         figure: Its picture.
+        package_lists: Lists of installed packages by the checksum that the records have.
         config_dirs: Folders with the user's cards and references.bib.
 
     Raises:
@@ -55,7 +57,9 @@ def write(
         files[_PICTURE] = _png(figure)
     for number, group in enumerate(groups, 1):
         name = f"{RECORDS}{'' if number == 1 else number}{collection.SUFFIX}"
-        files[name] = collection.content([(record, "") for record in group])  # configurations name a machine's folders
+        rows = [(record, "") for record in group]  # configurations name a machine's folders
+        files[name] = collection.content(rows, package_lists=package_lists)
+    files |= {packages.file_name(name): text.encode() for name, text in (package_lists or {}).items()}
     files[_REFERENCES] = _references(runs, config_dirs).encode()
     description = metadata(sheet, runs, dict(sorted(files.items())), config_dirs)
     files[METADATA] = json.dumps(description, indent=1).encode()

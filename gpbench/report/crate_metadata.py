@@ -17,6 +17,7 @@ from gpbench.analysis.printing import counted
 from gpbench.analysis.sheets import Sheet
 from gpbench.data import cards
 from gpbench.records.collection import SUFFIX
+from gpbench.records.packages import file_name
 from gpbench.records.record import Record
 
 METADATA = "ro-crate-metadata.json"
@@ -32,6 +33,7 @@ _KINDS = {
     ".tex": ("The table in LaTeX, for the package booktabs", "application/x-tex"),
     ".png": ("The picture of the table", "image/png"),
     ".bib": ("BibTeX entries of methods, data sets, protocols and gpbench", "application/x-bibtex"),
+    ".txt": ("Packages that were installed for runs whose records have this checksum, as pip reads them", "text/plain"),
     SUFFIX: ("The records of the runs, as gpbench reads them (--results)", "application/vnd.apache.parquet"),
 }
 _LICENCE = (
@@ -59,11 +61,11 @@ def metadata(
         ConfigError: A card is wrong.
     """
     times = sorted(record.created for record in records if record.created)
-    data, software = _datasets(records, config_dirs), _software(records)
+    data, software = _datasets(records, config_dirs), _software(records, files)
     instruments = [entity for entity in software if "softwareRequirements" in entity]
     facts = [*_compute(records), *_machines(records)]
     runs = [name for name in files if name.startswith(RECORDS)]
-    table = [name for name in files if name not in runs]
+    table = [name for name in files if name not in runs and Path(name).suffix != ".txt"]
     title = f"The table {sheet.name}" if sheet.name else "A table"
     maker = _application("gpbench", gpbench.__version__)
     actions = [
@@ -134,8 +136,11 @@ def _datasets(records: Iterable[Record], config_dirs: Sequence[Path]) -> list[_E
     return entities
 
 
-def _software(records: Sequence[Record]) -> list[_Entity]:
-    """Each version of gpbench and each program of imported runs, with the packages and commits of its runs."""
+def _software(records: Sequence[Record], files: Iterable[str]) -> list[_Entity]:
+    """Each version of gpbench and each program of imported runs, with the packages and commits of its runs.
+
+    Those packages that can change a number are described; files list all of them.
+    """
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         own = ("gpbench", str((record.versions or {}).get("gpbench") or ""))
@@ -144,8 +149,10 @@ def _software(records: Sequence[Record]) -> list[_Entity]:
     for (name, version), runs in sorted(groups.items()):
         pairs = {pair for run in runs for pair in (run.versions or {}).items() if pair[1] and pair[0] != "gpbench"}
         packages = [_application(*pair) for pair in sorted(pairs)]
+        lists = sorted({file_name(run.packages) for run in runs if run.packages} & {*files})
         commits = _commits(runs)
-        uses = {"softwareRequirements": _links(packages), "isBasedOn": _links(commits)}
+        required = [*_links(packages), *({"@id": name} for name in lists)]
+        uses = {"softwareRequirements": required, "isBasedOn": _links(commits)}
         entities += [{**_application(name, version), **uses}, *packages, *commits]
     return entities
 

@@ -13,6 +13,7 @@ from gpbench.data.members import Member, label
 from gpbench.data.scaled import ScaledSplit
 from gpbench.data.store import warn
 from gpbench.errors import DivergedError, MemoryShortage, Stopped
+from gpbench.records import packages
 from gpbench.records.absences import LARGE, LATE, divergence
 from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
@@ -102,7 +103,15 @@ class _Job:
         plan = self.context.plan
         if self.context.devices.leads:
             replace = plan.again or plan.needs_arrays or plan.saves_state or plan.needs_gap
-            self.store.write(record, plan.cfg, trace, predictions=predictions, state=state, replace=replace)
+            self.store.write(
+                record,
+                plan.cfg,
+                trace,
+                predictions=predictions,
+                state=state,
+                package_list=packages.installed(),
+                replace=replace,
+            )
         self.records[record.id] = record
         self.trained.append(record)
 

@@ -20,6 +20,7 @@ from gpbench.config.compose import compose
 from gpbench.core import memory
 from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, Stopped, StorageError
+from gpbench.records import packages
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -235,6 +236,7 @@ def test_float32_works_from_data_to_record(tmp_path, words):
 def test_the_record_says_on_what_and_from_what_it_was_made(tmp_path):
     record = job(tmp_path, *WALK, "split=[0,1]", programs=Programs)[1]
     assert record.device and record.precision == "float64" and record.versions["jax"]
+    assert Store(tmp_path).packages(record.packages) == packages.installed()
     assert 50 < record.peak_memory_mb < 100_000 and 0 < record.step_memory_mb < 100
     (alone,) = job(tmp_path / "alone", *WALK, "split=1")
     assert record.step_operations == alone.step_operations > 0  # of a run, whatever its group

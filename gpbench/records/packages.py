@@ -1,0 +1,150 @@
+"""Lists of installed packages: a record has the checksum of one, and a results folder has each list once.
+
+A list has a line NAME==VERSION for each package, by name, which `pip install -r` reads.  Imports neither JAX nor NumPy.
+"""
+
+import functools
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from pathlib import Path
+
+from gpbench import limits
+from gpbench.errors import AbsentError, ConfigError
+from gpbench.paths import write_whole
+from gpbench.records.record import Record
+
+_CHECKSUM = re.compile(r"[0-9a-f]{16}")
+_LINE = re.compile(r"[a-z0-9-]+==[!-~]+")
+_FIELD = re.compile(r"^(Name|Version): *(.*?) *$", re.MULTILINE)
+_FILES = ("METADATA", "PKG-INFO", "")
+"""Files with the name of a package, as `importlib.metadata` looks for them; "" is an egg-info that is a file."""
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """The versions of all installed packages by normalised name (PEP 503), as this process first found them.
+
+    Of several packages of a name it is the one that is imported.  A package whose files do not say what it is, is left
+    out.  Only the heads of these files are read: their whole text takes `importlib.metadata` fifteen times as long.
+    """
+    texts: dict[str, str] = {}
+    for package in metadata.distributions():
+        name, version = _name_and_version(package)
+        if _LINE.fullmatch(f"{name}=={version}"):
+            texts.setdefault(name, version)
+    return dict(sorted(texts.items()))
+
+
+def installed() -> str:
+    """The list of all installed packages."""
+    return "".join(f"{name}=={version}\n" for name, version in versions().items())
+
+
+def checksum(text: str) -> str:
+    """The first 16 hex digits of the SHA-256 of a list."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def parse(text: str) -> dict[str, str]:
+    """The versions in a list, by name.
+
+    Raises:
+        ValueError: a line is no NAME==VERSION.
+    """
+    lines = text.removesuffix("\n").split("\n")
+    for number, line in enumerate(lines, 1):
+        if not _LINE.fullmatch(line):
+            raise ValueError(f"its line {number} is no NAME==VERSION")
+    return {name: version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def file_name(checksum: str) -> str:
+    """The name of the file of a list, in a results folder and in an archive."""
+    return f"packages/{checksum}.txt"
+
+
+def read(results: Path, checksum: str) -> str:
+    """Reads a list.
+
+    Args:
+        results: the results folder.
+        checksum: the checksum of the list, as a record has it.
+
+    Raises:
+        AbsentError: there is none.
+        ConfigError: it cannot be read, or is another one.
+    """
+    path = results / file_name(checksum)
+    try:
+        if not _CHECKSUM.fullmatch(checksum):  # a record of others': nothing elsewhere is read
+            raise FileNotFoundError
+        return verified(limits.read(path, limits.PACKAGES), checksum)
+    except FileNotFoundError:
+        raise absent(checksum, results) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"the list of packages {path} cannot be used: {reason}; delete it") from None
+
+
+def verified(content: bytes, expected: str) -> str:
+    """The list that a file's content is.
+
+    Args:
+        content: the content.
+        expected: the checksum of the list.
+
+    Raises:
+        ValueError: it is another list, or none.
+    """
+    if not content.isascii():
+        raise ValueError("it is no plain text")
+    if checksum(text := content.decode()) != expected:
+        raise ValueError("it is not what was written (the checksum differs)")
+    parse(text)
+    return text
+
+
+def write(results: Path, text: str) -> None:
+    """Writes a list into a results folder that has no whole one like it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    try:
+        read(results, checksum(text))
+    except ConfigError:
+        write_whole(results / file_name(checksum(text)), text.encode())
+
+
+def texts(records: Iterable[Record], read: Callable[[str], str]) -> dict[str, str]:
+    """The lists of these records by checksum.  One that cannot be read is left out, which a line on stderr says.
+
+    Args:
+        records: the records.
+        read: reads a list by its checksum.
+    """
+    lists = {}
+    for name in sorted({record.packages for record in records if record.packages}):
+        try:
+            lists[name] = read(name)
+        except ConfigError as error:
+            print(f"gpbench: without packages of some runs: {error}", file=sys.stderr)
+    return lists
+
+
+def absent(checksum: str, source: object) -> AbsentError:
+    """The error where a folder or file has no such list."""
+    return AbsentError(f"{source} has no list of packages with the checksum {ascii(checksum)[1:-1][:60]}")
+
+
+def _name_and_version(package: metadata.Distribution) -> tuple[str, str]:
+    """The normalised name and the version of a package; "" where it does not say them."""
+    try:
+        text = next(filter(None, map(package.read_text, _FILES)), "")
+    except (OSError, ValueError):  # not readable, or no text
+        return "", ""
+    fields = dict(_FIELD.findall(text.partition("\n\n")[0]))
+    return re.sub(r"[-_.]+", "-", fields.get("Name", "")).lower(), fields.get("Version", "")
