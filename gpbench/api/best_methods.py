@@ -7,13 +7,13 @@ from typing import Any
 from gpbench.analysis import best as comparisons
 from gpbench.analysis import best_sheet
 from gpbench.analysis.kinds import TASKS, Kind, number_range
-from gpbench.api.selection import single_metric
+from gpbench.api.selection import single_metric, without_budget
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.errors import AbsentError, ConfigError, DataError, nearest
 from gpbench.records.record import Record
-from gpbench.records.store import Store, latest, recorded, unlimited
+from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer
 
 
@@ -75,12 +75,13 @@ def best(
         scope += f"; at most {seconds:g} seconds of training"
 
     def answer(stores: Sequence[Store]) -> tuple[comparisons.Comparison, list[str]]:
-        records = unlimited(latest(recorded(stores)))
+        records = latest(recorded(stores))
         similar = kind.records(records, dirs)
         matches = [record for record in similar if record.protocol == protocol]
         elsewhere = _elsewhere(similar, protocol)
         if not matches:
             raise AbsentError(f"no recorded run has {scope}{_remedy(kind, records, dirs, elsewhere)}")
+        matches = without_budget(matches)
         name = single_metric(metric, matches)
         notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] * bool(elsewhere)
         return comparisons.comparison(matches, name, seconds), notes

@@ -1,9 +1,10 @@
 """The records that a table, a ranking or a comparison is made of: results folders, and filters of their records."""
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
-from gpbench.errors import AbsentError, ConfigError, nearest
+from gpbench.errors import AbsentError, ConfigError, listed, nearest, printable
 from gpbench.papers import published
 from gpbench.records.record import Record
 from gpbench.records.store import Store, unlimited
@@ -50,7 +51,7 @@ def predictions_reader(stores: Sequence[Store]) -> "Callable[[Record], dict[str,
 def select(records: Sequence[Record], filters: Filters) -> list[Record]:
     """The records that match all filters.
 
-    Runs within a budget of seconds are among them only where a setting is asked for, or where there are no others.
+    Runs within a budget of seconds are among them only where a setting is asked for (`without_budget`).
     Raises AbsentError for an unknown value, and where no record matches.
     """
     for field in FIELDS:
@@ -66,10 +67,22 @@ def select(records: Sequence[Record], filters: Filters) -> list[Record]:
         terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
         records = [record for record in records if published.parts(record.setting) in terms]
     else:
-        records = unlimited(records)
+        records = without_budget(records)
     if not records:
         raise AbsentError("no run matches all of these filters; `gpbench ls runs` lists the runs")
     return list(records)
+
+
+def without_budget(records: Sequence[Record]) -> list[Record]:
+    """The `unlimited` records.  A line on stderr names the methods that have none among these, and what shows them."""
+    chosen = unlimited(records)
+    methods = {record.method for record in chosen}
+    if absent := {record.method: record.setting for record in records if record.method not in methods}:
+        method, setting = min(absent.items())
+        ways = f"`gpbench table --method {method}` shows {method}, and --setting {setting!r} all of this setting"
+        line = f"gpbench: left out, for all their runs have a budget: {listed(sorted(absent))}; {ways}"
+        print(printable(line), file=sys.stderr)
+    return chosen
 
 
 def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:

@@ -93,6 +93,18 @@ def test_unrecorded_values_are_one_line(results, capsys, filters, line):
     assert line in captured.err and captured.err.count("\n") == 1 and captured.out == ""
 
 
+def test_a_method_with_runs_within_a_budget_alone_is_named_beside_what_shows_it(results, capsys):
+    where, within = ["--results", results, "--json"], "m=15%, budget=20.0"
+    Store(results).write(sample(id="e" * 16, method="gfitc", setting=within, metrics={"nll": 0.5}, budget=20.0), {}, {})
+    for words in (["table"], ["rank"], ["best", "--task", "binary"]):
+        main([*words, *map(str, where)])
+        line = capsys.readouterr().err
+        assert line.startswith("gpbench: left out, for all their runs have a budget: gfitc; `gpbench table")
+        assert line.count("\n") == 1 and f"--setting '{within}'" in line
+    assert "gfitc" in out(capsys, "table", "--method", "gfitc", *where)
+    assert "gfitc" in out(capsys, "table", "--setting", within, *where)
+
+
 def test_an_empty_results_folder_is_one_line(tmp_path, capsys):
     assert main(["table", "--results", str(tmp_path)]) == 2
     assert "train with `gpbench run`" in capsys.readouterr().err
