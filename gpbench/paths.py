@@ -14,6 +14,11 @@ _PACKAGE = Path(__file__).resolve().parent
 _CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "conf" / "config.yaml").is_file() else None
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """The path, in which a first ~ stands for the home folder; one of no user, as in "~.csv", stays."""
+    return Path(os.path.expanduser(path))  # of pathlib it is an error
+
+
 def conf_dir() -> Path:
     """Folder of the configuration shipped with the package: inside the wheel, or `conf/` of a source checkout."""
     return _CHECKOUT / "conf" if _CHECKOUT else _PACKAGE / "conf"
@@ -30,7 +35,7 @@ def yaml_files(group: str, config_dirs: Iterable[Path | str] = ()) -> dict[str, 
         The files; the name of one in a folder of the group's has a slash, as in "sep/table1".
     """
     files: dict[str, Path] = {}
-    for folder in (root.expanduser() / group for root in (conf_dir(), *map(Path, config_dirs))):
+    for folder in (expanded(root) / group for root in (conf_dir(), *map(Path, config_dirs))):
         for path in folder.rglob("*.yaml"):
             files.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
     return dict(sorted(files.items()))
@@ -39,24 +44,24 @@ def yaml_files(group: str, config_dirs: Iterable[Path | str] = ()) -> dict[str, 
 def store_dir() -> Path:
     """Folder of the store of data: `GPBENCH_STORE`, else `datasets/` of a checkout, else the user's data folder."""
     if folder := os.environ.get("GPBENCH_STORE"):
-        return Path(folder).expanduser()
+        return expanded(folder)
     return _CHECKOUT / "datasets" if _CHECKOUT else Path(platformdirs.user_data_dir("gpbench")) / "datasets"
 
 
 def mirror_dir() -> Path | None:
     """Folder of the mirror of data files, `GPBENCH_MIRROR`; None without one."""
     folder = os.environ.get("GPBENCH_MIRROR")
-    return Path(folder).expanduser() if folder else None
+    return expanded(folder) if folder else None
 
 
 def results_dir() -> Path:
     """The default folder of the records: `GPBENCH_RESULTS`, else `results/` here."""
-    return Path(os.environ.get("GPBENCH_RESULTS", "results")).expanduser()
+    return expanded(os.environ.get("GPBENCH_RESULTS", "results"))
 
 
 def shipped_files() -> list[Path]:
     """The collected records that ship with gpbench, a file for each paper; `GPBENCH_SHIPPED` names another folder."""
-    folder = Path(os.environ.get("GPBENCH_SHIPPED") or (_CHECKOUT or _PACKAGE) / "results").expanduser()
+    folder = expanded(os.environ.get("GPBENCH_SHIPPED") or (_CHECKOUT or _PACKAGE) / "results")
     papers = sorted(path.name for path in (conf_dir() / "experiment").iterdir() if path.is_dir())
     return [path for paper in papers if (path := folder / paper / "records.parquet").is_file()]
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+from gpbench import paths
 from gpbench.errors import ConfigError, as_word, either, nearest
 
 _GROUPS = tuple(f"gpbench.{kind}" for kind in ("methods", "kernels", "likelihoods", "readers", "metrics"))
@@ -39,10 +40,10 @@ def add_folders(folders: "Iterable[str | PathLike[str]]") -> list[Path]:
     Returns:
         The folders as absolute paths.
     """
-    paths = [Path(folder).expanduser().resolve() for folder in folders]
-    sys.path[:0] = [str(path) for path in paths if str(path) not in sys.path]
-    _folders.extend(path for path in paths if path not in _folders)
-    return paths
+    absolute = [paths.expanded(folder).resolve() for folder in folders]
+    sys.path[:0] = [str(path) for path in absolute if str(path) not in sys.path]
+    _folders.extend(path for path in absolute if path not in _folders)
+    return absolute
 
 
 def is_given(folder: "str | PathLike[str]") -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpbench import paths
 from gpbench.analysis import best as comparisons
 from gpbench.analysis import best_sheet
 from gpbench.analysis.kinds import TASKS, Kind, number_range
@@ -95,7 +96,7 @@ def _card(data: str, dirs: Sequence[Path]) -> dict[str, Any]:
     """The card of a data set, by its name or its path."""
     from gpbench.data import cards
 
-    path = Path(data).expanduser()
+    path = paths.expanded(data)
     if path.suffix in (".yaml", ".yml"):
         from gpbench import yamls
 

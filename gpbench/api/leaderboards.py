@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpbench import paths
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
 from gpbench.api.words import word
@@ -87,7 +88,7 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
         f"run.budget={cpu_budget(budget)}",
         "run.device=cpu",
         f"run.cores={CORES}",
-        f"run.results={word(results.expanduser().resolve())}",
+        f"run.results={word(paths.expanded(results).resolve())}",
     ]
     half = division_of(division).datasets(half=True)
     return [[f"dataset={name}", f"split={splits}".replace(" ", ""), *shared] for name, splits in half.items()]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpbench import paths, plugins
@@ -106,7 +105,7 @@ class Table:
 
         figure = self.figure() if self.has_figure else None
         lists = package_lists(self.records, self._results)
-        crate.write(Path(path).expanduser(), self.sheet, self.records, figure, lists, folders(config_dir))
+        crate.write(paths.expanded(path), self.sheet, self.records, figure, lists, folders(config_dir))
 
     def __str__(self) -> str:
         return str(self.sheet)
@@ -183,7 +182,7 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
     from gpbench.analysis.missing import missing_runs
     from gpbench.experiments import definition, plan
 
-    experiment = definition.read(id, [path.expanduser().resolve() for path in folders(config_dir)])
+    experiment = definition.read(id, [paths.expanded(path).resolve() for path in folders(config_dir)])
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
     try:
@@ -241,7 +240,7 @@ def verify(
         store = union(stores)
         records = store.all()
         by_id = {record.id: record for record in records}
-        folders_ = [folder.expanduser().resolve() for folder in config_dirs]
+        folders_ = [paths.expanded(folder).resolve() for folder in config_dirs]
         planner = plan.Planner(folders_)  # experiments of several claims share jobs
         if protocol is not None and protocol not in (known := {*files, *(record.protocol for record in records)}):
             raise ConfigError(f"no protocol {protocol!r}; {nearest(protocol, known)}")

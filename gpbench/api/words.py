@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from gpbench import targets
+from gpbench import paths, targets
 from gpbench.errors import ConfigError
 
 Folders = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -41,7 +41,7 @@ def with_results(
     names = [*(key.replace("__", ".") for key in keys), *(text.partition("=")[0].lstrip("+") for text in overrides)]
     if "run.results" in names:
         raise ConfigError("results and run.results both name the results folder: leave one of them out")
-    return {**keys, "run.results": Path(results).expanduser().resolve()}
+    return {**keys, "run.results": paths.expanded(results).resolve()}
 
 
 def word(value: Any) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import targets
+from gpbench import paths, targets
 from gpbench.analysis.formats import format_of
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
@@ -130,5 +130,5 @@ def _of_jobs(words: Sequence[str]) -> list[str]:
 
 
 def _results(folder: Path) -> str:
-    quoted = str(folder.expanduser().resolve()).replace("'", "\\'")
+    quoted = str(paths.expanded(folder).resolve()).replace("'", "\\'")
     return f"run.results='{quoted}'"

@@ -62,7 +62,7 @@ def _unquoted(text: str) -> str:
 def _values(text: str) -> list[str]:
     """The data sets of a word: one path, which may have commas, or several of a sweep."""
     path = _unquoted(text)
-    return [path] if path != text or Path(path).expanduser().is_file() else [*map(_unquoted, text.split(","))]
+    return [path] if path != text or paths.expanded(path).is_file() else [*map(_unquoted, text.split(","))]
 
 
 def _is_table(text: str) -> bool:
@@ -71,7 +71,7 @@ def _is_table(text: str) -> bool:
 
 def _own(value: str, target: Any) -> tuple[str, Path]:
     """The name of the card of a table, and the folder of `--config-dir` in which it is."""
-    path = Path(value).expanduser()
+    path = paths.expanded(value)
     if not path.is_file():
         raise ConfigError(f"dataset={value}: no such file")
     folder = path.parent.resolve()
@@ -79,7 +79,7 @@ def _own(value: str, target: Any) -> tuple[str, Path]:
     stem = path
     while stem.suffix.lower() in _TABLES:
         stem = stem.with_suffix("")
-    name = re.sub(r"[^\w.-]", "_", stem.name).lstrip(".-") or "table"
+    name = re.sub(r"[^\w.-]", "_", stem.name, flags=re.ASCII).lstrip(".-") or "table"
     is_ours = (paths.conf_dir() / "dataset" / f"{name}.yaml").exists()
     name = f"my_{name}" if is_ours or not _is_name(name) else name
     card = folder / "dataset" / f"{name}.yaml"

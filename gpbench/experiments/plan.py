@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpbench import paths
 from gpbench.config import optional, words
 from gpbench.config.compose import Composer
 from gpbench.config.declared import check_task
@@ -27,7 +28,7 @@ def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Reco
     Raises:
         ConfigError: an unknown experiment or preset, or a job that cannot be composed.
     """
-    folders = [folder.expanduser().resolve() for folder in config_dirs]
+    folders = [paths.expanded(folder).resolve() for folder in config_dirs]
     experiment = definition.read(id, folders)
     return experiment, plan(experiment, preset or PRESETS[0], folders, records)
 
@@ -50,7 +51,7 @@ def load_recorded(
         AbsentError: no run of the experiment is recorded.
         ConfigError: as `plan` does.
     """
-    folders = [folder.expanduser().resolve() for folder in config_dirs]
+    folders = [paths.expanded(folder).resolve() for folder in config_dirs]
     planner = Planner(folders)
     planned = {name: plan(experiment, name, folders, records, planner) for name in ([preset] if preset else PRESETS)}
     shares = {name: _share(cells) for name, cells in planned.items()}

@@ -51,6 +51,14 @@ def test_a_card_is_written_beside_the_table_and_never_overwritten(folder, capsys
         with_cards([path, "target=speed"], [])
 
 
+@pytest.mark.parametrize("path, name", [("./~.csv", "_"), ("~none/x.csv", "x"), ("日.csv", "_"), ("é.csv", "_")])
+def test_a_table_whose_name_is_no_word_has_a_card_of_another_name(folder, path, name):
+    (folder / "~none").mkdir()
+    (folder / path).write_text(CSV)
+    words, folders = with_cards([f"dataset={path}", "target=drag"], [])
+    assert words == [f"dataset={name}"] and load(cards.read(name, folders), config_dirs=folders).y[0] == 0.5
+
+
 @pytest.mark.parametrize(
     "words, message",
     [
