@@ -8,6 +8,7 @@ import errno
 import json
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 _MOST = 30
@@ -106,16 +107,27 @@ def exit_error(error: SystemExit) -> ConfigError:
     return ConfigError(f"line {frame.lineno} of {frame.filename} calls sys.exit({code}): raise an error there instead")
 
 
-def remedies(error: OSError, other: str, first: str = "") -> str:
-    """What helps where a file cannot be written: room where there is none, or another place.
+def failure(error: OSError, other: str = "", first: str = "") -> str:
+    """Why a file cannot be written, and what helps: room where there is none, a name that is free, or another place.
 
     Args:
         error: The error of the operating system.
         other: How to name another place, such as "name another file with --out".
-        first: What to try before, unless the disk is full.
+        first: What to try before, where the reason calls for nothing else.
     """
-    space = {errno.ENOSPC: "free some space", errno.EDQUOT: "free some of your quota"}
-    return ", or ".join(filter(None, [space.get(error.errno or 0, first), other]))
+    reason, remedy = error.strerror or str(error), _REMEDIES.get(error.errno or 0, first)
+    if isinstance(error, FileExistsError | NotADirectoryError) and (path := error.filename):
+        paths = (Path(path), *Path(path).parents)
+        if file := next((each for each in paths if each.exists() and not each.is_dir()), None):
+            reason, remedy = f"{file} is a file, and a folder is needed there", "move the file"
+    return "; ".join(filter(None, [reason, ", or ".join(filter(None, [remedy, other]))]))
+
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some of your quota",
+    errno.ENAMETOOLONG: "shorten the name",
+}
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

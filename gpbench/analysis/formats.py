@@ -4,7 +4,7 @@ sheet = tables.sheet(cells.entries(cells.group_runs(records)))
 print(FORMATS["md"](sheet))
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,12 +26,13 @@ _ENDINGS = {".md": "md", ".tex": "latex", ".csv": "csv", ".html": "html", ".txt"
 _NAMES = {"terminal": "plain text", "csv": "CSV", "md": "Markdown", "latex": "LaTeX", "html": "HTML"}
 
 
-def format_of(out: Path | None, choice: str | None = None) -> str:
+def format_of(out: Path | None, choice: str | None = None, others: Iterable[str] = ()) -> str:
     """The format that is chosen, or that the ending of a file names; "terminal" without an ending, and without a file.
 
     Args:
         out: Path of the file to write, or None.
         choice: The format that --format names, or None.
+        others: Further endings that the verb can write, for the message.
 
     Raises:
         ConfigError: The ending names no format, or another one than the chosen.
@@ -46,7 +47,8 @@ def format_of(out: Path | None, choice: str | None = None) -> str:
     if out is None or not out.suffix:
         return "terminal"
     if (format := _ENDINGS.get(out.suffix.lower())) is None:
-        raise ConfigError(f"--out {out}: the ending says the form: {', '.join(_ENDINGS)}; or choose one by --format")
+        endings = ", ".join([*_ENDINGS, *others])
+        raise ConfigError(f"--out {out}: the ending says the form: {endings}; or choose one by --format")
     return format
 
 

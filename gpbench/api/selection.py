@@ -75,14 +75,14 @@ def select(records: Sequence[Record], filters: Filters) -> list[Record]:
 
 def without_budget(records: Sequence[Record]) -> list[Record]:
     """The `unlimited` records.  A line on stderr names the methods that have none among these, and what shows them."""
-    chosen = unlimited(records)
-    methods = {record.method for record in chosen}
+    selected = unlimited(records)
+    methods = {record.method for record in selected}
     if absent := {record.method: record.setting for record in records if record.method not in methods}:
         method, setting = min(absent.items())
         ways = f"`gpbench table --method {method}` shows {method}, and --setting {setting!r} all of this setting"
         line = f"gpbench: left out, for all their runs have a budget: {listed(sorted(absent))}; {ways}"
         print(printable(line), file=sys.stderr)
-    return chosen
+    return selected
 
 
 def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:

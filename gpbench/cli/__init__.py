@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, exit_error, nearest, printable
+from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, exit_error, failure, nearest, printable
 
 __all__ = ["VERBS", "main", "module_of"]
 
@@ -125,7 +125,7 @@ def main(argv: list[str] | None = None) -> int:
         if error.errno not in _STORAGE:
             raise
         _give_up_stdout()
-        return _print_error(StorageError(f"{error.filename or 'cannot write'}: {error.strerror}"))
+        return _print_error(StorageError(f"{error.filename or 'cannot write'}: {failure(error)}"))
 
 
 def module_of(verb: str) -> Any:

@@ -1,8 +1,6 @@
 """Options that several verbs have, and the output of a table: to the terminal, to a file, or as JSON."""
 
 import argparse
-import errno
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +11,7 @@ from gpbench.analysis import formats, printing
 from gpbench.analysis.formats import FORMATS, format_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.selection import FIELDS, Filters
-from gpbench.errors import ConfigError, StorageError, remedies
+from gpbench.errors import ConfigError, StorageError, failure
 from gpbench.records.unions import SHIPPED
 
 if TYPE_CHECKING:
@@ -119,31 +117,32 @@ def add_format(parser: Any) -> None:
 
 
 def write_table(args: argparse.Namespace, table: "Table") -> None:
-    """Prints or writes a table, or its data as JSON; where --out names a picture or an archive, writes that beside.
+    """Writes what --out names: the table, its picture, or an archive; prints the table unless that is written, or JSON.
 
     Raises:
         ConfigError: --out names a picture of a table that has none, or an archive of one without runs.
         StorageError: the file cannot be written.
     """
     out = args.out
-    ending = out.suffix if out else ""
+    ending = out.suffix.lower() if out else ""
+    is_beside = ending in (*_PICTURES, _CRATE)
     if ending in _PICTURES:
         _write_picture(out, table)
-    if ending == _CRATE:
+    elif ending == _CRATE:
         table.to_crate(out, config_dir=getattr(args, "config_dir", ()))
-    if is_saved := ending in (*_PICTURES, _CRATE):
+    elif out:
+        write_sheet(table.sheet, args, out, [*_PICTURES * table.has_figure, *[_CRATE] * bool(table.records)])
+    if is_beside:
         _say_saved(out)
     if args.json:
         printing.print_json(table.data)
-    else:
-        write_sheet(table.sheet, args, None if is_saved else out)
+    elif is_beside or not out:
+        write_sheet(table.sheet, args)
 
 
 def _write_picture(out: Path, table: "Table") -> None:
     if not table.has_figure:
         raise ConfigError(f"--out {out}: there is no picture of this table; name a file with another ending")
-    if out.parent.exists() and not out.parent.is_dir():
-        raise _unwritable(out, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
     from gpbench.report.figures import write
 
     figure = table.figure()
@@ -153,14 +152,18 @@ def _write_picture(out: Path, table: "Table") -> None:
         raise _unwritable(out, error) from error
 
 
-def write_sheet(sheet: Sheet, args: argparse.Namespace, out: Path | None = None) -> None:
+def write_sheet(
+    sheet: Sheet, args: argparse.Namespace, out: Path | None = None, other_endings: Iterable[str] = ()
+) -> None:
     """Prints a sheet, or writes it to a file, in the format that --format or the file's ending names.
+
+    A message names `other_endings` too.
 
     Raises:
         ConfigError: The ending names no format, or another one than --format.
         StorageError: The file cannot be written.
     """
-    format = format_of(out, args.format)
+    format = format_of(out, args.format, other_endings)
     text = FORMATS[format](formats.plain(sheet) if args.plain else sheet)
     if not out:
         print(text)
@@ -182,5 +185,4 @@ def _say_saved(out: Path) -> None:
 
 
 def _unwritable(out: Path, error: OSError) -> StorageError:
-    mend = remedies(error, "name another file with --out")
-    return StorageError(f"cannot write {out}: {error.strerror or error}; {mend}")
+    return StorageError(f"cannot write {out}: {failure(error, 'name another file with --out')}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpbench import limits
-from gpbench.errors import ConfigError, StorageError, remedies
+from gpbench.errors import ConfigError, StorageError, failure
 from gpbench.paths import write_whole
 from gpbench.records import arrays, packages
 from gpbench.records.folder import plain
@@ -179,9 +179,7 @@ def write(
     try:
         write_whole(path, content(rows, traces, package_lists))
     except OSError as error:
-        raise StorageError(
-            f"cannot write {path}: {error.strerror or error}; {remedies(error, 'name another file with --out')}"
-        ) from error
+        raise StorageError(f"cannot write {path}: {failure(error, 'name another file with --out')}") from error
 
 
 def content(

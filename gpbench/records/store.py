@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpbench.errors import AbsentError, ConfigError, StorageError, nearest, remedies
+from gpbench.errors import AbsentError, ConfigError, StorageError, failure, nearest
 from gpbench.records import arrays, packages, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
@@ -301,5 +301,5 @@ def unlimited(records: Sequence[Record]) -> list[Record]:
 
 def storage_error(folder: Path, error: OSError) -> StorageError:
     """The one line for a results folder that cannot be written, with how to mend it."""
-    mend = remedies(error, "name another folder with run.results=DIR", "make it writable")
-    return StorageError(f"cannot use the results folder {folder}: {error.strerror or error}; {mend}")
+    reason = failure(error, "name another folder with run.results=DIR", "make it writable")
+    return StorageError(f"cannot use the results folder {folder}: {reason}")

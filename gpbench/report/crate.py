@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpbench.analysis.formats import FORMATS
 from gpbench.analysis.sheets import Sheet
-from gpbench.errors import ConfigError, StorageError, remedies
+from gpbench.errors import ConfigError, StorageError, failure
 from gpbench.papers import references
 from gpbench.paths import write_whole
 from gpbench.records import collection, packages
@@ -66,8 +66,7 @@ def write(
     try:
         write_whole(path, _zipped(files))
     except OSError as error:
-        mend = remedies(error, "name another file with --out")
-        raise StorageError(f"cannot write {path}: {error.strerror or error}; {mend}") from error
+        raise StorageError(f"cannot write {path}: {failure(error, 'name another file with --out')}") from error
 
 
 def _groups(records: Iterable[Record]) -> list[list[Record]]:

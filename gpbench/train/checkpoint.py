@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gpbench import limits, npz
-from gpbench.errors import StorageError, remedies
+from gpbench.errors import StorageError, failure
 
 
 class Checkpoint:
@@ -38,10 +38,8 @@ class Checkpoint:
         except OSError as error:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
-            mend = remedies(error, "name another folder with run.results=DIR", "make it writable")
-            raise StorageError(
-                f"cannot write the checkpoint {self.path}: {error.strerror or error}; {mend}; finished runs are kept"
-            ) from error
+            reason = failure(error, "name another folder with run.results=DIR", "make it writable")
+            raise StorageError(f"cannot write the checkpoint {self.path}: {reason}; finished runs are kept") from error
 
     def facts(self) -> dict[str, Any] | None:
         """The facts as saved; None where there is no checkpoint that can be read."""

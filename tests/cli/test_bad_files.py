@@ -185,13 +185,15 @@ def test_an_out_that_cannot_be_written_is_one_line(tmp_path, results, call, word
     (tmp_path / "a_file").write_text("mine")
     code, err = call(*words, "--results", results, "--out", tmp_path / out)
     assert code == 5 and f"cannot write {tmp_path / out}" in err and "--out" in err
+    file = f"{tmp_path / 'a_file'} is a file, and a folder is needed there; move the file, or name another"
+    assert (file in err) == out.startswith("a_file")
 
 
 def test_a_picture_below_a_file_is_one_line_and_a_verb_without_picture_says_so(tmp_path, results, call):
     (tmp_path / "a_file").write_text("mine")
     out = tmp_path / "a_file" / "below.png"
     code, err = call("compare", "sep", "svi", "--results", results, "--out", out)
-    assert code == 5 and f"cannot write {out}" in err and "--out" in err
+    assert code == 5 and f"cannot write {out}: {tmp_path / 'a_file'} is a file" in err and "--out" in err
     code, err = call("table", "--results", results, "--out", out)
     assert code == 2 and "there is no picture of this table" in err
 

@@ -105,6 +105,18 @@ def test_a_method_with_runs_within_a_budget_alone_is_named_beside_what_shows_it(
     assert "gfitc" in out(capsys, "table", "--setting", within, *where)
 
 
+def test_an_ending_in_capitals_counts_and_one_that_is_unknown_lists_those_that_the_table_can_have(results, capsys):
+    words = ["--results", results, "--out"]
+    assert out(capsys, "table", "--format", "csv", *words, results / "a.ZIP").startswith("dataset,output,")
+    assert json.loads(out(capsys, "rank", "--json", *words, results / "a.PNG"))
+    assert json.loads(out(capsys, "rank", "--json", *words, results / "a.MD"))
+    starts = {"a.ZIP": b"PK", "a.PNG": b"\x89PNG", "a.MD": b"|"}
+    assert all(start in (results / name).read_bytes() for name, start in starts.items())
+    for verb, endings in {"table": ".txt, .zip;", "rank": ".txt, .png, .pdf, .svg, .zip;"}.items():
+        assert main([verb, *map(str, words), "a.foo"]) == 2
+        assert endings in capsys.readouterr().err
+
+
 def test_an_empty_results_folder_is_one_line(tmp_path, capsys):
     assert main(["table", "--results", str(tmp_path)]) == 2
     assert "train with `gpbench run`" in capsys.readouterr().err

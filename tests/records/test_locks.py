@@ -196,7 +196,7 @@ def test_a_results_folder_that_cannot_be_created_is_not_a_claim(tmp_path, monkey
 
 def test_a_file_in_the_place_of_the_results_folder_is_one_line(tmp_path):
     (tmp_path / "results").touch()
-    with pytest.raises(StorageError, match="results: Not a directory"), locks.claimed(tmp_path / "results", ["a"]):
+    with pytest.raises(StorageError, match="results is a file, and a"), locks.claimed(tmp_path / "results", ["a"]):
         pass
 
 

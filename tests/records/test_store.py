@@ -262,7 +262,7 @@ def test_a_disk_that_is_really_full_gives_one_line_and_leaves_nothing(full_disk)
 
 def test_a_folder_that_may_not_be_written_gives_one_line(store, tmp_path, monkeypatch):
     (tmp_path / "results").write_text("a file")
-    with pytest.raises(StorageError, match="Not a directory; make it writable"):
+    with pytest.raises(StorageError, match=r"results is a file, .*; move the file, or name"):
         write(store)
 
     def forbidden(*_, **__):

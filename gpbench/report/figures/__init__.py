@@ -137,7 +137,7 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
 
     if isinstance(file, Path):
         file.parent.mkdir(parents=True, exist_ok=True)
-        format = file.suffix[1:]
+        format = file.suffix[1:].lower()
     dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     style.take_literally(figure)
     with style.context():

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpbench.errors import ConfigError, StorageError, remedies
+from gpbench.errors import ConfigError, StorageError, failure
 from gpbench.paths import write_whole
 
 _LIST = ".gpbench-site.json"
@@ -39,8 +39,7 @@ def write_site(out: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
             (out / name).unlink(missing_ok=True)
         _write(out / _LIST, _list(contents))
     except OSError as error:
-        mend = remedies(error, "name another folder with --out DIR")
-        raise StorageError(f"cannot write {out}: {error.strerror}; {mend}") from error
+        raise StorageError(f"cannot write {out}: {failure(error, 'name another folder with --out DIR')}") from error
     return [out / name for name in contents]
 
 
