@@ -4,13 +4,11 @@ One row a record: its JSON in the column `record`, the text of its config.yaml i
 `trace`, its list of installed packages in `package_list` (the file has each list once), and beside them columns of what
 is filtered by, for other programs.  The values come from `record` alone.
 
-A flipped bit is an error, whichever byte it is in.  Parquet has checksums of pages, and none of its footer, which has
-names, types and positions: a digest of the footer stands before it, where other readers pass over it.
+A flipped bit is an error, whichever byte it is in (`gpbench.records.parquet`).
 """
 
 import contextlib
 import gc
-import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from gpbench import limits
 from gpbench.errors import ConfigError, StorageError, failure
 from gpbench.paths import write_whole
-from gpbench.records import arrays, packages
+from gpbench.records import arrays, packages, parquet
 from gpbench.records.folder import plain
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -38,12 +36,7 @@ _TEXT_COLUMNS = ("id", _RECORD, _CONFIG, _TRACE, _PACKAGES)
 """The columns that are read as dictionaries."""
 _OLD = "_fields"
 """A column of the format before this one, which had a column for each field."""
-_LEVEL = 16
-"""Level of zstd's compression: 3 % smaller than at 12; 0.4 ms a record."""
 _TEXT_TYPES = ("string", "dictionary<values=string, indices=int32, ordered=0>")
-_MARK = b"gpbench:"
-_END = 8
-"""Bytes of the length of the footer, and of Parquet's own mark."""
 
 
 class Collection(Store):
@@ -197,13 +190,13 @@ def content(
     import pyarrow as pa
 
     records = [record for record, _ in rows]
-    columns = {name: _column([getattr(record, name) for record in records]) for name in _COLUMNS}
+    columns = {name: parquet.column([getattr(record, name) for record in records]) for name in _COLUMNS}
     columns[_RECORD] = pa.array([_text(record) for record in records], pa.string())
     columns[_CONFIG] = pa.array([config for _, config in rows], pa.string()).dictionary_encode()
     columns[_TRACE] = pa.array([(traces or {}).get(record.id) for record in records], pa.binary())
     if package_lists:
-        columns[_PACKAGES] = _column([package_lists.get(record.packages or "") for record in records])
-    return _with_checksums(pa.table(columns))
+        columns[_PACKAGES] = parquet.column([package_lists.get(record.packages or "") for record in records])
+    return parquet.content(pa.table(columns), [name for name in columns if name not in ("id", _RECORD, _TRACE)])
 
 
 def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
@@ -228,7 +221,9 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
     faults: list[str] = []
     ids: set[str] = set()
     with _no_garbage_collection():
-        for row, (text, config) in enumerate(zip(_values(table.column(_RECORD)), _values(table.column(_CONFIG)))):
+        for row, (text, config) in enumerate(
+            zip(parquet.values(table.column(_RECORD)), parquet.values(table.column(_CONFIG)))
+        ):
             try:
                 record = Record.from_json(_parsed(text or ""))
                 if record.id in ids:
@@ -244,13 +239,13 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
 def read_ids(path: Path) -> list[str]:
     """The ids of the records of a collection, which are not read; none without a column of ids.  Raises ConfigError."""
     table = _table(path, ["id"])
-    return [id for id in _values(table.column("id")) if isinstance(id, str)] if table.column_names else []
+    return [id for id in parquet.values(table.column("id")) if isinstance(id, str)] if table.column_names else []
 
 
 def read_times(path: Path) -> list[tuple[str, str | None]]:
     """The id and the time of each record of a collection, which are not read.  Raises ConfigError."""
     table = _table(path, ["id", "created"])
-    return list(zip(*(_values(table.column(name)) for name in ("id", "created")), strict=True))
+    return list(zip(*(parquet.values(table.column(name)) for name in ("id", "created")), strict=True))
 
 
 def read_traces(path: Path) -> dict[str, bytes | None]:
@@ -258,7 +253,7 @@ def read_traces(path: Path) -> dict[str, bytes | None]:
     table = _table(path, ["id", _TRACE])
     if {*table.column_names} != {"id", _TRACE}:
         return {}
-    return dict(zip(_values(table.column("id")), _values(table.column(_TRACE)), strict=True))
+    return dict(zip(parquet.values(table.column("id")), parquet.values(table.column(_TRACE)), strict=True))
 
 
 def read_packages(path: Path) -> dict[str, str]:
@@ -267,7 +262,7 @@ def read_packages(path: Path) -> dict[str, str]:
     if not table.column_names or str(table.schema.field(_PACKAGES).type) not in _TEXT_TYPES:
         return {}
     lists = {}
-    for text in {*_values(table.column(_PACKAGES))} - {None}:
+    for text in {*parquet.values(table.column(_PACKAGES))} - {None}:
         with contextlib.suppress(ValueError):
             limits.check(len(text), limits.PACKAGES, "it has")
             name = packages.checksum(text)
@@ -284,81 +279,16 @@ def _parsed(text: str) -> Any:
         raise ValueError(f"its record is not valid JSON ({error})") from None
 
 
-def _values(column: "pa.ChunkedArray") -> list[Any]:
-    """The texts of a column; equal ones are one object, since a few bytes of a file stand for any number of them."""
-    whole = column.combine_chunks()
-    if not hasattr(whole, "dictionary"):
-        return list(whole.to_pylist())
-    known = [*whole.dictionary.to_pylist(), None]
-    return [known[-1 if index is None else index] for index in whole.indices.to_pylist()]
-
-
 def _text(record: Record) -> str:
     return json.dumps(record.to_json(), separators=(",", ":"), allow_nan=False)
 
 
-def _column(values: list[Any]) -> "pa.Array":
-    """A column of whole numbers, or of texts."""
-    import pyarrow as pa
-
-    if {type(value) for value in values} == {int}:
-        return pa.array(values, pa.int64())
-    return pa.array([None if value is None else str(value) for value in values], pa.string()).dictionary_encode()
-
-
-def _with_checksums(table: "pa.Table") -> bytes:
-    """The file of a table, with checksums."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    file = pa.BufferOutputStream()
-    options = {"compression": "zstd", "compression_level": _LEVEL, "write_statistics": False}
-    dictionaries = [name for name in table.column_names if name not in ("id", _RECORD, _TRACE)]
-    pq.write_table(table, file, write_page_checksum=True, use_dictionary=dictionaries, **options)
-    whole: bytes = file.getvalue().to_pybytes()
-    start = len(whole) - _END - int.from_bytes(whole[-_END:-4], "little")
-    return whole[:start] + _MARK + hashlib.sha256(whole[start:]).digest() + whole[start:]
-
-
 def _table(path: Path, names: Sequence[str]) -> "pa.Table":
-    """The columns of these names that the file has, all of them checked.
-
-    Raises ConfigError for a file that cannot be read, or has more rows or bytes than `limits` says.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    """The columns of these names that the file has.  Raises ConfigError for a file that cannot be read."""
     try:
-        _check_footer(path)
-        facts = pq.read_metadata(path)
-        limits.check(facts.num_rows, limits.ROWS, "it has", "records")
-        size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
-        limits.check(size, limits.COLLECTION, "it unpacks to")
-        texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {*_TEXT_COLUMNS}
-        options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
-        with pq.ParquetFile(path, metadata=facts, **options) as file:
-            # without its threads, which gain nothing here and have once ended a process by abort (code 134) at its exit
-            table = file.read([name for name in file.schema_arrow.names if name in names], use_threads=False)
-            table.validate(full=True)
-            return table
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else str(error).partition("\n")[0]
-        raise ConfigError(f"cannot read {path} ({reason}); `gpbench collect DIR --out {path}` makes one") from error
-
-
-def _check_footer(path: Path) -> None:
-    """Raises ValueError for a pipe, and where the file has a digest of its footer, and the footer is another one."""
-    with limits.opened(path) as file:
-        whole = file.seek(0, 2)
-        file.seek(max(0, whole - _END))
-        length = _END + int.from_bytes(file.read(_END)[:4], "little")
-        digest = hashlib.sha256().digest_size
-        if whole < length + len(_MARK) + digest:
-            return  # too short to have one: Parquet says what is wrong with it
-        file.seek(whole - length - digest - len(_MARK))
-        mark, expected, footer = file.read(len(_MARK)), file.read(digest), file.read()
-    if mark == _MARK and hashlib.sha256(footer).digest() != expected:
-        raise ValueError("the checksum of its footer differs")
+        return parquet.read(path, names, _TEXT_COLUMNS)
+    except ValueError as error:
+        raise ConfigError(f"cannot read {path} ({error}); `gpbench collect DIR --out {path}` makes one") from error
 
 
 @contextlib.contextmanager

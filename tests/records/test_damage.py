@@ -17,7 +17,7 @@ from gpbench import limits
 from gpbench.analysis import cells, tables
 from gpbench.cli import main
 from gpbench.errors import ConfigError
-from gpbench.records import arrays, collection, folder
+from gpbench.records import arrays, collection, folder, parquet
 from gpbench.records.collection import open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -363,9 +363,8 @@ def hostile(path, record_texts, **columns):
     import pyarrow as pa
 
     texts = pa.array(record_texts).dictionary_encode()
-    path.write_bytes(
-        collection._with_checksums(pa.table({"id": pa.array([A] * len(texts)), "record": texts, **columns}))
-    )
+    table = pa.table({"id": pa.array([A] * len(texts)), "record": texts, **columns})
+    path.write_bytes(parquet.content(table, [*columns]))
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "1,2", "}{", "", '{"id": 1e999}', "NaN", "9" * 5000, "\\ud800", None])
