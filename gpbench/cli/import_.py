@@ -62,6 +62,9 @@ def run(args: argparse.Namespace) -> int:
 
     args.config_dir = targets.add_folders(args.config_dir)
     budget = None if args.budget is None else cpu_budget(args.budget)
+    files = [file.resolve() for file in args.files]
+    if twice := [file for k, file in enumerate(args.files) if files[k] in files[:k]]:
+        raise ConfigError(f"{twice[0]} is named twice: leave it out once")
     runs = []
     for file in args.files:  # all are checked before any is recorded
         imported = submissions.read(file)

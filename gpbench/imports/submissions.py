@@ -27,6 +27,9 @@ _NUMBERED = re.compile(r"(log_)?prob_\d+")
 _VERSIONS = re.compile(r"[\w.-]+ [\w.+!-]+(, [\w.-]+ [\w.+!-]+)*")
 _GROUP = ["dataset", "split", "method", "setting", "output"]
 
+_LARGEST = 1e15
+"""Largest number of a row, a split or an output; floats beyond some 9e15 are no exact numbers."""
+
 _SUM_TOLERANCE = 1e-5
 """Largest error of the sum of a row's probabilities, which others write in float32."""
 
@@ -224,7 +227,10 @@ def _versions(submission: Submission, group: "pd.DataFrame") -> dict[str, str]:
         return {}
     if not _VERSIONS.fullmatch(str(text)):
         raise DataError(f"{submission.title}: versions {str(text)!r}: write them as in 'gpytorch 1.15.2, torch 2.13.0'")
-    return dict(pair.split(" ") for pair in text.split(", "))
+    versions = dict(pairs := [pair.split(" ") for pair in text.split(", ")])
+    if len(versions) < len(pairs):
+        raise DataError(f"{submission.title}: versions {text!r} has a program twice: leave one version of it")
+    return versions
 
 
 def _numbers(path: Path, column: "pd.Series") -> Float[np.ndarray, " n"]:
@@ -238,9 +244,9 @@ def _require_whole(path: Path, table: "pd.DataFrame", name: str, *, optional: bo
     import pandas as pd
 
     numbers = pd.to_numeric(table[name], errors="coerce")
-    good = (numbers % 1 == 0) | (table[name].isna() if optional else False)
+    good = (numbers % 1 == 0) & numbers.between(-_LARGEST, _LARGEST) | (table[name].isna() if optional else False)
     if not good.all():
-        raise DataError(f"{path.name}: line {_first(~good)}: {name} is not a whole number")
+        raise DataError(f"{path.name}: line {_first(~good)}: {name} is not a whole number up to {_LARGEST:g}")
 
 
 def _first(bad: "pd.Series") -> int:

@@ -139,6 +139,7 @@ FAULTS = {
     "no such split": (lambda t: t.assign(split=20), "sinc split 20: split=20: sinc has splits 0 to 19\n"),
     "an output": (lambda t: t.assign(output=1), "sinc has one output only"),
     "seconds that differ": (lambda t: t.assign(seconds=np.arange(20.0)), "has other seconds than the first row"),
+    "a program twice": (lambda t: t.assign(versions="a 1, a 2"), "versions 'a 1, a 2' has a program twice"),
     "versions without numbers": (lambda t: t.assign(versions="theirs"), "versions 'theirs': write them as in"),
     "seconds that are no number": (lambda t: t.assign(seconds=pd.Timedelta(2, "s")), "seconds that are no time"),
     "negative seconds": (lambda t: t.assign(seconds=-1.0), "row {first} has seconds that are no time"),
@@ -188,6 +189,7 @@ def test_a_fault_of_classification_is_one_line_with_file_data_set_split_and_row(
         (lambda t: t.rename(columns={"mean": "maen"}), "unknown column 'maen'; did you mean mean?"),
         (lambda t: t.drop(columns="row"), "no column 'row'"),
         (lambda t: t.assign(row=t["row"] + 0.5), "line 1: row is not a whole number"),
+        (lambda t: with_values(t, 2, row=1e300), "line 3: row is not a whole number up to 1e+15"),
         (lambda t: t.assign(method=""), "line 1: no method"),
         (lambda t: t.assign(mean="much"), "column mean has a value that is not a number"),
         (lambda t: t.iloc[:0], "no rows"),
@@ -242,6 +244,8 @@ def test_several_files_are_recorded_together_or_not_at_all(tmp_path, capsys):
     assert [record.split for record in records(tmp_path)] == [0, 1]
     assert main(["import", *files[2:], *words]) == 2
     assert "3.parquet: theirs on sinc split 3 is in 2.parquet too" in capsys.readouterr().err
+    assert main(["import", files[2], files[2], *words]) == 2
+    assert capsys.readouterr().err == f"gpbench: {files[2]} is named twice: leave it out once\n"
     assert len(records(tmp_path)) == 2
 
 
