@@ -59,6 +59,13 @@ def test_a_key_that_all_chosen_methods_have_and_the_default_one_has_not(monkeypa
     assert launched == [[f"method={name}", "method.mean_basis=64", "run.jobs=2"] for name in ("svdgp", "odsvgp")]
 
 
+def test_splits_within_a_budget_are_jobs_of_their_own_and_no_hint_says_otherwise(monkeypatch, capsys):
+    monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: None)
+    for words, line in ([], "hint: split=0,1 is 2 jobs; "), (["run.budget=60"], "0 jobs: "):
+        launcher.sweep(["method=logistic", "split=0,1", *words], [])
+        assert capsys.readouterr().out.startswith(line)
+
+
 def test_an_optional_key_is_set_where_it_exists_and_the_others_run_once(monkeypatch, capsys):
     launched: list[list[str]] = []
     monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
