@@ -36,10 +36,10 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
     ("content", "message"),
     [
         ("[]", "claims are a mapping of ids to claims"),
-        ("a: {text: x}", "`clauses`, a `test` that proves it, or a `reason`"),
-        ("a: {text: x, reason: z, clauses: [{value: nll, of: {}, below: 0}]}", "`clauses`, a `test` that proves it"),
+        ("a: {text: x}", "a claim has `clauses`, or a `reason` why it has none; or `elsewhere`"),
+        ("a: {text: x, reason: z, clauses: [{value: nll, of: {}, below: 0}]}", "`clauses`, or a `reason`"),
         ("a: {text: x, test: tests/test_x.py::test_y}", "a `test` is one of gpbench's, and proves its claims alone"),
-        ("a: {text: x, reason: y, proves: true}", "`proves` is of a `test`"),
+        ("a: {text: x, reason: y, proves: true}", "a `test` is one of gpbench's, and proves its claims alone"),
         ("a: {clauses: []}", "lacks text"),
         ("a: {text: x, reason: y, printd: none}", "unknown key 'printd'; did you mean printed"),
         ("a: {text: x, reason: y, printed: yes!}", "printed=yes!: must be supported, contradicted, undecided or none"),
