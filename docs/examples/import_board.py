@@ -130,8 +130,11 @@ PROGRAMS = {
 }
 
 if __name__ == "__main__":
+    programs = {program.__name__: program for program in PROGRAMS}
+    if len(sys.argv) != 4 or sys.argv[1] not in programs:
+        sys.exit(f"usage: python import_board.py PROGRAM FILE SECONDS; PROGRAM is one of {', '.join(programs)}")
     name, path, seconds = sys.argv[1:]
-    program = globals()[name]
+    program = programs[name]
     data = np.load(path)
     y, train, test, classes = data["y"], data["train"], data["test"], len(data["classes"])
     X = (data["X"] - data["X"][train].mean(axis=0)) / np.maximum(data["X"][train].std(axis=0), 1e-12)

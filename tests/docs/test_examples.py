@@ -110,6 +110,13 @@ def test_the_example_of_the_python_interface_runs(tmp_path):
     assert names["mean"].shape == names["std"].shape == (20,) and len(names["runs"].frame) == 2
 
 
+@pytest.mark.parametrize("words", [[], ["forest", "rows.npz", "10"]])
+def test_the_example_of_the_leaderboard_says_how_it_is_called(words):
+    done = subprocess.run([sys.executable, EXAMPLES / "import_board.py", *words], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("usage: python import_board.py PROGRAM FILE SECONDS;")
+    assert done.stderr.count("\n") == 1 and "random_forest" in done.stderr
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_the_notebooks_run(path, tmp_path):
     folders = {f"GPBENCH_{key}": str(tmp_path / key) for key in ("RESULTS", "STORE")}
