@@ -73,7 +73,7 @@ def cache_dir() -> Path:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file, and its folder, beside and renames it into place.  Raises OSError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    beside = path.with_name(f".{path.name[:60]}.{os.getpid()}.tmp")  # of a name that may be as long as names can be
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         beside.write_bytes(content)

@@ -79,7 +79,7 @@ def _own(value: str, target: Any) -> tuple[str, Path]:
     stem = path
     while stem.suffix.lower() in _TABLES:
         stem = stem.with_suffix("")
-    name = re.sub(r"[^\w.-]", "_", stem.name, flags=re.ASCII).lstrip(".-") or "table"
+    name = re.sub(r"[^\w.-]", "_", stem.name, flags=re.ASCII).lstrip(".-")[:200] or "table"
     is_ours = (paths.conf_dir() / "dataset" / f"{name}.yaml").exists()
     name = f"my_{name}" if is_ours or not _is_name(name) else name
     card = folder / "dataset" / f"{name}.yaml"

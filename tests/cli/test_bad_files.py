@@ -189,6 +189,14 @@ def test_an_out_that_cannot_be_written_is_one_line(tmp_path, results, call, word
     assert (file in err) == out.startswith("a_file")
 
 
+def test_a_name_as_long_as_names_can_be_is_written_and_a_longer_one_is_one_line(tmp_path, results, call):
+    out = tmp_path / f"{'n' * 252}.md"
+    assert call("table", "--results", results, "--out", out)[0] == 0 and out.read_text().startswith("Recorded runs of")
+    code, err = call("table", "--results", results, "--out", out.with_name(f"n{out.name}"))
+    assert code == 5 and "File name too long; shorten the name, or name another file with --out" in err
+    assert [*tmp_path.glob("n*")] == [out]
+
+
 def test_a_picture_below_a_file_is_one_line_and_a_verb_without_picture_says_so(tmp_path, results, call):
     (tmp_path / "a_file").write_text("mine")
     out = tmp_path / "a_file" / "below.png"

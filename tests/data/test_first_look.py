@@ -51,7 +51,9 @@ def test_a_card_is_written_beside_the_table_and_never_overwritten(folder, capsys
         with_cards([path, "target=speed"], [])
 
 
-@pytest.mark.parametrize("path, name", [("./~.csv", "_"), ("~none/x.csv", "x"), ("日.csv", "_"), ("é.csv", "_")])
+@pytest.mark.parametrize(
+    "path, name", [("./~.csv", "_"), ("~none/x.csv", "x"), ("日.csv", "_"), (f"{'n' * 251}.csv", "n" * 200)]
+)
 def test_a_table_whose_name_is_no_word_has_a_card_of_another_name(folder, path, name):
     (folder / "~none").mkdir()
     (folder / path).write_text(CSV)
