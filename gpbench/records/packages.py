@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from gpbench import limits
-from gpbench.errors import AbsentError, ConfigError
+from gpbench.errors import AbsentError, ConfigError, failure
 from gpbench.paths import write_whole
 from gpbench.records.record import Record
 
@@ -85,8 +85,8 @@ def read(results: Path, checksum: str) -> str:
     except FileNotFoundError:
         raise absent(checksum, results) from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"the list of packages {path} cannot be used: {reason}; delete it") from None
+        reason = failure(error, first="delete it") if isinstance(error, OSError) else f"{error}; delete it"
+        raise ConfigError(f"the list of packages {path} cannot be used: {reason}") from None
 
 
 def verified(content: bytes, expected: str) -> str:
@@ -137,7 +137,10 @@ def texts(records: Iterable[Record], read: Callable[[str], str]) -> dict[str, st
 
 def absent(checksum: str, source: object) -> AbsentError:
     """The error where a folder or file has no such list."""
-    return AbsentError(f"{source} has no list of packages with the checksum {ascii(checksum)[1:-1][:60]}")
+    name = ascii(checksum)[1:-1][:60]
+    return AbsentError(
+        f"{source} has no list of packages with the checksum {name}: copy the one where the run was made"
+    )
 
 
 def _name_and_version(package: metadata.Distribution) -> tuple[str, str]:

@@ -5,6 +5,7 @@ A run's folder is written beside and renamed into place, so a folder with an id 
 from outside, never half-written; many processes may write at once, and folders copied in from elsewhere count.
 """
 
+import contextlib
 import errno
 import os
 import secrets
@@ -191,7 +192,8 @@ class Store:
             self._restore(self.runs.glob(".tmp-*-old"))
             self._clean()
             if package_list:
-                packages.write(self.runs.parent, package_list)
+                with contextlib.suppress(OSError):  # a run is worth more than its list, which `show` says is missing
+                    packages.write(self.runs.parent, package_list)
             files.write(beside, record, config, trace, predictions, state)
             if folder.exists() and (replace or self.get(record.id) is None):
                 folder.rename(beside.with_name(beside.name + "-old"))

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,25 @@ def measured(name: str, seconds: float, precision: str = "float64") -> float:
     """
     _measured[name] = {"seconds": seconds, "precision": precision}
     return seconds
+
+
+def count(text: str) -> int:
+    """A number on the command line: a whole one from 1, or ValueError."""
+    if (value := int(text)) < 1:
+        raise ValueError(text)
+    return value
+
+
+def sizes(parts: int) -> Callable[[str], tuple[int, ...]]:
+    """A reader of sizes on the command line, as "100,200" or "1e4,0": whole numbers from 0, the first from 1."""
+
+    def size(text: str) -> tuple[int, ...]:
+        values = tuple(int(float(number)) for number in text.split(","))
+        if len(values) != parts or values[0] < 1 or min(values) < 0:
+            raise ValueError(text)
+        return values
+
+    return size
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from benches import _machine
-from benches._results import measured
+from benches._results import count, measured
 
 HERE = Path(__file__).resolve().parent
 WHO = ("ours", "gpytorch", "gpjax")
@@ -138,11 +138,11 @@ def main(arguments: list[str]) -> None:
 
     parser = argparse.ArgumentParser(prog="scripts/bench accuracy", description=__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--rounds", type=count, default=1)
     parser.add_argument("--target", type=float, help="accuracy to reach; default: the one of the set")
-    parser.add_argument("--steps", type=int, help="of every process; default: 700")
-    parser.add_argument("--inducing", type=int, help="inducing points; default: 512")
-    parser.add_argument("--batch", type=int, help="rows of a step; default: 1024")
+    parser.add_argument("--steps", type=count, help="of every process; default: 700")
+    parser.add_argument("--inducing", type=count, help="inducing points; default: 512")
+    parser.add_argument("--batch", type=count, help="rows of a step; default: 1024")
     parser.add_argument("--only", nargs="+", choices=WHO, default=WHO)
     parser.add_argument("--gpytorch", default=sys.executable, metavar="PYTHON", help="a Python that has GPyTorch")
     parser.add_argument("--gpjax", default=sys.executable, metavar="PYTHON", help="a Python that has GPJax")

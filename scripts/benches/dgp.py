@@ -9,6 +9,7 @@ from functools import partial
 
 import jax
 import optax
+from benches._results import sizes
 from benches._timing import milliseconds, prepare_torch, product_rate, seconds_of_loop, seconds_per_step
 from benches.svgp import D, N, problem
 
@@ -91,18 +92,19 @@ def flops(m: int, b: int, hidden: int) -> float:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench dgp", description=__doc__)
-    parser.add_argument("--sizes", nargs="+", default=["100,50,2", "100,1000,2"], metavar="M,B,HIDDEN")
+    parser.add_argument(
+        "--sizes", type=sizes(3), nargs="+", default=[(100, 50, 2), (100, 1000, 2)], metavar="M,B,HIDDEN"
+    )
     options = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
     X, y = problem()
     print(f"float64 on {runtime.device_name()}; {N} rows, {D} inputs; ms per step")
     print("limit: the operations of dgp at the rate of matrix products")
     print("    m     b hidden       dgp      dsdgp   GPyTorch   limit")
-    for size in options.sizes:
-        m, b, hidden = map(int, size.split(","))
+    for m, b, hidden in options.sizes:
         rate = product_rate(m, b)
         cells = [
-            milliseconds(f"dgp {step.__name__} {size}", partial(step, X, y, m, b, hidden))
+            milliseconds(f"dgp {step.__name__} {m},{b},{hidden}", partial(step, X, y, m, b, hidden))
             for step in (dgp, dsdgp, gpytorch)
         ]
         limit = 1e3 * flops(m, b, hidden) / rate

@@ -12,7 +12,7 @@ from functools import partial
 import jax
 import numpy as np
 import optax
-from benches._results import measured
+from benches._results import measured, sizes
 from benches._timing import milliseconds, prepare_torch, product_rate, seconds_of_loop, seconds_per_step
 from benches.svgp import problem
 
@@ -86,7 +86,7 @@ def flops(posterior: str, c: int, m: int, b: int) -> float:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench gam", description=__doc__)
-    parser.add_argument("--sizes", nargs="+", default=["8,32", "32,32", "32,64"], metavar="C,M")
+    parser.add_argument("--sizes", type=sizes(2), nargs="+", default=[(8, 32), (32, 32), (32, 64)], metavar="C,M")
     parser.add_argument("--rows", type=int, default=100_000, metavar="N")
     parser.add_argument("--batch", type=int, default=1000, metavar="B")
     options = parser.parse_args(arguments)
@@ -95,14 +95,13 @@ def main(arguments: list[str]) -> None:
     print(f"float64 on {runtime.device_name()}; {b} of {options.rows} rows in a step; ms per step")
     print("limit: the operations at the rate of an (M, M) by (M, B) product, (T, T) for coupled_covariance")
     print("   C    M           posterior      gam    limit  GPyTorch")
-    for size in options.sizes:
-        c, m = map(int, size.split(","))
+    for c, m in options.sizes:
         X, y = problem(options.rows, max(c, 2))
         X = X[:, :c]
         for posterior in POSTERIORS:
             inner = c * m + 1 if posterior == "coupled_covariance" else m
             limit = 1e3 * flops(posterior, c, m, b) / product_rate(inner, b)
-            name = f"gam {posterior} {size}"
+            name = f"gam {posterior} {c},{m}"
             ours = 1e3 * measured(name, gam(posterior, X, y, m, b))
             peer = milliseconds(f"{name} gpytorch", partial(gpytorch, X, y, m, b)) if posterior == "mean_field" else ""
             print(f"{c:4d} {m:4d} {posterior:>19s} {ours:8.2f} {limit:8.2f} {peer:>9s}", flush=True)

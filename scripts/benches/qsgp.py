@@ -11,7 +11,7 @@ import argparse
 import jax
 import jax.numpy as jnp
 import optax
-from benches._results import measured
+from benches._results import measured, sizes
 from benches._timing import STEPS, product_rate, seconds_each
 from benches.svgp import problem
 
@@ -67,8 +67,10 @@ def seconds_per_step(method: QSGP, X, y) -> float:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench qsgp", description=__doc__)
-    sizes = ["1e4,0", "1e5,0", "1e6,0", "1e7,0", "1e4,100", "1e5,100", "1e6,100"]
-    parser.add_argument("--sizes", nargs="+", default=sizes, metavar="M,K", help="functions, dense columns")
+    shapes = [*((10**power, 0) for power in (4, 5, 6, 7)), *((10**power, 100) for power in (4, 5, 6))]
+    parser.add_argument(
+        "--sizes", type=sizes(2), nargs="+", default=shapes, metavar="M,K", help="functions, dense columns"
+    )
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--inputs", type=int, default=8)
     parser.add_argument("--batch", type=int, default=500)
@@ -81,8 +83,7 @@ def main(arguments: list[str]) -> None:
         f" {options.rank}, {options.inputs} inputs; ms per step"
     )
     print("      m    k   hyper     step  cosines  products  ratio   Gcos/s  GFLOP/s")
-    for size in options.sizes:
-        m, k = (int(float(number)) for number in size.split(","))
+    for m, k in options.sizes:
         for optimiser in (None, optax.adam(1e-5)):
             method = QSGP(
                 name="qsgp",
@@ -95,7 +96,7 @@ def main(arguments: list[str]) -> None:
                 steps=20_000,
             )
             rates = [limits(options.batch)]  # before and after, since a shared machine's change
-            each = measured(f"qsgp {size} {optimiser and 'learned'}", seconds_per_step(method, X, y), "float32")
+            each = measured(f"qsgp {m:g},{k} {optimiser and 'learned'}", seconds_per_step(method, X, y), "float32")
             cosine, product = map(max, zip(*rates, limits(options.batch)))
             cosines, operations = least(method, options.inputs)
             parts = cosines / cosine, operations / product

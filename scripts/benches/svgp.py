@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from benches._results import measured
+from benches._results import measured, sizes
 from benches._timing import (
     STEPS,
     milliseconds,
@@ -108,11 +108,11 @@ def flops(m: int, b: int) -> float:
     return 3 * 2 * (2 * m * m * b) + 2 * m**3 / 3 + 3 * 2 * m**3 + 3 * 2 * D * m * (m + b)
 
 
-def compare(sizes: list[tuple[int, int]]) -> None:
+def compare(shapes: list[tuple[int, int]]) -> None:
     X, y = problem()
     print(f"{D} inputs; ms per step; limit: the matrix products alone")
     print("    m     b       ours   GPyTorch      GPJax   limit")
-    for m, b in sizes:
+    for m, b in shapes:
         rate = product_rate(m, b)
         cells = [
             milliseconds(f"svgp {step.__name__} {m},{b}", partial(step, X, y, m, b)) for step in (ours, gpytorch, gpjax)
@@ -123,13 +123,13 @@ def compare(sizes: list[tuple[int, int]]) -> None:
         )
 
 
-def decoupled(sizes: list[int], d: int = 21, rows: int = 1024) -> None:
-    data = batches.whole(*map(jnp.asarray, problem(max(*sizes, rows), d)))
+def decoupled(features: list[int], d: int = 21, rows: int = 1024) -> None:
+    data = batches.whole(*map(jnp.asarray, problem(max(*features, rows), d)))
     batch = batches.at_step(data, rows, jnp.asarray(0), key=jax.random.key(0))
     rate = product_rate(rows, rows)
     print(f"{d} inputs, M_beta 128, {rows} rows and columns; limit: the same operations at the rate of matrix products")
     print("M_alpha  ms/step    limit  ratio  MiB beside the state")
-    for m in sizes:
+    for m in features:
         method = SVDGP(name="svdgp", mean_basis=m, columns=rows, batch_size=rows, optimiser=decaying_adam())
         state = method.init(data, key=jax.random.key(0))
         one = jax.jit(partial(method.step, key=jax.random.key(1))).lower(state, batch).compile()
@@ -148,11 +148,13 @@ def decoupled_flops(m: int, rows: int, d: int) -> float:
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench svgp", description=__doc__)
     parser.add_argument("--decoupled", type=int, nargs="*", metavar="M_ALPHA", help="default: 1024 4096 16384 65536")
-    parser.add_argument("--sizes", nargs="+", default=["100,200", "200,200", "512,1024"], metavar="M,B")
+    parser.add_argument(
+        "--sizes", type=sizes(2), nargs="+", default=[(100, 200), (200, 200), (512, 1024)], metavar="M,B"
+    )
     options = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
     print(f"float64 on {runtime.device_name()}")
     if options.decoupled is not None:
         decoupled(options.decoupled or [1024, 4096, 16384, 65536])
     else:
-        compare([tuple(map(int, size.split(","))) for size in options.sizes])
+        compare(options.sizes)

@@ -33,6 +33,21 @@ def stored(folder, *texts):
     return folder
 
 
+@pytest.mark.parametrize("name", ["packages", f"packages/{NAME}.txt"])
+def test_a_run_is_kept_where_its_list_cannot_be(name, tmp_path, capsys):
+    """A file where the folder must be, or a folder where the file must be."""
+    place = tmp_path / name
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("x") if name == "packages" else place.mkdir()
+    stored(tmp_path, LIST)
+    assert len(Store(tmp_path).all()) == 3
+    assert main(["show", "0" * 16, "--packages", "--results", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert (
+        f"{place} is a file, and a folder is needed there; move the file" if place.is_file() else "delete it"
+    ) in said
+
+
 def collect(out, *sources):
     assert main(["collect", *map(str, sources), "--out", str(out)]) == 0
     return out

@@ -94,6 +94,15 @@ def test_the_machine_says_what_else_runs(bench):
         assert {"cpu", "cores", "versions", "commit", "blas", "load", "others"} <= facts.keys() and facts["blas"]
 
 
+def test_sizes_on_the_command_line_are_whole_numbers_of_their_count(bench):
+    from benches._results import count, sizes
+
+    assert (sizes(2)("1e4,0"), sizes(3)("100,50,2"), count("3")) == ((10_000, 0), (100, 50, 2), 3)
+    for reader, text in [(sizes(2), "text"), (sizes(2), "100"), (sizes(3), "0,0,0"), (sizes(2), "5,-1"), (count, "0")]:
+        with pytest.raises(ValueError):
+            reader(text)
+
+
 def test_seconds_to_an_accuracy_count_from_the_start_of_the_process(bench):
     from benches.accuracy import Timing
 
