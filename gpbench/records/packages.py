@@ -139,7 +139,7 @@ def absent(checksum: str, source: object) -> AbsentError:
     """The error where a folder or file has no such list."""
     name = ascii(checksum)[1:-1][:60]
     return AbsentError(
-        f"{source} has no list of packages with the checksum {name}: copy the one where the run was made"
+        f"{source} has no list of packages with the checksum {name}: copy it from where the run was made"
     )
 
 
