@@ -64,7 +64,7 @@ def test_divergence_is_recorded_and_said_and_has_its_exit_code(tmp_path):
 
 def test_a_full_disk_is_one_line(tmp_path):
     code, _, err = gpbench(tmp_path, *RUN, "method.fate=full")
-    assert (code, err) == (5, "gpbench: /some/file: No space left on device\n")
+    assert (code, err) == (5, "gpbench: /some/file: No space left on device; free some space\n")
 
 
 def test_cfg_prints_the_resolved_configuration_and_runs_nothing(tmp_path):
