@@ -153,7 +153,11 @@ def main(arguments: list[str]) -> None:
             parser.error(f"{python}: no program of this name")
     options.pictures.mkdir(parents=True, exist_ok=True)
     for name in options.sets:
-        given = {key: value for key in ("target", "steps", "inducing", "batch") if (value := getattr(options, key))}
+        given = {
+            key: value
+            for key in ("target", "steps", "inducing", "batch")
+            if (value := getattr(options, key)) is not None
+        }
         problem, timings = replace(SETS[name], **given), {}
         gpbench.load(name).split(0)  # prepared in the store
         started = time.perf_counter()
