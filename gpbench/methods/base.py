@@ -229,11 +229,16 @@ def _search(values: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
     return tuple((name, tuple(choices)) for name, choices in pairs if choices is not None)
 
 
+FRACTION_MOST = 1000
+"""The most inducing points that a fraction of the training rows gives: their cost is cubic, so more are asked for by
+number."""
+
+
 def inducing_count(inducing: float | int, n: int, *, name: str = "inducing", noun: str = "inducing points") -> int:
     """Count the inducing points, or what else a method has for some of its rows.
 
     Args:
-        inducing: A whole number, or a fraction of the training rows.
+        inducing: A whole number, or a fraction of the training rows, which is at most `FRACTION_MOST` of them.
         n: Number of training rows.
         name: Name of the setting, for messages.
         noun: What is counted, for messages.
@@ -245,7 +250,7 @@ def inducing_count(inducing: float | int, n: int, *, name: str = "inducing", nou
         ConfigError: beyond 1 .. n, and for a number that is neither whole nor a fraction.
     """
     schema.parse("rows or fraction").check(f"method.{name}", inducing)
-    m = int(inducing) if isinstance(inducing, Integral) else round(inducing * n)
+    m = int(inducing) if isinstance(inducing, Integral) else min(round(inducing * n), FRACTION_MOST)
     if not 1 <= m <= n:
         raise ConfigError(
             f"method.{name}={inducing:g} asks for {m} {noun}, but there are {n} training rows:"

@@ -15,6 +15,7 @@ from gpbench.core.random import run_key
 from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
 from gpbench.data.store import warn
+from gpbench.methods.base import FRACTION_MOST
 from gpbench.methods.protocols import HasLimits, HasRowMemory
 from gpbench.records.plan import Run
 from gpbench.train.context import Context, one_line_if_out_of_memory
@@ -47,10 +48,18 @@ def _say_cut(context: Context, n: int) -> None:
     """Say on stderr which numbers of the command line mean less than they say, with n training rows."""
     method = context.method
     limits = {"batch_size": n, "subset_rows": n} | (method.limits(n) if isinstance(method, HasLimits) else {})
+    changes = context.plan.cfg["changes"]
     for name, most in limits.items():
-        value = context.plan.cfg["changes"].get(f"method.{name}")
+        value = changes.get(f"method.{name}")
         if isinstance(value, int) and value > most:
             warn(f"method.{name}={value} is more than the {most:,} there are: all are used")
+    for name in ("inducing", "actions"):
+        share = changes.get(f"method.{name}")
+        if isinstance(share, float) and (number := round(share * n)) > FRACTION_MOST:
+            warn(
+                f"method.{name}={share:g} of {n:,} rows is {number:,}, and a fraction gives {FRACTION_MOST:,} at most:"
+                f" set method.{name}={number} for all of them"
+            )
 
 
 def _size(context: Context, runs: Sequence[Run]) -> int:

@@ -276,6 +276,7 @@ def test_a_step_that_loses_the_energy_is_taken_back_and_the_next_are_half_as_bol
 def test_the_number_of_inducing_points_is_a_fraction_or_a_number_up_to_n():
     assert inducing_count(0.15, 691) == 104
     assert inducing_count(1.0, 20) == 20
+    assert inducing_count(0.15, 36_000) == 1000 and inducing_count(5400, 36_000) == 5400  # more than 1,000 by number
     assert inducing_count(7, 20) == 7
     for wrong in (21, 0.01):
         with pytest.raises(ConfigError, match="training rows"):

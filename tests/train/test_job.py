@@ -209,6 +209,13 @@ def test_a_batch_of_more_rows_than_there_are_is_said(tmp_path, capsys):
     assert capsys.readouterr().err == f"gpbench: warning: {line}\n"
 
 
+def test_a_fraction_that_gives_fewer_inducing_points_than_it_says_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(grouping, "FRACTION_MOST", 10)
+    job(tmp_path, "dataset=moons", "method=svi", "method.steps=1", "method.inducing=0.02")
+    line = "method.inducing=0.02 of 900 rows is 18, and a fraction gives 10 at most: set method.inducing=18"
+    assert line in capsys.readouterr().err
+
+
 def test_too_little_memory_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(context, "build_method", lambda node: Greedy(name="greedy", steps=1))
     # known once the program is compiled, which runs with no time wasted, nor another process killed
