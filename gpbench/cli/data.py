@@ -145,6 +145,7 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     """
     import numpy as np
 
+    from gpbench.cli.options import require_place
     from gpbench.data import splits
     from gpbench.data.sources import load
 
@@ -154,8 +155,7 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     splits.split_numbers(card, args.split)
     parts = [card["name"], split_set if split_set != default else "", str(args.split)]
     out = args.out or Path("-".join(filter(None, parts)) + ".npz")
-    if out.is_dir() or not out.parent.is_dir():
-        raise ConfigError(f"--out {out}: is a folder" if out.is_dir() else f"--out {out}: no such folder {out.parent}")
+    require_place("--out", out)
     dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store)
     train, test = splits.indices(card, dataset, args.split)
     names: dict[str, Any] = {key: np.array(getattr(dataset, key), str) for key in ("columns", "classes", "outputs")}

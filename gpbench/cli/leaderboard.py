@@ -68,6 +68,7 @@ def _add(args: argparse.Namespace) -> int:
     from gpbench.records.plan import RunPlan
     from gpbench.sweep.jobs import Jobs
 
+    options.check_output(args)
     folders = targets.add_folders(args.config_dir)
     results = options.results_folder(args)
     jobs = leaderboards.jobs(args.division, args.budget, args.overrides, results)

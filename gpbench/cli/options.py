@@ -1,7 +1,10 @@
 """Options that several verbs have, and the output of a table: to the terminal, to a file, or as JSON."""
 
 import argparse
+import errno
+import os
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,6 +141,40 @@ def write_table(args: argparse.Namespace, table: "Table") -> None:
         printing.print_json(table.data)
     elif is_beside or not out:
         write_sheet(table.sheet, args)
+
+
+def require_place(option: str, file: Path) -> None:
+    """Raises ConfigError where a folder has a file's name, or its folder is missing, for verbs that make no folders."""
+    if file.is_dir():
+        raise ConfigError(f"{option} {file}: is a folder")
+    if not file.parent.is_dir():
+        raise ConfigError(f"{option} {file}: no such folder {file.parent}")
+
+
+def check_output(args: argparse.Namespace) -> None:
+    """Refuses what `write_table` would refuse of a table with a picture, before the hours that make the table.
+
+    Raises:
+        ConfigError: the ending of --out names no format, or another one than --format.
+        StorageError: no file can be written there.
+    """
+    endings = (*_PICTURES, _CRATE)
+    if args.out and args.out.suffix.lower() not in endings:
+        format_of(args.out, args.format, endings)
+    check_place(args.out)
+
+
+def check_place(out: Path | None) -> None:
+    """Raises StorageError where --out names a file that cannot be written: a folder, or below a file."""
+    if out is None or (out.exists() and not out.is_file() and not out.is_dir()):  # a device or a pipe
+        return
+    try:
+        if out.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        existing = next(folder for folder in out.absolute().parents if folder.exists())
+        tempfile.TemporaryFile(dir=existing).close()
+    except OSError as error:
+        raise _unwritable(out, error) from error
 
 
 def _write_picture(out: Path, table: "Table") -> None:

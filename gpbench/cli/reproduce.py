@@ -58,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     experiment, cells = plan.load(args.experiment, args.preset, folders, open_store(results))
     if experiment.table and not experiment.pictures:
         format_of(args.out, args.format)  # refused before the hours of the runs
+        options.check_place(args.out)
     failure = None
     if to_run := [cell for cell in cells if cell.missing or settings["again"]]:
         words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]

@@ -2,10 +2,15 @@
 
 import json
 import math
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from gpbench.cli.options import require_place
+from gpbench.errors import ConfigError
+from gpbench.paths import write_whole
 
 THRESHOLD = 1.25
 """A ratio of times, each in units of its machine's products, above which something became slower."""
@@ -72,11 +77,13 @@ class Results:
             raise SystemExit(f"--against {path}: {reason}; {_MENDED}") from error
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise SystemExit(f"--against {path}: not the results of a bench; {_MENDED}") from error
+        if not results.seconds:
+            raise SystemExit(f"--against {path}: it has no results; {_MENDED}")
         return results
 
     def write(self, path: Path) -> None:
-        """Keeps them in a file, in a folder that there is (`require_writable`)."""
-        path.write_text(json.dumps({"facts": self.facts, "results": self.seconds}, indent=1) + "\n")
+        """Keeps them in a file, which is whole or not there."""
+        write_whole(path, (json.dumps({"facts": self.facts, "results": self.seconds}, indent=1) + "\n").encode())
 
     def products(self, name: str) -> float:
         """The operations of matrix products that the machine would have done in the seconds of a result."""
@@ -90,16 +97,16 @@ class Results:
 
 
 def require_writable(path: Path) -> None:
-    """Makes the folder of a file.  Exits with a line where the file cannot be written."""
+    """Exits with a line where a file cannot be written, and makes none."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("a").close()
-    except OSError as error:
-        raise SystemExit(f"--save {path}: {error.strerror}") from error
+        require_place("--save", path)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except (OSError, ConfigError) as error:
+        raise SystemExit(str(error) if isinstance(error, ConfigError) else f"--save {path}: {error.strerror}") from None
 
 
 def compare(now: Results, earlier: Results, threshold: float = THRESHOLD) -> tuple[list[str], bool]:
-    """The lines of a comparison, and whether something is slower by more than the threshold or nothing is in both."""
+    """The lines of a comparison, and whether something is slower by more than the threshold."""
     ratios = now.ratios(earlier)
     lines = [
         f"against {earlier.facts.get('commit') or 'an unknown commit'} on {earlier.facts.get('cpu')},"
@@ -110,6 +117,4 @@ def compare(now: Results, earlier: Results, threshold: float = THRESHOLD) -> tup
         verdict = "slower" if ratio > threshold else "faster" if ratio < 1 / threshold else "alike"
         lines.append(f"{ratio:6.2f}  {verdict:<6}  {name}")
     lines += [f"     -  missing  {name}" for name in earlier.seconds if name not in ratios]
-    if not ratios:
-        lines.append("nothing was measured in both")
-    return lines, not ratios or any(ratio > threshold for ratio in ratios.values())
+    return lines, any(ratio > threshold for ratio in ratios.values())

@@ -133,10 +133,15 @@ def draw(name: str, target: float, timings: dict[str, list[Timing]], folder: Pat
     return path
 
 
-def main(arguments: list[str]) -> None:
-    import gpbench
+def program(text: str) -> str:
+    """A program on the command line, or argparse's error."""
+    if not shutil.which(text):
+        raise argparse.ArgumentTypeError(f"{text}: no program of this name")
+    return text
 
-    parser = argparse.ArgumentParser(prog="scripts/bench accuracy", description=__doc__)
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this bench to the command line."""
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--rounds", type=count, default=1)
     parser.add_argument("--target", type=float, help="accuracy to reach; default: the one of the set")
@@ -144,13 +149,16 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--inducing", type=count, help="inducing points; default: 512")
     parser.add_argument("--batch", type=count, help="rows of a step; default: 1024")
     parser.add_argument("--only", nargs="+", choices=WHO, default=WHO)
-    parser.add_argument("--gpytorch", default=sys.executable, metavar="PYTHON", help="a Python that has GPyTorch")
-    parser.add_argument("--gpjax", default=sys.executable, metavar="PYTHON", help="a Python that has GPJax")
+    parser.add_argument(
+        "--gpytorch", type=program, default=sys.executable, metavar="PYTHON", help="one that has GPyTorch"
+    )
+    parser.add_argument("--gpjax", type=program, default=sys.executable, metavar="PYTHON", help="one that has GPJax")
     parser.add_argument("--pictures", type=Path, default=HERE.parents[1] / "build" / "bench")
-    options = parser.parse_args(arguments)
-    for python in (options.gpytorch, options.gpjax):
-        if not shutil.which(python):
-            parser.error(f"{python}: no program of this name")
+
+
+def main(options: argparse.Namespace) -> None:
+    import gpbench
+
     options.pictures.mkdir(parents=True, exist_ok=True)
     for name in options.sets:
         given = {

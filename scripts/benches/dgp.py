@@ -90,12 +90,14 @@ def flops(m: int, b: int, hidden: int) -> float:
     return (hidden + 1) * unit + hidden * 3 * 2 * (2 * m * m * b) + b * pairs * (3 * 2 * (2 * hidden + 2) + 26)
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="scripts/bench dgp", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this bench to the command line."""
     parser.add_argument(
         "--sizes", type=sizes(3), nargs="+", default=[(100, 50, 2), (100, 1000, 2)], metavar="M,B,HIDDEN"
     )
-    options = parser.parse_args(arguments)
+
+
+def main(options: argparse.Namespace) -> None:
     jax.config.update("jax_enable_x64", True)
     X, y = problem()
     print(f"float64 on {runtime.device_name()}; {N} rows, {D} inputs; ms per step")

@@ -84,12 +84,14 @@ def flops(posterior: str, c: int, m: int, b: int) -> float:
     return shared + of_q[posterior]
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="scripts/bench gam", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this bench to the command line."""
     parser.add_argument("--sizes", type=sizes(2), nargs="+", default=[(8, 32), (32, 32), (32, 64)], metavar="C,M")
     parser.add_argument("--rows", type=int, default=100_000, metavar="N")
     parser.add_argument("--batch", type=int, default=1000, metavar="B")
-    options = parser.parse_args(arguments)
+
+
+def main(options: argparse.Namespace) -> None:
     jax.config.update("jax_enable_x64", True)
     b = options.batch
     print(f"float64 on {runtime.device_name()}; {b} of {options.rows} rows in a step; ms per step")

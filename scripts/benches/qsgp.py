@@ -65,8 +65,8 @@ def seconds_per_step(method: QSGP, X, y) -> float:
     return seconds_each(advance, least=4.0, rounds=20) / STEPS  # short rounds: others may use the machine
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="scripts/bench qsgp", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this bench to the command line."""
     shapes = [*((10**power, 0) for power in (4, 5, 6, 7)), *((10**power, 100) for power in (4, 5, 6))]
     parser.add_argument(
         "--sizes", type=sizes(2), nargs="+", default=shapes, metavar="M,K", help="functions, dense columns"
@@ -76,7 +76,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--batch", type=int, default=500)
     parser.add_argument("--functions", type=int, default=10_000, help="in each of the two draws of a step")
     parser.add_argument("--rank", type=int, default=300, help="of the control variate")
-    options = parser.parse_args(arguments)
+
+
+def main(options: argparse.Namespace) -> None:
     X, y = (jnp.asarray(array, jnp.float32) for array in problem(options.rows, options.inputs))
     print(
         f"float32 on {runtime.device_name()}; {options.batch} rows, 2 x {options.functions} functions, rank"

@@ -137,8 +137,8 @@ def draw(points: dict[str, list[Point]], path: Path) -> None:
         figure.savefig(path, dpi=110)
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="scripts/bench scale", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this bench to the command line."""
     parser.add_argument("--rows", type=float, nargs="+", default=[1e4, 1e5, 1e6], help="1e8 take 8.4 GB of disk")
     parser.add_argument("--inducing", type=int, nargs="+", default=[128, 256, 512])
     parser.add_argument("--steps", type=int, default=1024)
@@ -146,10 +146,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--devices", type=int, nargs="+", default=[], help="virtual ones, for the first rows and M")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="folder for the tables")
     parser.add_argument("--out", type=Path, help="picture, as PNG or SVG")
-    options = parser.parse_args(arguments)
+
+
+def main(options: argparse.Namespace) -> None:
     sizes = sorted(map(int, options.rows))
     if (needed := 4 * (INPUTS + 1) * sum(sizes)) > (free := shutil.disk_usage(options.folder).free):
-        parser.error(f"the tables take {needed / 1e9:.1f} GB, and {options.folder} has {free / 1e9:.1f} GB free")
+        sys.exit(f"the tables take {needed / 1e9:.1f} GB, and {options.folder} has {free / 1e9:.1f} GB free")
     points: dict[str, list[Point]] = {"rows": [], "inducing": []}
     print(f"batch {options.batch}, {options.steps} steps, one core, load {os.getloadavg()[0]:.1f}")
     print("      rows  inducing " + " ".join(f"{title:>17s}" for title in QUANTITIES.values()))

@@ -46,14 +46,16 @@ def program(method: SEP):
     return jax.jit(jax.vmap(on_split))
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="scripts/bench sep", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this bench to the command line."""
     parser.add_argument("--n", type=int, default=691)
     parser.add_argument("--inputs", type=int, default=8)
     parser.add_argument("--inducing", type=int, nargs="+", default=[104, 345])
     parser.add_argument("--splits", type=int, nargs="+", default=[1, 20], help="splits trained in one program")
     parser.add_argument("--precision", default="float64", choices=["float64", "float32"])
-    options = parser.parse_args(arguments)
+
+
+def main(options: argparse.Namespace) -> None:
     dtype = jnp.dtype(options.precision)
     print(f"sep, batch, n={options.n}, {options.inputs} inputs, {options.precision}, on {runtime.device_name()}")
     print("    m splits  ms/iteration    MFLOP  product GFLOP/s  limit ms  ratio")

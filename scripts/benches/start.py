@@ -10,10 +10,12 @@ from benches._results import measured
 VERBS = (["--help"], ["ls", "datasets"], ["ls", "runs"], ["data", "info", "pima"], ["table"])
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="scripts/bench start", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this bench to the command line."""
     parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args(arguments)
+
+
+def main(options: argparse.Namespace) -> None:
     bare = best([sys.executable, "-c", ""], options.rounds)
     print(f"python -c ''            {bare:.3f} s")
     for verb in VERBS:

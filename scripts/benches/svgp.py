@@ -145,13 +145,15 @@ def decoupled_flops(m: int, rows: int, d: int) -> float:
     return 3 * 2 * (2 * m * rows * d) + 4 * 10 * m * rows * d
 
 
-def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="scripts/bench svgp", description=__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this bench to the command line."""
     parser.add_argument("--decoupled", type=int, nargs="*", metavar="M_ALPHA", help="default: 1024 4096 16384 65536")
     parser.add_argument(
         "--sizes", type=sizes(2), nargs="+", default=[(100, 200), (200, 200), (512, 1024)], metavar="M,B"
     )
-    options = parser.parse_args(arguments)
+
+
+def main(options: argparse.Namespace) -> None:
     jax.config.update("jax_enable_x64", True)
     print(f"float64 on {runtime.device_name()}")
     if options.decoupled is not None:

@@ -87,6 +87,7 @@ def test_to_add_a_method_trains_it_on_the_half_within_the_budget_and_shows_its_p
         (["--budget", "600"], "no run of the classification board of 600 s is recorded"),
         (["add"], "name the method to place, as in `gpbench leaderboard add method=svi`"),
         (["add", "method=svi", "split=4"], "split=4: the leaderboard fixes all but the method and its settings"),
+        (["add", "method=svi", "--out", "x.foo"], "--out x.foo: the ending says the form: .md, "),
         (["add", "method=svj"], "method=svj"),
         (["add", "method=gpr"], "method gpr is for regression data, and ionosphere is binary"),
     ],
@@ -95,6 +96,17 @@ def test_what_is_wrong_is_one_line(results, words, line, capsys):
     assert board(results, *words) == 2
     err = capsys.readouterr().err
     assert line in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["board.png", "board.zip", "board.md"])
+def test_where_no_file_can_be_nothing_is_trained(results, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.setattr(sweep_jobs, "Jobs", None)
+    (tmp_path / "a_file").write_text("mine")
+    assert board(results, "add", "method=logistic", "--out", str(tmp_path / "a_file" / name)) == 5
+    assert f"{tmp_path / 'a_file'} is a file, and a folder is needed there" in capsys.readouterr().err
+    (tmp_path / name).mkdir()
+    assert board(results, "add", "method=logistic", "--out", str(tmp_path / name)) == 5
+    assert f"cannot write {tmp_path / name}: Is a directory; name another file" in capsys.readouterr().err
 
 
 def test_an_unknown_division_is_one_line(results, capsys):

@@ -1,5 +1,6 @@
 """`scripts/bench --save` and `--against`: what counts as slower, on results that are made up."""
 
+import runpy
 import sys
 from pathlib import Path
 
@@ -16,6 +17,23 @@ def bench(monkeypatch):
 
     monkeypatch.setattr(_results, "_measured", {})
     return _machine, _results
+
+
+@pytest.fixture
+def command(bench, monkeypatch):
+    """`scripts/bench start` on made-up seconds: its function, and the measured ones."""
+    from benches import start
+
+    from gpbench import runtime
+
+    machine, of = bench
+    main = runpy.run_path(str(SCRIPTS / "bench"))["main"]
+    monkeypatch.setattr(runtime, "configure", lambda: None)
+    monkeypatch.setattr(machine, "wait_until_idle", lambda _: None)
+    monkeypatch.setattr(machine, "facts", lambda: {"cpu": "made up"})
+    monkeypatch.setattr(machine, "product_rates", lambda: {"float64": 1e9})
+    monkeypatch.setattr(start, "best", lambda *_: 0.5)
+    return main, of._measured
 
 
 def results(of, rate: float, **seconds: float):
@@ -56,9 +74,10 @@ def test_results_are_kept_and_read(bench, tmp_path):
     _, of = bench
     assert of.measured("svgp ours m=5", 0.5, "float32") == 0.5
     kept = of.Results.of_this_process({"product_rates": {"float32": 4e9}})
-    of.require_writable(tmp_path / "new" / "bench.json")
-    kept.write(tmp_path / "new" / "bench.json")
-    again = of.Results.read(tmp_path / "new" / "bench.json")
+    of.require_writable(tmp_path / "bench.json")
+    assert not [*tmp_path.iterdir()]  # nothing is left by a bench that is interrupted
+    kept.write(tmp_path / "bench.json")
+    again = of.Results.read(tmp_path / "bench.json")
     assert again == kept and again.products("svgp ours m=5") == 2e9
 
 
@@ -76,12 +95,39 @@ def test_a_file_that_cannot_be_compared_is_refused_in_a_line(bench, tmp_path, co
             of.Results.read(tmp_path / path)
 
 
-def test_a_place_that_cannot_be_written_and_files_with_nothing_in_common_are_said(bench, tmp_path):
+def test_a_place_without_a_folder_is_refused_before_anything_is_measured(command, tmp_path):
+    main, measured = command
+    for path, why in {
+        tmp_path / "new" / "x.json": f"no such folder {tmp_path / 'new'}",
+        tmp_path: "is a folder",
+    }.items():
+        with pytest.raises(SystemExit, match=f"--save {path}: {why}$"):
+            main(["start", "--save", str(path)])
+    assert not measured and not [*tmp_path.iterdir()]
+
+
+def test_a_file_with_no_result_of_this_bench_never_passes(command, bench, tmp_path, capsys):
+    main, measured = command
     _, of = bench
-    with pytest.raises(SystemExit, match="Is a directory"):
-        of.require_writable(tmp_path)
-    lines, has_failed = of.compare(results(of, 1e9, step=1.0), results(of, 1e9, other=1.0))
-    assert has_failed and lines[-1] == "nothing was measured in both"
+    results(of, 1e9).write(tmp_path / "empty.json")
+    with pytest.raises(SystemExit, match=r"empty\.json: it has no results; make it with"):
+        main(["start", "--against", str(tmp_path / "empty.json")])
+    assert not measured
+    results(of, 1e9, other=1.0).write(tmp_path / "other.json")
+    with pytest.raises(SystemExit, match=r"other\.json: it has other results than this bench"):
+        main(["start", "--against", str(tmp_path / "other.json")])
+    results(of, 1e9, **dict.fromkeys(measured, 0.1)).write(tmp_path / "quick.json")
+    assert main(["start", "--against", str(tmp_path / "quick.json")]) == 1
+    assert "5.00  slower" in capsys.readouterr().out
+
+
+def test_help_of_a_bench_has_its_options_and_those_of_all(command, capsys):
+    main, _ = command
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["start", "--help"])
+    text = capsys.readouterr().out
+    assert all(f"--{name}" in text for name in ("rounds", "save", "against", "threshold", "wait"))
+    assert text.startswith("usage: scripts/bench start") and "Python's own" in text
 
 
 def test_the_machine_says_what_else_runs(bench):
