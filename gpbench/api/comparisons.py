@@ -5,7 +5,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpbench.analysis.cells import group_runs
-from gpbench.api.selection import Filters, predictions_reader, select, single_metric
+from gpbench.api.selection import (
+    Filters,
+    matching,
+    predictions_reader,
+    select,
+    settings_of,
+    single_metric,
+    without_budget,
+)
 from gpbench.api.tables import Table
 from gpbench.arguments import checked
 from gpbench.records.store import Store, latest, recorded
@@ -127,8 +135,10 @@ def _differences(
     """Both sides, their differences on every data set, and the cells without a partner."""
     from gpbench.analysis import differences, sides
 
-    records = select(recorded(stores), filters)
+    records = matching(recorded(stores), filters)
     first, second = sides.parse_sides(a, b, records)
+    if not settings_of(filters):
+        records = without_budget(sides.records_of(first, second, records))
     # two commits have the same runs in two folders: the latest of each side counts
     records = [r for side in (first, second) for r in latest(r for r in records if side.includes(r))]
     name = single_metric(metric, records, sides.shared_metrics(first, second, records))

@@ -33,6 +33,12 @@ class Filters(TypedDict, total=False):
     setting: str | Sequence[str] | None
 
 
+def settings_of(filters: Filters) -> list[str]:
+    """The settings that are asked for, of which "" is one; [] for all."""
+    settings = filters.get("setting")
+    return [settings] if isinstance(settings, str) else list(settings or ())
+
+
 def names(value: Names) -> list[str]:
     """The names of a list, or of a text with commas; [] for None."""
     return value.split(",") if isinstance(value, str) else list(value or ())
@@ -54,6 +60,12 @@ def select(records: Sequence[Record], filters: Filters) -> list[Record]:
     Runs within a budget of seconds are among them only where a setting is asked for (`without_budget`).
     Raises AbsentError for an unknown value, and where no record matches.
     """
+    matches = matching(records, filters)
+    return matches if settings_of(filters) else without_budget(matches)
+
+
+def matching(records: Sequence[Record], filters: Filters) -> list[Record]:
+    """The records that match all filters, runs within a budget among them.  Raises AbsentError as `select` does."""
     for field in FIELDS:
         if not (values := names(filters.get(field))):  # type: ignore[arg-type]
             continue
@@ -62,26 +74,30 @@ def select(records: Sequence[Record], filters: Filters) -> list[Record]:
             if name not in known:
                 raise AbsentError(f"no run has {field} {name!r}; {nearest(name, known)}")
         records = [record for record in records if str(getattr(record, field) or "none") in values]
-    settings = filters.get("setting")
-    if settings is not None and (settings := [settings] if isinstance(settings, str) else list(settings)):
+    if settings := settings_of(filters):
         terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
         records = [record for record in records if published.parts(record.setting) in terms]
-    else:
-        records = without_budget(records)
     if not records:
         raise AbsentError("no run matches all of these filters; `gpbench ls runs` lists the runs")
     return list(records)
 
 
 def without_budget(records: Sequence[Record]) -> list[Record]:
-    """The `unlimited` records.  A line on stderr names the methods that have none among these, and what shows them."""
+    """The `unlimited` records.  A line on stderr names the methods of the others, and what shows them."""
     selected = unlimited(records)
+    if len(selected) == len(records):
+        return selected
     methods = {record.method for record in selected}
-    if absent := {record.method: record.setting for record in records if record.method not in methods}:
-        method, setting = min(absent.items())
-        ways = f"`gpbench table --method {method}` shows {method}, and --setting {setting!r} all of this setting"
-        line = f"gpbench: left out, for all their runs have a budget: {listed(sorted(absent))}; {ways}"
-        print(printable(line), file=sys.stderr)
+    settings = {record.method: record.setting for record in records if record.budget is not None}
+    absent, others = sorted(settings.keys() - methods), sorted(settings.keys() & methods)
+    setting = f"--setting {settings[(absent or others)[0]]!r}"
+    parts = [f"left out, for all their runs have a budget: {listed(absent)}"] if absent else []
+    parts += [f"left out: the runs within a budget of {listed(others)}"] if others else []
+    if absent:
+        parts.append(f"`gpbench table --method {absent[0]}` shows {absent[0]}, and {setting} all of this setting")
+    else:
+        parts.append(f"`gpbench table {setting}` shows all of this setting")
+    print(printable(f"gpbench: {'; '.join(parts)}"), file=sys.stderr)
     return selected
 
 

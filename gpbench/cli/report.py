@@ -38,9 +38,10 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
     from gpbench.analysis import printing
+    from gpbench.api.selection import without_budget
     from gpbench.cli.ls import descriptions
     from gpbench.data import cards
-    from gpbench.records import collection, latest, open_stores, recorded, unlimited
+    from gpbench.records import collection, latest, open_stores, recorded
     from gpbench.report import site
 
     stores = open_stores(options.results(args))
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     site.check_folder(out)
     if args.docs and not re.fullmatch(r"https?://\S+|[^:]*(/|\.html)", args.docs):
         raise ConfigError(f"--docs {args.docs}: neither an http address nor a page, as ../index.html")
-    records = unlimited(latest(recorded(stores)))
+    records = without_budget(latest(recorded(stores)))
     created = {record.id: record.created for record in records}
     store_of = {r.id: store for store in stores for r in store.all() if r.created == created.get(r.id)}
     config_dirs = targets.add_folders(args.config_dir)

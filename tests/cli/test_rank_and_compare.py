@@ -125,3 +125,23 @@ def test_none_of_these_verbs_imports_jax(results):
             "sys.exit('jax' in sys.modules)"
         )
         assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
+
+
+def test_a_side_with_runs_within_a_budget_alone_is_one_line_whose_words_compare_it(tmp_path, capsys):
+    store, within = Store(write(tmp_path)), "m=15%, budget=20.0"
+    for k, (method, split) in enumerate((m, s) for m in ("quick", "brisk") for s in range(3)):
+        fields = {
+            "metrics": {"nll": 0.9 + split / 7 * (1 + k)},
+            "precision": "float64",
+            "train_rows": 9,
+            "test_rows": 1,
+        }
+        store.write(sample(f"f{k:015x}", method=method, setting=within, split=split, budget=20.0, **fields), {}, {})
+    where = ["--results", tmp_path]
+    assert main(["compare", "quick", "sep", *map(str, where)]) == 2
+    settings = ["--setting", within, "--setting", "m=15%"]
+    line = f"all runs of method quick have a budget; name settings, as with --setting '{within}' --setting 'm=15%'"
+    assert capsys.readouterr().err == f"gpbench: {line}\n"
+    assert "Paired differences quick - sep" in out(capsys, "compare", "quick", "sep", *settings, *where)
+    for words in (["quick", "brisk"], ["sep", "svi"]):  # nothing is left out of these
+        assert main(["compare", *words, *map(str, where)]) == 0 and not capsys.readouterr().err

@@ -57,7 +57,12 @@ def test_runs_within_a_budget_stand_in_a_table_only_where_a_setting_names_them(r
         other = replace(other, metrics={"nll": record.metrics["nll"] + 0.1 * (1 + record.split % 2)})
         Store(results).write(other, {"split": record.split}, {"step": np.arange(2)})
     assert (out(capsys, "table", *where), out(capsys, "rank", *where)) == before
-    assert "of 12 runs" in out(capsys, "report", "--results", results, "--out", results / "site")
+    for words in (["table", *where], ["report", "--results", results, "--out", results / "site"]):
+        assert main(list(map(str, words))) == 0
+        shown = f"`gpbench table --setting '{within}'` shows all of this setting"
+        captured = capsys.readouterr()
+        assert captured.err == f"gpbench: left out: the runs within a budget of sep, svi; {shown}\n"
+    assert "of 12 runs" in captured.out
     rows = json.loads(out(capsys, "table", *where, "--setting", within))
     assert len(rows) == 4 and {row["setting"] for row in rows} == {within}
 
