@@ -100,25 +100,34 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
+_before = 0
+"""Bytes that this process held before it compiled the programs that it has now."""
+
+
 def pytest_collection_finish():
     # Modules and tests live until the end: the collector need not walk through them each time JAX traces a program.
     gc.collect()
     gc.freeze()
+    global _before
+    _before = _resident()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Forget compiled programs where the process has come to have a gigabyte: earlier, after a file's last test.
+    """Forget compiled programs where they have come to take three quarters of a gigabyte; half, after a file's last.
 
-    Files share the programs of single operations, so to forget them after every file costs more than it frees.
+    Files share the programs of single operations, so to forget them after every file costs more than it frees.  What
+    is left counts no more: above a fixed limit, hundreds of tests each forgot programs in vain, for 0.4 s.
     """
-    limit = 2**30 if nextitem is not None and nextitem.path == item.path else 3 * 2**28
-    if "jax" in sys.modules and _resident() > limit:
+    limit = 3 * 2**28 if nextitem is not None and nextitem.path == item.path else 2**29
+    global _before
+    if "jax" in sys.modules and _resident() - _before > limit:
         sys.modules["jax"].clear_caches()
         lowering.make_ir_context.cache_clear()
         gc.collect()
         if sys.platform == "linux":  # glibc holds on to what is freed until it is told
             ctypes.CDLL(None).malloc_trim(0)
+        _before = _resident()
 
 
 def _resident() -> int:
