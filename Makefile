@@ -33,7 +33,7 @@ SMOKE = \
 	tests/cli/test_run.py::test_help_names_the_main_keys_and_gives_examples \
 	tests/cli/test_run.py::test_the_real_thing_from_data_to_record \
 	tests/cli/test_sweep.py::test_a_sweep_of_the_real_thing \
-	tests/docs/test_examples.py::test_the_example_of_the_estimators_runs
+	tests/test_estimators.py::test_predictions_follow_the_units_of_inputs_and_targets
 # The first Python of at least 3.11; PYTHON=... names another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
