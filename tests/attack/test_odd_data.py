@@ -8,7 +8,7 @@ from odd_data import KINDS, SHAPES, Problem, end, is_absurd, small
 
 from gpbench.train.programs import Programs
 
-QUICK = {"linear": "regression", "gpr": "regression", "pbp": "regression", "logistic": "binary", "sep": "binary"}
+QUICK = {"linear": "regression", "gpr": "regression", "logistic": "binary", "sep": "binary"}
 """Methods of `make test`, for 40 problems; `ALL` have 9 each."""
 ALL = sorted(file.stem for file in (Path(__file__).parents[2] / "conf" / "method").glob("*.yaml"))
 
