@@ -26,6 +26,13 @@ from scipy.special import log_softmax
 from gpbench.core.gaussians import Normal, initial_sites
 from gpbench.core.likelihoods import Logistic, RobustMax, Softmax, StudentT
 from gpbench.errors import ConfigError
+from gpbench.methods.bnn.ensemble import Ensemble
+from gpbench.methods.bnn.hmc import HMC
+from gpbench.methods.bnn.laplace import LinearisedLaplace
+from gpbench.methods.bnn.mile import MILE
+from gpbench.methods.bnn.sgld import SGLD
+from gpbench.methods.bnn.vi_g import VIG
+from gpbench.methods.bnn.vi_kw import VIKW
 from gpbench.methods.ep.gfitc import GFITC
 from gpbench.methods.vi.svi import SVI, VariationalParameters
 from gpbench.train.batches import whole
@@ -137,3 +144,14 @@ def test_natural_steps_for_three_classes_end_where_the_bound_is_flat_in_every_q(
     np.testing.assert_allclose(ravel_pytree(slope)[0], 0.0, atol=1e-6)
     log_probs = predict(method, state, data.X).log_probs
     np.testing.assert_allclose(np.exp(log_probs).sum(1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("network", [VIKW, VIG, SGLD, HMC, Ensemble, MILE, LinearisedLaplace])
+def test_networks_refuse_robust_max_whose_log_density_has_no_slope(network):
+    """Its gradient is 0 and its values near a point are equal, so that gradient steps would not see the targets."""
+    f, y = jnp.asarray([[0.3, -1.0, 0.8], [2.0, 0.1, 0.5]]), jnp.asarray([0.0, 2.0])
+    value = lambda f: jnp.sum(RobustMax(3).log_prob(f, y))
+    assert (jax.grad(value)(f) == 0.0).all() and all(value(f.at[0, c].add(0.1)) == value(f) for c in range(3))
+    fields = {"name": "network", "likelihood": {"robust_max": {"epsilon": 0.01}}}
+    with pytest.raises(ConfigError, match=r"^network needs a .* or softmax likelihood, not robust_max"):
+        network(**fields) if network in (SGLD, HMC) else network(**fields, optimiser=FROZEN)

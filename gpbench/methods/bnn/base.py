@@ -25,6 +25,10 @@ class NetworkMethod(LikelihoodMethod):
     """A fully connected network with rectified linear units, whose outputs are the latent values of a likelihood."""
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"hidden", "batch_size"})
+    likelihoods: ClassVar[tuple[str, ...] | None] = (
+        *("gaussian", "laplace", "student_t", "heteroscedastic", "probit", "logistic", "softmax"),
+    )
+    """Not robust_max, whose log p(y|f) is constant between jumps: networks learn by its slope, which is 0."""
 
     hidden: tuple[int, ...] = setting(
         (50,), "list of count", "Number of units of each hidden layer; []: a linear model.", converter=tuple
@@ -104,7 +108,7 @@ class Member(eqx.Module):
 class MemberMethod(NetworkMethod):
     """Networks that are trained alone; in regression each has two outputs, for the mean and the noise of a target."""
 
-    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax", "robust_max")
+    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax")
 
     members: int = setting(5, "count", "Number of networks.")
 

@@ -48,7 +48,7 @@ class LinearisedLaplace(NetworkMethod):
     See the module's docstring.
     """
 
-    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax", "robust_max")
+    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax")
 
     optimiser: optax.GradientTransformation = setting(range="optimiser", meaning="Optimiser of the weights.")
     inner_steps: int = setting(
