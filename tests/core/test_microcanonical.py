@@ -29,6 +29,35 @@ def moved(start, height, step_size, length):
     return jax.vmap(move)(KEYS)
 
 
+def turn(momentum, gradient, time):
+    """Momentum after a time under a constant gradient g, by du/dt = (g - u u·g) / (P - 1) exactly, and ∫ u·g dt."""
+    slope = np.linalg.norm(gradient)
+    along = momentum @ gradient / slope
+    delta = time * slope / (len(momentum) - 1)
+    growth = np.cosh(delta) + along * np.sinh(delta)
+    share = np.sinh(delta) + along * (np.cosh(delta) - 1.0)
+    return (momentum + share * gradient / slope) / growth, (len(momentum) - 1) * np.log(growth)
+
+
+def test_a_step_without_noise_is_the_minimal_norm_composition_of_exact_flows():
+    """By NumPy: three turns of the momentum with shares λ, 1 - 2λ, λ of the step, and two moves of half a step each."""
+    size, share = 0.7, 0.1931833275037836
+    chain, end = moved(START, 1.0, size, np.inf)
+    value_of = lambda x: -np.sum(np.sqrt(1.0 + (MATRIX @ x) ** 2))
+    gradient_of = lambda x: -MATRIX.T @ (MATRIX @ x / np.sqrt(1.0 + (MATRIX @ x) ** 2))
+    for index, momentum in enumerate(np.asarray(chain.momentum[:8])):
+        position = np.asarray(START)
+        momentum, kinetic = turn(momentum, gradient_of(position), share * size)
+        for part in (1.0 - 2.0 * share, share):
+            position = position + 0.5 * size * momentum
+            momentum, change = turn(momentum, gradient_of(position), part * size)
+            kinetic += change
+        error = kinetic - (value_of(position) - value_of(np.asarray(START)))
+        np.testing.assert_allclose(end.chain.position[index], position, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(end.chain.momentum[index], momentum, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(end.energy_error[index], error, rtol=1e-10, atol=1e-12)
+
+
 def test_momenta_are_unit_vectors_and_a_step_is_as_long_as_the_step_size_at_most():
     chain, end = moved(START, 1.0, 0.3, 0.7)
     for momentum in (chain.momentum, end.chain.momentum):
