@@ -66,7 +66,7 @@ METHODS = {
     "constant": {"_target_": "gpbench.methods.baselines.constant.Constant"},
 }
 ALL = {name: (1, 4, 12) if name in ("sep", "constant") else (1, 4) for name in METHODS}
-FEW = {"sep": (1, 12), "svi, minibatches": (1, 4)}
+FEW = {"sep, minibatches with scalars": (1, 12)}
 
 
 def runs(counts: dict[str, tuple[int, ...]]) -> dict[str, list[dict]]:

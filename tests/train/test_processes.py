@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from test_resume import OFTEN, await_step, finish, start
+from toys import job
 
 from gpbench.errors import PeerError, Stopped
 from gpbench.records.record import Record
@@ -34,7 +35,7 @@ def workers(parent: int) -> list[int]:
 
 @pytest.mark.parametrize("words", [LOGISTIC, ALL], ids=["logistic", "sep"])
 def test_two_processes_give_the_numbers_of_one_and_only_the_first_speaks(tmp_path, words):
-    one = record(tmp_path / "one", *words)
+    (one,) = job(tmp_path / "one", *words)
     out, _ = start(tmp_path / "two", *words, TWO, "--json").communicate(timeout=120)
     (two,) = json.loads(out)["records"]
     agree(Record.from_json(two), one)

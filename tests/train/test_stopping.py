@@ -26,6 +26,8 @@ from gpbench.train.loop import Cadence, fit
 from gpbench.train.trials import best_settings, validation_split
 
 STOPS = (200, 5, 40, 15)
+SPLITS = (0, 1, 3)
+"""Splits of which each stops elsewhere."""
 ADAM = optax.adam(0.03)
 
 
@@ -89,12 +91,12 @@ def densities(X, y, key):
 
 
 @cache
-def searched(splits=(0,)):
-    return train(line(search={"stop_after": STOPS}), members(splits))
+def searched():
+    return train(line(search={"stop_after": STOPS}), members(SPLITS))
 
 
 def test_training_stops_at_the_candidate_that_makes_validation_rows_likeliest():
-    group, run = members((0, 1, 3)), searched((0, 1, 3))
+    group, run = members(SPLITS), searched()
     rows = list(zip(group.X, group.y, group.init_keys, strict=True))
     best = [int(np.argmax(densities(*row))) for row in rows]
     np.testing.assert_array_equal(run.state.clock.stop_after, [STOPS[k] for k in best])
@@ -116,7 +118,7 @@ def test_one_trial_passes_through_all_candidates(monkeypatch):
 
 
 def test_the_same_command_chooses_the_same():
-    again = train(line(search={"stop_after": STOPS}), members())
+    again = train(line(search={"stop_after": STOPS}), members(SPLITS))
     assert equal(again.state, searched().state)
 
 
@@ -146,7 +148,7 @@ def test_without_a_stop_a_state_and_its_settings_are_what_they_were():
 
 
 def test_what_is_killed_in_the_search_or_after_it_ends_as_what_is_not(tmp_path):
-    method, group, checkpoint = line(search={"stop_after": STOPS}), members(), Checkpoint(tmp_path, "line")
+    method, group, checkpoint = line(search={"stop_after": STOPS}), members(SPLITS), Checkpoint(tmp_path, "line")
     with pytest.raises(Stopped, match="step 10 of 200"):
         train(method, group, checkpoint, stop=StopAfter(0))
     resumed = train(method, group, checkpoint)
