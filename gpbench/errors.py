@@ -120,6 +120,8 @@ def failure(error: OSError, other: str = "", first: str = "") -> str:
         paths = (Path(path), *Path(path).parents)
         if file := next((each for each in paths if each.exists() and not each.is_dir()), None):
             reason, remedy = f"{file} is a file, and a folder is needed there", "move the file"
+    if isinstance(error, IsADirectoryError):
+        reason = "it is a folder, and a file is needed there"
     return "; ".join(filter(None, [reason, ", or ".join(filter(None, [remedy, other]))]))
 
 

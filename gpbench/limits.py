@@ -55,9 +55,11 @@ def check(size: int, most: int, subject: str, unit: str = "bytes") -> None:
 def opened(path: Path | str) -> BinaryIO:
     """Opens a regular file, and no pipe or device, which may have no end.  Raises ValueError, OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise ValueError("it is no regular file")
+        raise ValueError(
+            "it is a folder, and a file is needed there" if stat.S_ISDIR(mode) else "it is no regular file"
+        )
     return os.fdopen(descriptor, "rb")
 
 

@@ -104,9 +104,8 @@ def _check_names(args: argparse.Namespace, file: Path, methods: list[str]) -> No
         raise ConfigError(f"no protocol {args.protocol!r}; {nearest(args.protocol, protocols)}")
     if bad := [name for name in methods if not _NAME.fullmatch(name)]:
         raise ConfigError(
-            f"{file.name}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does"
-            " not begin with - or ."
+            f"{file}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does not begin with - or ."
         )
     ours = {item["name"] for item in descriptions("method", ())}
     if clashes := [name for name in methods if name.lower() in ours]:
-        raise ConfigError(f"{file.name}: method {clashes[0]!r} is one of gpbench's; give yours a name of its own")
+        raise ConfigError(f"{file}: method {clashes[0]!r} is one of gpbench's; give yours a name of its own")

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImportedRun:
-    """A submission with its record, the configuration that identifies it, and its predictions in our format."""
+    """The record of a submission from a file, the configuration that identifies it, its predictions in our format."""
 
+    file: Path
     record: Record
     config: dict[str, Any]
     predictions: Predictions
@@ -109,7 +110,7 @@ class Importer:
             status="done",
             message=None,
             imported=True,
-            source=submission.file,
+            source=submission.file.name,
             source_checksum=self.checksum,
             dataset=card["name"],
             method=submission.method,
@@ -135,7 +136,9 @@ class Importer:
             test_rows=len(test),
         )
         few = len(test) <= MOST_ROWS
-        return ImportedRun(record, config, result.predictions_by_row(prepared, batch, 0) if few else {})
+        return ImportedRun(
+            submission.file, record, config, result.predictions_by_row(prepared, batch, 0) if few else {}
+        )
 
     def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
@@ -171,9 +174,9 @@ def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> 
     new: dict[str, ImportedRun] = {}
     for run in runs:
         record, earlier = run.record, before[run.record.id]
-        run_name = f"{record.source}: {record.method} on {record.dataset} split {record.split}"
+        run_name = f"{run.file}: {record.method} on {record.dataset} split {record.split}"
         if record.id in new:
-            raise ConfigError(f"{run_name} is in {new[record.id].record.source} too; take it out of one of them")
+            raise ConfigError(f"{run_name} is in {new[record.id].file} too; take it out of one of them")
         same = earlier and earlier.source_checksum == record.source_checksum
         if earlier and not same and not again:
             raise ConfigError(f"{run_name} is recorded from another file ({earlier.source}); --again replaces it")

@@ -45,7 +45,7 @@ class Submission:
     programs, by name.
     """
 
-    file: str
+    file: Path
     dataset: str
     split: int
     method: str
@@ -150,12 +150,12 @@ def read(path: Path) -> list[Submission]:
     table = _table(path)
     columns = [*_NEEDED, *_OPTIONAL, "mean", "variance"]
     if absent := [name for name in _NEEDED if name not in table]:
-        raise ConfigError(f"{path.name}: no column {absent[0]!r}; it needs {', '.join(_NEEDED)}, and predictions")
+        raise ConfigError(f"{path}: no column {absent[0]!r}; it needs {', '.join(_NEEDED)}, and predictions")
     if unknown := [name for name in map(str, table) if name not in columns and not _NUMBERED.fullmatch(name)]:
         hint = nearest(unknown[0], [*columns, "prob_0", "log_prob_0"])
-        raise ConfigError(f"{path.name}: unknown column {unknown[0]!r}; {hint}")
+        raise ConfigError(f"{path}: unknown column {unknown[0]!r}; {hint}")
     if table.empty:
-        raise DataError(f"{path.name}: no rows")
+        raise DataError(f"{path}: no rows")
     return list(_groups(path, table))
 
 
@@ -171,7 +171,7 @@ def _table(path: Path) -> "pd.DataFrame":
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file") from error
     except pd.errors.EmptyDataError as error:
-        raise DataError(f"{path.name}: the file is empty") from error
+        raise DataError(f"{path}: the file is empty") from error
     except (OSError, ValueError) as error:  # pyarrow's and pandas's own are ValueErrors
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"{path}: neither a Parquet file nor a CSV file with the ending .csv ({reason})") from error
@@ -183,12 +183,12 @@ def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
         _require_whole(path, table, name, optional=name == "output")
     for name in ("dataset", "method"):
         if (blank := table[name].isna() | (table[name].astype(str).str.strip() == "")).any():
-            raise DataError(f"{path.name}: line {_first(blank)}: no {name}")
+            raise DataError(f"{path}: line {_first(blank)}: no {name}")
     others = [name for name in table if name not in (*_GROUP, "row", *_PER_RUN)]
     for key, group in table.groupby(_GROUP, sort=False, dropna=False):
         dataset, split, method, setting, output = key
         submission = Submission(
-            file=path.name,
+            file=path,
             dataset=str(dataset),
             split=int(split),
             method=str(method),
@@ -237,7 +237,7 @@ def _numbers(path: Path, column: "pd.Series") -> Float[np.ndarray, " n"]:
     try:
         return column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{path.name}: column {column.name} has a value that is not a number") from error
+        raise DataError(f"{path}: column {column.name} has a value that is not a number") from error
 
 
 def _require_whole(path: Path, table: "pd.DataFrame", name: str, *, optional: bool) -> None:
@@ -246,7 +246,7 @@ def _require_whole(path: Path, table: "pd.DataFrame", name: str, *, optional: bo
     numbers = pd.to_numeric(table[name], errors="coerce")
     good = (numbers % 1 == 0) & numbers.between(-_LARGEST, _LARGEST) | (table[name].isna() if optional else False)
     if not good.all():
-        raise DataError(f"{path.name}: line {_first(~good)}: {name} is not a whole number up to {_LARGEST:g}")
+        raise DataError(f"{path}: line {_first(~good)}: {name} is not a whole number up to {_LARGEST:g}")
 
 
 def _first(bad: "pd.Series") -> int:

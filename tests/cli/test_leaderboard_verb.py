@@ -106,7 +106,10 @@ def test_where_no_file_can_be_nothing_is_trained(results, tmp_path, monkeypatch,
     assert f"{tmp_path / 'a_file'} is a file, and a folder is needed there" in capsys.readouterr().err
     (tmp_path / name).mkdir()
     assert board(results, "add", "method=logistic", "--out", str(tmp_path / name)) == 5
-    assert f"cannot write {tmp_path / name}: Is a directory; name another file" in capsys.readouterr().err
+    assert (
+        f"cannot write {tmp_path / name}: it is a folder, and a file is needed there; name another"
+        in capsys.readouterr().err
+    )
 
 
 def test_an_unknown_division_is_one_line(results, capsys):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -214,7 +215,7 @@ def test_no_file_and_another_kind_of_file_are_one_line(tmp_path, capsys, content
 def test_an_empty_file_a_folder_and_a_device_are_one_line(tmp_path, capsys):
     (tmp_path / "empty.csv").write_text("")
     assert main(["import", str(tmp_path / "empty.csv"), "--results", str(tmp_path)]) == 3
-    assert capsys.readouterr().err == "gpbench: empty.csv: the file is empty\n"
+    assert capsys.readouterr().err == f"gpbench: {tmp_path}/empty.csv: the file is empty\n"
     assert main(["import", str(tmp_path), "--results", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"gpbench: {tmp_path}: is a folder\n"
     assert main(["import", "/dev/null", "--results", str(tmp_path)]) == 2
@@ -243,7 +244,11 @@ def test_several_files_are_recorded_together_or_not_at_all(tmp_path, capsys):
     assert main(["import", *files[:2], *words]) == 0
     assert [record.split for record in records(tmp_path)] == [0, 1]
     assert main(["import", *files[2:], *words]) == 2
-    assert "3.parquet: theirs on sinc split 3 is in 2.parquet too" in capsys.readouterr().err
+    assert f"{files[3]}: theirs on sinc split 3 is in {files[2]} too" in capsys.readouterr().err
+    (tmp_path / "other").mkdir()
+    shutil.copy(files[2], other := tmp_path / "other" / "2.parquet")
+    assert main(["import", files[2], str(other), *words]) == 2
+    assert f"{other}: theirs on sinc split 2 is in {files[2]} too" in capsys.readouterr().err
     assert main(["import", files[2], files[2], *words]) == 2
     assert capsys.readouterr().err == f"gpbench: {files[2]} is named twice: leave it out once\n"
     assert len(records(tmp_path)) == 2

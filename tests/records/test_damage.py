@@ -355,7 +355,17 @@ def test_a_pipe_or_a_device_in_a_record_is_one_line(name, make, store, capsys):
     path.unlink()
     make(path)
     assert store.get(A) is None and store.all(whole=True) == []
-    assert capsys.readouterr().err.count("\n") == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and ("it is a folder, and a file is needed there" in said) == path.is_dir()
+
+
+def test_a_folder_where_a_collection_must_be_is_one_line(store, tmp_path, capsys):
+    (out := tmp_path / "records.parquet").mkdir()
+    line = "it is a folder, and a file is needed there"
+    assert main(["collect", str(store.runs.parent), "--out", str(out)]) == 5
+    assert f"cannot write {out}: {line}; name another file with --out" in capsys.readouterr().err
+    assert main(["table", "--results", str(out)]) == 2
+    assert f"cannot read {out} ({line})" in capsys.readouterr().err
 
 
 def hostile(path, record_texts, **columns):
