@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpbench.analysis.best import Comparison, Score
-from gpbench.analysis.notes import correction, imported_note, provenance_lines, seconds_lines, split_notes
+from gpbench.analysis.notes import correction, imported_note, split_notes
 from gpbench.analysis.printing import abridge, counted, number
+from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
 from gpbench.metrics import find

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from gpbench.analysis.notes import caveats, run_caveats
+from gpbench.analysis.notes import caveats, of_one_run, run_caveats
 from gpbench.analysis.printing import counted, natural
 from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, mean_stderr
 from gpbench.metrics import better
@@ -79,7 +79,7 @@ class CellRuns:
 
     @functools.cached_property
     def caveats(self) -> list[str]:
-        """Footnotes of the runs, whatever the metric."""
+        """Lines on the runs, whatever the metric."""
         return run_caveats(self.records)
 
     @property
@@ -142,7 +142,8 @@ class Entry:
     @functools.cached_property
     def notes(self) -> list[str]:
         """Caveats for the comparison, as footnotes."""
-        return caveats(self.cell, self.metric, self.published)
+        lines = caveats(self.cell, self.metric, self.published)
+        return [*map(of_one_run, lines)] if len(self.cell.records) == 1 else lines
 
 
 def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[CellRuns]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.notes import correction, facts_of, imported_note, seconds_lines, split_notes
+from gpbench.analysis.notes import correction, imported_note, split_notes
 from gpbench.analysis.printing import abridge, counted, number
+from gpbench.analysis.provenance import facts_of, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import UNTESTED, TTest, common_splits, largest_ratio, paired_t_test

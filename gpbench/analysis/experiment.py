@@ -11,7 +11,7 @@ from gpbench.analysis.agreement import agreement, deviations
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
 from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
 from gpbench.analysis.missing import missing_line
-from gpbench.analysis.notes import facts_of
+from gpbench.analysis.provenance import facts_of
 from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Sheet
 from gpbench.analysis.statistics import common_splits

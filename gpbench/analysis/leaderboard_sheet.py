@@ -10,8 +10,9 @@ from numpy import ndarray
 from gpbench.analysis.bradley_terry import DRAWS, FEWEST
 from gpbench.analysis.divisions import CORES, SECONDS, lost
 from gpbench.analysis.leaderboard import Board
-from gpbench.analysis.notes import facts_of, imported_note
+from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import counted
+from gpbench.analysis.provenance import facts_of
 from gpbench.analysis.ranks import TESTS
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.metrics import METRICS

@@ -1,23 +1,20 @@
-"""Lines of text on recorded runs: caveats of a metric's comparison, as footnotes, and provenance.
-
-Provenance is protocol, preset, precision, device, versions and commit.
-"""
+"""Lines of text on recorded runs: caveats of a metric's comparison, as footnotes, and how it is tested."""
 
 import math
-from collections import Counter
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpbench.analysis.printing import abridge, counted
+from gpbench.analysis.printing import abridge
 from gpbench.analysis.statistics import FOLDS, UNTESTED
 from gpbench.papers.published import UNRANKED, Published
 from gpbench.records.record import Record
 
 if TYPE_CHECKING:
-    from gpbench.analysis.cells import CellRuns
+    from gpbench.analysis.cells import CellRuns, Entry
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
-SHIPPED = "some of these runs or all ship with gpbench"
+SHIPPED = "shipped with gpbench: some of these runs or all"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
 UNMIXED = "in some of these runs the chains' outputs had not mixed: R-hat above 1.05 or under 100 effective samples"
 UNMIXED_WEIGHTS = "in some of these runs the chains had not mixed over the weights: R-hat of the log joint above 1.05"
@@ -28,13 +25,15 @@ DIVERGENT = "some transitions of the sampler diverged in some of these runs or a
 _IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
 
+_SEVERAL = re.compile("some of these runs( or all)?")
+
 _WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST, _WORST_RESIDUAL = 1.05, 100, 0.02, 0.01
 _CONSTANT = -1.4189
 """Bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
 
 
 def caveats(cell: "CellRuns", metric: str, published: Published | None) -> list[str]:
-    """The footnotes of one metric of a cell, from its records and its published value, each once."""
+    """Lines on one metric of a cell, from its records and its published value, each once, in words for several runs."""
     first = [line for line in cell.caveats if line in (LEAKED, SHIPPED)]
     lines = [
         *first,
@@ -46,8 +45,26 @@ def caveats(cell: "CellRuns", metric: str, published: Published | None) -> list[
     return [line for line in dict.fromkeys(lines) if line]
 
 
+def of_one_run(line: str) -> str:
+    """A line of `caveats` in the words of a cell with one run."""
+    return _SEVERAL.sub("this run", line)
+
+
+def entry_notes(entries: "Sequence[Entry]") -> list[str]:
+    """The caveats of these entries, each once, in order."""
+    shared = of_several_runs(entries)
+    lines = [line for entry in entries for line in caveats(entry.cell, entry.metric, entry.published)]
+    return list(dict.fromkeys(line if line in shared else of_one_run(line) for line in lines))
+
+
+def of_several_runs(entries: "Iterable[Entry]") -> set[str]:
+    """The caveats that cells of several runs have, perhaps beside cells of one."""
+    cells = [(entry.cell, entry.metric) for entry in entries if len(entry.cell.records) > 1]
+    return {line for cell, metric in cells for line in caveats(cell, metric, None)}
+
+
 def run_caveats(records: Sequence[Record]) -> list[str]:
-    """The footnotes of runs, whatever the metric."""
+    """Lines on runs, whatever the metric."""
     lines = [
         LEAKED if any(record.held_out is False for record in records) else "",
         SHIPPED if any(record.shipped for record in records) else "",
@@ -151,114 +168,3 @@ def _is_degenerate(record: Record) -> bool:
         return False
     bound, original, standardised = values
     return bound + standardised - original < _CONSTANT
-
-
-_FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
-
-
-def provenance(records: Iterable[Record]) -> dict[str, dict[str, int]]:
-    """Counts the runs by protocol, preset, precision, device, version of JAX and commit."""
-    counts: dict[str, Counter] = {name: Counter() for name in _FACTS}
-    for record in records:
-        absent = "imported" if record.imported else "unknown"
-        commit = (record.commit or absent)[:12] + (" with changes" if record.dirty else "")
-        facts = {"jax": (record.versions or {}).get("jax"), "commit": commit}
-        for name in _FACTS:
-            value = facts[name] if name in facts else getattr(record, name)
-            counts[name][str(value or ("none" if name == "preset" else absent))] += 1
-    return {name: dict(counter.most_common()) for name, counter in counts.items()}
-
-
-def provenance_lines(records: Iterable[Record]) -> list[str]:
-    """A line on the properties that the runs share, and one for each property in which they differ."""
-    runs = {record.id: record for record in records}
-    facts = provenance(runs.values())
-    shared = [f"{name} {next(iter(counts))}" for name, counts in facts.items() if len(counts) == 1]
-    mixed = [
-        f"MIXED {name}: " + ", ".join(f"{value} ({n})" for value, n in counts.items())
-        for name, counts in facts.items()
-        if len(counts) > 1
-    ]
-    return [f"{counted(len(runs), 'run')}: " + ", ".join(shared), *mixed]
-
-
-def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> list[str]:
-    """A line on the properties in which the machines of these runs differ, if any.
-
-    Seconds of runs on different devices, processors, numbers of cores or processes, versions of packages, or trained
-    together in different numbers, cannot be compared.
-
-    Args:
-        records: The records.
-        without: Names of properties that are meant to differ.
-
-    Returns:
-        One line, or none where the machines are the same.
-    """
-    machines: dict[str, tuple[dict[str, object], list[str]]] = {}
-    for id, machine in {record.id: _machine(record) for record in records}.items():
-        machines.setdefault(repr(machine), (machine, []))[1].append(id)
-    if len(machines) < 2:
-        return []
-    counts: dict[str, Counter[str]] = {}
-    for name in dict.fromkeys(name for machine, _ in machines.values() for name in machine if name not in without):
-        counts[name] = Counter()
-        for machine, ids in machines.values():
-            counts[name][str(machine.get(name) or "unknown")] += len(ids)
-    differing = [
-        f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(numbers.items()))
-        for name, numbers in counts.items()
-        if len(numbers) > 1
-    ]
-    return [f"seconds are not comparable where these differ: {'; '.join(differing)}"] if differing else []
-
-
-def facts_of(records: Iterable[Record]) -> dict[str, str]:
-    """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds, versions.
-
-    A property in which the runs differ has the number of runs of each value.  Without records there are no facts.
-    """
-    runs = [*{record.id: record for record in records}.values()]
-    if not runs:
-        return {}
-    facts = {
-        name: ", ".join(f"{value} ({n:,})" if len(counts) > 1 else value for value, n in counts.items())
-        for name, counts in provenance(runs).items()
-        if name != "jax"  # one of the versions
-    }
-    return {"runs": f"{len(runs):,}", **facts, **_totals(runs)}
-
-
-def provenance_footer(records: Sequence[Record]) -> list[str]:
-    """The lines of `provenance_lines`, then the seconds of all runs and versions of packages."""
-    return (
-        [*provenance_lines(records), *(f"{name}: {text}" for name, text in _totals(records).items())] if records else []
-    )
-
-
-def _totals(records: Sequence[Record]) -> dict[str, str]:
-    """The seconds of all runs, and the versions of their packages."""
-    seconds: Counter[str] = Counter()
-    versions: dict[str, set[str]] = {}
-    for record in records:
-        seconds.update({phase: value for phase, value in record.seconds.items() if value})
-        for package, version in (record.versions or {}).items():
-            versions.setdefault(package, set()).add(str(version))
-    totals = ", ".join(f"{phase} {value:,.0f}" for phase, value in seconds.items())
-    packages = ", ".join(f"{package} {' and '.join(sorted(numbers))}" for package, numbers in versions.items())
-    texts = {"seconds of all runs": f"{totals}; tables show those of train" if totals else "", "versions": packages}
-    return {name: text for name, text in texts.items() if text}
-
-
-def _machine(record: Record) -> dict[str, object]:
-    """The properties of the machine on which the seconds of a run depend."""
-    host = record.host or {}
-    return {
-        "device": record.device,
-        "processor": host.get("cpu"),
-        "cores": host.get("cores"),
-        "devices": record.devices or 1,  # older records lack the number: their runs had one device
-        "processes": record.processes or 1,
-        "runs trained together": record.group or 1,
-        **(record.versions or {}),
-    }

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpbench.analysis.differences import Difference, pair_names, untested
-from gpbench.analysis.notes import facts_of, seconds_lines
 from gpbench.analysis.printing import counted, number
+from gpbench.analysis.provenance import facts_of, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import LEVEL

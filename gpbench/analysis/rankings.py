@@ -9,7 +9,8 @@ from gpbench.analysis.cells import CellRuns, Entry, by_split
 from gpbench.analysis.experiment import by_dataset, facts, preset_lines
 from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, labels, main_names, with_metric
 from gpbench.analysis.missing import missing_line
-from gpbench.analysis.notes import LEAKED, seconds_lines
+from gpbench.analysis.notes import LEAKED
+from gpbench.analysis.provenance import seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, Table, rank_table, ranking_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.errors import AbsentError, ConfigError, nearest

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from gpbench.analysis.notes import facts_of, imported_note
+from gpbench.analysis.notes import imported_note
+from gpbench.analysis.provenance import facts_of
 from gpbench.analysis.rank_tests import (
     average_ranks,
     cliques,

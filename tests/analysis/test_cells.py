@@ -6,7 +6,7 @@ import pytest
 from samples import sample
 
 from gpbench.analysis.cells import entries, entry, group_runs
-from gpbench.analysis.notes import provenance, provenance_lines
+from gpbench.analysis.provenance import provenance, provenance_lines
 
 
 def run(split=0, nll=0.5, **fields):

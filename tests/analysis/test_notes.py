@@ -18,6 +18,7 @@ from gpbench.analysis.notes import (
     UNSOLVED,
     caveats,
 )
+from gpbench.api.tables import table_of
 
 
 def of(*records, metric="nll"):
@@ -73,3 +74,14 @@ def test_noise_that_training_removed_is_named_and_records_that_do_not_say_have_n
     for name, value in (("noise_at_floor", 1.2e-6), ("noise_ratio", 7.5e-5)):
         assert of({"diagnostics": {name: value}}, {"diagnostics": {"slope": 0.0}}) == [NOISELESS]
     assert of({"diagnostics": {"slope": 0.0}}, {"diagnostics": None}, {}) == []
+
+
+def test_a_note_at_cells_of_one_run_says_so_unless_one_of_several_runs_has_it_too():
+    slow = {"converged": False, "metrics": {"nll": 0.5}}
+    one, two, three = ({**slow, "id": k * 16, "dataset": "pima"} for k in "abc")
+    several = [sample(**one), sample(**two, method="svi"), sample(**three, method="svi", split=1)]
+    alone = [sample(**one), sample(**two, method="svi")]
+    lines = ("training ended, in some of these runs or all", "training ended, in this run")
+    assert [line in str(table_of(alone)) for line in lines] == [False, True]
+    assert [line in str(table_of(several)) for line in lines] == [True, False]
+    assert [row["notes"][0].endswith(lines[k]) for k, row in zip((1, 0), table_of(several).data)] == [True, True]

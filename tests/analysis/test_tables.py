@@ -7,7 +7,7 @@ from samples import sample
 
 from gpbench.analysis import formats, printing, tables
 from gpbench.analysis.cells import entries, group_runs
-from gpbench.analysis.notes import provenance_lines
+from gpbench.analysis.provenance import provenance_lines
 from gpbench.analysis.sheets import Sheet, Text, text_of
 from gpbench.analysis.writers import as_csv, as_latex, as_markdown, as_text
 from gpbench.analysis.writers.terminal import chunks

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpbench.analysis.notes import provenance, seconds_lines
+from gpbench.analysis.provenance import provenance, seconds_lines
 from gpbench.errors import ConfigError, StorageError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from gpbench.analysis import rankings
 from gpbench.analysis.differences import Difference, note
-from gpbench.analysis.notes import provenance_lines, seconds_lines
+from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.rankings import SetRanking
 from gpbench.analysis.ranks import Ranking, ranking_notes
 from gpbench.analysis.sides import Side

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from gpbench.analysis.divisions import CORES
 from gpbench.analysis.leaderboard import Board
-from gpbench.analysis.notes import provenance_lines
+from gpbench.analysis.provenance import provenance_lines
 from gpbench.report.figures import style
 
 _OTHER = "#777777"

@@ -15,8 +15,8 @@ import gpbench
 from gpbench.analysis import marks
 from gpbench.analysis.cells import CellRuns, Entry, entries
 from gpbench.analysis.method_settings import LEAKED_MARK
-from gpbench.analysis.notes import provenance
 from gpbench.analysis.printing import escape_json, number
+from gpbench.analysis.provenance import provenance
 from gpbench.analysis.reproduction import Comparison
 from gpbench.analysis.tables import LEGEND, title
 from gpbench.analysis.writers import grid_html

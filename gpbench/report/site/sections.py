@@ -8,8 +8,9 @@ from typing import Any
 from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis import rankings
 from gpbench.analysis.agreement import agreement
-from gpbench.analysis.notes import provenance_footer
-from gpbench.analysis.tables import notes, seconds_notes
+from gpbench.analysis.notes import entry_notes
+from gpbench.analysis.provenance import provenance_footer
+from gpbench.analysis.tables import seconds_notes
 from gpbench.analysis.writers import rows_as_csv
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
@@ -125,7 +126,7 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
     """The values of a table for `experiment.html`, and its rows for a file."""
     table_blocks = experiment_tables.table_blocks(planned.experiment, planned.cells)
     entries = [entry for block in table_blocks for entry in block.entries]
-    footnotes = notes(entries)
+    footnotes = entry_notes(entries)
 
     def rows(block: experiment_tables.Block) -> dict[str, dict[str, views.View]]:
         return {

@@ -9,12 +9,12 @@ from typing import Any
 from gpbench.analysis.cells import CellRuns, Entry, by_split, group_runs
 from gpbench.analysis.marks import with_marks
 from gpbench.analysis.method_settings import labels, method_of, with_metric
-from gpbench.analysis.notes import imported_note
+from gpbench.analysis.notes import entry_notes, imported_note
 from gpbench.analysis.printing import number
 from gpbench.analysis.rank_tests import nemenyi_quantile
 from gpbench.analysis.rankings import metric_table
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
-from gpbench.analysis.tables import notes, seconds_notes
+from gpbench.analysis.tables import seconds_notes
 from gpbench.claims.grades import Judged
 from gpbench.claims.scale import SCALE
 from gpbench.errors import ConfigError
@@ -128,7 +128,7 @@ def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[CellTa
 
 def _cell_table(cells: Sequence[Sequence[Entry]], page_of: Mapping[str, str]) -> CellTable:
     every = [entry for ours in cells for entry in ours]
-    footnotes = notes(every)
+    footnotes = entry_notes(every)
     rows = [
         _CellRow(
             ours[0].cell,
@@ -143,7 +143,7 @@ def _cell_table(cells: Sequence[Sequence[Entry]], page_of: Mapping[str, str]) ->
 
 def table(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Table:
     """The views of these entries; `page_of` maps ids of records to pages."""
-    footnotes = notes(entries)
+    footnotes = entry_notes(entries)
     return Table([view(entry, page_of, footnotes) for entry in entries], footnotes)
 
 
