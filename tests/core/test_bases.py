@@ -21,17 +21,24 @@ def covariance(kernel, X):
     return kernel.cross(X, X)
 
 
+@jax.jit
 def values_of(basis, kernel, blocks):
     """The functions of these blocks at X, without their unit."""
     return basis.values(kernel, X, basis.locations(blocks, 3, X.dtype))
+
+
+@jax.jit
+def evaluated(basis, kernel, X, blocks):
+    """`basis.evaluate`, compiled."""
+    return basis.evaluate(kernel, X, blocks)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 6e-7), ("float64", 2e-14)])
 def test_cosines_and_their_derivatives(dtype, tolerance):
     u = jnp.linspace(-4.0, 4.0, 20_001, dtype=dtype)
     exact = np.cos(2 * np.pi * np.asarray(u, float))
-    np.testing.assert_allclose(cosine_of_turns(u), exact, atol=tolerance)
-    slope = jax.vmap(jax.grad(cosine_of_turns))(u)
+    np.testing.assert_allclose(jax.jit(cosine_of_turns)(u), exact, atol=tolerance)
+    slope = jax.jit(jax.vmap(jax.grad(cosine_of_turns)))(u)
     np.testing.assert_allclose(slope, -2 * np.pi * np.sin(2 * np.pi * np.asarray(u, float)), atol=10 * tolerance)
     assert slope.dtype == u.dtype
 
@@ -56,15 +63,14 @@ def test_a_feature_follows_from_its_seed_alone():
     """Whatever is evaluated with it, in either precision, stored or not."""
     kernel = SquaredExponential(jnp.asarray(0.3), jnp.asarray([0.2, -0.4, 1.0]))
     basis = RandomFeatures(jax.random.key(5), 40, 4, 0)
-    whole = basis.evaluate(kernel, X, jnp.arange(10))
-    np.testing.assert_array_equal(
-        values_of(basis, kernel, jnp.asarray([7, 2]))[:, 4:], values_of(basis, kernel, jnp.asarray([2]))
-    )
+    whole = evaluated(basis, kernel, X, jnp.arange(10))
+    of_two, of_one = (np.asarray(values_of(basis, kernel, jnp.asarray(blocks))) for blocks in ([7, 2], [2]))
+    np.testing.assert_array_equal(of_two[:, 4:], of_one)
     np.testing.assert_allclose(
-        basis.store(3, X.dtype).evaluate(kernel, X, jnp.arange(10)), whole, rtol=1e-12, atol=1e-13
+        evaluated(basis.store(3, X.dtype), kernel, X, jnp.arange(10)), whole, rtol=1e-12, atol=1e-13
     )
     single = jax.tree.map(lambda a: a.astype(jnp.float32), (kernel, X))
-    np.testing.assert_allclose(basis.evaluate(*single, jnp.arange(10)), whole, atol=2e-6)
+    np.testing.assert_allclose(evaluated(basis, *single, jnp.arange(10)), whole, atol=2e-6)
     longer = RandomFeatures(jax.random.key(5), 80, 4, 0)
     np.testing.assert_array_equal(values_of(longer, kernel, jnp.arange(10)), values_of(basis, kernel, jnp.arange(10)))
 
@@ -72,20 +78,24 @@ def test_a_feature_follows_from_its_seed_alone():
 def test_the_last_block_may_be_longer_than_what_is_left():
     kernel = SquaredExponential(jnp.asarray(0.3), jnp.asarray([0.2, -0.4, 1.0]))
     for basis in (KernelFunctions.around(X, 3), RandomFeatures(jax.random.key(0), 7, 3, 0)):
-        values = values_of(basis, kernel, jnp.arange(3))
+        values = np.asarray(values_of(basis, kernel, jnp.arange(3)))
         assert values.shape == (7, 9) and not values[:, 7:].any() and values[:, :7].all()
     kernels = KernelFunctions.around(X, 3)
-    np.testing.assert_allclose(kernels.evaluate(kernel, X, jnp.arange(3))[:, :7], covariance(kernel, X), rtol=1e-12)
-    np.testing.assert_allclose(
-        kernels.initial_squares(kernel, X).ravel()[:7], np.mean(np.square(covariance(kernel, X)), axis=0), rtol=1e-12
-    )
+    values, squares = evaluated(kernels, kernel, X, jnp.arange(3)), squares_of(kernels, kernel)
+    np.testing.assert_allclose(values[:, :7], covariance(kernel, X), rtol=1e-12)
+    np.testing.assert_allclose(squares, np.mean(np.square(covariance(kernel, X)), axis=0), rtol=1e-12)
+
+
+def squares_of(basis, kernel):
+    """The mean squares of the functions over the rows of X, (7,)."""
+    return np.asarray(jax.jit(lambda: basis.initial_squares(kernel, X))()).ravel()[:7]
 
 
 def test_mean_squares_in_several_parts_are_those_of_one(monkeypatch):
     monkeypatch.setattr("gpbench.core.bases.kernel._ROWS", 3)
     monkeypatch.setattr("gpbench.core.bases.kernel._COLUMNS", 4)
     kernel = SquaredExponential(jnp.asarray(0.3), jnp.asarray([0.2, -0.4, 1.0]))
-    ours = KernelFunctions.around(X, 2).initial_squares(kernel, X).ravel()[:7]
+    ours = squares_of(KernelFunctions.around(X, 2), kernel)
     np.testing.assert_allclose(ours, np.mean(np.square(covariance(kernel, X)), axis=0), rtol=1e-12)
 
 
