@@ -8,24 +8,20 @@ from outside, never half-written; many processes may write at once, and folders 
 import contextlib
 import errno
 import os
-import secrets
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpbench.errors import AbsentError, ConfigError, StorageError, failure, nearest
-from gpbench.records import arrays, packages, processes
+from gpbench.records import arrays, asides, packages
 from gpbench.records import folder as files
 from gpbench.records.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
 
-_STALE_SECONDS = 3600.0
-_SILENT_SECONDS = 120.0
 _Content = TypeVar("_Content")
 
 
@@ -51,7 +47,7 @@ class Store:
             The record; None where there is none, or it is damaged, which is printed on stderr.
         """
         record, fault = self._read(id, whole=whole)
-        if record is None and self._restore(self.runs.glob(f".tmp-{id}-*-old")):
+        if record is None and asides.restore(asides.old_paths(self.runs, id)):
             record, fault = self._read(id, whole=whole)
         if record is None and (self.runs / id).exists():
             self._say(id, f"{self.runs / id} counts as missing: {fault}")
@@ -116,7 +112,7 @@ class Store:
         """Deletes a run: it is moved aside first, so that its folder is never half-empty.  Raises StorageError."""
         if (self.runs / id).is_symlink():
             raise StorageError(f"{self.runs / id} is a symbolic link, not a folder: delete the link yourself")
-        aside = self.runs / f".tmp-{id}-{processes.name()}-{secrets.token_hex(4)}"
+        aside = asides.path_of(self.runs, id)
         try:
             (self.runs / id).rename(aside)
             shutil.rmtree(aside)
@@ -186,17 +182,18 @@ class Store:
             StorageError: the disk is full, or the folder may not be written.
         """
         folder = self.runs / record.id
-        beside = self.runs / f".tmp-{record.id}-{processes.name()}-{secrets.token_hex(4)}"
+        beside = asides.path_of(self.runs, record.id)
+        old = asides.old_path(beside)
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
-            self._restore(self.runs.glob(".tmp-*-old"))
-            self._clean()
+            asides.restore(asides.old_paths(self.runs))
+            asides.clean(self.runs)
             if package_list:
                 with contextlib.suppress(OSError):  # a run is worth more than its list, which `show` says is missing
                     packages.write(self.runs.parent, package_list)
             files.write(beside, record, config, trace, predictions, state)
             if folder.exists() and (replace or self.get(record.id) is None):
-                folder.rename(beside.with_name(beside.name + "-old"))
+                folder.rename(old)
             try:
                 beside.rename(folder)
             except OSError as error:
@@ -206,7 +203,7 @@ class Store:
         except OSError as error:
             raise storage_error(self.runs, error) from error
         finally:
-            for name in (beside, beside.with_name(beside.name + "-old")):
+            for name in (beside, old):
                 shutil.rmtree(name, ignore_errors=True)
         return folder
 
@@ -236,41 +233,12 @@ class Store:
         try:
             with os.scandir(self.runs) as entries:
                 names = [entry.name for entry in entries if entry.is_dir()]
-            asides = [self.runs / name for name in names if name.startswith(".tmp-") and name.endswith("-old")]
-            yield from [name for name in names if not name.startswith(".")] + self._restore(asides)
+            olds = [self.runs / name for name in names if asides.is_old(name)]
+            yield from [name for name in names if not name.startswith(".")] + asides.restore(olds)
         except FileNotFoundError:
             return
         except OSError as error:
             raise storage_error(self.runs, error) from error
-
-    def _restore(self, asides: Iterable[Path]) -> list[str]:
-        """Puts back the records that processes killed in `write` had moved aside and not replaced; their ids.
-
-        Those of another machine count as killed when they have been silent for long: `write` takes them a moment.
-        """
-        restored = []
-        for aside in asides:
-            try:
-                id, process = aside.name.removeprefix(".tmp-").split("-")[:2]
-                ended = processes.named_has_ended(process)
-                if ended is None:
-                    ended = time.time() - aside.stat().st_ctime > _SILENT_SECONDS
-                if ended and not (self.runs / id).exists():
-                    aside.rename(self.runs / id)
-                    restored.append(id)
-            except (OSError, ValueError):  # another process was quicker, or it is no folder of ours
-                continue
-        return restored
-
-    def _clean(self) -> None:
-        """Deletes what killed processes left: old, and of a process that has ended or of another machine."""
-        for aside in self.runs.glob(".tmp-*"):
-            try:
-                old = time.time() - aside.stat().st_mtime > _STALE_SECONDS
-                if old and processes.named_has_ended(aside.name.split("-")[2]) is not False:
-                    shutil.rmtree(aside, ignore_errors=True)
-            except (OSError, ValueError, IndexError):
-                continue
 
 
 def recorded(stores: Sequence[Store]) -> list[Record]:

@@ -108,7 +108,7 @@ def test_a_record_that_another_machine_has_moved_aside_long_ago_comes_back(store
     aside = store.runs / ".tmp-00000000000000aa-1.2.0123abcd-01234567-old"
     (store.runs / "00000000000000aa").rename(aside)
     assert store.all() == []
-    monkeypatch.setattr("gpbench.records.store._SILENT_SECONDS", -1.0)
+    monkeypatch.setattr("gpbench.records.asides._SILENT_SECONDS", -1.0)
     assert store.all() == [record()]
 
 

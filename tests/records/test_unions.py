@@ -108,7 +108,7 @@ def test_own_and_shipped_runs_stand_beside_each_other_where_both_are_asked_for(t
     own(tmp_path / "own", runs("mine", 32))
     assert table(capsys, "--with-shipped") == ({"mine": 3, "sep": 3, "svi": 3}, "")
     assert main(["table", "--metric", "nll", "--with-shipped"]) == 0
-    assert "ship with gpbench" in capsys.readouterr().out  # the mark of a cell
+    assert "shipped with gpbench" in capsys.readouterr().out  # the mark of a cell
     frame = gpbench.frame([tmp_path / "own", SHIPPED])
     assert frame.groupby("method")["shipped"].sum().to_dict() == {"mine": 0, "sep": 3, "svi": 3}
     assert gpbench.frame(SHIPPED)["shipped"].isna().all()  # alone they need no mark
