@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.lax.linalg import cholesky
 from jax.scipy.linalg import solve_triangular
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
@@ -17,8 +18,8 @@ from jaxtyping import Array, Float
 # Initial jitter, of the order of rounding in the Gram matrix, relative to the mean of the diagonal.
 _JITTER = {"float64": 1e-10, "float32": 1e-6}
 _GROWTH, _TRIES = 10.0, 6
-# Below this size LAPACK's own factorisation beats the recursion on halves.
-_LEAF = 64
+# Up to this size LAPACK's own factorisation is as fast as the recursion on halves, and each half is more to compile.
+_LEAF = 128
 
 
 @jax.custom_jvp
@@ -152,7 +153,7 @@ def _inverse_factor(K: Array) -> Array:
     """L⁻¹ by recursion on halves, so that nearly all the work is in matrix products."""
     n = K.shape[-1]
     if n <= _LEAF:
-        return solve_triangular(jnp.linalg.cholesky(K), jnp.eye(n, dtype=K.dtype), lower=True)
+        return solve_triangular(cholesky(K, symmetrize_input=False), jnp.eye(n, dtype=K.dtype), lower=True)
     h = n // 2
     # K = [[K11, K12], [K21, K22]]: A11 = L11⁻¹, L21 = K21 A11ᵀ, A22 from the Schur complement, A21 = -A22 L21 A11
     A1 = _inverse_factor(K[:h, :h])
