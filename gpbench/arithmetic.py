@@ -13,8 +13,11 @@ _DEADLOCK_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
 # By default XLA fuses products with what makes their operands and evaluates the cosines of qsgp again for each tile of
 # a product: a step with 20 inputs took 146 ms with, and 81 without.  This setting leaves products alone.
 _FUSION_FLAG = "--xla_cpu_experimental_ynn_fusion_type"
+# XLA compiles a kernel of element-wise functions in a quarter less time without the newer of its two emitters, and the
+# kernel is no slower.
+_EMITTER_FLAG = "--xla_backend_extra_options"
 _COUNT_FLAG = "--xla_force_host_platform_device_count"
-_OWN_FLAGS = (_DEADLOCK_FLAG, _FUSION_FLAG, _COUNT_FLAG)
+_OWN_FLAGS = (_DEADLOCK_FLAG, _FUSION_FLAG, _EMITTER_FLAG, _COUNT_FLAG)
 _READABLE_FLAGS = "GPBENCH_READABLE_XLA_FLAGS"  # variable with flags that XLA has read, for the processes of this one
 _ARITHMETIC = {
     "jax_enable_x64": True,
@@ -46,7 +49,8 @@ def add_flags(devices: int) -> None:
     flags = _flags()
     if flags and not flags.startswith("-"):
         raise ConfigError(f"XLA_FLAGS={flags}: write the flags themselves, not the name of a file with them")
-    own = {_DEADLOCK_FLAG: "false", _FUSION_FLAG: "individual_dot"} | ({_COUNT_FLAG: devices} if devices > 1 else {})
+    own = {_DEADLOCK_FLAG: "false", _FUSION_FLAG: "individual_dot", _EMITTER_FLAG: "xla_cpu_disable_tiled_emitter"}
+    own |= {_COUNT_FLAG: str(devices)} if devices > 1 else {}
     absent = [f"{name}={value}" for name, value in own.items() if name not in flags]
     os.environ["XLA_FLAGS"] = " ".join([flags, *absent]).strip()
 

@@ -43,12 +43,7 @@ def _quick_compilation():
     """Make XLA optimise little, in xdist's workers and in commands too: they inherit the environment and its cache."""
     os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(_PROGRAMS)
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-    # Without the Python frames of every operation, a program is smaller from its tracing to its entry in the cache.
-    os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
     flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_backend_extra_options" not in flags:
-        # A tenth less compilation.  XLA ignores such options where it does not know them, and aborts at unknown flags.
-        flags += " --xla_backend_extra_options=xla_cpu_disable_tiled_emitter"
     if "xla_cpu_use_fusion_emitters" not in flags and Version(version("jaxlib")) < Version("0.11"):
         # A quarter less, without the MLIR emitters, which JAX 0.12 has no flag for.  Their predecessors compiled a
         # gradient wrongly where the code of a program was split into parts; in one part all tests pass.

@@ -90,7 +90,8 @@ def test_who_imports_jax_first_has_64_bit_types_whatever_the_environment_says(tm
 
 def test_the_users_own_settings_stay(tmp_path):
     own = {
-        "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true --xla_cpu_experimental_ynn_fusion_type=",
+        "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true --xla_cpu_experimental_ynn_fusion_type="
+        " --xla_backend_extra_options=",
         "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "elsewhere"),
         "JAX_ENABLE_X64": "false",
     }
@@ -105,6 +106,7 @@ def test_the_flags_join_the_users_other_flags(tmp_path):
         other,
         "--xla_cpu_enable_concurrency_optimized_scheduler=false",
         "--xla_cpu_experimental_ynn_fusion_type=individual_dot",
+        "--xla_backend_extra_options=xla_cpu_disable_tiled_emitter",
     ]
 
 
