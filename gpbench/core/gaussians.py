@@ -4,6 +4,7 @@ whitened inducing outputs w."""
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
@@ -131,8 +132,8 @@ class Natural(eqx.Module):
 
 
 def standard_normal(m: int, dtype: DTypeLike) -> Normal:
-    """The distribution N(0, I) in m dimensions, of precision `dtype`."""
-    return Normal(jnp.zeros(m, dtype), jnp.eye(m, dtype=dtype))
+    """The distribution N(0, I) in m dimensions, of precision `dtype`, made on the host: nothing is compiled for it."""
+    return Normal(*jax.device_put((np.zeros(m, dtype), np.eye(m, dtype=dtype))))
 
 
 def unit_factor(m: int, dtype: DTypeLike) -> Natural:

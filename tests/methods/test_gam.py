@@ -68,6 +68,14 @@ def covariances_of(layer, X):
     return kernels
 
 
+def test_the_start_is_made_by_few_programs(caplog):
+    data = rows(n=23)  # a number of rows that no other test has compiled anything for
+    with jax.log_compiles(), caplog.at_level("WARNING"):
+        gam(pairs=[]).init(data, key=KEY)
+    programs = [record for record in caplog.records if record.getMessage().startswith("Compiling ")]
+    assert 1 <= len(programs) <= 12
+
+
 def exact(layer, X):
     """`covariances_of`, as NumPy's arrays."""
     return list(map(np.asarray, covariances_of(layer, X)))

@@ -1,7 +1,8 @@
 """The prior of an additive model: a constant and zero-mean functions of a few inputs each, with inducing points."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -131,7 +132,8 @@ def initial_layer(
     Raises:
         ConfigError: for an input that the data do not have or that does not vary, and more inducing points than rows.
     """
-    low, width = X.min(axis=0), X.max(axis=0) - X.min(axis=0)
+    on_host = np.asarray(X)  # where no operation is compiled
+    low, width = on_host.min(axis=0), np.ptp(on_host, axis=0)
     for component in components:
         for i in component.inputs:
             if i >= X.shape[1]:
@@ -143,28 +145,36 @@ def initial_layer(
                 raise ConfigError(
                     f"input {i} has one value in all training rows, and so no effect: leave it out of method.components"
                 )
-    unit = (X - low) / jnp.where(width > 0, width, 1.0)
+    width = np.where(width > 0, width, np.ones_like(width))
+    unit = (on_host - low) / width
     parts: dict[tuple[Any, ...], list[tuple[int, Effect, Array]]] = {}
     for c, component in enumerate(components):
         spec, m = component.kernel or kernel, component.inducing or inducing
         rows = unit[:, np.asarray(component.inputs)]
-        Z = _initial_inducing(rows, m, key=jax.random.fold_in(key, c))
+        Z = _initial_inducing(rows, m, key=partial(jax.random.fold_in, key, c))
         # The same lengthscale for all inputs, of a grid: the rows of one may take a few values only
         bases = [fix_amplitude(spec.initial(_grid(m, X.dtype), start=start))] * len(component.inputs)
-        base_stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *bases)
-        effect = Effect(jnp.asarray(-math.log(len(components)), X.dtype), base_stack)
+        effect = Effect(jax.device_put(np.asarray(-math.log(len(components)), X.dtype)), _stacked(bases))
         parts.setdefault((spec, len(component.inputs), m), []).append((c, effect, Z))
     stacks, places = [], []
     for members in parts.values():
         places += [c for c, _, _ in members]
-        kernels = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(effect for _, effect, _ in members))
+        kernels, Z = _stacked([(effect, Z) for _, effect, Z in members])
         inputs = tuple(components[c].inputs for c, _, _ in members)
-        stacks.append(ComponentStack(kernels, jnp.stack([Z for _, _, Z in members]), inputs))
+        stacks.append(ComponentStack(kernels, Z, inputs))
     order = tuple(int(i) for i in np.argsort(places))
-    return AdditiveLayer(tuple(stacks), jnp.zeros((), X.dtype), low, jnp.where(width > 0, width, 1.0), order)
+    log_constant, low, width = jax.device_put((np.zeros((), X.dtype), low, width))
+    return AdditiveLayer(tuple(stacks), log_constant, low, width, order)
 
 
-def _initial_inducing(rows: Float[Array, "N S"], m: int, *, key: PRNGKeyArray) -> Float[Array, "M S"]:
+def _stacked(trees: Sequence[Any]) -> Any:
+    """The tree whose leaves are those of all trees, stacked on the host: to stack as many on a device is compiled."""
+    return jax.device_put(jax.tree.map(lambda *leaves: np.stack(leaves), *trees))
+
+
+def _initial_inducing(
+    rows: Float[np.ndarray, "N S"], m: int, *, key: Callable[[], PRNGKeyArray]
+) -> Float[Array, "M S"]:
     if m > len(rows):
         raise ConfigError(
             f"{m} inducing points of a component, but there are {len(rows)} training rows: choose a"
@@ -174,8 +184,8 @@ def _initial_inducing(rows: Float[Array, "N S"], m: int, *, key: PRNGKeyArray) -
     side = round(m ** (1 / size))
     if side**size == m:
         axis = np.asarray(_grid(side, rows.dtype))[:, 0]
-        return jnp.asarray(_product(axis, size))
-    return inducing_points(rows, m, "kmeans", key=key)
+        return jax.device_put(_product(axis, size))
+    return inducing_points(jax.device_put(rows), m, "kmeans", key=key())
 
 
 def _product(axis: Float[np.ndarray, " K"], size: int) -> Float[np.ndarray, "G S"]:
