@@ -80,8 +80,10 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
 
     if others := [word for word in words if not word.startswith(("method=", "method."))]:
         raise ConfigError(f"{others[0]}: the leaderboard fixes all but the method and its settings")
-    if not any(word.startswith("method=") for word in words):
-        raise ConfigError("name the method to place, as in `gpbench leaderboard add method=svi`")
+    names = [word for word in words if word.startswith("method=")]
+    if len(names) != 1:
+        several = f"{' and '.join(names)}: " if names else ""
+        raise ConfigError(f"{several}name the one method to place, as in `gpbench leaderboard add method=svi`")
     shared = [
         *words,
         "protocol=clean",
