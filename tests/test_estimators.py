@@ -167,8 +167,10 @@ def test_a_likelihood_of_counts_takes_counts_alone():
     assert np.corrcoef(mean, np.exp(F))[0, 1] > 0.7 and (std**2 > mean).all()
     with pytest.raises(ValueError, match="data: column 'y', row 1: "):
         regressor.fit(X, y - 0.5)
-    with pytest.raises(ValueError, match="regression data, and these are count"):
+    with pytest.raises(ValueError, match=r"hmc needs a .* likelihood, not poisson"):
         Regressor(method="hmc", options={"method.likelihood": "poisson"}).fit(X, y)
+    with pytest.raises(ValueError, match="regression data, and these are count"):
+        Regressor(method="dsdgp", options={"method.likelihood": "poisson"}).fit(X, y)
 
 
 def test_labels_of_one_class_are_one_line_without_a_word_of_splits():
