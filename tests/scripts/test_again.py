@@ -38,5 +38,10 @@ def test_a_difference_is_in_standard_deviations_over_the_cell(again):
     spread = max(r.metrics["rmse"] for r in cell) - min(r.metrics["rmse"] for r in cell)
     moved = dataclasses.replace(old, metrics=dict(old.metrics) | {"rmse": old.metrics["rmse"] + spread})
     assert again.difference(old, moved, cell) > 1
+    undefined = dataclasses.replace(old, metrics=dict(old.metrics) | {"rmse": None})
+    assert again.difference(old, undefined, cell) == math.inf and again.difference(old, old, [*cell, undefined]) == 0
+    assert again.difference(undefined, undefined, cell) == 0
+    by_rows = dataclasses.replace(old, row_stderr=dict.fromkeys(old.metrics, 2 * spread))
+    assert again.difference(by_rows, dataclasses.replace(moved), [by_rows]) == pytest.approx(0.5)
     assert again.difference(old, None, cell) == math.inf
     assert again.difference(old, dataclasses.replace(old, id="0" * 16), cell) == math.inf
