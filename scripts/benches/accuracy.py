@@ -150,9 +150,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", type=count, help="rows of a step; default: 1024")
     parser.add_argument("--only", nargs="+", choices=WHO, default=WHO)
     parser.add_argument(
-        "--gpytorch", type=program, default=sys.executable, metavar="PYTHON", help="one that has GPyTorch"
+        "--gpytorch", type=program, default=sys.executable, metavar="PYTHON", help="a Python with GPyTorch"
     )
-    parser.add_argument("--gpjax", type=program, default=sys.executable, metavar="PYTHON", help="one that has GPJax")
+    parser.add_argument("--gpjax", type=program, default=sys.executable, metavar="PYTHON", help="a Python with GPJax")
     parser.add_argument("--pictures", type=Path, default=HERE.parents[1] / "build" / "bench")
 
 

@@ -31,7 +31,7 @@ def test_a_column_has_the_values_of_its_file(name):
     cells, values = column(name), PROTOCOLS[name]
     scaled = {"standardise": "standardised", "none": "not scaled"}
     assert (cells["inputs"], cells["targets of regression"]) == (scaled[values["inputs"]], scaled[values["targets"]])
-    assert (float(cells["initial noise"]), float(cells["least noise¹"])) == (
+    assert (float(cells["initial noise variance²"]), float(cells["least noise variance¹ ²"])) == (
         values["target_noise"],
         values["noise_floor"],
     )

@@ -94,8 +94,8 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
     inducing: float | int = setting(
         50,
         "rows or fraction",
-        "Number of inducing points of every unit, at most the training rows, or their fraction of these, at most "
-        "1,000: 1 is one point, 1.0 all of up to 1,000 rows.",
+        "Number of inducing points of every unit, at most the training rows; or a fraction of the rows, at most 1,000 "
+        "points.  1 is one point, 1.0 all rows.",
     )
     start: str = setting(
         "kmeans",

@@ -86,8 +86,8 @@ class SparseMethod(PriorMethod):
     inducing: float | int = setting(
         0.15,
         "rows or fraction",
-        "Number of inducing points, at most the training rows, or their fraction of these, at most 1,000: 1 is one "
-        "point, 1.0 all of up to 1,000 rows.",
+        "Number of inducing points, at most the training rows; or a fraction of the rows, at most 1,000 points.  1 is "
+        "one point, 1.0 all rows.",
     )
     features: str = setting(
         "values",

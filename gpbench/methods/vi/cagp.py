@@ -50,8 +50,8 @@ class CAGP(EvidenceMethod, ExactStart):
     actions: float | int = setting(
         0.15,
         "rows or fraction",
-        "Number of actions, at most the training rows, or their fraction of these, at most 1,000: 1 is one action, "
-        "1.0 all of up to 1,000 rows.",
+        "Number of actions, at most the training rows; or a fraction of the rows, at most 1,000 actions.  1 is one "
+        "action, 1.0 all rows.",
     )
 
     @property
