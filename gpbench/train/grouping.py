@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gpbench import data as data_layer
+from gpbench import schema
 from gpbench.core import memory
 from gpbench.core.random import run_key
 from gpbench.data import splits
@@ -53,7 +54,8 @@ def _say_cut(context: Context, n: int) -> None:
         value = changes.get(f"method.{name}")
         if isinstance(value, int) and value > most:
             warn(f"method.{name}={value} is more than the {most:,} there are: all are used")
-    for name in ("inducing", "actions"):
+    ranges = {name: field.metadata[schema.RANGE] for name, field in schema.settings(type(context.method)).items()}
+    for name in (name for name, words in ranges.items() if words == "rows or fraction"):
         share = changes.get(f"method.{name}")
         if isinstance(share, float) and (number := round(share * n)) > FRACTION_MOST:
             warn(
