@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from gpbench.analysis.notes import caveats, of_one_run, run_caveats
+from gpbench.analysis.notes import caveats, run_caveats
 from gpbench.analysis.printing import counted, natural
 from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, mean_stderr
 from gpbench.metrics import better
@@ -142,8 +142,7 @@ class Entry:
     @functools.cached_property
     def notes(self) -> list[str]:
         """Caveats for the comparison, as footnotes."""
-        lines = caveats(self.cell, self.metric, self.published)
-        return [*map(of_one_run, lines)] if len(self.cell.records) == 1 else lines
+        return caveats(self.cell, self.metric, self.published)
 
 
 def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[CellRuns]:

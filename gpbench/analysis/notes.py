@@ -1,7 +1,6 @@
 """Lines of text on recorded runs: caveats of a metric's comparison, as footnotes, and how it is tested."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,18 +13,16 @@ if TYPE_CHECKING:
     from gpbench.analysis.cells import CellRuns, Entry
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
-SHIPPED = "shipped with gpbench: some of these runs or all"
-UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
-UNMIXED = "in some of these runs the chains' outputs had not mixed: R-hat above 1.05 or under 100 effective samples"
-UNMIXED_WEIGHTS = "in some of these runs the chains had not mixed over the weights: R-hat of the log joint above 1.05"
-UNSOLVED = "a linear system was left with a residual above 1 % when training ended, in some of these runs or all"
-RISING = "in some of these runs the objective still rose, by over 0.02 nats per row in a tenth of the steps at the end"
-NOISELESS = "in some of these runs the noise variance fell to its floor, or below a thousandth of its initial value"
-DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
+SHIPPED = "shipped with gpbench: at least one run"
+UNCONVERGED = "the optimiser had not converged when training ended, in at least one run"
+UNMIXED = "in at least one run the chains' outputs had not mixed: R-hat above 1.05 or under 100 effective samples"
+UNMIXED_WEIGHTS = "in at least one run the chains had not mixed over the weights: R-hat of the log joint above 1.05"
+UNSOLVED = "a linear system was left with a residual above 1 % when training ended, in at least one run"
+RISING = "in at least one run the objective still rose, by over 0.02 nats per row in a tenth of the steps at the end"
+NOISELESS = "in at least one run the noise variance fell to its floor, or below a thousandth of its initial value"
+DIVERGENT = "some transitions of the sampler diverged in at least one run"
 _IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
-DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
-
-_SEVERAL = re.compile("some of these runs( or all)?")
+DEGENERATE = "degenerate: in at least one run the bound is below that of a constant prediction"
 
 _WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST, _WORST_RESIDUAL = 1.05, 100, 0.02, 0.01
 _CONSTANT = -1.4189
@@ -33,7 +30,7 @@ _CONSTANT = -1.4189
 
 
 def caveats(cell: "CellRuns", metric: str, published: Published | None) -> list[str]:
-    """Lines on one metric of a cell, from its records and its published value, each once, in words for several runs."""
+    """Lines on one metric of a cell, from its records and its published value, each once."""
     first = [line for line in cell.caveats if line in (LEAKED, SHIPPED)]
     lines = [
         *first,
@@ -45,22 +42,9 @@ def caveats(cell: "CellRuns", metric: str, published: Published | None) -> list[
     return [line for line in dict.fromkeys(lines) if line]
 
 
-def of_one_run(line: str) -> str:
-    """A line of `caveats` in the words of a cell with one run."""
-    return _SEVERAL.sub("this run", line)
-
-
 def entry_notes(entries: "Sequence[Entry]") -> list[str]:
     """The caveats of these entries, each once, in order."""
-    shared = of_several_runs(entries)
-    lines = [line for entry in entries for line in caveats(entry.cell, entry.metric, entry.published)]
-    return list(dict.fromkeys(line if line in shared else of_one_run(line) for line in lines))
-
-
-def of_several_runs(entries: "Iterable[Entry]") -> set[str]:
-    """The caveats that cells of several runs have, perhaps beside cells of one."""
-    cells = [(entry.cell, entry.metric) for entry in entries if len(entry.cell.records) > 1]
-    return {line for cell, metric in cells for line in caveats(cell, metric, None)}
+    return list(dict.fromkeys(note for entry in entries for note in entry.notes))
 
 
 def run_caveats(records: Sequence[Record]) -> list[str]:

@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.families import family
 from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
-from gpbench.analysis.notes import caveats, of_one_run, of_several_runs, split_notes
+from gpbench.analysis.notes import caveats, split_notes
 from gpbench.analysis.printing import counted, natural, number
 from gpbench.analysis.provenance import facts_of, provenance, seconds_lines
 from gpbench.analysis.run_facts import run_facts
@@ -86,8 +86,7 @@ def value_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[
         columns: Names of the columns, in order.
     """
     usual, one_split = _usual_splits(placed.values()), _is_of_one_split(placed.values())
-    shared = of_several_runs(placed.values())
-    return _grids(placed, (rows_are, *columns), lambda entry: _value_cell(entry, usual, one_split, shared))
+    return _grids(placed, (rows_are, *columns), lambda entry: _value_cell(entry, usual, one_split))
 
 
 def twin_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
@@ -122,17 +121,15 @@ def remarks(entries: Iterable[Entry], grids: Sequence[Grid], twins: Sequence[Gri
     return [*(line for line, applies in lines.items() if applies), *seconds_notes(known)]
 
 
-def _value_cell(entry: Entry, usual: int, one_split: bool, shared: Set[str]) -> Text:
+def _value_cell(entry: Entry, usual: int, one_split: bool) -> Text:
     """The mean and standard error of an entry, with its mark and notes.
 
     Args:
         entry: The entry.
         usual: Number of splits that has no note.
         one_split: Whether the legend says that errors are over test rows, as those of all entries are.
-        shared: Lines that stand at cells of several runs too.
     """
-    lines = caveats(entry.cell, entry.metric, None) if entry.n_splits else []
-    notes = [line if line in shared else of_one_run(line) for line in lines]
+    notes = caveats(entry.cell, entry.metric, None) if entry.n_splits else []
     over_rows = "" if entry.row_stderr is None or one_split else ", ± over its test rows"
     if entry.n_splits and (entry.n_splits != usual or over_rows):
         notes = [": ".join(filter(None, [counted(entry.n_splits, "split") + over_rows, entry.lost])), *notes]

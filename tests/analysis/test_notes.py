@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from samples import sample
 
-from gpbench.analysis.cells import group_runs
+from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.notes import (
     DEGENERATE,
     DIVERGENT,
@@ -19,6 +19,7 @@ from gpbench.analysis.notes import (
     caveats,
 )
 from gpbench.api.tables import table_of
+from gpbench.report.site import views
 
 
 def of(*records, metric="nll"):
@@ -76,12 +77,11 @@ def test_noise_that_training_removed_is_named_and_records_that_do_not_say_have_n
     assert of({"diagnostics": {"slope": 0.0}}, {"diagnostics": None}, {}) == []
 
 
-def test_a_note_at_cells_of_one_run_says_so_unless_one_of_several_runs_has_it_too():
+def test_cells_of_one_run_and_of_several_share_a_note_in_tables_and_on_pages():
     slow = {"converged": False, "metrics": {"nll": 0.5}}
     one, two, three = ({**slow, "id": k * 16, "dataset": "pima"} for k in "abc")
-    several = [sample(**one), sample(**two, method="svi"), sample(**three, method="svi", split=1)]
-    alone = [sample(**one), sample(**two, method="svi")]
-    lines = ("training ended, in some of these runs or all", "training ended, in this run")
-    assert [line in str(table_of(alone)) for line in lines] == [False, True]
-    assert [line in str(table_of(several)) for line in lines] == [True, False]
-    assert [row["notes"][0].endswith(lines[k]) for k, row in zip((1, 0), table_of(several).data)] == [True, True]
+    records = [sample(**one), sample(**two, method="svi"), sample(**three, method="svi", split=1)]
+    assert str(table_of(records)).count(UNCONVERGED) == 1
+    assert [row["notes"] for row in table_of(records).data] == [[UNCONVERGED], [UNCONVERGED]]
+    page = views.table(entries(group_runs(records), ["nll"]), {})
+    assert (page.footnotes, [view.notes for view in page.views]) == ([UNCONVERGED], [(1,), (1,)])
