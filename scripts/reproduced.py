@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpbench.analysis.reproduction import Comparison, comparisons
+from gpbench.analysis.reproduction import Comparison, comparisons, recorded_presets
 from gpbench.experiments import definition
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.plan import Planner, plan
@@ -24,10 +24,10 @@ PAGE = ROOT / "docs" / "results" / "reproduced.md"
 
 _HEAD = """# What is reproduced
 
-A row for each table and figure of the five papers.  `scripts/reproduced.py` makes this page from the committed records.
+Rows for each table and figure of the five papers.  `scripts/reproduced.py` makes this page from the committed records.
 
-- **runs**: the recorded runs among those of the preset.  An experiment counts in its full preset where a run of that is
-  recorded, else in its quick one.
+- **runs**: the recorded runs among those of the preset.  An experiment has a row for its full preset where a
+  run of that is recorded, and one for its quick preset where that has other runs.
 - **printed**: printed numbers with one of ours beside them.  A number of two tables counts in the first.
 - **targets**: those of them that are of held-out rows and have a standard error: equal (within two joint standard
   errors) / better / worse.
@@ -58,7 +58,7 @@ def section(paper: str, records: Sequence[Record], planner: Planner) -> str:
     named = {
         experiment.id: experiment for id in definition.names() if (experiment := definition.read(id)).paper == paper
     }
-    planned = [_planned(experiment, by_id, planner) for experiment in named.values()]
+    planned = [entry for experiment in named.values() for entry in _planned(experiment, by_id, planner)]
     compared = comparisons(planned)
     counts = Counter(comparison.exclusion for comparison in compared if comparison.exclusion)
     letters = {reason: chr(ord("a") + k) for k, (reason, _) in enumerate(counts.most_common())}
@@ -66,21 +66,18 @@ def section(paper: str, records: Sequence[Record], planner: Planner) -> str:
     lines += ["| table or figure | preset | runs | printed | targets | no target | hours |"]
     lines += ["|---|---|---:|---:|---|---|---:|"]
     for experiment, preset, cells in planned:
-        own = [comparison for comparison in compared if comparison.experiment == experiment.id]
+        own = [c for c in compared if (c.experiment, c.preset) == (experiment.id, preset)]
         lines.append(_row(experiment, preset, cells, own, letters))
     reasons = [f"- {letter}: {reason}" for reason, letter in letters.items()]
     return "\n".join([*lines, "", *reasons, ""] if reasons else [*lines, ""])
 
 
 def _planned(
-    experiment: Experiment, by_id: dict[str, Record], planner: Planner
-) -> tuple[Experiment, str, Sequence[Cell]]:
-    """An experiment with the cells of its full preset, or of its quick one where no run of the full one is recorded."""
-    for preset in reversed(definition.PRESETS):
-        cells = plan(experiment, preset, (), by_id, planner)
-        if any(cell.records for cell in cells):
-            break
-    return experiment, preset, cells
+    experiment: Experiment, by_id: Mapping[str, Record], planner: Planner
+) -> Sequence[tuple[Experiment, str, Sequence[Cell]]]:
+    """An experiment's recorded presets, or its quick one where nothing is recorded."""
+    recorded = recorded_presets(experiment, by_id, planner)
+    return recorded or [(experiment, "quick", plan(experiment, "quick", (), by_id, planner))]
 
 
 def _row(

@@ -107,9 +107,7 @@ def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
 
 
 def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()) -> list[Comparison]:
-    """The comparisons of all experiments, each in its full preset, or in the quick one where only that is recorded.
-
-    Quick runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset.
+    """The comparisons of all experiments, each in its `recorded_presets`.
 
     Args:
         records: Recorded runs.
@@ -117,18 +115,35 @@ def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()
     """
     by_id = {record.id: record for record in records}
     planner = plan.Planner(config_dirs)
+    experiments = [definition.read(id, config_dirs) for id in definition.names(config_dirs)]
+    return comparisons(planned for e in experiments for planned in recorded_presets(e, by_id, planner, config_dirs))
+
+
+def recorded_presets(
+    experiment: Experiment, by_id: Mapping[str, Record], planner: plan.Planner, config_dirs: Sequence[Path] = ()
+) -> list[_PlannedCells]:
+    """The full preset of an experiment, and then the quick one, each where it has runs that none before it has.
+
+    Quick runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset.
+
+    Args:
+        experiment: The experiment.
+        by_id: Recorded runs by id.
+        planner: Plans the runs; presets that it cannot plan, as their data are not at hand, are left out.
+        config_dirs: The user's folders with experiment files.
+    """
     planned: list[_PlannedCells] = []
-    for id in definition.names(config_dirs):
-        experiment = definition.read(id, config_dirs)
-        for preset in reversed(definition.PRESETS):
-            try:
-                cells = plan.plan(experiment, preset, config_dirs, by_id, planner)
-            except GpbenchError:  # its data are not at hand, or the preset is not defined
-                continue
-            if any(cell.records for cell in cells):
-                planned.append((experiment, preset, cells))
-                break
-    return comparisons(planned)
+    known: set[str] = set()
+    for preset in reversed(definition.PRESETS):
+        try:
+            cells = plan.plan(experiment, preset, config_dirs, by_id, planner)
+        except GpbenchError:
+            continue
+        ids = {record.id for cell in cells for record in cell.records}
+        if ids - known:
+            planned.append((experiment, preset, cells))
+        known |= ids
+    return planned
 
 
 def _key(entry: Entry, published: Published) -> tuple:

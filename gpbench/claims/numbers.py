@@ -10,6 +10,7 @@ from gpbench.claims.clauses import Clause
 from gpbench.claims.estimates import Estimate, Student
 from gpbench.claims.selection import KeyedCell
 from gpbench.errors import ConfigError
+from gpbench.records.record import Record
 
 _PROPORTIONS = ("error", "coverage95")
 """Metrics that are means of zeros and ones over test rows, whose error over them is known without the rows."""
@@ -40,14 +41,18 @@ class Number:
 
     @property
     def machines(self) -> int:
-        """Number of different machines, by device and cores, of the runs."""
-        records = [record for cell in self.cells for record in cell.records]
-        return len({(record.device, (record.host or {}).get("cores")) for record in records})
+        """Number of different machines of the runs."""
+        return len({machine(record) for cell in self.cells for record in cell.records})
 
     @property
     def name(self) -> str:
         """Data set, output, values of keys and rival, as far as there are any."""
         return " ".join(filter(None, [*self.key, self.rival]))
+
+
+def machine(record: Record) -> tuple[str | None, int | None]:
+    """What a run's seconds depend on: the device, and the number of cores."""
+    return record.device, (record.host or {}).get("cores")
 
 
 def key_of(clause: Clause, cell: KeyedCell) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean, linear_regression
@@ -12,14 +13,16 @@ from gpbench.claims import quantities, sets
 from gpbench.claims.clauses import Clause
 from gpbench.claims.estimates import Estimate, Exact, PairedSpread, SignedRank, Student
 from gpbench.claims.kept import COMPARISONS
-from gpbench.claims.numbers import Number, key_of, log, mean, mean_over_rows, runs_of
+from gpbench.claims.numbers import Number, key_of, log, machine, mean, mean_over_rows, runs_of
 from gpbench.claims.selection import KeyedCell, crowded, group, listed_keys, match, rival_keys
 from gpbench.errors import ConfigError
 from gpbench.own_metrics import COUNTED
 
 
 def numbers(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> list[Number]:
-    """The numbers of a clause.  Seconds of several machines are no number, and not averaged over data sets.
+    """The numbers of a clause.
+
+    Seconds are of one machine, for each data set that of most runs; those of several are no number.
 
     Args:
         clause: The clause.
@@ -29,12 +32,35 @@ def numbers(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> lis
     Raises:
         ConfigError: Several cells stand for one number, or no two are a pair.
     """
-    results = list(_KINDS[clause.kind](clause, sides, name))
+    timed = quantities.is_of_seconds(clause.metric)
+    results = list(_KINDS[clause.kind](clause, _of_one_machine(sides) if timed else sides, name))
     if not results:
         raise ConfigError(f"{name}: a and b have no data set in common")
-    if quantities.is_of_seconds(clause.metric):
+    if timed:
         results = [replace(number, estimate=None) if number.machines > 1 else number for number in results]
     return _over_datasets(clause, results) if clause.over else results
+
+
+def _of_one_machine(sides: dict[str, list[KeyedCell]]) -> dict[str, list[KeyedCell]]:
+    """The cells with runs of one machine alone: for each data set that of most runs, among those that all sides have.
+
+    Cells of a data set without such a machine are unchanged.
+    """
+    machines: dict[str, tuple[str | None, int | None]] = {}
+    for dataset in {cell.keys["dataset"] for cells in sides.values() for cell in cells}:
+        own = [[cell for cell in cells if cell.keys["dataset"] == dataset] for cells in sides.values()]
+        counts = [Counter(machine(record) for cell in cells for record in cell.records) for cells in own]
+        if common := set.intersection(*map(set, counts)):
+            machines[dataset] = max(sorted(common, key=str), key=lambda m: sum(count[m] for count in counts))
+
+    def trim(cell: KeyedCell) -> KeyedCell:
+        kept = machines.get(cell.keys["dataset"])
+        if cell.runs is None or kept is None:
+            return cell
+        records = tuple(record for record in cell.records if machine(record) == kept)
+        return replace(cell, runs=replace(cell.runs, records=records) if records else None)
+
+    return {side: [trim(cell) for cell in cells] for side, cells in sides.items()}
 
 
 def _pairs(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:

@@ -20,7 +20,7 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
     clause = {"difference": "nll", **A_B, "below": 0, "least": 3}
     some = [of for of in RECORDS if of.dataset in SETS[:4] or of.method == "a"]
     assert judge(tmp_path, [clause], some).word == HOLDS  # on the four sets that both have
-    slow = [replace(of, host={"cores": of.split}) for of in RECORDS]
+    slow = [replace(of, host={"cores": 1 + (of.method == "b")}) for of in RECORDS]
     verdict = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], slow)
     assert (verdict.word, verdict.reason) == ("not run", "seconds are of several machines")
     brier = {"value": "brier", "of": {"method": "a"}, "below": 1}

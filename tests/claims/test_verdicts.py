@@ -281,3 +281,13 @@ def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
         for records in (RECORDS, RECORDS[::-1], store.all(), collection.open_store(tmp_path / "records.parquet").all())
     )
     assert all(other.evidence == first.evidence and other.word == first.word for other in others)
+
+
+def test_seconds_are_compared_on_the_machine_of_most_runs_that_both_sides_have(tmp_path):
+    """Of b three splits are of a machine on which it takes as long as a: they do not count."""
+    clause = {"ratio": "seconds", **A_B, "above": 2}
+    moved = {"seconds": {"train": 3.0}, "host": {"cores": 16}}
+    mixed = [replace(of, **moved) if of.method == "b" and of.split < 3 else of for of in RECORDS]
+    verdict = judge(tmp_path, [clause], mixed)
+    assert verdict.word == HOLDS
+    assert {(number.estimate.n, number.machines) for number in verdict.clauses[0].numbers} == {(7, 1)}
