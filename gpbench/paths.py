@@ -60,10 +60,9 @@ def results_dir() -> Path:
 
 
 def shipped_files() -> list[Path]:
-    """The collected records that ship with gpbench, a file for each paper; `GPBENCH_SHIPPED` names another folder."""
+    """The collected records that ship with gpbench, a file in each folder; `GPBENCH_SHIPPED` names where these are."""
     folder = expanded(os.environ.get("GPBENCH_SHIPPED") or (_CHECKOUT or _PACKAGE) / "results")
-    papers = sorted(path.name for path in (conf_dir() / "experiment").iterdir() if path.is_dir())
-    return [path for paper in papers if (path := folder / paper / "records.parquet").is_file()]
+    return sorted(folder.glob("*/records.parquet"))
 
 
 def cache_dir() -> Path:

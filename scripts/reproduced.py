@@ -27,8 +27,10 @@ _HEAD = """# What is reproduced
 Rows for each table and figure of the five papers.  `scripts/reproduced.py` makes this page from the committed records.
 
 - **runs**: the recorded runs among those of the preset.  An experiment has a row for its full preset where a
-  run of that is recorded, and one for its quick preset where that has other runs.
-- **printed**: printed numbers with one of ours beside them.  A number of two tables counts in the first.
+  run of that is recorded.  It has one for its quick preset where that has further runs, or where nothing is recorded.
+  Runs of both presets count in both rows, and so do their hours.
+- **printed**: printed numbers with one of ours beside them.  A number counts once, in the first row that has it:
+  the full preset's before the quick one's.
 - **targets**: those of them that are of held-out rows and have a standard error: equal (within two joint standard
   errors) / better / worse.
 - **no target**: the other printed numbers, with letters of the reasons below the table.

@@ -4,11 +4,12 @@ import argparse
 import contextlib
 from typing import Any
 
-from gpbench import targets
+from gpbench import paths, targets
 from gpbench.api import leaderboards
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
 from gpbench.errors import ConfigError, DivergedError, nearest
+from gpbench.records.unions import SHIPPED
 
 _ACTIONS = ("show", "add")
 
@@ -78,6 +79,6 @@ def _add(args: argparse.Namespace) -> int:
     with contextlib.suppress(DivergedError):  # lost runs count
         sweep.conclude()
     ids = [run.id for plan in planned for run in plan.runs]
-    read = options.results(args) or [results]
+    read = options.results(args) or [results, *([SHIPPED] if paths.shipped_files() else [])]
     options.write_table(args, leaderboards.standing(ids, args.division, budget=args.budget, results=read))
     return 0

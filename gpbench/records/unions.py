@@ -1,7 +1,8 @@
 """Several results folders read as one, and the records that ship with gpbench.
 
-The collected records of the five papers ship with the package (`paths.shipped_files`).  They are read where nothing of
-one's own is recorded, which is said in one line on stderr, and under the name `shipped` beside one's own.
+The collected records of the five papers and of the leaderboard ship with the package (`paths.shipped_files`).  They are
+read where nothing of one's own is recorded, which is said in one line on stderr, and under the name `shipped` beside
+one's own.
 """
 
 import functools
@@ -40,7 +41,7 @@ class StoreUnion(Store):
     def __init__(self, stores: Sequence[Store]) -> None:
         super().__init__("")
         self.stores = tuple(stores)
-        shipped = set(paths.shipped_files())  # a file for each paper, which are named together
+        shipped = set(paths.shipped_files())  # several files, which are named together
         names = ["the runs that ship with gpbench" if store.runs in shipped else str(store.runs) for store in stores]
         self.runs = Path(", ".join(dict.fromkeys(names)))
 
@@ -210,7 +211,7 @@ def _open(item: str | PathLike[str] | Store, marked: bool) -> list[Store]:
 
 
 def _shipped(marked: bool = False) -> list[Store]:
-    """The stores of the shipped records, a file for each paper, in which a run may be twice."""
+    """The stores of the shipped records, in several files, in which a run may be twice."""
     return [Collection(path, shipped=marked) for path in paths.shipped_files()]
 
 

@@ -48,33 +48,48 @@ def test_a_board_is_shown_as_text_csv_json_and_picture(results, tmp_path, capsys
     assert (tmp_path / "board.png").stat().st_size > 10_000
 
 
-def test_to_add_a_method_trains_it_on_the_half_within_the_budget_and_shows_its_place(results, monkeypatch, capsys):
-    launched = []
+@pytest.fixture
+def launched(monkeypatch):
+    """The jobs of sweeps, which are recorded without training."""
+    jobs_of_sweeps = []
 
     class Recorded:
-        """The jobs of a sweep that are recorded without training."""
-
         def __init__(self, folders, run):
-            self.results = run["results"]
+            del folders, run
 
         def launch(self, jobs):
             from gpbench.experiments.plan import plans
 
-            launched.extend(jobs)
+            jobs_of_sweeps.extend(jobs)
             for plan in plans(jobs):
                 for run in plan.runs:
                     new = record(run.id, "logistic", plan.cfg["dataset"]["name"], run.split, level=5)
-                    Store(self.results).write(new, {}, {})
+                    Store(plan.cfg["run"]["results"]).write(new, {}, {})
 
         def conclude(self):
             return 0
 
     monkeypatch.setattr(sweep_jobs, "Jobs", Recorded)
+    return jobs_of_sweeps
+
+
+def test_to_add_a_method_trains_it_on_the_half_within_the_budget_and_shows_its_place(results, launched, capsys):
     assert board(results, "add", "method=logistic", "method.ridge=0.5") == 0
     assert [word for job in launched for word in job if word.startswith("dataset=")] == [
         f"dataset={name}" for name in division_of("classification").datasets(half=True)
     ]
     assert all({"split=[0,1,2]", "protocol=clean", "run.budget=20", "run.device=cpu"} <= set(job) for job in launched)
+    assert "logistic has place 1 of 4" in capsys.readouterr().out
+
+
+def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
+    results, launched, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "shipped" / "board").mkdir(parents=True)
+    assert main(["collect", str(results), "--out", str(tmp_path / "shipped" / "board" / "records.parquet")]) == 0
+    monkeypatch.setenv("GPBENCH_SHIPPED", str(tmp_path / "shipped"))
+    monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "own"))
+    assert main(["leaderboard", "add", "method=logistic", "--division", "classification"]) == 0
     assert "logistic has place 1 of 4" in capsys.readouterr().out
 
 

@@ -168,4 +168,4 @@ def test_answers_of_own_runs_come_first(tmp_path):
 def test_the_records_of_every_paper_ship(monkeypatch):
     monkeypatch.delenv("GPBENCH_SHIPPED")
     folders = {path.parent.name for path in (paths.conf_dir().parent / "results").glob("*/records.parquet")}
-    assert folders == {path.parent.name for path in paths.shipped_files()} and len(folders) == 6
+    assert folders == {path.parent.name for path in paths.shipped_files()} and len(folders) == 7
