@@ -48,16 +48,16 @@ def _of_one_machine(sides: dict[str, list[KeyedCell]]) -> dict[str, list[KeyedCe
     """
     machines: dict[str, tuple[str | None, int | None]] = {}
     for dataset in {cell.keys["dataset"] for cells in sides.values() for cell in cells}:
-        own = [[cell for cell in cells if cell.keys["dataset"] == dataset] for cells in sides.values()]
-        counts = [Counter(machine(record) for cell in cells for record in cell.records) for cells in own]
+        cells_of = [[cell for cell in cells if cell.keys["dataset"] == dataset] for cells in sides.values()]
+        counts = [Counter(machine(record) for cell in cells for record in cell.records) for cells in cells_of]
         if common := set.intersection(*map(set, counts)):
             machines[dataset] = max(sorted(common, key=str), key=lambda m: sum(count[m] for count in counts))
 
     def trim(cell: KeyedCell) -> KeyedCell:
-        kept = machines.get(cell.keys["dataset"])
-        if cell.runs is None or kept is None:
+        own = machines.get(cell.keys["dataset"])
+        if cell.runs is None or own is None:
             return cell
-        records = tuple(record for record in cell.records if machine(record) == kept)
+        records = tuple(record for record in cell.records if machine(record) == own)
         return replace(cell, runs=replace(cell.runs, records=records) if records else None)
 
     return {side: [trim(cell) for cell in cells] for side, cells in sides.items()}
