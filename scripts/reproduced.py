@@ -68,7 +68,7 @@ def section(paper: str, records: Sequence[Record], planner: Planner) -> str:
     lines += ["| table or figure | preset | runs | printed | targets | no target | hours |"]
     lines += ["|---|---|---:|---:|---|---|---:|"]
     for experiment, preset, cells in planned:
-        own = [c for c in compared if (c.experiment, c.preset) == (experiment.id, preset)]
+        own = [each for each in compared if (each.experiment, each.preset) == (experiment.id, preset)]
         lines.append(_row(experiment, preset, cells, own, letters))
     reasons = [f"- {letter}: {reason}" for reason, letter in letters.items()]
     return "\n".join([*lines, "", *reasons, ""] if reasons else [*lines, ""])

@@ -155,7 +155,10 @@ def board_of(
     ]
     words = f"the {division.name} board of {seconds} s"
     if not eligible:
-        raise AbsentError(f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes some")
+        raise AbsentError(
+            f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes those of 10 s on half of"
+            " the data sets, with --preset full all"
+        )
     names = _names(eligible, planned or {})
     board = Board(division, seconds, splits, {(names[r.id], r.dataset, r.split): r for r in eligible})
     if len(board.methods) < 2 or not board.datasets:

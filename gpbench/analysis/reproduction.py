@@ -137,7 +137,7 @@ def recorded_presets(
     for preset in reversed(definition.PRESETS):
         try:
             cells = plan.plan(experiment, preset, config_dirs, by_id, planner)
-        except GpbenchError:
+        except GpbenchError:  # its data are not at hand, or the preset is not defined
             continue
         ids = {record.id for cell in cells for record in cell.records}
         if ids - known:

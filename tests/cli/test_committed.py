@@ -149,7 +149,7 @@ def test_a_committed_table_with_imported_runs_is_made_again_byte_for_byte(file, 
 
 
 def test_the_committed_board_is_made_again_byte_for_byte(tmp_path):
-    """From runs of one commit alone, on idle cores, as its page says."""
+    """From runs of one commit alone."""
     file = RESULTS / "leaderboard" / "records.parquet"
     records = open_store(file).all()
     assert len({record.commit for record in records if not record.imported}) == 1

@@ -49,7 +49,7 @@ def test_a_board_is_shown_as_text_csv_json_and_picture(results, tmp_path, capsys
 
 
 @pytest.fixture
-def launched(monkeypatch):
+def launches(monkeypatch):
     """The jobs of sweeps, which are recorded without training."""
     jobs_of_sweeps = []
 
@@ -73,17 +73,17 @@ def launched(monkeypatch):
     return jobs_of_sweeps
 
 
-def test_to_add_a_method_trains_it_on_the_half_within_the_budget_and_shows_its_place(results, launched, capsys):
+def test_to_add_a_method_trains_it_on_the_half_within_the_budget_and_shows_its_place(results, launches, capsys):
     assert board(results, "add", "method=logistic", "method.ridge=0.5") == 0
-    assert [word for job in launched for word in job if word.startswith("dataset=")] == [
+    assert [word for job in launches for word in job if word.startswith("dataset=")] == [
         f"dataset={name}" for name in division_of("classification").datasets(half=True)
     ]
-    assert all({"split=[0,1,2]", "protocol=clean", "run.budget=20", "run.device=cpu"} <= set(job) for job in launched)
+    assert all({"split=[0,1,2]", "protocol=clean", "run.budget=20", "run.device=cpu"} <= set(job) for job in launches)
     assert "logistic has place 1 of 4" in capsys.readouterr().out
 
 
 def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
-    results, launched, tmp_path, monkeypatch, capsys
+    results, launches, tmp_path, monkeypatch, capsys
 ):
     (tmp_path / "shipped" / "board").mkdir(parents=True)
     assert main(["collect", str(results), "--out", str(tmp_path / "shipped" / "board" / "records.parquet")]) == 0
