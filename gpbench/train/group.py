@@ -130,6 +130,8 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
                 f"{method.name} keeps numbers for each row, and run.stream takes such methods up to {len(y):,} rows"
             )
         states.append(state)
+    if len(set(map(jax.tree.structure, states))) > 1:  # as of gam, where an input varies in the rows of some alone
+        raise ConfigError("these runs differ in what they learn, and cannot train together: run.together=1")
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     # One member's state is not copied, since it may be most of what there is; but two leaves may be one array.

@@ -303,18 +303,22 @@ def test_what_components_cannot_be(fields, message):
 
 
 def test_all_pairs_are_those_of_a_list():
-    assert [str(c) for c in gam(pairs="all").components_of(3)] == ["[0]", "[1]", "[2]", "[0, 1]", "[0, 2]", "[1, 2]"]
+    every = gam(pairs="all").components_of(jnp.eye(3))
+    assert [str(c) for c in every] == ["[0]", "[1]", "[2]", "[0, 1]", "[0, 2]", "[1, 2]"]
     listed = gam(pairs=[[0, 1]]).init(rows(), key=KEY)
     assert eqx.tree_equal(gam(pairs="all").init(rows(), key=KEY), listed)
 
 
-def test_an_input_that_does_not_vary_has_no_effect_and_is_refused():
+def test_an_input_that_does_not_vary_has_no_component_and_is_refused_where_it_is_named():
     data = rows()
     constant = eqx.tree_at(lambda d: d.X, data, data.X.at[:, 1].set(2.0))
+    alone = gam(components=[[0]], pairs=[]).init(constant, key=KEY)
+    assert eqx.tree_equal(gam(pairs=[]).init(constant, key=KEY), alone)
+    assert alone.parameters.layer.components == ((0,),)
     with pytest.raises(ConfigError, match=r"input 1 has one value in all training rows.*leave it out"):
-        gam().init(constant, key=KEY)
-    alone = gam(components=[[0]], pairs=[])
-    assert np.isfinite(bound_of(alone, alone.init(constant, key=KEY).parameters, constant))
+        gam(components=[[0], [1]], pairs=[]).init(constant, key=KEY)
+    with pytest.raises(ConfigError, match="no input varies"):
+        gam(pairs="all").init(eqx.tree_at(lambda d: d.X, data, jnp.ones_like(data.X)), key=KEY)
 
 
 def test_an_interaction_with_an_input_of_few_values_trains():

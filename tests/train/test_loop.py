@@ -15,7 +15,8 @@ from toys import Fragile, StopAfter, Walk, group, programs_of, quiet
 from gpbench.core.optimisers import adadelta
 from gpbench.core.predictive import MixturePredictive
 from gpbench.data.members import Member, label
-from gpbench.errors import Stopped
+from gpbench.errors import ConfigError, Stopped
+from gpbench.methods.additive.gam import GAM
 from gpbench.methods.ep.sep import SEP
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, initial
@@ -198,6 +199,13 @@ def test_float32_data_gives_a_float32_state(checkpoint):
     run = train(WALK, dataclasses.replace(data, **parts), checkpoint)
     assert {leaf.dtype for leaf in jax.tree.leaves(eqx.filter(run.state, eqx.is_array))} == {jnp.dtype("float32")}
     assert run.predictions["log_prob"].dtype == np.float32
+
+
+def test_splits_whose_states_have_unlike_forms_do_not_train_together():
+    data = group((0, 1))
+    unlike = dataclasses.replace(data, X=data.X.at[0, :, 1].set(0.0))  # gam has no component for it
+    with pytest.raises(ConfigError, match=r"run\.together=1"):
+        initial(GAM(name="gam", inducing=4), unlike)
 
 
 @pytest.mark.parametrize("memory", ["factors", "scalars"])

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.additive import CoupledCovariance, Posterior, coupled_precision, mean_field
@@ -63,7 +64,7 @@ class GAM(StartMethod, VariationalMethod):
     components: tuple[Component, ...] | None = setting(
         None,
         "components",
-        "Inputs of each component, as in [[0], [1], [0, 1]]; univariate: one component for each input.",
+        "Inputs of each component, as in [[0], [1], [0, 1]]; univariate: one for each input that varies.",
         converter=components_spec,
     )
     pairs: tuple[Component, ...] | str = setting(
@@ -87,10 +88,16 @@ class GAM(StartMethod, VariationalMethod):
     def label(self) -> str:
         return size_label(self, f"m={self.inducing}")
 
-    def components_of(self, inputs: int) -> tuple[Component, ...]:
-        """All components for data with this number of inputs.  Raises ConfigError for two of the same inputs."""
-        components = self.components or tuple(Component((i,)) for i in range(inputs))
-        every = tuple(map(Component, itertools.combinations(range(inputs), 2)))
+    def components_of(self, X: Float[Array, "N D"]) -> tuple[Component, ...]:
+        """All components for these rows; an input of one value has no effect, and so no component unless it is named.
+
+        Raises ConfigError for two components of the same inputs, and where there is none.
+        """
+        varying = [int(i) for i in np.flatnonzero(np.ptp(np.asarray(X), axis=0))]
+        components = self.components or tuple(Component((i,)) for i in varying)
+        if not components:
+            raise ConfigError("no input varies in the training rows, and so there is no component")
+        every = tuple(map(Component, itertools.combinations(varying, 2)))
         components += every if isinstance(self.pairs, str) else self.pairs
         check_distinct(components)
         return components
@@ -99,7 +106,7 @@ class GAM(StartMethod, VariationalMethod):
         if self.rank is not None and self.posterior != "coupled_precision":
             raise ConfigError(f"method.rank is for method.posterior=coupled_precision, not {self.posterior}: omit it")
         X, likelihood = data.X[: data.total], self.initial_likelihood(data)
-        components = self.components_of(X.shape[1])
+        components = self.components_of(X)
         total = 1 + sum(int(component.inducing or self.inducing) for component in components)
         # The start and every natural-gradient step have three matrices of that size, and features of the rows
         numbers = 3 * total**2 + 2 * total * min(self.batch_size or len(X), len(X))
@@ -142,10 +149,9 @@ class GAM(StartMethod, VariationalMethod):
         p = state.parameters
         if p.likelihood.latents() > 1:
             return {}
-        components = tuple(component.inputs for component in self.components_of(len(p.layer.low)))
         key = jax.random.key(0)
-        grids = [effects_on_grids(p.layer, p.q, components, size, key=key) for size in (1, 2)]
-        return grids[0] | grids[1] | {"shares": shares(p.layer, p.q, components, key=key)}
+        grids = [effects_on_grids(p.layer, p.q, size, key=key) for size in (1, 2)]
+        return grids[0] | grids[1] | {"shares": shares(p.layer, p.q, key=key)}
 
 
 def _points(parameters: VariationalParameters) -> list[Any]:

@@ -56,6 +56,12 @@ class AdditiveLayer(eqx.Module):
     order: tuple[int, ...] = eqx.field(static=True)
     """Position of each configured component among those of the stacks, one stack after another."""
 
+    @property
+    def components(self) -> tuple[tuple[int, ...], ...]:
+        """Inputs of each configured component."""
+        slots = [inputs for stack in self.stacks for inputs in stack.inputs]
+        return tuple(slots[slot] for slot in self.order)
+
     def unit(self, X: Float[Array, "N D"]) -> Float[Array, "N D"]:
         """Inputs in units of the training rows' range; other rows may lie outside [0, 1] and are not clipped."""
         return (X - jax.lax.stop_gradient(self.low)) / jax.lax.stop_gradient(self.width)
@@ -205,9 +211,7 @@ _DRAWS = 200
 """Number of draws of w behind joint bands and shares."""
 
 
-def effects_on_grids(
-    layer: AdditiveLayer, q: Posterior, components: tuple[tuple[int, ...], ...], size: int, *, key: PRNGKeyArray
-) -> dict[str, Array]:
+def effects_on_grids(layer: AdditiveLayer, q: Posterior, size: int, *, key: PRNGKeyArray) -> dict[str, Array]:
     """Means and standard deviations on [0, 1], in units of the scaled targets, of components with `size` inputs.
 
     `effectS_inputs` (C, S), `effectS_place` (C,) among all components, `effectS_grid` (G, S), `effectS_mean` and
@@ -215,6 +219,7 @@ def effects_on_grids(
     standard deviations a band must have on each side to hold the whole effect on its grid with probability 0.95; of one
     point it would be 1.96.  It is the quantile of `_DRAWS` draws of w.
     """
+    components = layer.components
     which = [c for c, inputs in enumerate(components) if len(inputs) == size]
     if not which or size not in _GRID:
         return {}
@@ -236,9 +241,7 @@ def effects_on_grids(
     return {f"effect{size}_{name}": value for name, value in values.items()}
 
 
-def shares(
-    layer: AdditiveLayer, q: Posterior, components: tuple[tuple[int, ...], ...], *, key: PRNGKeyArray
-) -> Float[Array, "K C"]:
+def shares(layer: AdditiveLayer, q: Posterior, *, key: PRNGKeyArray) -> Float[Array, "K C"]:
     """K draws of each component's share of the variance of ρ under independent uniform inputs (its Sobol index).
 
     Components are orthogonal there, so that the variances add up to that of ρ.  Integrals are by Gauss-Legendre rules
@@ -246,7 +249,7 @@ def shares(
     """
     w = q.sample(_DRAWS, key=key)
     variances = []
-    for c, inputs in enumerate(components):
+    for c, inputs in enumerate(layer.components):
         nodes, weights = np.polynomial.legendre.leggauss(_NODES.get(len(inputs), 4))
         grid = _product((nodes + 1) / 2, len(inputs))
         weight = np.prod(_product(weights / 2, len(inputs)), axis=1)
