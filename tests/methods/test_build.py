@@ -146,3 +146,16 @@ def test_a_number_of_inducing_points_between_two_whole_ones_is_refused():
         with pytest.raises(ConfigError, match=rf"method.inducing={wrong}: must be a whole number from 1, or a number"):
             inducing_count(wrong, 100)
     assert inducing_count(1, 100) == 1 and inducing_count(1.0, 100) == 100
+
+
+def test_the_label_of_a_method_without_minibatches_names_none():
+    for name in ("svdgp", "sdd"):
+        words = [f"method={name}", "dataset=sinc", "method.batch_size="]
+        labels = [build_method(compose([*words[:2], words[2] + size])["method"]).label for size in ("null", "7")]
+        assert labels[1] == f"{labels[0]}, batch=7"
+
+
+@pytest.mark.parametrize("name", ["linear", "constant", "logistic", "laplace", "hmc", "gpr", "vsgpr"])
+def test_methods_whose_steps_need_all_rows_refuse_minibatches_in_one_line(name):
+    with pytest.raises(ConfigError, match=r"^method\.batch_size=64: must be null$"):
+        build_method(compose([f"method={name}", "dataset=sinc", "method.batch_size=64"])["method"])

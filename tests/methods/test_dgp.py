@@ -292,6 +292,11 @@ def test_layers_that_cannot_be_are_one_line(words, line):
     assert line in str(caught.value)
 
 
+def test_stochastic_ep_without_an_optimiser_is_one_line():
+    with pytest.raises(ConfigError, match=r"^method\.energy=sep needs a method\.optimiser"):
+        dgp(energy="sep", optimiser=None).init(regression(), key=KEY)
+
+
 def test_a_kernel_without_psi_statistics_is_one_line_that_names_those_with_them():
     with pytest.raises(ConfigError, match=r"dgp needs a squared exponential kernel, not matern52"):
         compose(["method=dgp", "dataset=sinc", "method.kernel=matern52", "method.inducing=5"])

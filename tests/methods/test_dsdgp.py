@@ -5,8 +5,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 from problems import KEY, bound_of, inputs, predict, regression, train
 
+from gpbench.config.build import build_method
+from gpbench.config.compose import compose
+from gpbench.errors import ConfigError
 from gpbench.methods.deep.dsdgp import DSDGP
 from gpbench.methods.parts.sparse_layer import SparseLayer
 from gpbench.methods.vi import svi
@@ -54,3 +58,8 @@ def test_a_narrow_first_layer_sees_the_principal_components():
     data = eqx.tree_at(lambda b: b.X, regression(50), X)
     (axis,) = dsdgp(hidden=(1,)).init(data, key=KEY).parameters.means
     np.testing.assert_allclose(np.abs(axis[:, 0]), [1.0, 0.0], atol=0.05)
+
+
+def test_lbfgs_is_refused_as_the_bound_is_a_random_estimate():
+    with pytest.raises(ConfigError, match=r"^method\.optimiser=null: "):
+        build_method(compose(["method=dsdgp", "dataset=sinc", "method.optimiser=null"])["method"])

@@ -223,7 +223,7 @@ def test_the_gradient_of_the_bound_is_that_of_differences():
     np.testing.assert_allclose(ravel_pytree(gradient)[0], ravel_pytree(expected)[0], rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("natural_step", ["auto", None])
+@pytest.mark.parametrize("natural_step", ["auto", 0.5, None])
 def test_fixed_points_stay_on_their_grid_and_all_else_is_learned_as_before(natural_step):
     data, fields = rows(40), {"inducing": 9, "optimiser": optax.adam(0.05), "natural_step": natural_step}
     first, fixed, free = (

@@ -124,6 +124,18 @@ def test_a_network_explains_the_targets_and_is_surer_where_rows_are():
     assert np.median(far["var"]) > 2.0 * np.median(near["var"])
 
 
+@pytest.mark.parametrize("steps", [1, 3, 6])
+def test_after_every_step_the_approximation_is_that_of_the_states_precisions_and_noise(steps):
+    """As a budget of seconds may end training after any step."""
+    data, method = regression(), method_of(steps=6, inner_steps=5, evidence_start=0.0)
+    state, _ = run_steps(method, data, method.init(data, key=KEY), None, np.arange(steps))
+    curvature = laplace.gauss_newton(state.network, state.likelihood, data.X, data.y, data.weight)
+    posterior = laplace.approximate(state.network, state.precisions, curvature)
+    for ours, theirs in zip(jax.tree.leaves(state.posterior), jax.tree.leaves(posterior), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
+    assert (steps == 1) == bool(jnp.all(state.precisions == 1.0))
+
+
 def test_rows_that_fill_up_change_nothing():
     data, method = regression(), method_of(steps=3, inner_steps=5, evidence_start=0.0)
     padded = whole(

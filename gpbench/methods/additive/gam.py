@@ -5,7 +5,7 @@ one of three posteriors of all components' inducing outputs: `gpbench.core.addit
 """
 
 import itertools
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -70,7 +70,7 @@ class GAM(StartMethod, VariationalMethod):
     pairs: tuple[Component, ...] | str = setting(
         (),
         "pairs",
-        "Interactions of two inputs beside `components`, as in [[0, 1], [2, 3]]; all: every pair of inputs.",
+        "Interactions of two inputs beside `components`, as in [[0, 1], [2, 3]]; all: every pair of inputs that vary.",
         converter=pairs_spec,
     )
     kernel: Spec = setting(
@@ -96,7 +96,7 @@ class GAM(StartMethod, VariationalMethod):
         varying = [int(i) for i in np.flatnonzero(np.ptp(np.asarray(X), axis=0))]
         components = self.components or tuple(Component((i,)) for i in varying)
         if not components:
-            raise ConfigError("no input varies in the training rows, and so there is no component")
+            raise ConfigError("no input varies in the training rows, and so there is no component: use method=constant")
         every = tuple(map(Component, itertools.combinations(varying, 2)))
         components += every if isinstance(self.pairs, str) else self.pairs
         check_distinct(components)
@@ -113,20 +113,13 @@ class GAM(StartMethod, VariationalMethod):
         require_memory(numbers * X.dtype.itemsize, f"{len(components):,} components with {total:,} inducing outputs")
         if self.rank is not None and not 1 <= self.rank <= total:
             raise ConfigError(f"method.rank={self.rank}: must be from 1 to {total}, the number of inducing outputs")
-        layer = initial_layer(X, components, self.kernel, int(self.inducing), start=self.lengthscale_start, key=key)
+        options = {"start": self.lengthscale_start, "fixed_points": self.fixed_points}
+        layer = initial_layer(X, components, self.kernel, int(self.inducing), **options, key=key)
         return VariationalParameters(
             layer,
             likelihood,
             repeat(initial_posterior(self, layer, data, likelihood.latents() == 1), likelihood.latents()),
         )
-
-    def loss(
-        self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray
-    ) -> tuple[Float[Array, ""], None]:
-        """Minus the bound.  With `fixed_points` its gradient in them is 0, so that no optimiser moves them."""
-        if self.fixed_points:
-            parameters = eqx.tree_at(_points, parameters, replace_fn=jax.lax.stop_gradient)
-        return super().loss(parameters, batch, key=key)
 
     def times_prior(self, factor: Natural, layer: AdditiveLayer) -> Posterior:
         match self.posterior:
@@ -152,11 +145,6 @@ class GAM(StartMethod, VariationalMethod):
         key = jax.random.key(0)
         grids = [effects_on_grids(p.layer, p.q, size, key=key) for size in (1, 2)]
         return grids[0] | grids[1] | {"shares": shares(p.layer, p.q, key=key)}
-
-
-def _points(parameters: VariationalParameters) -> list[Any]:
-    """Inducing points of all components, stack by stack."""
-    return [stack.Z for stack in parameters.layer.stacks]
 
 
 @eqx.filter_jit

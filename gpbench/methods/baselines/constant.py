@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.predictive import CategoricalPredictive, CountPredictive, GaussianPredictive, Predictive
-from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.base import Batch, Info
+from gpbench.methods.parts.settings import AllRowsMethod
 
 
 class ConstantState(eqx.Module):
@@ -20,7 +21,7 @@ class ConstantState(eqx.Module):
     classes: int = eqx.field(static=True)
 
 
-class Constant(Method):
+class Constant(AllRowsMethod):
     """The same prediction for every input.  One count is added to each class (Laplace's rule)."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})

@@ -8,7 +8,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.linalg import inverse_cholesky, with_intercept
 from gpbench.core.predictive import GaussianPredictive
-from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.base import Batch, Info
+from gpbench.methods.parts.settings import AllRowsMethod
 from gpbench.schema import setting
 
 
@@ -20,7 +21,7 @@ class LinearState(eqx.Module):
     noise: Float[Array, ""]
 
 
-class Linear(Method):
+class Linear(AllRowsMethod):
     """y = w·[x, 1] + noise; w has precision `ridge` over the noise variance, which is the residuals' unbiased one."""
 
     tasks = frozenset({"regression"})

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.linalg import with_intercept
 from gpbench.core.predictive import CategoricalPredictive
-from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.base import Batch, Info
+from gpbench.methods.parts.settings import AllRowsMethod
 from gpbench.schema import setting
 
 
@@ -21,7 +22,7 @@ class LogisticState(eqx.Module):
     optimiser: optax.OptState
 
 
-class Logistic(Method):
+class Logistic(AllRowsMethod):
     """softmax(W [x, 1]) with a Gaussian prior of variance 1/`ridge` on the weights (not the intercepts), by L-BFGS."""
 
     tasks = frozenset({"binary", "multiclass"})

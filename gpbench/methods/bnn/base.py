@@ -16,7 +16,7 @@ from gpbench.core.samplers import Samples, Schedule, agreement, followed, mixtur
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, size_label
 from gpbench.methods.parts.gradient import GradientState, SampledMethod
-from gpbench.methods.parts.settings import LikelihoodMethod
+from gpbench.methods.parts.settings import AllRowsMethod, LikelihoodMethod
 from gpbench.methods.protocols import State
 from gpbench.schema import setting
 
@@ -146,14 +146,13 @@ class MemberMethod(NetworkMethod):
         return GaussianPredictive(*self.moments(position, X))
 
 
-class ChainMethod(NetworkMethod):
+class ChainMethod(AllRowsMethod, NetworkMethod):
     """Samples of networks by Markov chains side by side, whose steps need all rows.
 
     A state has the chains' `position`, with a leading axis C, how often each diverged (`divergences`), the number of
     steps (`count`), and `samples` of (position, quantities): (C, Q) log joints and outputs at some training rows.
     """
 
-    batch_size: int | None = setting(None, "null", "No minibatches: a transition needs all rows.")
     samples: int = setting(
         100,
         "count",

@@ -24,6 +24,7 @@ from gpbench.core.networks import Network
 from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod, minibatch
+from gpbench.methods.parts.settings import AllRowsMethod
 from gpbench.schema import setting
 
 _LEAST = 1e-6
@@ -42,7 +43,7 @@ class LaplaceState(eqx.Module):
     count: Int[Array, ""]
 
 
-class LinearisedLaplace(NetworkMethod):
+class LinearisedLaplace(AllRowsMethod, NetworkMethod):
     """A network with a linearised Laplace approximation (Immer et al. 2021): `laplace`.
 
     See the module's docstring.
@@ -75,15 +76,21 @@ class LinearisedLaplace(NetworkMethod):
         return fit - 0.5 * jnp.sum(precisions * laplace.by_layer(laplace.vector(network) ** 2, network))
 
     def step(self, state: LaplaceState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LaplaceState, Info]:
-        """`inner_steps` of the optimiser, of falling size, and then new precisions and noise.
+        """New precisions and noise, and then `inner_steps` of the optimiser, of falling size, and the approximation.
 
         The objective is the log evidence.
         """
+        # before and not after, so that a state's approximation is that of its precisions and its noise
+        new = self.updated(state.posterior, state.network, state.precisions, state.likelihood, batch)
+        updates = state.count - 1 >= self.evidence_start * self.steps
+        precisions, likelihood = jax.tree.map(
+            lambda new, old: jnp.where(updates, new, old), new, (state.precisions, state.likelihood)
+        )
 
         def move(carry: Any, inputs: Any) -> Any:
             (network, optimiser), (key, size) = carry, inputs
             rows = minibatch(batch, self.minibatch, key=key)
-            slope = jax.grad(lambda n: -self.log_joint(n, state.likelihood, state.precisions, rows))(network)
+            slope = jax.grad(lambda n: -self.log_joint(n, likelihood, precisions, rows))(network)
             updates, optimiser = self.optimiser.update(slope, optimiser, network)
             updates = jax.tree.map(lambda leaf: size * leaf, updates)
             return (optax.apply_updates(network, updates), optimiser), None
@@ -91,17 +98,10 @@ class LinearisedLaplace(NetworkMethod):
         sizes = 0.5 * (1.0 + jnp.cos(jnp.pi * jnp.arange(self.inner_steps, dtype=batch.X.dtype) / self.inner_steps))
         keys = jax.random.split(key, self.inner_steps)
         (network, optimiser), _ = jax.lax.scan(move, (state.network, state.optimiser), (keys, sizes))
-        curvature = laplace.gauss_newton(network, state.likelihood, batch.X, batch.y, batch.weight)
-        posterior = laplace.approximate(network, state.precisions, curvature)
-        fit = jnp.sum(batch.weight * state.likelihood.log_prob(network(batch.X), batch.y))
-        evidence = laplace.log_evidence(posterior, network, state.precisions, fit)
-        late = state.count >= self.evidence_start * self.steps
-        # no update after the last step: the approximation is made for the precisions and the noise of the state
-        updates = late & (state.count < self.steps - 1)
-        new = self.updated(posterior, network, state.precisions, state.likelihood, batch)
-        precisions, likelihood = jax.tree.map(
-            lambda new, old: jnp.where(updates, new, old), new, (state.precisions, state.likelihood)
-        )
+        curvature = laplace.gauss_newton(network, likelihood, batch.X, batch.y, batch.weight)
+        posterior = laplace.approximate(network, precisions, curvature)
+        fit = jnp.sum(batch.weight * likelihood.log_prob(network(batch.X), batch.y))
+        evidence = laplace.log_evidence(posterior, network, precisions, fit)
         return LaplaceState(network, optimiser, precisions, likelihood, posterior, state.count + 1), Info(evidence)
 
     def updated(

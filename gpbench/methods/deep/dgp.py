@@ -85,6 +85,8 @@ class DGP(DeepMethod, StopMethod):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DgpParameters:
         if self.energy == "sep" and self.alpha != 1:
             raise ConfigError(f"method.energy=sep needs method.alpha=1, not {self.alpha:g}: it is EP with the power 1")
+        if self.energy == "sep" and self.optimiser is None:
+            raise ConfigError("method.energy=sep needs a method.optimiser: L-BFGS has no steps of stochastic EP")
         require(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
         if self.predictive == "sample":
             self.require_paths()

@@ -18,7 +18,7 @@ from gpbench.core.likelihoods import Likelihood
 from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
-from gpbench.methods.parts.gradient import GradientState
+from gpbench.methods.parts.gradient import GradientState, SampledMethod
 from gpbench.methods.parts.stopping import StopMethod
 
 _HIDDEN_ROOT = 0.01
@@ -34,7 +34,7 @@ class DsdgpParameters(eqx.Module):
     means: tuple[Float[Array, "_ _"], ...]
 
 
-class DSDGP(DeepMethod, StopMethod):
+class DSDGP(DeepMethod, SampledMethod, StopMethod):
     """A deep Gaussian process by doubly stochastic inference (Salimbeni and Deisenroth 2017): `dsdgp`.
 
     See the module's docstring.  `hidden=[]` is `svi`'s model and bound.

@@ -115,6 +115,8 @@ class SEP(SparseMethod, TwoClassMethod):
         whole = self.batch_size is None or self.batch_size >= data.total
         if self.gradient == "scalars" and not whole:
             raise ConfigError("method.gradient=scalars needs all rows in each step: leave method.batch_size=null")
+        if self.update == "outer" and not whole:
+            raise ConfigError("method.update=outer needs all rows in each step: leave method.batch_size=null")
         self.class_likelihood(data.X)
         return self._at_prior(self.initial_layer(data, additive_noise=True, key=key), data)
 

@@ -1,8 +1,8 @@
 """`alacarte`: Bayesian linear regression on Fastfood features of the squared exponential kernel.
 
 Yang, Smola, Song and Wilson, AISTATS 2015, "A la Carte - Learning Fast Kernels".  f(x) = φ(x)ᵀw with w ~ N(0, I) and T
-random features φ (`core.fastfood`).  Evidence and posterior of this model are exact, but for the jitter of the Cholesky
-factor, in O(N T²) operations.
+random features φ (`core.bases.fastfood`).  Evidence and posterior of this model are exact, but for the jitter of the
+Cholesky factor, in O(N T²) operations.
 """
 
 from typing import Any, ClassVar

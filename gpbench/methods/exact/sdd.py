@@ -45,7 +45,7 @@ from gpbench.core.mapping import tree_at, tree_map
 from gpbench.core.predictive import Predictive
 from gpbench.core.solvers import Descent, KernelSystem, Rows, relative, step_limit
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, Info
+from gpbench.methods.base import Batch, Info, size_label
 from gpbench.methods.parts.exact import ExactGP, ExactStart
 from gpbench.schema import setting
 
@@ -104,7 +104,7 @@ class SDD(ExactStart):
 
     @property
     def label(self) -> str:
-        return f"samples={self.samples}, batch={self.batch_size}"
+        return size_label(self, f"samples={self.samples}")
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> SddState:
         require(self.kernel, SPECTRAL, self.name)

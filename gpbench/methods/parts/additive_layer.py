@@ -25,16 +25,19 @@ class ComponentStack(eqx.Module):
 
     kernel: Effect  # every leaf has a leading axis of length G
     Z: Float[Array, "G M S"]
+    fixed_points: bool = eqx.field(static=True)
+    """Whether Z has no gradient, so that no optimiser moves it."""
     inputs: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
     def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "G M N"], Float[Array, "G N"]]:
         """V = L⁻¹ Kzx of every component, Kzz = L Lᵀ, and k(x, x)."""
+        Z = jax.lax.stop_gradient(self.Z) if self.fixed_points else self.Z
 
         def whiten_one(kernel: Effect, Z: Any, x: Any) -> Any:
             return whitened(kernel.cross(Z, Z), kernel.cross(Z, x)), kernel.diag(x)
 
         rows = jnp.moveaxis(X[:, np.asarray(self.inputs)], 1, 0)
-        V, variance = jax.vmap(whiten_one)(self.kernel, self.Z, rows)
+        V, variance = jax.vmap(whiten_one)(self.kernel, Z, rows)
         return V, variance
 
     @property
@@ -128,6 +131,7 @@ def initial_layer(
     inducing: int,
     *,
     start: LengthscaleStart,
+    fixed_points: bool,
     key: PRNGKeyArray,
 ) -> AdditiveLayer:
     """The layer that training starts from: amplitude 1/C for each of C components, and a constant of variance 1.
@@ -149,7 +153,8 @@ def initial_layer(
                 )
             if not width[i] > 0:
                 raise ConfigError(
-                    f"input {i} has one value in all training rows, and so no effect: leave it out of method.components"
+                    f"input {i} has one value in all training rows, and so no effect: leave it out of"
+                    " method.components and method.pairs"
                 )
     width = np.where(width > 0, width, np.ones_like(width))
     unit = (on_host - low) / width
@@ -167,7 +172,7 @@ def initial_layer(
         places += [c for c, _, _ in members]
         kernels, Z = _stacked([(effect, Z) for _, effect, Z in members])
         inputs = tuple(components[c].inputs for c, _, _ in members)
-        stacks.append(ComponentStack(kernels, Z, inputs))
+        stacks.append(ComponentStack(kernels, Z, fixed_points, inputs))
     order = tuple(int(i) for i in np.argsort(places))
     log_constant, low, width = jax.device_put((np.zeros((), X.dtype), low, width))
     return AdditiveLayer(tuple(stacks), log_constant, low, width, order)

@@ -25,7 +25,7 @@ class Component:
 
 
 def components_spec(value: Any) -> tuple[Component, ...] | None:
-    """The components that the configuration's `value` means; None is one for each input.
+    """The components that the configuration's `value` means; None is one for each input that varies.
 
     Args:
         value: "univariate", or a list with the inputs of each component, [[0], [1], [0, 1]], an entry of which may
@@ -44,7 +44,7 @@ def components_spec(value: Any) -> tuple[Component, ...] | None:
 
 
 def pairs_spec(value: Any) -> tuple[Component, ...] | Literal["all"]:
-    """The components of `method.pairs`, beside those of `method.components`; "all" stands for every pair of inputs.
+    """The components of `method.pairs`, beside those of `method.components`; "all" stands for all pairs that vary.
 
     Raises ConfigError as `components_spec` does.
     """

@@ -15,6 +15,7 @@ from gpbench.core.optimisers import with_rate
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.parts.settings import AllRowsMethod
 from gpbench.schema import setting
 
 Parameters = Any
@@ -178,7 +179,7 @@ class GradientMethod(Method):
         return tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
 
 
-class FullBatchMethod(GradientMethod):
+class FullBatchMethod(AllRowsMethod, GradientMethod):
     """A gradient method whose objective is no sum over rows: every step is L-BFGS on all rows.
 
     Args:
@@ -188,7 +189,6 @@ class FullBatchMethod(GradientMethod):
         ConfigError: for a `batch_size` or an `optimiser`.
     """
 
-    batch_size: int | None = setting(None, "null", "No minibatches: the objective is no sum over rows.")
     optimiser: optax.GradientTransformation | None = setting(
         None, "null", "No other optimiser than L-BFGS: the objective is no sum over rows."
     )

@@ -11,6 +11,12 @@ from gpbench.methods.base import Batch, Method
 from gpbench.schema import setting
 
 
+class AllRowsMethod(Method):
+    """A method whose steps need all rows.  It comes first among the bases of a class, so that its setting holds."""
+
+    batch_size: int | None = setting(None, "null", "No minibatches: a step needs all rows.")
+
+
 class StartMethod(Method):
     """A method whose initial lengthscales come from the data."""
 

@@ -18,7 +18,7 @@ from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.linalg import describe_failure
 from gpbench.core.natural_gradient import natural_gradient_step
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch
+from gpbench.methods.base import Batch, size_label
 from gpbench.methods.parts.gradient import GradientState, MarginalMethod, SampledMethod
 from gpbench.methods.parts.settings import KernelMethod, LikelihoodMethod
 from gpbench.schema import setting
@@ -66,7 +66,7 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
 
     @property
     def label(self) -> str:
-        return f"m={self.mean_basis}+{self.covariance_basis}, batch={self.batch_size}"
+        return size_label(self, f"m={self.mean_basis}+{self.covariance_basis}")
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Decoupled:
         self._check(data)
@@ -123,7 +123,10 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
         V = jnp.sqrt(p.kernel.amplitude) * (factors.A @ p.beta.cross(p.unit, batch.X))
         expected = lambda m, v: p.likelihood.expected_log_prob(m, v, batch.y)
         weight, gamma, offset = batch.scale * batch.weight, self.natural_step or 0.0, mean - V.T @ p.q.mean
-        factor = natural_gradient_step(variables, expected, mean, variance, V, weight, gamma, offset)
+        is_concave = p.likelihood.log_concave
+        factor = natural_gradient_step(
+            variables, expected, mean, variance, V, weight, gamma, offset, log_concave=is_concave
+        )
         return eqx.tree_at(lambda p: p.q, p, factor.posterior()), factor
 
     def trainable(self, parameters: Decoupled) -> Any:
