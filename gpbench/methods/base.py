@@ -80,11 +80,9 @@ class Info(eqx.Module):
 
     Args:
         objective: Objective at the parameters that the step started from; larger is better.
-        scalars: Other numbers to follow, by name.
     """
 
     objective: Float[Array, ""]
-    scalars: Mapping[str, Float[Array, ""]] = eqx.field(default_factory=dict)
 
 
 class Method(eqx.Module):

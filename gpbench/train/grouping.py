@@ -48,7 +48,8 @@ def groups(context: Context) -> Iterator[list[Run]]:
 def _say_cut(context: Context, n: int) -> None:
     """Say on stderr which numbers of the command line mean less than they say, with n training rows."""
     method = context.method
-    limits = {"batch_size": n, "subset_rows": n} | (method.limits(n) if isinstance(method, HasLimits) else {})
+    limits = dict.fromkeys(("batch_size", "subset_rows", "rows"), n)
+    limits |= method.limits(n) if isinstance(method, HasLimits) else {}
     changes = context.plan.cfg["changes"]
     for name, most in limits.items():
         value = changes.get(f"method.{name}")

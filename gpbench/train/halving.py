@@ -98,7 +98,7 @@ def _rate(method: Any, programs: Programs, group: Group, run: Fit, trial_steps: 
 
 def _settings(method: Any, programs: Programs, group: Group, run: Fit, trial_steps: int) -> Winner | None:
     """The settings with the largest mean log density of a random fifth of the training rows, which are held back."""
-    fewer = _without_validation(programs, group)
+    fewer, weight = _without_validation(programs, group)
     state = programs.devices.by_rows(initial(method, fewer), rows=fewer.X.shape[1])
     choices = combinations(method, jax.tree.map(itemgetter(0), state))
     fewer = lay_out(programs.devices, fewer)
@@ -106,7 +106,7 @@ def _settings(method: Any, programs: Programs, group: Group, run: Fit, trial_ste
     def advance(fit: Fit, end: int) -> Any:
         last, average = programs.advance(fewer, fit, end - fit.step)
         programs.predict(fewer, fit)
-        return fit.predictions["log_prob"].mean(axis=1), last, average
+        return np.average(fit.predictions["log_prob"], axis=1, weights=weight), last, average
 
     settings = [partial(method.with_settings, settings=choice) for choice in choices]
     winner = _halve(programs, fewer, _candidates(settings, state), advance, run, trial_steps)
@@ -115,16 +115,20 @@ def _settings(method: Any, programs: Programs, group: Group, run: Fit, trial_ste
     return winner if goes_on else None
 
 
-def _without_validation(programs: Programs, group: Group) -> Group:
-    """The group with its validation rows as test rows, which its training rows lack; as `trials.best_settings`."""
+def _without_validation(programs: Programs, group: Group) -> tuple[Group, Float[np.ndarray, "S T"] | None]:
+    """The group with its validation rows as test rows, which its training rows lack; as `trials.best_settings`.
+
+    Beside it the weights of these rows; None for 1.
+    """
     count = group.X.shape[1] if group.rows is None else group.rows  # of rows that are streamed a sample
     orders = [validation_split(programs.method, count, key=key) for key in group.init_keys]
     take = lambda a, half: np.stack([np.asarray(rows)[order[half]] for rows, order in zip(a, orders, strict=True)])
     X, y, X_test, y_test = (take(a, half) for half in (0, 1) for a in (group.X, group.y))
     size, padded = X.shape[1], programs.devices.padded(X.shape[1])
     X, y = (np.stack([fill(rows, padded) for rows in a]) for a in (X, y))
-    weight = None if group.weight is None else np.stack([fill(rows, padded) for rows in take(group.weight, 0)])
-    return replace(group, X=X, y=y, weight=weight, X_test=X_test, y_test=y_test, rows=size, stream=None)
+    weights = [None if group.weight is None else take(group.weight, half) for half in (0, 1)]
+    weight = None if weights[0] is None else np.stack([fill(rows, padded) for rows in weights[0]])
+    return replace(group, X=X, y=y, weight=weight, X_test=X_test, y_test=y_test, rows=size, stream=None), weights[1]
 
 
 def _halve(

@@ -34,7 +34,8 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     have among its `settings`.
     """
     train_rows, validation_rows = validation_split(method, data.total, key=key)
-    subset = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes)
+    weight_of = lambda rows: data.weight[rows] if data.is_weighted else None
+    subset = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes, weight=weight_of(rows))
     fit, validation = subset(train_rows), subset(validation_rows)
     ends = _ends(method)
     trial = dataclasses.replace(method, steps=ends[-1])  # a sampler's burn-in is a part of all steps
@@ -134,7 +135,8 @@ def _validated(
         return t + 1, take_step(method, state, fit, t, key=key)[0]
 
     _, state = jax.lax.while_loop(unfinished, advance, (t, state))
-    return state, jnp.mean(predictive(method, state, validation.X, key=prediction_key(key)).log_prob(validation.y))
+    log_prob = predictive(method, state, validation.X, key=prediction_key(key)).log_prob(validation.y)
+    return state, jnp.average(log_prob, weights=validation.weight)
 
 
 def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -> float:

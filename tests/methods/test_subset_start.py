@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import multivariate_normal
 from problems import KEY, binary, objective_of, regression, train
 
+from gpbench.core.greedy import select_rows
 from gpbench.core.kernels import LengthscalePrior
 from gpbench.errors import ConfigError
 from gpbench.methods.exact.gpr import GPR
@@ -62,6 +63,12 @@ def test_the_inducing_points_are_the_same_from_either_start_and_a_few_rows_are_a
         np.testing.assert_array_equal(state.parameters.layer.features.Z, states[0].parameters.layer.features.Z)
     same = [ravel_pytree(state.parameters)[0] for state in states[1:]]
     np.testing.assert_array_equal(*same)
+
+
+def test_greedy_inducing_points_are_those_of_the_kernel_that_training_starts_from():
+    data = of("regression", "float64")
+    layer = SVI(name="svi", inducing=6, subset_rows=ROWS, start="greedy").init(data, key=KEY).parameters.layer
+    np.testing.assert_array_equal(layer.features.Z, data.X[select_rows(layer.kernel, data.X, 6).index])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

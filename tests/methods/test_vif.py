@@ -141,6 +141,17 @@ def test_training_ends_with_neighbours_that_belong_to_its_parameters_and_its_poi
     np.testing.assert_array_equal(state.parameters.layer.features.Z, start.parameters.layer.features.Z)
 
 
+@pytest.mark.parametrize("steps", [2, 6, 7])  # in the middle of a round, were it not for their end
+def test_the_last_step_ends_a_round_so_that_its_gain_is_known(steps):
+    method = VIF(name="vif", inducing=6, neighbours=3, steps=steps)
+    state, step = method.init(DATA, key=KEY), jax.jit(method.step)
+    for _ in range(steps):
+        state, _ = step(state, DATA, key=KEY)
+    assert eqx.tree_equal(state.parameters, state.variables.start) and state.variables.left == 0
+    own = jax.jit(lambda p: method.evidence(p, DATA)[0])(state.parameters)
+    np.testing.assert_allclose(own, state.variables.evidence, rtol=1e-9)
+
+
 def test_as_many_neighbours_as_rows_are_refused_in_one_line():
     with pytest.raises(
         ConfigError, match=r"^method\.neighbours=25: there are 25 training rows: choose a number below$"

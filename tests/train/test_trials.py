@@ -86,3 +86,16 @@ def test_values_out_of_a_settings_range_are_one_line():
 def test_null_chooses_nothing_and_for_a_name_leaves_it_out():
     assert Width(name="width", search=None).search == ()
     assert Width(name="width", search={"width": [1.0], "other": None}).search == (("width", (1.0,)),)
+
+
+def test_a_row_of_weight_two_counts_twice_in_the_choice():
+    """The targets of the rows with large weights scatter more, and so the chosen standard deviation is larger."""
+    rng = np.random.default_rng(0)
+    X, is_wide = jnp.zeros((400, 1)), jnp.arange(400) % 2 == 0
+    y = jnp.where(is_wide, 1.0, 0.1) * rng.normal(size=400)
+    method = Width(name="width", search={"width": [0.3, 1.0]}, trial_steps=2)
+    choices = [
+        best_settings(method, whole(X, y, weight=jnp.where(is_wide, weight, 1.0)), key=KEY)["width"]
+        for weight in (1e-3, 1e3)
+    ]
+    assert choices == [0.3, 1.0]

@@ -107,12 +107,18 @@ class SparseMethod(PriorMethod):
     def label(self) -> str:
         return size_label(self, inducing_setting(self.inducing))
 
-    def initial_layer(self, data: Batch, *, additive_noise: bool, key: PRNGKeyArray) -> SparseLayer:
-        """The layer to start from.  Raises ConfigError for more inducing points than rows, or an unfit kernel."""
+    def initial_layer(
+        self, data: Batch, *, additive_noise: bool, key: PRNGKeyArray, kernel: Kernel | None = None
+    ) -> SparseLayer:
+        """The layer to start from, with this kernel or the one that the settings make of the data.
+
+        Raises ConfigError for more inducing points than rows, or an unfit kernel.
+        """
         X = data.X[: data.total]
         m, greedy = inducing_count(self.inducing, len(X)), self.start == "greedy"
         Z = inducing_points(X, m, "rows" if greedy else self.start, key=key)
-        kernel = self.kernel.initial(Z, start=self.lengthscale_start)
+        if kernel is None:
+            kernel = self.kernel.initial(Z, start=self.lengthscale_start)
         if greedy:
             Z = X[select_rows(kernel, X, m).index]
         features: Features = InducingPoints(Z)

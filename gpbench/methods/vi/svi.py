@@ -19,13 +19,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import standard_normal
+from gpbench.core.kernels import Kernel
 from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import SubsetStart
 from gpbench.methods.parts.gradient import GradientState
-from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+from gpbench.methods.parts.sparse_layer import SparseMethod
 from gpbench.methods.parts.stopping import StopMethod
 from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
 from gpbench.schema import setting
@@ -59,23 +60,22 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
                 f"{self.name}: the tighter bound needs Gaussian noise, and the likelihood is"
                 f" {self.likelihood}: set method.conditional=prior, or use svi"
             )
-        layer = self.initial_layer(data, additive_noise=data.classes > 1, key=key)
+        kernel = None
         if self.subset_rows is not None:
-            layer, likelihood = self._subset_start(layer, likelihood, data, self.subset_rows)
+            kernel, likelihood = self._subset_start(likelihood, data, self.subset_rows)
+        layer = self.initial_layer(data, additive_noise=data.classes > 1, key=key, kernel=kernel)
         q = standard_normal(jax.eval_shape(layer.gram).shape[0], data.X.dtype)
         return VariationalParameters(layer, likelihood, repeat(q, likelihood.latents()))
 
-    def _subset_start(
-        self, layer: SparseLayer, likelihood: Likelihood, data: Batch, rows: int
-    ) -> tuple[SparseLayer, Gaussian]:
-        """The layer and the likelihood with kernel and noise of an exact GP.  Raises ConfigError for other noise."""
+    def _subset_start(self, likelihood: Likelihood, data: Batch, rows: int) -> tuple[Kernel, Gaussian]:
+        """Kernel and likelihood of an exact GP of some rows.  Raises ConfigError for other noise."""
         if not isinstance(likelihood, Gaussian):
             raise ConfigError(
                 f"method.subset_rows={rows} fits an exact GP, for regression with Gaussian noise: set"
                 " method.subset_rows=null for classes and for other likelihoods"
             )
         gp = self.subset_gp(data, rows, likelihood.floor)
-        return eqx.tree_at(lambda layer: layer.kernel, layer, gp.kernel), gp.likelihood
+        return gp.kernel, gp.likelihood
 
     def loss(
         self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray

@@ -65,6 +65,8 @@ class Round(eqx.Module):
     length: Int[Array, ""]
     remaining: Int[Array, ""]
     """Number of steps until the round ends."""
+    left: Int[Array, ""]
+    """Number of steps until training ends, which ends a round too: what a round gains is known at its end alone."""
 
 
 class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
@@ -96,7 +98,8 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         return VIFPosterior(A, q, process, data.y, self.nearest(process))
 
     def init_variables(self, parameters: VIFParameters, data: Batch) -> Round:
-        return Round(parameters, jnp.asarray(-jnp.inf, data.X.dtype), jnp.ones((), int), jnp.ones((), int))
+        first = jnp.ones((), int)
+        return Round(parameters, jnp.asarray(-jnp.inf, data.X.dtype), first, first, jnp.asarray(self.steps))
 
     def nearest(self, process: ResidualProcess) -> Neighbours:
         """Neighbours of every row among those before it."""
@@ -143,8 +146,8 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         """An iteration of L-BFGS; and where it is the last of a round, what follows from it."""
         old = state
         state, info = super().step(state, batch, key=key)
-        remaining = state.variables.remaining - 1
-        state = tree_at(lambda s: s.variables.remaining, state, remaining)
+        remaining, left = state.variables.remaining - 1, state.variables.left - 1
+        state = tree_at(lambda s: (s.variables.remaining, s.variables.left), state, (remaining, left))
         due = (remaining == 0) | state.optimiser.converged
         state = jax.lax.cond(due, lambda s: self.next_round(s, batch), lambda s: s, state)
         return select(self.converged(old), old, state), info
@@ -157,8 +160,8 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         parameters = select(rises, state.parameters, before.start)
         extra = jax.lax.cond(rises, lambda: extra, lambda: self.evidence(before.start, data)[1])
         length = jnp.where(rises, 2 * before.length, before.length // 2)
-        # L-BFGS's first step only evaluates
-        variables = Round(parameters, jnp.where(rises, value, before.evidence), length, length + 1)
+        remaining = jnp.minimum(length + 1, before.left)  # L-BFGS's first step only evaluates
+        variables = Round(parameters, jnp.where(rises, value, before.evidence), length, remaining, before.left)
         return GradientState(parameters, lbfgs.start(parameters, extra), variables)
 
     def converged(self, state: GradientState[VIFParameters]) -> Bool[Array, ""]:
