@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import custom, targets, yamls
 from gpbench.errors import ConfigError, as_word, either, nearest
+from gpbench.registry import AUTO, TARGET
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,9 +31,7 @@ NAMES = (
 COUNTED = ("step_memory_mb", "step_operations", "row_operations")
 """Fields of a record that claims compare like metrics: counted, so that they have no error and depend on no machine."""
 _RESERVED = (*NAMES, "objective", *COUNTED, "all")
-_TASKS = ("binary", "multiclass", "regression", "count")
-_TARGET = "_target_"
-_KEYS = (_TARGET, "title", "unit", "better", "tasks")
+_KEYS = (TARGET, "title", "unit", "better", "tasks")
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ def constructed(declaration: Declaration) -> OwnMetric:
     except (TypeError, ValueError) as error:
         unknown = [option for option in d.options if known and option not in known]
         hint = f"; {nearest(unknown[0], known)}" if unknown else ""
-        raise ConfigError(f"{d.path}: {_TARGET} {d.target}: {error}{hint}") from error
+        raise ConfigError(f"{d.path}: {TARGET} {d.target}: {error}{hint}") from error
     compute = partial(function, **d.options)
     return OwnMetric(Metric(d.name, d.unit, d.better, d.tasks, compute, d.title), str(d.path))  # type: ignore[arg-type]
 
@@ -235,9 +234,9 @@ def _read(path: Path) -> Declaration:
     if fault := _name_fault(path.stem):
         raise ConfigError(f"{path}: {fault}; rename the file")
     content = yamls.read(path)
-    target = content.get(_TARGET) if isinstance(content, dict) else None
+    target = content.get(TARGET) if isinstance(content, dict) else None
     if not (isinstance(target, str) and "." in target):
-        raise ConfigError(f"{path}: must be a mapping with a line `{_TARGET}: MODULE.FUNCTION`")
+        raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.FUNCTION`")
     title, unit = content.get("title", ""), content.get("unit", "")
     for key, text in (("title", title), ("unit", unit)):
         if not (isinstance(text, str) and text.isprintable() and len(text) <= 200):
@@ -245,8 +244,8 @@ def _read(path: Path) -> Declaration:
     if (better := content.get("better", "")) not in ("lower", "higher", None):
         raise ConfigError(f"{path}: better must be lower or higher, or null without a direction")
     tasks = content.get("tasks")
-    if not (isinstance(tasks, list) and tasks and all(task in _TASKS for task in tasks)):
-        raise ConfigError(f"{path}: tasks must be a list of {either(_TASKS)}, not {as_word(tasks)}")
+    if not (isinstance(tasks, list) and tasks and all(task in AUTO for task in tasks)):
+        raise ConfigError(f"{path}: tasks must be a list of {either(AUTO)}, not {as_word(tasks)}")
     options = {str(key): value for key, value in content.items() if key not in _KEYS}
     return Declaration(path.stem, path, target, title, unit, better, tuple(tasks), options)
 

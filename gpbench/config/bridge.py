@@ -22,9 +22,9 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from gpbench import paths, yamls
 from gpbench.config import declared, method_names
+from gpbench.config.compose import GROUPS
 from gpbench.errors import ConfigError, either, nearest
 
-GROUPS = ("dataset", "method", "protocol")
 _SIGNS = {OverrideType.CHANGE: "", OverrideType.ADD: "+", OverrideType.FORCE_ADD: "++", OverrideType.DEL: "~"}
 
 

@@ -11,7 +11,7 @@ from gpbench.data.cells import Numbers, number
 from gpbench.data.faults import SpellingError, fault
 from gpbench.errors import DataError
 
-ONEHOT, ORDINAL = KINDS = ("onehot", "ordinal")
+ONEHOT, ORDINAL = "onehot", "ordinal"
 """Kinds of encodings: a column of 0 and 1 for each level, or the number of the level in the order of levels."""
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 from gpbench.errors import DataError
 
+UNKNOWN = ("?", "-", ".", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown")
+"""Texts that mark missing cells in many files, in lower case."""
 _DATE = r"\d{4}-\d\d?-\d\d?([T ].*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}( .*)?|(\d+ days?,? )?\d{1,2}:\d\d(:.*)?"
 _KINDS = {
     r"[+-]?\d{16,}": (
@@ -53,7 +55,7 @@ def fault(cell: str) -> tuple[str, str]:
     Args:
         cell: The text of the cell.
     """
-    if re.fullmatch(r"\W+|n/?a|null|none|nil|missing|unknown", cell.lower()):
+    if re.fullmatch(r"\W+", cell) or cell.lower() in UNKNOWN:
         return f"{cell!r} is not a number", f'if it marks a missing cell, state it, as in `missing: "{cell}"`'
     for pattern, (reason, mend) in _KINDS.items():
         if re.fullmatch(pattern, cell, re.ASCII):

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from gpbench import paths
 from gpbench.config.cards import reader
 from gpbench.data.dataset import Dataset
+from gpbench.data.faults import UNKNOWN
 from gpbench.errors import listed
 
 _Parts = Sequence[tuple[np.ndarray, np.ndarray]]
@@ -67,15 +68,11 @@ def _missing(dataset: Dataset) -> Iterator[Finding]:
         yield Finding(f"{remedy} ({cells})")
 
 
-_UNKNOWN = ("", "?", "-", ".", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown")
-"""Texts that mark missing cells in many files, in lower case."""
-
-
 def _levels(dataset: Dataset) -> Iterator[Finding]:
     """Levels and classes that look like marks of missing cells."""
     for name, levels in {**dataset.levels, (dataset.target): dataset.classes}.items():
         for level in levels:
-            if level.lower() in _UNKNOWN:
+            if level.lower() in ("", *UNKNOWN):
                 yield Finding(f"{name!r} has the level {level!r}", f'missing: "{level}" if it marks missing cells')
         if name in dataset.levels and 2 * len(levels) > len(dataset.y):
             text = f"{name!r} has {len(levels):,} levels in {len(dataset.y):,} rows, as labels of rows have"

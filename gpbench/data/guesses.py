@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpbench.data import cells, encoding, tables
+from gpbench.data.faults import UNKNOWN
 from gpbench.errors import ConfigError, DataError, listed, nearest
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")
@@ -18,8 +19,6 @@ LIBSVM = (".libsvm", ".svm", ".svmlight")
 _MOST_CLASSES = 50
 _MOST_LEVELS = 20
 """Largest number of texts of a column that become columns of their own."""
-_UNKNOWN = ("?", "na", "n/a", "nan", "null", "none", "-", "missing", "unknown")
-"""Texts that mark missing cells among numbers, in lower case."""
 
 
 class _Guess(NamedTuple):
@@ -144,7 +143,7 @@ def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:
     values = {cell: numbers.parse(cell) for cell in column if cell}
     others = {cell for cell, value in values.items() if value is None or math.isnan(value)}
     is_numeric = len(others) < len(values)
-    return others if is_numeric and others and all(cell.lower() in _UNKNOWN for cell in others) else set()
+    return others if is_numeric and others and all(cell.lower() in UNKNOWN for cell in others) else set()
 
 
 def _task(labels: Sequence[str], is_nominal: bool) -> str:

@@ -130,6 +130,7 @@ ARFF = """@relation r
         ("a.txt", "a b  y\n1 2   3.5\n4 5  6\n7 8 9\n", "y", "regression", 2),
         ("a.arff", ARFF % "".join(f"{k},{k * k},{k % 3 + 1}\n" for k in range(12)), "grade", "multiclass", 1),
         ("a.libsvm", LIBSVM, None, "binary", 3),
+        ("a.csv", "a,y\n.,7.5\n" + "".join(f"{k},{k}.5\n" for k in range(60)), "y", "regression", 1),
         ("a.csv", "wet,y\nTrue,1.5\nFalse,2\nTrue,3\n", "y", "regression", 1),
     ],
 )
