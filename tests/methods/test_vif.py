@@ -147,7 +147,7 @@ def test_the_last_step_ends_a_round_so_that_its_gain_is_known(steps):
     state, step = method.init(DATA, key=KEY), jax.jit(method.step)
     for _ in range(steps):
         state, _ = step(state, DATA, key=KEY)
-    assert eqx.tree_equal(state.parameters, state.variables.start) and state.variables.left == 0
+    assert eqx.tree_equal(state.parameters, state.variables.start) and state.variables.horizon == 0
     own = jax.jit(lambda p: method.evidence(p, DATA)[0])(state.parameters)
     np.testing.assert_allclose(own, state.variables.evidence, rtol=1e-9)
 

@@ -65,7 +65,7 @@ class Round(eqx.Module):
     length: Int[Array, ""]
     remaining: Int[Array, ""]
     """Number of steps until the round ends."""
-    left: Int[Array, ""]
+    horizon: Int[Array, ""]
     """Number of steps until training ends, which ends a round too: what a round gains is known at its end alone."""
 
 
@@ -146,8 +146,8 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         """An iteration of L-BFGS; and where it is the last of a round, what follows from it."""
         old = state
         state, info = super().step(state, batch, key=key)
-        remaining, left = state.variables.remaining - 1, state.variables.left - 1
-        state = tree_at(lambda s: (s.variables.remaining, s.variables.left), state, (remaining, left))
+        remaining, horizon = state.variables.remaining - 1, state.variables.horizon - 1
+        state = tree_at(lambda s: (s.variables.remaining, s.variables.horizon), state, (remaining, horizon))
         due = (remaining == 0) | state.optimiser.converged
         state = jax.lax.cond(due, lambda s: self.next_round(s, batch), lambda s: s, state)
         return select(self.converged(old), old, state), info
@@ -160,8 +160,8 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         parameters = select(rises, state.parameters, before.start)
         extra = jax.lax.cond(rises, lambda: extra, lambda: self.evidence(before.start, data)[1])
         length = jnp.where(rises, 2 * before.length, before.length // 2)
-        remaining = jnp.minimum(length + 1, before.left)  # L-BFGS's first step only evaluates
-        variables = Round(parameters, jnp.where(rises, value, before.evidence), length, remaining, before.left)
+        remaining = jnp.minimum(length + 1, before.horizon)  # L-BFGS's first step only evaluates
+        variables = Round(parameters, jnp.where(rises, value, before.evidence), length, remaining, before.horizon)
         return GradientState(parameters, lbfgs.start(parameters, extra), variables)
 
     def converged(self, state: GradientState[VIFParameters]) -> Bool[Array, ""]:
