@@ -55,7 +55,8 @@ class NoiseMethod(Method):
     noise_floor: float = setting(
         0.0,
         "nonnegative",
-        "Smallest noise variance that training may reach in regression, in units of the scaled targets' variance.",
+        "Smallest variance of gaussian and laplace noise that training may reach, in units of the scaled targets' "
+        "variance.",
     )
 
     def initial_noise(self, X: Float[Array, "N D"]) -> Gaussian:
