@@ -48,7 +48,10 @@ class RecordedRun:
 
     @property
     def trace(self) -> "dict[str, np.ndarray]":
-        """Step, seconds, objective and metrics along the training, (points,) each; empty without a trace."""
+        """Step, seconds, objective and metrics along the training, (points,) each; empty without a trace.
+
+        Seconds are those of all runs that were trained together (`record.group`).
+        """
         return self._store.trace(self.record.id)
 
     @property

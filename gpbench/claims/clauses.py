@@ -129,8 +129,8 @@ def _region(content: Mapping[str, Any], kind: str, subject: str) -> Region:
         raise ConfigError(f"{subject}: say where the {kind} lies: {words}")
     if kind not in _LOGARITHMIC:
         return Region(low, high)
-    if high <= 0:
-        raise ConfigError(f"{subject}: a ratio is above 0")
+    if high <= 0 or (low <= 0 and math.isinf(high)):
+        raise ConfigError(f"{subject}: every ratio is above 0: give another end")
     return Region(math.log(low) if low > 0 else -math.inf, math.log(high))
 
 

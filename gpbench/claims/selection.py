@@ -12,6 +12,7 @@ from gpbench.claims.definition import Claim
 from gpbench.claims.quantities import Arrays
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.status import Cell
+from gpbench.records.arrays import share_seconds
 from gpbench.records.record import Record
 from gpbench.records.store import unlimited
 
@@ -100,7 +101,7 @@ class KeyedCell:
         if metric not in self.runs.known:
             values: dict[int, list[float]] = {}
             for record in self.records:
-                if not record.diverged and (value := read(self.read(record.id))) is not None:
+                if not record.diverged and (value := read(share_seconds(record, self.read(record.id)))) is not None:
                     values.setdefault(record.split, []).append(value)
             self.runs.known[metric] = {split: fmean(seeds) for split, seeds in values.items()}
         return self.runs.known[metric]

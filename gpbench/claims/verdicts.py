@@ -92,7 +92,7 @@ def judge(
 
     @cache
     def all_cells() -> list[KeyedCell]:
-        return recorded_cells(records, read)
+        return recorded_cells([record for record in records if preset in (None, record.preset)], read)
 
     @cache
     def experiment_cells(id: str, preset: str) -> Mapping[tuple[str, str], KeyedCell]:

@@ -19,6 +19,8 @@ from gpbench.records import kept
 if TYPE_CHECKING:
     from numpy import ndarray
 
+    from gpbench.records.record import Record
+
 Predictions = Mapping[str, "ndarray"]
 """Columns of predictions by name."""
 
@@ -54,6 +56,14 @@ def thin(arrays: "Mapping[str, ndarray]", *, whole: bool) -> "dict[str, ndarray]
         if selected is not None:
             thinned[name] = selected.astype(np.float32) if selected.dtype == np.float64 else selected
     return thinned
+
+
+def share_seconds(record: "Record", arrays: "Mapping[str, ndarray]") -> "dict[str, ndarray]":
+    """The arrays of a run with its own seconds: a trace has those of the group, which its runs share equally."""
+    import numpy as np
+
+    own = {"seconds": np.asarray(arrays["seconds"]) / (record.group or 1)} if "seconds" in arrays else {}
+    return {**arrays, **own}
 
 
 def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:

@@ -9,6 +9,7 @@ from numpy import ndarray
 
 from gpbench.analysis.statistics import mean_stderr
 from gpbench.experiments.status import Cell
+from gpbench.records.arrays import share_seconds
 
 
 @dataclass(frozen=True)
@@ -23,19 +24,18 @@ class Curve:
 def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> Curve | None:
     """The curve of a cell over the splits that did not diverge; None without any.
 
-    A split whose training ended early, by convergence, keeps its last values.  The traces of splits that were trained
-    as a group have the seconds of the group, of which each split counts its share.
+    A split whose training ended early, by convergence, keeps its last values.
     """
-    traces = [(record, arrays(record.id)) for record in cell.finished]
-    traces = [(record, trace) for record, trace in traces if metric in trace and len(trace[metric])]
+    traces = [share_seconds(record, arrays(record.id)) for record in cell.finished]
+    traces = [trace for trace in traces if metric in trace and len(trace[metric])]
     if not traces:
         return None
-    length = max(len(trace[metric]) for _, trace in traces)
+    length = max(len(trace[metric]) for trace in traces)
 
     def extended(values: ndarray) -> ndarray:
         return np.pad(values, (0, length - len(values)), mode="edge")
 
-    seconds = np.mean([extended(trace["seconds"]) / (record.group or 1) for record, trace in traces], axis=0)
-    points = np.stack([extended(trace[metric]) for _, trace in traces], axis=1).tolist()
+    seconds = np.mean([extended(trace["seconds"]) for trace in traces], axis=0)
+    points = np.stack([extended(trace[metric]) for trace in traces], axis=1).tolist()
     mean, stderr = zip(*map(mean_stderr, points))
     return Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))

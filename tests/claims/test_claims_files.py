@@ -58,6 +58,7 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
         ("a: {text: x, clauses: [{value: nll, of: {dataset: pmia}, below: 0}]}", "no run has dataset=pmia"),
         ("a: {text: x, clauses: [{value: nll, of: {}, below: 0}]}", "which differ in method (a, b, c): give a value"),
         ("a: {text: x, clauses: [{value: nll, of: {method: a}, between: [3, 1]}]}", "give the lower end first"),
+        ("a: {text: x, clauses: [{ratio: nll, a: {method: a}, b: {method: b}, above: 0}]}", "give another end"),
         ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: 0, least: 9}]}", "9 of 7 numbers"),
         ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: zero}]}", "below=zero: must be a finite number"),
         ("a: {text: x, experiments: sep/tabel1, clauses: [{value: nll, of: {}, below: 0}]}", "no experiment"),

@@ -50,10 +50,11 @@ def test_metrics_of_records_are_read_from_no_array():
     assert not any(map(quantities.reader, ("nll", "seconds", "objective", "diagnostics.relevant", "nll at noon")))
 
 
-def judge(folder, clause, arrays):
-    """The verdict on a clause about runs of a and b, of which these are the arrays by id."""
+def judge(folder, clause, arrays, groups=None):
+    """The verdict on a clause about runs of a and b, of which these are the arrays by id; `groups` has their sizes."""
+    common = {"metrics": {"nll": 0.3}, "train_rows": 90, "test_rows": 10, "split_set": "random90"}
     records = [
-        sample(f"{m}{k}", method=m, split=k, metrics={"nll": 0.3}, train_rows=90, test_rows=10, split_set="random90")
+        sample(f"{m}{k}", method=m, split=k, group=(groups or {}).get(m, 1), **common)
         for m, k in itertools.product("ab", range(4))
     ]
     (folder / "claims").mkdir(exist_ok=True)
@@ -96,6 +97,14 @@ def test_a_clause_about_traces(tmp_path, clause, word):
     verdict = judge(tmp_path, {**clause, **A_B}, traces(0.1))
     assert verdict.word == word
     json.dumps(report.as_dict(verdict), allow_nan=False)
+
+
+def test_a_run_has_its_share_of_the_seconds_of_its_group(tmp_path):
+    """Those of the traces of b are three times those of a."""
+    clause = {"ratio": "seconds at step 5", **A_B, "above": 0.1}
+    for groups, ratio in (({}, 1 / 3), ({"b": 3}, 1), ({"a": 2}, 1 / 6)):
+        (number,) = judge(tmp_path, clause, traces(0.1), groups).clauses[0].numbers
+        assert math.exp(number.estimate.value) == pytest.approx(ratio)
 
 
 def test_runs_without_traces_are_not_run_and_the_reason_says_so(tmp_path):

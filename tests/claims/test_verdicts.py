@@ -116,6 +116,14 @@ def test_errors_of_a_single_split_differ_by_its_test_rows(tmp_path, errors, verd
     assert report.marks(ratio) == "one split" and report.evidence(ratio).endswith("those of b; no error is known")
 
 
+@pytest.mark.parametrize(("preset", "word"), [("full", HOLDS), ("quick", FAILS)])
+def test_a_preset_selects_the_runs_of_a_claim_without_experiments(tmp_path, preset, word):
+    """In the quick preset, b is better than a."""
+    quick = [replace(r, id=f"q{r.id}", preset="quick", metrics={"nll": 1 - r.metrics["nll"]}) for r in RECORDS]
+    verdict = judge(tmp_path, [{"difference": "nll", **A_B, "below": 0}], RECORDS + quick, preset=preset)
+    assert (verdict.word, verdict.preset) == (word, preset)
+
+
 def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
     """And methods are called as the experiment calls them, whatever their own names."""
     sizes = {"quick": ("1", "2"), "full": ("4",)}

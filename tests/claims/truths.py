@@ -45,11 +45,11 @@ SIZES = [
 ]
 
 
-def judge(tmp_path, clauses, records=RECORDS, planned=lambda id, preset: (), **claim):
+def judge(tmp_path, clauses, records=RECORDS, planned=lambda id, preset: (), preset=None, **claim):
     text = json.dumps({"c": {"text": "as it says", "clauses": clauses, **claim}})
     (tmp_path / "claims").mkdir(exist_ok=True)
     (tmp_path / "claims" / "mine.yaml").write_text(text)
-    (verdict,) = verdicts.judge(definition.read("mine", [tmp_path]), records, planned)
+    (verdict,) = verdicts.judge(definition.read("mine", [tmp_path]), records, planned, preset=preset)
     return verdict
 
 

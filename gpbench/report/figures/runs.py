@@ -11,6 +11,7 @@ from numpy import ndarray
 from gpbench.analysis.effects import original
 from gpbench.errors import ConfigError, nearest
 from gpbench.metrics import METRICS
+from gpbench.records.arrays import share_seconds
 from gpbench.records.record import Record
 from gpbench.report.figures import effects, predictions, style
 
@@ -186,7 +187,7 @@ def _is_traced(trace: Mapping[str, ndarray], name: str) -> bool:
 
 
 def _line(axis: Axes, record: Record, trace: Mapping[str, ndarray], panel: str, **look: Any) -> None:
-    seconds = np.asarray(trace["seconds"]) / (record.group or 1)
+    seconds = share_seconds(record, trace)["seconds"]
     axis.plot(seconds, trace[panel], marker="." if len(seconds) == 1 else None, **look)
 
 
