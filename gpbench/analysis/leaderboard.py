@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +14,9 @@ from gpbench.analysis import bradley_terry
 from gpbench.analysis.bradley_terry import Estimates, estimates, outcomes
 from gpbench.analysis.divisions import Division, cpu_budget
 from gpbench.analysis.ranks import Ranking, rank_values
-from gpbench.errors import AbsentError, ConfigError
+from gpbench.errors import AbsentError
 from gpbench.metrics import METRICS
+from gpbench.papers.published import terms
 from gpbench.records.record import Record
 
 
@@ -132,6 +133,8 @@ def board_of(
 ) -> Board:
     """The board of recorded runs: those within the budget, under protocol clean, of seed 0, on its splits.
 
+    A data set counts where two methods or more have it.
+
     Args:
         records: The records.
         division: The division.
@@ -140,8 +143,8 @@ def board_of(
         planned: Names of methods by the ids of the runs of the division's experiment.
 
     Raises:
-        ConfigError: An unknown budget, or fewer than two methods with runs on a common data set.
-        AbsentError: There are no such runs.
+        ConfigError: An unknown budget.
+        AbsentError: There are no such runs, or of fewer than two methods on a common data set.
     """
     budget, splits = cpu_budget(seconds), division.datasets(half)
     eligible = [
@@ -152,6 +155,7 @@ def board_of(
         and record.seed == 0
         and record.split in splits.get(record.dataset, ())
         and record.held_out is not False
+        and f"set={record.split_set}" not in terms(record.setting)  # a split of another set has other rows
     ]
     words = f"the {division.name} board of {seconds} s"
     if not eligible:
@@ -161,16 +165,19 @@ def board_of(
         )
     names = _names(eligible, planned or {})
     board = Board(division, seconds, splits, {(names[r.id], r.dataset, r.split): r for r in eligible})
-    if len(board.methods) < 2 or not board.datasets:
+    if not board.datasets:
         others = ", ".join(board.methods)
-        raise ConfigError(f"{words} has no two methods on a common data set; there is {others}")
-    return board
+        raise AbsentError(
+            f"{words} has no two methods on a common data set; there is {others}:"
+            " --with-shipped reads the shipped runs too"
+        )
+    # runs on a data set that only one method has are compared with none
+    return replace(board, runs={key: record for key, record in board.runs.items() if key[1] in board.datasets})
 
 
 def _key(record: Record) -> tuple[str, str]:
     """Method and setting of a run, without its budget."""
-    terms = [term for term in record.setting.split(", ") if term and not term.startswith("budget=")]
-    return record.method, ", ".join(terms)
+    return record.method, ", ".join(term for term in terms(record.setting) if not term.startswith("budget="))
 
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:

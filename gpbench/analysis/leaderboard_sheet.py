@@ -16,6 +16,7 @@ from gpbench.analysis.provenance import facts_of
 from gpbench.analysis.ranks import TESTS
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.metrics import METRICS
+from gpbench.records.absences import LARGE, LATE
 
 
 def sheet(board: Board) -> Sheet:
@@ -154,7 +155,7 @@ def _percent(value: float, half: float) -> str:
     return f"{100 * value:.0f} ± {100 * half:.0f} %" if half < 1 else f"{100 * value:.0f} %"
 
 
-_SHORT = {"over time": "late", "out of memory": "memory"}
+_SHORT = {LATE: "late", LARGE: "memory"}
 
 
 def _lost_of(board: Board, method: str) -> str:
@@ -162,7 +163,7 @@ def _lost_of(board: Board, method: str) -> str:
     runs = [record for (name, _, _), record in board.runs.items() if name == method]
     counts = Counter(_SHORT.get(reason, reason) for record in runs if (reason := lost(record)))
     absent = sum(len(board.splits[name]) for name in board.datasets) - len(runs)
-    return ", ".join([*(f"{n} {reason}" for reason, n in counts.items()), *[f"{absent} not run"] * (absent > 0)])
+    return ", ".join([*(f"{n} {reason}" for reason, n in counts.items()), *[f"{absent} not run"] * bool(absent)])
 
 
 def _rows(board: Board, k: int) -> list[Mapping[str, object]]:

@@ -38,8 +38,8 @@ def leaderboard(
         A table whose `figure` draws the scores, and the Pareto front of scores and seconds.
 
     Raises:
-        ConfigError: an unknown division or budget, or fewer than two methods.
-        AbsentError: no such run is recorded.
+        ConfigError: an unknown division or budget.
+        AbsentError: no such run is recorded, or those of one method alone.
     """
     from gpbench.analysis.leaderboard_sheet import sheet
 
@@ -61,7 +61,7 @@ def standing(ids: Sequence[str], division: str = "regression", *, budget: int = 
 
     board = board_of(division, budget, True, results)
     if (name := name_of(board, ids)) is None:
-        raise AbsentError("none of its runs is recorded")
+        raise AbsentError("none of its runs is recorded on a data set that another method has")
     return _table(board, place_sheet(board, name), results)
 
 

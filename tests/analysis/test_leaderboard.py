@@ -55,7 +55,7 @@ def test_the_budgets_of_a_division_are_those_of_the_board(division):
     assert {job["protocol"] for job in jobs} == {"clean"} and {job["run.device"] for job in jobs} == {"cpu"}
 
 
-def test_runs_of_another_budget_protocol_seed_split_or_data_set_do_not_count():
+def test_runs_of_another_budget_protocol_seed_split_split_set_or_data_set_do_not_count():
     others = [
         run("c", "yacht", 0, budget=120.0),
         run("c", "yacht", 0, protocol="hl2016"),
@@ -63,6 +63,7 @@ def test_runs_of_another_budget_protocol_seed_split_or_data_set_do_not_count():
         run("c", "yacht", 7),
         run("c", "boston", 0),
         run("c", "yacht", 0, held_out=False),
+        run("c", "yacht", 0, split_set="kfold", setting="set=kfold, budget=20"),
     ]
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *others], REGRESSION, 10)
     assert board.methods == ("a", "b") and len(board.datasets) == 12
@@ -98,6 +99,13 @@ def test_runs_that_were_not_made_are_told_and_nothing_is_put_in_their_place():
     assert board.scores.datasets.tolist() == [12, 12, 6]
     assert len(board.ranking.datasets) == 6
     assert "18 not run" in as_text(sheet(board), 100)
+
+
+def test_a_data_set_that_only_one_method_has_is_no_part_of_the_board():
+    half = REGRESSION.datasets(half=True)
+    board = board_of([*runs({"a": 1.0}), *runs({"b": 0.0}, half=True)], REGRESSION, 10)
+    assert {dataset for _, dataset, _ in board.runs} == {*board.datasets} == {*half}
+    assert "Runs: 36." in as_text(sheet(board), 100)
 
 
 def test_settings_are_methods_of_their_own_where_there_are_several():
@@ -177,5 +185,6 @@ def test_what_is_wrong_is_one_line():
         board_of([], REGRESSION, 20)
     with pytest.raises(AbsentError, match="no run of the regression board of 60 s is recorded; `gpbench reproduce"):
         board_of(runs({"a": 1.0, "b": 2.0}), REGRESSION, 60)
-    with pytest.raises(ConfigError, match="has no two methods on a common data set; there is a"):
+    line = "has no two methods on a common data set; there is a: --with-shipped reads the shipped runs too"
+    with pytest.raises(AbsentError, match=line):
         board_of(runs({"a": 1.0}), REGRESSION, 10)

@@ -91,6 +91,9 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
     monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "own"))
     assert main(["leaderboard", "add", "method=logistic", "--division", "classification"]) == 0
     assert "logistic has place 1 of 4" in capsys.readouterr().out
+    assert main(["leaderboard", "--division", "classification"]) == 0  # one method is no board
+    answer = capsys.readouterr()
+    assert "3 methods" in answer.out and "read from the 45 runs that ship with gpbench" in answer.err
 
 
 @pytest.mark.parametrize(
