@@ -31,9 +31,9 @@ class Text:
     mark: str = ""
     notes: tuple[str, ...] = ()
 
-    def letters(self, by_note: Mapping[str, str]) -> str:
-        """The letters of the notes, by those of their sheet (`Sheet.notes`); "" for others."""
-        return "".join(by_note.get(note, "") for note in self.notes)
+    def letters(self, by_note: Mapping[str, str]) -> list[str]:
+        """The letters of each note, by those of their sheet (`Sheet.notes`); notes of others have none."""
+        return [by_note[note] for note in self.notes if note in by_note]
 
 
 AnyText = str | Text
@@ -217,11 +217,10 @@ def _gather_notes(grid: Grid) -> Grid:
 
 
 _LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
-LETTERS: Mapping[str, str] = dict(zip(_LETTERS, "abcdefghijklmnoprstuvwxyz"))
-"""Raised letters of notes, and the letters that they are."""
+LETTERS: Mapping[int, int] = str.maketrans(_LETTERS, "abcdefghijklmnoprstuvwxyz")
+"""Table of `str.translate` from the raised letters of notes to the letters that they are."""
 
 
 def _letter(k: int) -> str:
-    """The raised letters of the k-th note: a, b, ..., z, aa."""
-    first, last = divmod(k, len(_LETTERS))
-    return (_letter(first - 1) if first else "") + _LETTERS[last]
+    """The raised letters of the k-th note: a, b, ..., z, aa, bb.  Those of a cell with the notes a and b are ab."""
+    return _LETTERS[k % len(_LETTERS)] * (1 + k // len(_LETTERS))

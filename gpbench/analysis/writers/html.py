@@ -47,7 +47,7 @@ def grid_html(grid: Grid, notes: Mapping[str, str] | None = None) -> str:
 
 def _text(text: AnyText, notes: Mapping[str, str] | None) -> str:
     cell = text_of(text)
-    return _MARKS[cell.mark if cell.text else ""] % _html(cell.text) + cell.letters(notes or {})
+    return _MARKS[cell.mark if cell.text else ""] % _html(cell.text) + "".join(cell.letters(notes or {}))
 
 
 def _html(text: str) -> str:

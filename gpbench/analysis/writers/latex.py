@@ -58,7 +58,7 @@ def _float(sheet: Sheet, grid: Grid, tabulars: Sequence[str], number: int, notes
         rf"\label{{tab:{slug}-{number}}}",
         *tabulars,
         *([r"\par\smallskip\raggedright"] * bool(footnotes)),
-        *(rf"{_raised(notes[note])}~{_sentence(_tex(note))}\par" for note in footnotes),
+        *(rf"{_raised([notes[note]])}~{_sentence(_tex(note))}\par" for note in footnotes),
         r"\end{table}",
     ]
 
@@ -182,8 +182,9 @@ def _text(text: AnyText, notes: Mapping[str, str]) -> str:
     return _MARKS[cell.mark if cell.text else ""] % _tex(cell.text) + _raised(cell.letters(notes))
 
 
-def _raised(letters: str) -> str:
-    plain = ",".join(LETTERS[letter] for letter in letters)
+def _raised(letters: Sequence[str]) -> str:
+    """The letters of notes, with commas between the notes."""
+    plain = ",".join(letter.translate(LETTERS) for letter in letters)
     return rf"\textsuperscript{{{plain}}}" if plain else ""
 
 

@@ -45,7 +45,7 @@ def _table(grid: Grid, notes: dict[str, str]) -> list[str]:
 def _cell(text: AnyText, notes: dict[str, str]) -> str:
     cell = text_of(text)
     mark = _MARKS[cell.mark] if cell.text else ""
-    return mark + _md(cell.text) + mark + cell.letters(notes)
+    return mark + _md(cell.text) + mark + "".join(cell.letters(notes))
 
 
 def _bars(cells: Sequence[str]) -> str:

@@ -104,7 +104,7 @@ def _rule(widths: Sequence[int]) -> str:
 
 def _marked(text: AnyText, notes: Mapping[str, str]) -> str:
     cell = text_of(text)
-    return printable(cell.text) + (_MARKS[cell.mark] if cell.text else "") + cell.letters(notes)
+    return printable(cell.text) + (_MARKS[cell.mark] if cell.text else "") + "".join(cell.letters(notes))
 
 
 def _narrow(name: str) -> int:
