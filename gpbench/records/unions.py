@@ -121,7 +121,7 @@ def open_stores(results: Results = None) -> list[Store]:
         ConfigError: a folder does not exist, or the list is empty.
     """
     if results is None:
-        own = open_store(paths.results_dir())
+        own = _default()
         if not own.is_empty or not (stores := _shipped()):
             return [own]
         print(f"gpbench: nothing recorded here: these are {_count(stores)}", file=sys.stderr)
@@ -154,7 +154,7 @@ def package_lists(records: Iterable[Record], results: Results = None) -> dict[st
 
     @functools.cache
     def store() -> Store:
-        return union([open_store(paths.results_dir()), *_shipped()] if results is None else open_stores(results))
+        return union([_default(), *_shipped()] if results is None else open_stores(results))
 
     return packages.texts(records, lambda checksum: store().packages(checksum))
 
@@ -198,6 +198,12 @@ def first_answer(
             return own
     print(f"gpbench: read from {_count(others)}: nothing of the kind is recorded here", file=sys.stderr)
     return theirs
+
+
+def _default() -> Store:
+    """The store of the default folder, by the rule of a folder that is named; it need not exist yet."""
+    folder = paths.results_dir()
+    return open_existing(folder) if folder.is_dir() else open_store(folder)
 
 
 def _open(item: str | PathLike[str] | Store, marked: bool) -> list[Store]:

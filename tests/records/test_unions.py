@@ -90,6 +90,11 @@ def test_an_unknown_id_is_one_line_that_names_the_shipped_files_once_and_both_li
     assert line.endswith("; of figures, `gpbench ls experiments`") and "records.parquet" not in line
 
 
+def test_a_default_folder_may_have_a_collection_as_one_that_is_named_may(shipped, monkeypatch, capsys):
+    monkeypatch.setenv("GPBENCH_RESULTS", str(shipped / "sep"))
+    assert table(capsys) == ({"sep": 3, "svi": 3}, "")
+
+
 def test_a_name_that_no_run_has_is_the_error_of_own_runs(tmp_path, capsys):
     own(tmp_path / "own", runs("mine", 32))
     assert main(["table", "--method", "mime"]) == 2
