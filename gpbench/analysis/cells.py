@@ -53,6 +53,11 @@ class CellRuns:
         """Name of the split set; "" where the records lack it."""
         return self.records[0].split_set or ""
 
+    @property
+    def data_key(self) -> tuple[str, str | None]:
+        """Split set and checksum of the data: cells with other ones are of other rows, and not compared."""
+        return self.split_set, self.records[0].data_checksum
+
     @functools.cached_property
     def ratio(self) -> float | None:
         """Mean of n_test / n_train over the runs, by which tests correct variances; 0 for splits that share no rows.

@@ -14,6 +14,10 @@ import sites
 
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.statistics import paired_t_test
+from gpbench.claims.clauses import read_clause
+from gpbench.claims.estimates import Student
+from gpbench.claims.grades import Judged
+from gpbench.claims.numbers import Number
 from gpbench.cli import main
 from gpbench.errors import StorageError
 from gpbench.records.record import Record
@@ -243,6 +247,13 @@ def test_dots_are_best_first_with_corrected_intervals():
     assert dot.low < dot.x < dot.high and dot.seconds
 
 
+@pytest.mark.parametrize("kind", ["ratio", "spread"])
+def test_the_axis_of_a_claim_about_ratios_has_ratios(kind):
+    clause = read_clause({kind: "nll", "a": {"method": "a"}, "b": {"method": "b"}, "between": [0.5, 2]}, "mine")
+    plot = charts.claim_plot(Judged(clause, [Number(("pima", ""), Student(0.1, 0.05, 4, 5))]))
+    assert ">0.5</text>" in plot and ">2</text>" in plot
+
+
 def test_a_cell_has_learning_curves_or_says_that_it_has_no_traces(read):
     cells = [reader for name, reader in read.items() if name.startswith("cell/")]
     for reader in cells:
@@ -340,9 +351,10 @@ def test_labels_that_touch_are_left_out():
     assert charts.free([(0, 0), (5, 5), None, (30, 0)], width=18, height=13) == [True, False, False, True]
 
 
-def test_marks_never_compare_two_split_sets():
+@pytest.mark.parametrize("field", ["split_set", "data_checksum"])
+def test_marks_never_compare_two_split_sets_or_versions_of_the_data(field):
     runs = [
-        sites.record("heart", m, k, id=f"{m}{k}{of}", split_set=of, setting=of)
+        sites.record("heart", m, k, id=f"{m}{k}{of}", setting=of, **{"split_set": "random90", field: of})
         for m in ("sep", "gfitc")
         for k in range(4)
         for of in ("random90", "raetsch")

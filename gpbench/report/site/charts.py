@@ -198,7 +198,7 @@ def claim_plot(judged: Judged) -> Markup:
             f'<circle class="{kind}" cx="{x:.1f}" cy="{y}" r="3"/>',
         ]
     height += _ROW_HEIGHT
-    unlog = math.exp if judged.clause.kind == "ratio" else float
+    unlog = math.exp if judged.clause.is_logarithmic else float
     for end in ends:
         parts.append(f'<text x="{scale.pixel(end):.1f}" y="{height - 3}" text-anchor="middle">{unlog(end):.3g}</text>')
     words = escape(sentences.describe(judged.clause))

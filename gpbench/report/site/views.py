@@ -173,10 +173,11 @@ def badges(cell: CellRuns, entries: Sequence[Entry] = ()) -> list[tuple[str, str
 
 
 def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
-    """Marks the best of each data set, split set and metric, among the entries with the most splits."""
+    """Marks the best on the rows of each data set by each metric, among the entries with the most splits."""
     groups: dict[tuple, list[int]] = {}
     for k, entry in enumerate(entries):
-        groups.setdefault((entry.cell.dataset, entry.cell.output, entry.cell.split_set, entry.metric), []).append(k)
+        key = (entry.cell.dataset, entry.cell.output, entry.cell.data_key, entry.metric)
+        groups.setdefault(key, []).append(k)
     marked = list(entries)
     for group in groups.values():
         most = max(entries[k].n_splits for k in group)
