@@ -62,7 +62,9 @@ class Runs(Sequence[Record]):
 
     @checked
     def mean(self, metric: str) -> float:
-        """The mean of a metric over the runs that have a value: which neither diverged nor have it undefined, else NaN.
+        """The mean of a metric over splits, of each the mean over its seeds; NaN where no run has a value.
+
+        Runs that diverged, and those for which the metric is undefined, are left out.
 
         Raises:
             ConfigError: the runs have no such metric.
@@ -71,7 +73,7 @@ class Runs(Sequence[Record]):
 
     @checked
     def stderr(self, metric: str) -> float:
-        """The standard error of the mean over splits; NaN for one run.  Raises ConfigError as `mean` does."""
+        """The standard error of the mean over splits; NaN for a single split.  Raises ConfigError as `mean` does."""
         return self._summary(metric)[1]
 
     def _summary(self, metric: str) -> tuple[float, float]:
@@ -79,11 +81,10 @@ class Runs(Sequence[Record]):
         known = {name for record in finished for name in record.metrics}
         if metric not in known:
             raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
-        values = [record.metrics.get(metric) for record in finished]
-        finite = [value for value in values if value is not None]
-        if not finite or NOT_FINITE in absences(finished, metric):
+        values = _values(finished, metric)
+        if not values or NOT_FINITE in absences(finished, metric):
             return float("nan"), float("nan")
-        mean, stderr = _mean_stderr(finite)
+        mean, stderr = _mean_stderr(values)
         return mean, float("nan") if stderr is None else stderr
 
     def blocks(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -117,23 +118,35 @@ class Runs(Sequence[Record]):
 def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Each metric's mean ± standard error, the seconds of all runs, and the number of runs."""
     finished = [record for record in records if not record.diverged]
-    rows = [(metric, _mean_text(finished, metric)) for metric in (finished[0].metrics if finished else ())]
-    for name in records[0].seconds:
+    # not the first run's alone: one that failed has neither metrics nor all seconds
+    metrics = dict.fromkeys(metric for record in finished for metric in record.metrics)
+    rows = [(metric, _mean_text(finished, metric)) for metric in metrics]
+    for name in dict.fromkeys(name for record in records for name in record.seconds):
         rows.append((f"{name} s", f"{sum(record.seconds.get(name) or 0 for record in records):.2f}"))
-    outputs = len({record.output for record in records})
     count = f"{len(finished)}" + (f" of {len(records)}" if len(finished) < len(records) else "")
-    return [*rows, ("splits", count) if outputs == 1 else ("runs", f"{count}, of {outputs} outputs")]
+    if len({record.split for record in records}) == len(records):
+        return [*rows, ("splits", count)]
+    sizes = {field: len({getattr(record, field) for record in records}) for field in ("output", "seed")}
+    several = " and ".join(f"{n} {field}s" for field, n in sizes.items() if n > 1)
+    return [*rows, ("runs", count + f", of {several}" * bool(several))]
 
 
 def _mean_text(records: Sequence[Record], metric: str) -> str:
-    """Mean ± standard error over the runs that have a value, and why the others have none."""
-    values = [value for record in records if (value := record.metrics.get(metric)) is not None]
+    """Mean ± standard error over splits, and why runs have no value."""
+    values = _values(records, metric)
     lost = absences(records, metric)
     if not values or NOT_FINITE in lost:
         return absences_text(lost)
     mean, stderr = _mean_stderr(values)
     text = f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
     return ", ".join(filter(None, [text, absences_text(lost)]))
+
+
+def _values(records: Sequence[Record], metric: str) -> list[float]:
+    """The metric of each split of each cell that has one, averaged over seeds, as in tables."""
+    from gpbench.analysis.cells import by_split, group_runs  # here, as below
+
+    return [value for cell in group_runs(records) for value in by_split(cell, metric).values()]
 
 
 def _mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:

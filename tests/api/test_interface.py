@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from committed import share
+from samples import sample
 
 import gpbench
+from gpbench.api.runs import Runs
 from gpbench.api.words import words
 from gpbench.cli import main
 from gpbench.config.compose import compose
@@ -80,6 +82,22 @@ def test_the_printed_runs_are_what_the_command_prints(results, capsys):
     words = ["run", "dataset=sinc", "method=linear", "split=[0,1]", f"run.results={results}", "run.device=cpu"]
     inputs, _, rest = output(capsys, *words).partition("\n")
     assert inputs.startswith("inputs x1") and rest == str(runs)
+
+
+def test_seeds_are_averaged_before_splits():
+    grid = [(split, seed) for split in (0, 1) for seed in (0, 1, 2)]
+    records = [sample(f"{k}{seed}", split=k, seed=seed, metrics={"nll": k + 0.1 * seed}) for k, seed in grid]
+    runs = Runs(records, "results")
+    (row,) = runs.table("nll").data
+    assert runs.mean("nll") == pytest.approx(row["mean"]) and runs.stderr("nll") == pytest.approx(row["stderr"])
+    assert "0.6000 ± 0.5000" in str(runs) and "6, of 3 seeds" in str(runs)
+    assert np.isnan(runs[:3].stderr("nll"))  # a single split
+
+
+def test_a_first_run_that_failed_hides_nothing_of_the_others():
+    lost = sample("a", status="failed", metrics={}, seconds={})
+    text = str(Runs([lost, sample("b", split=1, metrics={"nll": 0.5}, seconds={"train": 2.0})], "results"))
+    assert "0.5000" in text and "train s  2.00" in text
 
 
 def test_a_wrong_word_is_the_error_of_the_command_line(results, capsys):
