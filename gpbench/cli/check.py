@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--rows {args.rows}: give at least 10")
     folders = targets.add_folders(args.config_dir)
     kind, colon, name = args.method.rpartition(":")
-    if colon and args.platform:
-        raise ConfigError(f"--platform: {args.method} is no method; leave the option out")
+    if colon and (unread := [option for option in ("rows", "platform") if getattr(args, option) is not None]):
+        raise ConfigError(f"--{unread[0]}: {args.method} is no method; leave the option out")
     findings, page = [], f"own_{kind or 'method'}.md"
     for finding in _of_family(kind, name, args.overrides, folders) if colon else _of_method(args, folders):
         findings.append(finding)

@@ -15,6 +15,7 @@ from gpbench.analysis.formats import FORMATS, format_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.selection import FIELDS, Filters
 from gpbench.errors import ConfigError, StorageError, failure
+from gpbench.records.collection import SUFFIX
 from gpbench.records.unions import SHIPPED
 
 if TYPE_CHECKING:
@@ -50,9 +51,15 @@ def results(args: argparse.Namespace) -> list[str | Path] | None:
 
 
 def results_folder(args: argparse.Namespace) -> Path:
-    """The folder for what is made of the runs: the first that --results names, or the default one."""
+    """The results folder, or the collected file, of a command line: the first that --results names, or the default."""
     folders = [Path(name) for name in args.results or () if name != SHIPPED]
     return folders[0] if folders else paths.results_dir()
+
+
+def output_folder(args: argparse.Namespace) -> Path:
+    """The folder for what is made of the runs: the results folder, or that of a collected file."""
+    results = results_folder(args)
+    return results.parent if results.suffix == SUFFIX else results
 
 
 def add_results_folder(parser: Any) -> None:

@@ -20,6 +20,8 @@ from gpbench.records.unions import union
 
 _PRINTED = "printed"
 """Id of the figure of all recorded numbers against the printed ones."""
+_SUBJECTS = {"kind": "runs", "metric": "runs", "preset": "figures", "all_settings": "figures"}
+"""What each option is for."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -63,9 +65,11 @@ def run(args: argparse.Namespace) -> int:
     if bool(args.ids) == args.last:
         raise ConfigError("give the id of a figure, or of runs, or --last; `gpbench ls runs` lists the runs")
     args.config_dir = targets.add_folders(args.config_dir)
-    if args.ids == [_PRINTED]:
+    subject = _PRINTED if args.ids == [_PRINTED] else "figures" if any("/" in id for id in args.ids) else "runs"
+    _check_options(args, subject)
+    if subject == _PRINTED:
         return _plot_printed(args)
-    if not any("/" in id for id in args.ids):
+    if subject == "runs":
         return _plot_runs(args)
     id, *others = args.ids
     if others:
@@ -79,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         return store, *plan.load_recorded(experiment, args.preset, args.config_dir, store)
 
     store, preset, cells = first_answer(options.results(args), planned)
-    folder = args.out or options.results_folder(args)
+    folder = args.out or options.output_folder(args)
     files = plot(experiment, preset, cells, store, folder, all_settings=args.all_settings)
     if args.json:
         from gpbench.analysis import printing
@@ -89,6 +93,13 @@ def run(args: argparse.Namespace) -> int:
         return 0
     say(files, cells)
     return 0
+
+
+def _check_options(args: argparse.Namespace, subject: str) -> None:
+    """Raises ConfigError for an option that is for another subject."""
+    if unread := [name for name, other in _SUBJECTS.items() if other != subject and getattr(args, name)]:
+        option = unread[0].replace("_", "-")
+        raise ConfigError(f"--{option} is for {_SUBJECTS[unread[0]]}, and not for {subject}: leave it out")
 
 
 def _plot_printed(args: argparse.Namespace) -> int:
@@ -101,7 +112,7 @@ def _plot_printed(args: argparse.Namespace) -> int:
         return reproduction.load_comparisons(latest(recorded(stores)), args.config_dir)
 
     figure = draw_printed(first_answer(options.results(args), compared, lambda answer: not answer))
-    files = figures.save(figure, (args.out or options.results_folder(args)) / _PRINTED)
+    files = figures.save(figure, (args.out or options.output_folder(args)) / _PRINTED)
     if args.json:
         printing.print_json({"files": [str(file) for file in files], "missing": 0})
     else:
@@ -125,7 +136,7 @@ def _plot_runs(args: argparse.Namespace) -> int:
         if args.last:
             raise
         raise AbsentError(f"{error}; of figures, `gpbench ls experiments`") from error
-    folder = args.out or options.results_folder(args)
+    folder = args.out or options.output_folder(args)
     lacks: dict[str, str] = {}
     if len(records) == 1 and not args.metric:
         files, lacks = plot_run(store, records[0], args.kind, folder)
@@ -166,7 +177,7 @@ def plot_run(store: Store, record: Record, kind: str | None, folder: Path) -> tu
     lacks = offers.kinds(content)
     if kind is None:
         return figures.save(offers.draw_kind(content, offers.default(content)), folder / record.id), lacks
-    names = [name for name, lack in lacks.items() if not lack] if kind == "all" else kind.split(",")
+    names = offers.suitable_kinds(content) if kind == "all" else kind.split(",")
     drawn = {name: offers.draw_kind(content, name) for name in names}
     return [
         file for name, figure in drawn.items() for file in figures.save(figure, folder / f"{record.id}-{name}")

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.report import site
 
     stores = open_stores(options.results(args))
-    out = args.out or _site_folder(options.results_folder(args))
+    out = args.out or options.output_folder(args) / "site"
     site.check_folder(out)
     if args.docs and not re.fullmatch(r"https?://\S+|[^:]*(/|\.html)", args.docs):
         raise ConfigError(f"--docs {args.docs}: neither an http address nor a page, as ../index.html")
@@ -115,11 +115,6 @@ def _verdicts(
         except ConfigError as fault:
             _leave_out(fault)
     return {name: verdicts for name, verdicts in judged.items() if verdicts}
-
-
-def _site_folder(results: Path) -> Path:
-    """The default folder of the site: in the results folder, or beside a collected file."""
-    return (results.parent if results.suffix == ".parquet" else results) / "site"
 
 
 def _figures(planned: "Sequence[PlannedExperiment]") -> dict[tuple[str, str], Path]:

@@ -79,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
     args.overrides, folders = words.with_cards(args.overrides, words.folders(args.config_dir))
     if args.plot and (args.multirun or args.json):
         raise ConfigError("--plot is for one job, without -m and --json; `gpbench plot RUN --kind A,B` draws others")
+    if args.multirun and args.json:
+        raise ConfigError("--json is for one job, without -m; `gpbench ls runs --json` lists the records of a sweep")
     if args.multirun and not args.cfg:
         from gpbench.sweep.launcher import sweep
 
@@ -96,6 +98,8 @@ def run(args: argparse.Namespace) -> int:
         text = json.dumps(settings)  # a value that two sections share is written twice, without YAML's anchors
         print(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True), end="")
         return 0
+    if args.plot and processes.needed(cfg["run"]):
+        raise ConfigError("--plot is for runs of one process: leave it out; `gpbench plot RUN --kind A,B` draws later")
     if not (args.json or plan) and cfg["run"]["progress"] and sys.stderr.isatty():
         print(_title(cfg), file=sys.stderr, flush=True)  # before JAX, which takes seconds to import
     if processes.needed(cfg["run"]):

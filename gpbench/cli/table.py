@@ -35,6 +35,9 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where no record matches, or nothing is recorded."""
     if args.experiment and args.later:
         raise ConfigError(f"--later: {args.experiment} says itself what is in its table; leave it out")
+    if args.later and (args.json or args.format not in (None, "terminal")):
+        option = "--json" if args.json else f"--format {args.format}"
+        raise ConfigError(f"--later: values of later papers are listed on the terminal; leave out {option}")
     table = tables.table(
         args.experiment,
         metric=args.metric,
@@ -44,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         **options.filters(args),
     )
     options.write_table(args, table)
-    if args.later and not args.json and args.format in (None, "terminal"):
+    if args.later:
         _print_later(table)
     return 0
 

@@ -104,6 +104,29 @@ def test_a_later_job_of_a_sweep_is_refused_before_the_first_starts(tmp_path, wor
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["plot", "sep/fig2", "--metric", "nll"], "--metric is for runs, and not for figures: leave it out"),
+        (["plot", "sep/fig2", "--kind", "all"], "--kind is for runs, and not for figures: leave it out"),
+        (["plot", "--last", "--preset", "full"], "--preset is for figures, and not for runs: leave it out"),
+        (["plot", "3f2a", "--all-settings"], "--all-settings is for figures, and not for runs: leave it out"),
+        (["plot", "printed", "--metric", "nll"], "--metric is for runs, and not for printed: leave it out"),
+        (["plot", "printed", "--preset", "full"], "--preset is for figures, and not for printed: leave it out"),
+        (["check", "kernel:cosine", "--rows", "40"], "--rows: kernel:cosine is no method; leave the option out"),
+        (["run", "-m", "--json"], "--json is for one job, without -m; `gpbench ls runs --json` lists"),
+        (["run", "run.processes=2", "--plot", "all"], "--plot is for runs of one process: leave it out"),
+        (["table", "--later", "--json"], "later papers are listed on the terminal; leave out --json"),
+        (["table", "--later", "--format", "md"], "are listed on the terminal; leave out --format md"),
+    ],
+)
+def test_an_option_that_would_not_be_read_is_refused(words, line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(words) == 2
+    err = capsys.readouterr().err
+    assert line in err and err.count("\n") == 1 and not [*tmp_path.iterdir()]
+
+
 CLASS = """
 from gpbench.methods.base import Method
 from gpbench.schema import setting

@@ -207,6 +207,19 @@ def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results,
     assert figure.get_suptitle() == f"friedman, split 0: {the_run(results, 'linear').method}, protocol clean"
 
 
+def test_a_run_that_no_kind_suits_is_an_error_for_all_kinds_too(tmp_path, capsys):
+    Store(tmp_path).write(sample(), {}, {})
+    for words in ([], ["--kind", "all"]):
+        assert main(["plot", "--last", *words, "--results", str(tmp_path)]) == 2
+        assert "there is nothing to draw of run" in capsys.readouterr().err
+
+
+def test_pictures_of_collected_runs_are_saved_beside_their_file(results, tmp_path, capsys):
+    assert main(["collect", str(results), "--out", str(tmp_path / "all.parquet")]) == 0
+    assert main(["plot", "--last", "--results", str(tmp_path / "all.parquet")]) == 0
+    assert [path.parent for path in tmp_path.rglob("*.png")] == [tmp_path]
+
+
 def test_the_learning_curve_is_the_trace_against_seconds_and_steps(results):
     record = the_run(results, "logistic")
     trace = Store(results).trace(record.id)

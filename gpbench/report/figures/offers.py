@@ -48,19 +48,29 @@ def kinds(content: RunContent) -> dict[str, str]:
     return {name: "" if kind.suits(content) else kind.needs for name, kind in _KINDS.items()}
 
 
+def suitable_kinds(content: RunContent) -> list[str]:
+    """The kinds of pictures that suit the run.
+
+    Raises:
+        ConfigError: No kind suits it.
+    """
+    names = [name for name, lack in kinds(content).items() if not lack]
+    if not names:
+        raise ConfigError(
+            f"there is nothing to draw of run {content.record.id}, without trace and predictions, as in collected"
+            " records; use the results folder of the run, or run it again with run.keep=true run.again=true"
+        )
+    return names
+
+
 def default(content: RunContent) -> str:
     """The kind that is drawn where none is named: what the run kept, or else its trace, or else the first that suits.
 
     Raises:
         ConfigError: No kind suits the run.
     """
-    suits = [name for name, lack in kinds(content).items() if not lack]
-    if not suits:
-        raise ConfigError(
-            f"there is nothing to draw of run {content.record.id}, without trace and predictions, as in collected"
-            " records; use the results folder of the run, or run it again with run.keep=true run.again=true"
-        )
-    return "learning" if suits[0] == "predictions" and not _has_fit(content) and "learning" in suits else suits[0]
+    first, *others = suitable_kinds(content)
+    return "learning" if first == "predictions" and not _has_fit(content) and "learning" in others else first
 
 
 def draw_kind(content: RunContent, kind: str) -> Figure:
