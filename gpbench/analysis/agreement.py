@@ -10,7 +10,7 @@ from gpbench.papers.published import parts
 Rows = Mapping[str, Mapping[str, Entry]]
 """Entries by the labels of their row and column."""
 
-_AGREES = 2.0
+BAND = 2.0
 """Number of joint standard errors within which our number and the printed one are equal."""
 
 
@@ -51,7 +51,7 @@ def outcome(entry: Entry) -> str:
     """
     if entry.delta_se is None or entry.published is None:
         return ""
-    if abs(entry.delta_se) <= _AGREES:
+    if abs(entry.delta_se) <= BAND:
         return "equal"
     if exclusion(entry):
         return "different"

@@ -28,6 +28,7 @@ from statistics import fmean
 import numpy as np
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
+from gpbench.analysis.method_settings import method_of, row_names
 from gpbench.analysis.rank_tests import average_ranks, rounded, smallest_wilcoxon_holm, wilcoxon_holm
 from gpbench.analysis.statistics import LEVEL, TTest, common_splits, holm, largest_ratio, mean_stderr, paired_t_test
 from gpbench.errors import AbsentError, ConfigError
@@ -201,14 +202,8 @@ def _table(records: Sequence[Record]) -> Table:
     """The cells by data set and method."""
     cells = group_runs(records)
     table: dict[str, dict[str, CellRuns]] = {}
-    sets: dict[str, set[str]] = {}
-    for cell in cells:
-        sets.setdefault(cell.dataset, set()).add(cell.split_set)
-    for cell in cells:
-        split_set = cell.split_set if len(sets[cell.dataset]) > 1 else ""
-        setting = ", ".join(text for text in cell.label.split(", ") if text != f"set={cell.split_set}")
-        name = " ".join(filter(None, [cell.dataset, split_set, cell.output]))
-        table.setdefault(name, {})[f"{cell.method} {setting}".rstrip()] = cell
+    for name, cell in zip(row_names(cells), cells):
+        table.setdefault(name, {})[" ".join(method_of(cell)).rstrip()] = cell
     return table
 
 

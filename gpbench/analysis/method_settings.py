@@ -109,6 +109,15 @@ def method_of(cell: CellRuns) -> tuple[str, str]:
     return cell.method, ", ".join(text for text in terms(cell.label) if text != f"set={cell.split_set}")
 
 
+def row_names(cells: Sequence[CellRuns]) -> list[str]:
+    """The row of each cell in a ranking: data set, split set where the data set has several, output."""
+    sets: dict[str, set[str]] = {}
+    for cell in cells:
+        sets.setdefault(cell.dataset, set()).add(cell.split_set)
+    names = [(cell.dataset, cell.split_set if len(sets[cell.dataset]) > 1 else "", cell.output) for cell in cells]
+    return [" ".join(filter(None, name)) for name in names]
+
+
 def _protocol(cell: CellRuns) -> tuple:
     return cell.records[0].protocol, cell.records[0].precision
 

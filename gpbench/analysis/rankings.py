@@ -7,7 +7,7 @@ from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split
 from gpbench.analysis.experiment import by_dataset, facts, preset_lines
-from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, labels, main_names, with_metric
+from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, labels, main_names, row_names, with_metric
 from gpbench.analysis.missing import missing_line
 from gpbench.analysis.notes import LEAKED
 from gpbench.analysis.provenance import seconds_lines
@@ -193,7 +193,7 @@ def metric_table(
     diverged: dict[tuple[str, str], int] = {}
     undefined: dict[tuple[str, str], dict[str, int]] = {}
     cells = with_metric(cells, metric)
-    for cell, row, name in zip(cells, _row_names(cells), labels(cells)):
+    for cell, row, name in zip(cells, row_names(cells), labels(cells)):
         if values := by_split(cell, metric):
             table.setdefault(row, {})[name] = values
         if n := cell.diverged:
@@ -201,15 +201,6 @@ def metric_table(
         if counts := absences(cell.records, metric):
             undefined[row, name] = counts
     return table, diverged, undefined
-
-
-def _row_names(cells: Sequence[CellRuns]) -> list[str]:
-    """The row of each cell in a ranking: data set, split set where the data set has several, output."""
-    sets: dict[str, set[str]] = {}
-    for cell in cells:
-        sets.setdefault(cell.dataset, set()).add(cell.split_set)
-    names = [(cell.dataset, cell.split_set if len(sets[cell.dataset]) > 1 else "", cell.output) for cell in cells]
-    return [" ".join(filter(None, name)) for name in names]
 
 
 def _set_ranking(

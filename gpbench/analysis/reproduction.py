@@ -62,26 +62,6 @@ class Comparison:
         """The place of the number in words, as in "sep/table1, pima, sep-15%: nll"."""
         return f"{', '.join(filter(None, [self.experiment, self.row, self.column]))}: {self.entry.metric}"
 
-    def as_row(self) -> dict[str, str | float | bool | None]:
-        """The comparison by name, for JSON, CSV and tables."""
-        entry = self.entry
-        return {
-            "paper": self.paper,
-            "experiment": self.experiment,
-            "preset": self.preset,
-            "row": self.row,
-            "column": self.column,
-            "metric": entry.metric,
-            "ours": entry.mean,
-            "stderr": entry.stderr,
-            "printed": self.published.value,
-            "printed_stderr": self.published.stderr,
-            "delta_se": entry.delta_se,
-            "target": not self.exclusion,
-            "exclusion": self.exclusion,
-            "outcome": self.outcome,
-        }
-
 
 def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
     """Every recorded entry with a published value, in the tables of these experiments.

@@ -14,7 +14,7 @@ from gpbench.analysis.provenance import facts_of, provenance, seconds_lines
 from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
 from gpbench.metrics import find
-from gpbench.papers.published import UNRANKED
+from gpbench.papers.published import UNRANKED, terms
 from gpbench.records.record import Record
 
 LEGEND = "mean ± standard error over splits; standard errors are not corrected for rows that splits share"
@@ -73,8 +73,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
 
 def _with_marks(row: list[Entry]) -> list[Entry]:
     """The entries of a row with their marks; none where they are of different split sets or versions of the data."""
-    data = {(entry.cell.split_set, entry.cell.records[0].data_checksum) for entry in row}
-    return with_marks(row) if len(data) == 1 else row
+    return with_marks(row) if len({entry.cell.data_key for entry in row}) == 1 else row
 
 
 def value_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
@@ -171,28 +170,22 @@ def _grids(placed: _Placed, header: tuple[str, ...], text: Callable[[Entry], Tex
 
 _UNIT = re.compile(r" \([^()]*\)(?=$|:)")
 """Unit and direction of a metric in the title of a grid."""
-_COMMA = re.compile(r", (?![^\[]*\])")
-"""A comma between settings, not one within a list."""
 
 
 def _column_names(cells: Sequence[CellRuns]) -> tuple[dict[int, str], str]:
     """The columns of cells, methods with those settings that differ; and the settings that all cells of one share."""
     settings: dict[str, list[list[str]]] = {}
     for cell in cells:
-        settings.setdefault(cell.method, []).append(_settings(cell))
+        settings.setdefault(cell.method, []).append(terms(cell.label))
     shared = {name: [s for s in lists[0] if all(s in other for other in lists)] for name, lists in settings.items()}
 
     def name(cell: CellRuns) -> str:
-        own = [s for s in _settings(cell) if s not in shared[cell.method] and not s.startswith("protocol=")]
+        own = [s for s in terms(cell.label) if s not in shared[cell.method] and not s.startswith("protocol=")]
         return f"{cell.method} {', '.join(own)}".rstrip()
 
-    worded = {method: [term for term in terms if not term.startswith("preset=")] for method, terms in shared.items()}
-    texts = [f"{method} {', '.join(terms)}" for method, terms in worded.items() if terms]
+    worded = {method: [s for s in several if not s.startswith("preset=")] for method, several in shared.items()}
+    texts = [f"{method} {', '.join(several)}" for method, several in worded.items() if several]
     return {id(cell): name(cell) for cell in cells}, "; ".join(sorted(texts, key=natural))
-
-
-def _settings(cell: CellRuns) -> list[str]:
-    return [*filter(None, _COMMA.split(cell.label))]
 
 
 def row(entry: Entry) -> dict:

@@ -182,18 +182,19 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
     from gpbench.analysis.missing import missing_runs
     from gpbench.experiments import definition, plan
 
-    experiment = definition.read(id, [paths.expanded(path).resolve() for path in folders(config_dir)])
+    config_dirs = folders(config_dir)
+    experiment = definition.read(id, config_dirs)
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
     try:
         preset, cells = first_answer(
-            results, lambda stores: plan.load_recorded(experiment, preset, folders(config_dir), union(stores))
+            results, lambda stores: plan.load_recorded(experiment, preset, config_dirs, union(stores))
         )
     except AbsentError:
         if not missing:
             raise
         preset = preset or definition.PRESETS[-1]
-        cells = plan.plan(experiment, preset, folders(config_dir))
+        cells = plan.plan(experiment, preset, config_dirs)
     if missing:
         return Table(missing_runs(experiment, preset, cells))
     sheet = experiment_sheets.table(experiment, preset, cells)
@@ -240,8 +241,7 @@ def verify(
         store = union(stores)
         records = store.all()
         by_id = {record.id: record for record in records}
-        folders_ = [paths.expanded(folder).resolve() for folder in config_dirs]
-        planner = plan.Planner(folders_)  # experiments of several claims share jobs
+        planner = plan.Planner(config_dirs)  # experiments of several claims share jobs
         if protocol is not None and protocol not in (known := {*files, *(record.protocol for record in records)}):
             raise ConfigError(f"no protocol {protocol!r}; {nearest(protocol, known)}")
         return [
@@ -250,7 +250,7 @@ def verify(
             for verdict in verdicts.judge(
                 selection.claims,  # all of them, over which p-values are corrected
                 records,
-                lambda id, preset: plan.plan(definition.read(id, folders_), preset, folders_, by_id, planner),
+                lambda id, preset: plan.plan(definition.read(id, config_dirs), preset, config_dirs, by_id, planner),
                 preset=preset,
                 protocol=protocol,
                 read=store.trace,

@@ -4,7 +4,7 @@ import itertools
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpbench import runtime
 from gpbench.api.runs import Runs
@@ -16,9 +16,6 @@ from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-
-if TYPE_CHECKING:
-    pass
 
 
 @checked

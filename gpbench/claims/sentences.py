@@ -11,6 +11,7 @@ from gpbench.claims.estimates import Estimate, SignedRank, Student
 from gpbench.claims.grades import Judged
 from gpbench.claims.numbers import Number
 from gpbench.claims.regions import LEANS_IN, Region
+from gpbench.claims.selection import ANY
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NAMED = 3
@@ -236,7 +237,7 @@ def _side(clause: Clause, key: str, every: bool = False) -> str:
     terms += [
         f"{k.rpartition('.')[2]}={'|'.join(value or 'default' for value in v)}"
         for k, v in own.items()
-        if len(v) < 4 and v != ("any",)
+        if len(v) < 4 and v != ANY
     ]
     return " ".join(terms) or "the runs"
 

@@ -30,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "collect",
         description="Merge the records of results folders or Parquet files into one Parquet file, with a row for each"
-        " run and a column for each field.  Of several records of a run the oldest is used."
+        " run.  Of several records of a run the oldest is used."
         "  Every --results also takes such a file, which has traces of at most 48 points, what pictures need of the"
         " first splits, what claims read of the others, and no predictions.",
         epilog="example: gpbench collect results here/results there/results --out all.parquet",

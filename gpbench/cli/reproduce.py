@@ -7,6 +7,7 @@ from typing import Any
 
 from gpbench import paths, targets
 from gpbench.analysis.formats import format_of
+from gpbench.api.words import word
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
 from gpbench.errors import ConfigError, GpbenchError
@@ -101,9 +102,9 @@ def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, An
     """The `run` section of the configuration, with what the command line says."""
     from gpbench.config.compose import compose
 
-    for word in args.overrides:
-        if not word.startswith(("run.", "data.", "hydra/launcher=", "hydra.launcher.")):
-            raise ConfigError(f"{word}: {args.experiment} says what is run; only keys of run and data may be given")
+    for text in args.overrides:
+        if not text.startswith(("run.", "data.", "hydra/launcher=", "hydra.launcher.")):
+            raise ConfigError(f"{text}: {args.experiment} says what is run; only keys of run and data may be given")
     words = [*_of_jobs(args.overrides), *([f"run.jobs={args.jobs}"] if args.jobs is not None else [])]
     words += [_results(args.results)] if args.results else []
     return compose(words, folders)["run"]
@@ -131,5 +132,4 @@ def _of_jobs(words: Sequence[str]) -> list[str]:
 
 
 def _results(folder: Path) -> str:
-    quoted = str(paths.expanded(folder).resolve()).replace("'", "\\'")
-    return f"run.results='{quoted}'"
+    return f"run.results={word(paths.expanded(folder).resolve())}"

@@ -63,7 +63,7 @@ def test_a_printed_number_counts_once_at_its_first_place():
     (quick,) = comparisons([(first, "quick", [cell])])
     assert quick.exclusion == "our runs are of the quick preset" and quick.outcome == "different"
     (one,) = comparisons([(first, "full", [cell]), (second, "full", [cell])])
-    assert (one.location, one.paper) == ("sep/first, pima, sep: nll", "sep") and one.as_row()["printed"] == 0.52
+    assert (one.location, one.paper) == ("sep/first, pima, sep: nll", "sep") and one.published.value == 0.52
 
 
 def test_counts_by_paper_are_of_targets_alone_and_papers_of_claims_alone_are_last():

@@ -7,6 +7,8 @@ import pytest
 from commands import gpbench
 
 from gpbench.cli import main
+from gpbench.cli import reproduce as reproduce_verb
+from gpbench.config.words import read
 from gpbench.errors import SweepError
 from gpbench.records.store import Store
 
@@ -44,6 +46,12 @@ def verb(folder, capsys, name, *words):
     code = main([name, "my/tiny", "--config-dir", str(folder / "mine"), "--results", str(folder / RESULTS), *words])
     captured = capsys.readouterr()
     return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", "back\\", "a\\'b"])
+def test_a_results_folder_of_any_name_is_one_word(tmp_path, name):
+    (word,) = read([reproduce_verb._results(tmp_path / name)])
+    assert word.value == str(tmp_path.resolve() / name)
 
 
 def test_it_runs_every_job_and_makes_table_and_figure(folder):

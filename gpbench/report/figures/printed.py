@@ -5,12 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from gpbench.analysis.agreement import BAND
 from gpbench.analysis.reproduction import Comparison
 from gpbench.errors import ConfigError
 from gpbench.report.figures import style
 
-_BAND = 2.0
-"""Joint standard errors within which two numbers are equal, as in `gpbench.analysis.reproduction`."""
 _MARKERS = {"equal": "o", "better": "^", "worse": "v"}
 
 
@@ -40,7 +39,7 @@ def draw_printed(compared: Sequence[Comparison]) -> style.Picture:
         handles += [_marker(third, marker, "#777777", _count(targets, name)) for name, marker in _MARKERS.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
         style.head(figure, f"Ours against printed: {len(targets)} numbers of the papers")
-    band = f"equal: within {_BAND:g} joint standard errors, the grey band; bars: ± {_BAND:g} of them"
+    band = f"equal: within {BAND:g} joint standard errors, the grey band; bars: ± {BAND:g} of them"
     others = f"{len(compared) - len(targets)} further printed numbers are no targets, for reasons that tables state"
     figure.notes = [band, "up is in favour of ours", others]
     return figure
@@ -59,8 +58,8 @@ def _against(axis: Axes, members: Sequence[Comparison], colours: dict[str, str],
         assert entry.mean is not None and entry.delta_se is not None
         joint = abs((entry.mean - printed) / entry.delta_se) if entry.delta_se else entry.stderr or 0.0
         colour, marker = colours[comparison.paper], _MARKERS[comparison.outcome]
-        low = min(_BAND * joint, 0.9 * entry.mean) if logarithmic else _BAND * joint
-        axis.plot([printed] * 2, [entry.mean - low, entry.mean + _BAND * joint], color=colour, linewidth=0.8, alpha=0.5)
+        low = min(BAND * joint, 0.9 * entry.mean) if logarithmic else BAND * joint
+        axis.plot([printed] * 2, [entry.mean - low, entry.mean + BAND * joint], color=colour, linewidth=0.8, alpha=0.5)
         axis.plot(printed, entry.mean, marker, color=colour, markersize=4, markeredgecolor="white", markeredgewidth=0.4)
     if logarithmic:
         values = [value for c in members for value in (c.entry.mean, c.published.value) if value]
@@ -75,7 +74,7 @@ def _against(axis: Axes, members: Sequence[Comparison], colours: dict[str, str],
 def _deviations(axis: Axes, targets: Sequence[Comparison], colours: dict[str, str]) -> None:
     """Deviations of all targets in ascending order; those that are worse have names."""
     ordered = sorted(targets, key=deviation)
-    axis.axhspan(-_BAND, _BAND, color="#555555", alpha=0.15, linewidth=0)
+    axis.axhspan(-BAND, BAND, color="#555555", alpha=0.15, linewidth=0)
     axis.axhline(0, color="black", linewidth=0.8)
     n_worse = sum(comparison.outcome == "worse" for comparison in ordered)
     for x, comparison in enumerate(ordered):
@@ -86,8 +85,8 @@ def _deviations(axis: Axes, targets: Sequence[Comparison], colours: dict[str, st
             position = (0.16 * len(ordered), -4.2 * 2.1 ** (n_worse - 1 - x))
             line = {"arrowstyle": "-", "color": "#777777", "linewidth": 0.6}
             axis.annotate(text, (x, y), position, fontsize=7.5, va="center", arrowprops=line)
-    axis.set_yscale("symlog", linthresh=_BAND, linscale=1.2)
-    ends = np.array([min(deviation(ordered[0]), -_BAND), max(deviation(ordered[-1]), _BAND)])
+    axis.set_yscale("symlog", linthresh=BAND, linscale=1.2)
+    ends = np.array([min(deviation(ordered[0]), -BAND), max(deviation(ordered[-1]), BAND)])
     ticks = [tick for tick in (-50, -20, -10, -5, -2, -1, 0, 1, 2, 5, 10, 20, 50) if 2 * ends[0] < tick < 2 * ends[1]]
     axis.set_yticks(ticks, [f"{tick:+d}" if tick else "0" for tick in ticks], minor=False)
     axis.set_yticks([], minor=True)

@@ -22,7 +22,6 @@ SIZES = {
 """Smallest and largest number of rows, by the name of a size."""
 _TASKS = ("binary", "multiclass", "regression")
 _METRICS = ("nll", "test_ll", "rmse")
-_WORDS = {"worse": "worse", "better": "better", "open": "open"}
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class _Board:
                 name,
                 _start(name, methods),
                 rank,
-                "" if name == result.leader else _WORDS[result.verdict(name)],
+                "" if name == result.leader else result.verdict(name),
                 _seconds(result.scores[name].values()),
             )
             for name, rank in result.average.items()
