@@ -63,10 +63,10 @@ def place_sheet(board: Board, method: str) -> Sheet:
         title=f"Place of {method}. {_title(board)}",
         summary=summary,
         grids=[_main_grid(board, order, marks, better), _measures_grid(board, order)],
-        marks={"tied": method},
+        marks={"tied": "the method that is placed"},
         remarks=[f"Holm's correction is over the {len(order) - 1} comparisons of {method}", *_remarks(board)],
         facts=facts_of(board.runs.values()),
-        rows=_rows(board, k),
+        rows=[row for i in order for row in _rows(board, i)],
         name=board.division.experiment,
     )
 

@@ -70,7 +70,7 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
 
     Args:
         division, budget: as for `leaderboard`.
-        words: the words that name the method and its settings.
+        words: the words that name the method and its settings, and run.again where recorded runs are made again.
         results: the results folder.
 
     Raises:
@@ -78,10 +78,11 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
     """
     from gpbench.analysis.divisions import CORES, cpu_budget, division_of
 
-    if others := [word for word in words if not word.startswith(("method=", "method."))]:
-        raise ConfigError(f"{others[0]}: the leaderboard fixes all but the method and its settings")
+    if others := [word for word in words if not word.startswith(("method=", "method.", "run.again="))]:
+        hint = "" if "=" in others[0] else f": write method={others[0]}"
+        raise ConfigError(f"{others[0]}: the leaderboard fixes all but the method and its settings{hint}")
     names = [word for word in words if word.startswith("method=")]
-    if len(names) != 1:
+    if len(names) != 1 or "," in names[0]:
         several = f"{' and '.join(names)}: " if names else ""
         raise ConfigError(f"{several}name the one method to place, as in `gpbench leaderboard add method=svi`")
     shared = [

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import sys
 from typing import Any
 
 from gpbench import paths, targets
@@ -19,6 +20,7 @@ examples:
   gpbench leaderboard --division classification --budget 60 --out board.png
   gpbench leaderboard add method=mine --config-dir mine         train it on half of the data sets; its place there
   gpbench leaderboard add method=svi method.inducing=50         a setting of yours of a method of gpbench's
+  gpbench leaderboard add method=mine run.again=true            make its runs again, after a change of its code
 
 The rules: docs/reference/leaderboard.md
 """
@@ -74,11 +76,14 @@ def _add(args: argparse.Namespace) -> int:
     results = options.results_folder(args)
     jobs = leaderboards.jobs(args.division, args.budget, args.overrides, results)
     planned = [plan for plan in plans(jobs, folders) if isinstance(plan, RunPlan)]
+    ids, most = [run.id for plan in planned for run in plan.runs], planned[0].cfg["run"]["budget"]
+    print(
+        f"gpbench: {len(ids)} runs of at most {most:g} CPU seconds, {len(ids) * most / 60:.0f} minutes", file=sys.stderr
+    )
     sweep = Jobs(folders, {**planned[0].cfg["run"], "jobs": args.jobs})
     sweep.launch(jobs)
     with contextlib.suppress(DivergedError):  # lost runs count
         sweep.conclude()
-    ids = [run.id for plan in planned for run in plan.runs]
     read = options.results(args) or [results, *([SHIPPED] if paths.shipped_files() else [])]
     options.write_table(args, leaderboards.standing(ids, args.division, budget=args.budget, results=read))
     return 0

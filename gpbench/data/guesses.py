@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpbench.data import cells, encoding, tables
-from gpbench.data.faults import UNKNOWN
+from gpbench.data.faults import UNKNOWN, first_rows
 from gpbench.errors import ConfigError, DataError, listed, nearest
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")
 """Endings of files of libsvm."""
 
 _MOST_CLASSES = 50
+_FEW = 0.05
+"""Largest share of texts in a column that is taken for one of numbers."""
 _MOST_LEVELS = 20
 """Largest number of texts of a column that become columns of their own."""
 
@@ -40,7 +42,7 @@ def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -
 
     Raises:
         ConfigError: There is no such column, or its texts are too many for classes.
-        DataError: The file cannot be read.
+        DataError: The file cannot be read, or a column of numbers has a few other cells.
     """
     return _libsvm(content) if Path(title).suffix.lower() in LIBSVM else _table(content, title, target, labels)
 
@@ -78,6 +80,8 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     if marks:
         options["missing"] = sorted(marks)
         numbers = cells.Numbers.from_options(options)
+    for i in [*inputs, *positions]:
+        _require_numbers(names[i], columns[i], numbers)
     counted = cells.bookkeeping(names, columns, table.labels)
     codes, encode, drop = _texts({names[i]: columns[i] for i in inputs if i not in counted}, numbers)
     options |= {"codes": codes} if codes else {}
@@ -136,6 +140,18 @@ def _texts(
         elif is_text:
             encode[name] = "onehot"
     return codes, encode, drop
+
+
+def _require_numbers(name: str, column: Sequence[str], numbers: cells.Numbers) -> None:
+    """Raises DataError for a column of numbers in which a few cells are none."""
+    known = {row: cell for row, cell in enumerate(column) if not numbers.is_missing(cell)}
+    texts = {row: cell for row, cell in known.items() if numbers.parse(cell) is None}
+    if 0 < len(texts) <= _FEW * len(known):
+        row, cell = next(iter(texts.items()))
+        raise DataError(
+            f"column {name!r}: {len(known) - len(texts)} cells are numbers, and {len(texts)} not, as {cell!r}"
+            f" ({first_rows([row])}): mend the table, or write a card where `missing` or `drop` says what they are"
+        )
 
 
 def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:

@@ -150,10 +150,15 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
     method = context.method
     size = len(fit.predictions["log_prob"])
     objective = fit.trace["objective"][-1][i] if "objective" in fit.trace else np.nan
-    finite = bool(np.isfinite(fit.predictions["log_prob"][i]).all()) and (method.steps == 0 or math.isfinite(objective))
+    is_finite = {
+        "the objective is": method.steps == 0 or math.isfinite(objective),
+        "the predictions are": bool(np.isfinite(fit.predictions["log_prob"][i]).all()),
+    }
+    finite = all(is_finite.values())
     state, message = context.state(fit, i), None
     if not finite:
-        reason = diagnosis(method, state) or "the objective or the predictions are not finite"
+        subject = next(subject for subject, value in is_finite.items() if not value)
+        reason = diagnosis(method, state) or f"{subject} not finite"
         message = f"at step {fit.step} of {method.steps}: {reason}"
     test_set = scored(prepared, fit.predictions, i)
     diagnostics: dict[str, Any] = dict(method.diagnostics(state)) if isinstance(method, HasDiagnostics) else {}

@@ -158,6 +158,7 @@ def test_a_clear_winner_has_the_first_place_and_what_it_beats():
     board = board_of(runs(levels, half=True), REGRESSION, 10, half=True)
     assert board.places("a") == (1, 1, 1)
     text = as_text(place_sheet(board, "a"), 100)
+    assert {row["method"] for row in place_sheet(board, "a").rows} == {*levels}
     assert "a has place 1 of 5 (95 % interval 1 to 1). It is significantly better than b, c, d, e." in " ".join(
         text.split()
     )

@@ -38,7 +38,7 @@ def board(results, *words):
 def test_a_board_is_shown_as_text_csv_json_and_picture(results, tmp_path, capsys):
     assert board(results) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Leaderboard of classification: 3 methods on 5 data sets, within 10 seconds of 2 cores")
+    assert out.startswith("Leaderboard of classification: 3 methods on 6 data sets, within 10 seconds of 2 cores")
     assert board(results, "show", "--format", "csv") == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["method"] for row in rows if row["metric"] == "nll"] == ["slow", "quick", "old"]
@@ -74,12 +74,14 @@ def launches(monkeypatch):
 
 
 def test_to_add_a_method_trains_it_on_the_half_within_the_budget_and_shows_its_place(results, launches, capsys):
-    assert board(results, "add", "method=logistic", "method.ridge=0.5") == 0
+    assert board(results, "add", "method=logistic", "method.ridge=0.5", "run.again=true") == 0
     assert [word for job in launches for word in job if word.startswith("dataset=")] == [
         f"dataset={name}" for name in division_of("classification").datasets(half=True)
     ]
     assert all({"split=[0,1,2]", "protocol=clean", "run.budget=20", "run.device=cpu"} <= set(job) for job in launches)
-    assert "logistic has place 1 of 4" in capsys.readouterr().out
+    answer = capsys.readouterr()
+    assert "logistic has place 1 of 4" in answer.out and "18 runs of at most 20 CPU seconds, 6 minutes" in answer.err
+    assert all("run.again=true" in job for job in launches)
 
 
 def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
@@ -93,7 +95,7 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
     assert "logistic has place 1 of 4" in capsys.readouterr().out
     assert main(["leaderboard", "--division", "classification"]) == 0  # one method is no board
     answer = capsys.readouterr()
-    assert "3 methods" in answer.out and "read from the 45 runs that ship with gpbench" in answer.err
+    assert "3 methods" in answer.out and "read from the 54 runs that ship with gpbench" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -106,6 +108,8 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
         (["add"], "name the one method to place, as in `gpbench leaderboard add method=svi`"),
         (["add", "method=svi", "method=sep"], "method=svi and method=sep: name the one method to place"),
         (["add", "method=svi", "split=4"], "split=4: the leaderboard fixes all but the method and its settings"),
+        (["add", "svi"], "svi: the leaderboard fixes all but the method and its settings: write method=svi"),
+        (["add", "method=svi,sep"], "method=svi,sep: name the one method to place"),
         (["add", "method=svi", "--out", "x.foo"], "--out x.foo: the ending says the form: .md, "),
         (["add", "method=svj"], "method=svj"),
         (["add", "method=gpr"], "method gpr is for regression data, and ionosphere is binary"),

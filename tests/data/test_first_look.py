@@ -82,6 +82,18 @@ def test_what_cannot_be_is_refused_in_a_line_and_writes_no_card(folder, words, m
     assert not [*folder.rglob("*.yaml")]
 
 
+@pytest.mark.parametrize(("column", "target"), [("b", "y"), ("y", "b")])
+def test_a_cell_that_is_no_number_among_many_that_are_is_named_and_no_column_is_left_out(folder, column, target):
+    cells = [f"{k % 7},{'n/k' if k == 7 else k},{k}.5" for k in range(60)]
+    (folder / "cell.csv").write_text("\n".join(["a,b,y" if column == "b" else "a,y,b", *cells]))
+    line = rf"column '{column}': 59 cells are numbers, and 1 not, as 'n/k' \(row 8\): mend the table, or write"
+    with pytest.raises(DataError, match=line):
+        with_cards(["dataset=cell.csv", f"target={target}"], [])
+    with pytest.raises(DataError, match=line):
+        with_cards(["dataset=cell.csv", f"target={column}"], [])
+    assert not [*folder.glob("*.yaml")]
+
+
 def test_other_words_are_those_of_the_grammar():
     words = ["dataset=pima,heart", "method.kernel={a: 1}", "+x='a.csv'", "seed=0,1"]
     assert with_cards(words, [])[0] == words
