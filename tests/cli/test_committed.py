@@ -64,7 +64,7 @@ def records(experiment: str) -> Path:
     return RESULTS / experiment.split("/")[0] / "records.parquet"
 
 
-COUNTS = {"sep": 2644, "svdgp": 598, "gpbench": 471, "aep_dgp": 2992, "gam": 373, "qsgp": 206, "leaderboard": 468}
+COUNTS = {"sep": 2644, "svdgp": 598, "gpbench": 471, "aep_dgp": 2992, "gam": 373, "qsgp": 206, "leaderboard": 828}
 
 
 @pytest.mark.parametrize(("paper", "count"), COUNTS.items())
@@ -148,11 +148,8 @@ def test_a_committed_table_with_imported_runs_is_made_again_byte_for_byte(file, 
     assert table == (RESULTS / file).read_bytes() and b"imported: predictions" in table
 
 
-def test_the_committed_board_is_made_again_byte_for_byte(tmp_path):
-    """From runs of one commit alone."""
-    file = RESULTS / "leaderboard" / "records.parquet"
-    records = open_store(file).all()
-    assert len({record.commit for record in records if not record.imported}) == 1
-    out = tmp_path / "board.md"
-    assert main(["leaderboard", "--half", "--results", str(file), "--out", str(out)]) == 0
-    assert out.read_bytes() == (RESULTS / "leaderboard" / "regression_10.md").read_bytes()
+@pytest.mark.parametrize("division", ["regression", "classification"])
+def test_a_committed_board_is_made_again_byte_for_byte(division, tmp_path):
+    file, out = RESULTS / "leaderboard" / "records.parquet", tmp_path / "board.md"
+    assert main(["leaderboard", "--half", "--division", division, "--results", str(file), "--out", str(out)]) == 0
+    assert out.read_bytes() == (RESULTS / "leaderboard" / f"{division}_10.md").read_bytes()
