@@ -7,8 +7,8 @@ A metric of a clause may be
   unknown where the trace begins with one after the first step;
 - `kept.NAME`: a number of `SUMMARIES`.
 
-The metric of a trace is that on the test rows, or `objective`.  Seconds are those of training, of
-which runs that were trained together have equal shares.
+The metric of a trace is that on the test rows, or `objective`.  Seconds are those of training, of which
+runs that were trained together have equal shares.
 """
 
 import functools
