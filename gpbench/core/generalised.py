@@ -12,8 +12,10 @@ from jaxtyping import Array, Float
 
 from gpbench.core.kernels import SquaredExponential
 
-_ROWS = 16
+_CPU_ROWS = 16
 """Number of rows of a Gram matrix at a time on a CPU, whose cache then holds them."""
+_GPU_ROWS = 2048
+"""The same on other devices, where arrays of all inputs may be held."""
 _INPUTS = 24
 """Largest number of inputs in one expression; in float64 they share a logarithm."""
 
@@ -120,8 +122,8 @@ _correlations.defvjp(_forward, _backward)
 
 
 def _in_rows(a: Float[Array, "M K"]) -> Float[Array, "B R K"]:
-    """Blocks of rows, all in one but on a CPU; the last is filled up with zeros."""
-    size = min(_ROWS, len(a)) if jax.default_backend() == "cpu" else len(a)
+    """Blocks of rows; the last is filled up with zeros."""
+    size = min(_CPU_ROWS if jax.default_backend() == "cpu" else _GPU_ROWS, len(a))
     return jnp.pad(a, ((0, -len(a) % size), (0, 0))).reshape(-1, size, a.shape[1])
 
 

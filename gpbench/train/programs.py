@@ -15,7 +15,7 @@ import numpy as np
 from gpbench.core.mapping import map_members
 from gpbench.core.memory import require_memory
 from gpbench.core.operations import count_operations
-from gpbench.errors import ConfigError, ContractError
+from gpbench.errors import ConfigError, ContractError, MemoryShortage
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasBound, HasConvergence
 from gpbench.train import batches
@@ -26,6 +26,8 @@ from gpbench.train.group import Fit, Group, initial
 
 _BLOCK = 2**16
 """Test rows that are predicted at a time where the training rows are streamed."""
+_SMALLEST = 2**10
+"""Test rows that are always predicted at a time: memory that is short for fewer is short for training."""
 
 
 def lay_out(devices: Devices, group: Group) -> Group:
@@ -54,6 +56,7 @@ class Programs:
         self.method = method
         self.devices = devices or Devices()
         self._compiled: dict[Any, _Program] = {}
+        self._blocks: dict[Any, int] = {}
 
     def footprint(self, group: Group) -> int:
         """The bytes that a step on this group takes on each device: state, data and work, of the compiled program."""
@@ -68,7 +71,7 @@ class Programs:
     def operations(self, group: Group, run: Fit) -> tuple[float, float] | None:
         """Those of a step, and of a prediction of all test rows, for a member; None where they are not compiled."""
         step = self._advance(group, run, self._start(group), run.step + 1)[0].operations
-        size = self._block(group)
+        size = self._block(group, run)
         block = self._prediction(group, run, 0, size)[0].operations
         return None if step is None or block is None else (step, block * group.X_test.shape[1] / size)
 
@@ -105,15 +108,24 @@ class Programs:
         Raises:
             ContractError: They have another precision than the data.
         """
-        size = self._block(group)
+        size = self._block(group, run)
         blocks = [self._predict(group, run, start, size) for start in range(0, group.X_test.shape[1], size)]
         of_rows = lambda name: np.concatenate([block[name] for block in blocks], axis=1)[:, : group.X_test.shape[1]]
         run.predictions = {name: of_rows(name) if a.ndim > 1 else a for name, a in blocks[0].items()}
         _check_dtype(self.method.name, run.predictions, group.X.dtype)
 
-    def _block(self, group: Group) -> int:
-        """Number of test rows that are predicted at a time."""
-        return _BLOCK if group.stream else group.X_test.shape[1]
+    def _block(self, group: Group, run: Fit) -> int:
+        """Number of test rows that are predicted at a time: all, or half as many until the memory is enough."""
+        shape = (group.X.shape, group.X_test.shape)
+        size = self._blocks.get(shape) or (_BLOCK if group.stream else group.X_test.shape[1])
+        while shape not in self._blocks and size > _SMALLEST:
+            try:
+                self._prediction(group, run, 0, size)
+            except MemoryShortage:
+                size = max(_SMALLEST, -(-size // 2))
+            else:
+                break
+        return self._blocks.setdefault(shape, size)
 
     def _predict(self, group: Group, run: Fit, start: int, size: int) -> dict[str, np.ndarray]:
         """Predictions of the test rows from `start` on, `size` of them or, of fewer, as many as there are."""
@@ -146,8 +158,9 @@ class Programs:
                 compiled = traced.lower().compile()
             program = _Program(compiled, compiled.memory_analysis(), count_operations(traced.jaxpr) / group.size)
             if program.memory:
-                work = f"one step's work on {group.size} x {group.X.shape[1]} rows"
-                require_memory(program.memory.temp_size_in_bytes, work)
+                rows = args[1].shape[1] if function is _predict else group.X.shape[1]
+                work = "predictions of" if function is _predict else "one step's work on"
+                require_memory(program.memory.temp_size_in_bytes, f"{work} {group.size} x {rows} rows")
             self._compiled[key] = program
         return self._compiled[key]
 

@@ -24,7 +24,7 @@ from gpbench.records import packages
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.train import context, grouping
+from gpbench.train import context, grouping, programs
 from gpbench.train import job as job_module
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.programs import Programs
@@ -221,6 +221,23 @@ def test_too_little_memory_is_one_line(tmp_path, monkeypatch):
     # known once the program is compiled, which runs with no time wasted, nor another process killed
     with pytest.raises(ConfigError, match=r"one step's work on . x 900 rows need .* GB of memory are free: try fewer"):
         job(tmp_path, *WALK, "split=[0,1]")
+
+
+def test_predictions_are_made_in_blocks_that_fit_the_memory(tmp_path, monkeypatch):
+    words = ["dataset=moons", "method=svi", "method.inducing=50", "method.batch_size=20", "method.steps=3"]
+    (whole,) = job(tmp_path / "whole", *words)
+    sizes = []
+
+    def short(needed, work):
+        if work.startswith("predictions"):
+            sizes.append(int(work.split()[-2]))
+            memory.require_memory(2**60 * (sizes[-1] > 30), work)
+
+    monkeypatch.setattr(programs, "_SMALLEST", 7)
+    monkeypatch.setattr(programs, "require_memory", short)
+    (blocks,) = job(tmp_path / "blocks", *words)
+    assert sizes == [100, 50, 25]
+    assert blocks.metrics == pytest.approx(whole.metrics, rel=1e-9)
 
 
 def test_factors_that_will_not_fit_are_refused_before_they_are_made(tmp_path, monkeypatch):
