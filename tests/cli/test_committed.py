@@ -22,6 +22,8 @@ TABLES = [
     ("sep/fig4_bottom", "full"),
     ("svdgp/table3", "quick"),
     ("svdgp/table5", "quick"),
+    ("svdgp/table3", "full"),
+    ("svdgp/table5", "full"),
     ("gpbench/regression", "quick"),
     ("sep/table1_isotropic", "quick"),
     ("sep/table1_100", "full"),
@@ -46,6 +48,11 @@ TABLES = [
 _make = tables._experiment_table
 
 
+def file_name(experiment: str, preset: str) -> str:
+    """The committed table of a preset: of two the full one's has another name."""
+    return f"{experiment}_full" if preset == "full" and (experiment, "quick") in TABLES else experiment
+
+
 @functools.cache
 def made(experiment: str, preset: str, results: str) -> tables.Table:
     """The table of an experiment, made once for all formats."""
@@ -64,7 +71,7 @@ def records(experiment: str) -> Path:
     return RESULTS / experiment.split("/")[0] / "records.parquet"
 
 
-COUNTS = {"sep": 2644, "svdgp": 598, "gpbench": 471, "aep_dgp": 2992, "gam": 373, "qsgp": 206, "leaderboard": 828}
+COUNTS = {"sep": 2644, "svdgp": 639, "gpbench": 471, "aep_dgp": 2992, "gam": 373, "qsgp": 206, "leaderboard": 828}
 
 
 @pytest.mark.parametrize(("paper", "count"), COUNTS.items())
@@ -133,7 +140,7 @@ def test_the_claims_of_a_paper_are_judged_from_its_records(paper, capsys):
 def test_a_committed_table_is_made_again_byte_for_byte(experiment, preset, format, tmp_path):
     where = ["--preset", preset, "--results", str(records(experiment)), "--format", format]
     assert main(["table", experiment, *where, "--out", str(tmp_path / "table")]) == 0
-    assert (tmp_path / "table").read_bytes() == (RESULTS / f"{experiment}.{format}").read_bytes()
+    assert (tmp_path / "table").read_bytes() == (RESULTS / f"{file_name(experiment, preset)}.{format}").read_bytes()
 
 
 @pytest.mark.parametrize(
