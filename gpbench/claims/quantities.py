@@ -41,7 +41,7 @@ def base(metric: str) -> str:
 
 def is_of_seconds(metric: str) -> bool:
     """Whether a metric depends on the machine."""
-    return metric == "seconds" or metric.startswith("seconds until ") or metric.endswith(" seconds")
+    return base(metric) == "seconds" or metric.startswith("seconds until ") or metric.endswith(" seconds")
 
 
 def are_of_arrays(kind: str, metric: str) -> bool:

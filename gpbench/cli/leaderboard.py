@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises what `gpbench.leaderboard` and a sweep raise."""
     if args.action not in _ACTIONS:
         raise ConfigError(f"no action {args.action!r} of the leaderboard; {nearest(args.action, _ACTIONS)}")
+    options.check_output(args)
     if args.action == "add":
         return _add(args)
     if args.overrides:
@@ -71,7 +72,6 @@ def _add(args: argparse.Namespace) -> int:
     from gpbench.records.plan import RunPlan
     from gpbench.sweep.jobs import Jobs
 
-    options.check_output(args)
     folders = targets.add_folders(args.config_dir)
     results = options.results_folder(args)
     jobs = leaderboards.jobs(args.division, args.budget, args.overrides, results)

@@ -40,6 +40,12 @@ def test_numbers_of_a_trace(metric, value):
     assert read({}) is None
 
 
+@pytest.mark.parametrize("metric", ["seconds", "seconds at step 5", "nll after 1.7 seconds", "seconds until nll below 1"])
+def test_metrics_that_depend_on_the_machine(metric):
+    assert quantities.is_of_seconds(metric)
+    assert not quantities.is_of_seconds(metric.replace("seconds", "steps").replace("steps at", "rmse at"))
+
+
 def test_a_level_that_is_reached_before_the_trace_begins_is_reached_at_no_known_step():
     later = {name: values[1:] for name, values in TRACE.items()}
     assert quantities.reader("steps until nll below 0.55")(later) is None

@@ -110,6 +110,7 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
         (["add", "method=svi", "split=4"], "split=4: the leaderboard fixes all but the method and its settings"),
         (["add", "svi"], "svi: the leaderboard fixes all but the method and its settings: write method=svi"),
         (["add", "method=svi,sep"], "method=svi,sep: name the one method to place"),
+        (["--out", "x.foo"], "--out x.foo: the ending says the form: .md, "),
         (["add", "method=svi", "--out", "x.foo"], "--out x.foo: the ending says the form: .md, "),
         (["add", "method=svj"], "method=svj"),
         (["add", "method=gpr"], "method gpr is for regression data, and ionosphere is binary"),
