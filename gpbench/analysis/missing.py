@@ -9,14 +9,14 @@ from gpbench.experiments.status import Cell, names
 
 
 def missing_line(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> list[str]:
-    """The numbers of methods and runs that are missing, in a line; none where nothing is."""
+    """The methods without a run, up to three by name, and the number of missing runs; no line where nothing is."""
     missing, total = sum(len(cell.missing) for cell in planned), sum(len(cell.splits) for cell in planned)
     if not missing:
         return []
     with_runs = {_method(experiment, cell) for cell in planned if cell.records}
-    absent = {_method(experiment, cell) for cell in planned} - with_runs
+    absent = [name for name in dict.fromkeys(_method(experiment, cell) for cell in planned) if name not in with_runs]
     command = f"`gpbench table {experiment.id} --preset {preset} --missing`"
-    methods = f"{counted(len(absent), 'method')} not run, " * bool(absent)
+    methods = f"{', '.join(absent) if len(absent) <= 3 else counted(len(absent), 'method')} not run; " * bool(absent)
     return [f"{methods}{missing:,} of {total:,} runs missing: {command} lists them."]
 
 

@@ -14,11 +14,12 @@ def provenance(records: Iterable[Record]) -> dict[str, dict[str, int]]:
     counts: dict[str, Counter] = {name: Counter() for name in _FACTS}
     for record in records:
         absent = "imported" if record.imported else "unknown"
+        by_hand = "none" if record.imported else "by hand"
         commit = (record.commit or absent)[:12] + (" with changes" if record.dirty else "")
         facts = {"jax": (record.versions or {}).get("jax"), "commit": commit}
         for name in _FACTS:
             value = facts[name] if name in facts else getattr(record, name)
-            counts[name][str(value or ("none" if name == "preset" else absent))] += 1
+            counts[name][str(value or (by_hand if name == "preset" else absent))] += 1
     return {name: dict(counter.most_common()) for name, counter in counts.items()}
 
 

@@ -70,6 +70,8 @@ def best(
         raise ConfigError(f"say --task, one of {', '.join(TASKS)}, or --data with a data set")
     if task not in TASKS:
         raise ConfigError(f"no task {task!r}; {nearest(task, TASKS)}")
+    if seconds is not None and not seconds > 0:
+        raise ConfigError(f"seconds={seconds:g}: must be above 0")
     kind = Kind(task, number_range(rows, "rows"), number_range(inputs, "inputs"))
     scope = f"{kind}; protocol {protocol}, held-out rows alone"
     if seconds is not None:

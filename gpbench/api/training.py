@@ -56,7 +56,11 @@ def run(
     `run.memory_fraction` or `run.budget`.
     """
     for group in ("dataset", "method", "protocol"):
-        if isinstance(value := keys.get(group), Iterable) and not isinstance(value, str | Mapping):
+        if hasattr(value := keys.get(group), "columns"):
+            raise ConfigError(
+                f"{group} is a DataFrame: give the path of a table, or use gpbench.Regressor or Classifier"
+            )
+        if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
             raise ConfigError(f"{group} has several values, which is a sweep: call gpbench.multirun")
     texts, config_dirs = with_cards(words(with_results(keys, overrides, results), overrides), folders(config_dir))
     cfg = composed(texts, config_dirs)

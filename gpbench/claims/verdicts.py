@@ -171,7 +171,7 @@ def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[Keyed
             and not any(number.estimate for number in fresh)
             and quantities.are_of_arrays(clause.kind, clause.metric)
         ):
-            reason = "the runs were recorded without traces and kept arrays"
+            reason = "the runs have no trace or kept array that shows it"
         reasons += [reason + _again(claim, preset)] if reason else []
         for number in fresh:
             if quantities.is_of_seconds(clause.metric) and number.machines > 1 and not number.estimate:

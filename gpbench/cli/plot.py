@@ -67,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
     args.config_dir = targets.add_folders(args.config_dir)
     subject = _PRINTED if args.ids == [_PRINTED] else "figures" if any("/" in id for id in args.ids) else "runs"
     _check_options(args, subject)
+    if args.out and args.out.is_file():
+        raise ConfigError(f"--out {args.out} is a file: pictures go into a folder")
     if subject == _PRINTED:
         return _plot_printed(args)
     if subject == "runs":

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpbench.api.models import load_run
 from gpbench.cli import options
-from gpbench.errors import StorageError
+from gpbench.errors import ConfigError, StorageError
 
 
 def add_parser(subparsers: Any) -> None:
@@ -34,8 +34,10 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises what `RecordedRun.predict` raises; StorageError."""
+    """Runs the verb and returns the exit code.  Raises what `RecordedRun.predict` raises; ConfigError, StorageError."""
     options.check_run(args)
+    if args.out and args.out.suffix.lower() not in ("", ".csv", ".txt"):
+        raise ConfigError(f"--out {args.out}: predictions are csv: choose a file that ends in .csv")
     frame = load_run(args.run, results=options.results(args), config_dir=args.config_dir).predict_frame(
         args.data, header=not args.no_header
     )
@@ -43,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
         frame.to_csv(sys.stdout, index=False, lineterminator="\n")
         return 0
     try:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
         frame.to_csv(args.out, index=False, lineterminator="\n")
     except OSError as error:
         raise StorageError(f"{args.out} cannot be written: {error.strerror or error}; choose another --out") from None

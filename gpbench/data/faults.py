@@ -5,7 +5,10 @@ from collections.abc import Iterable
 
 from gpbench.errors import DataError
 
-UNKNOWN = ("?", "-", ".", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown")
+UNKNOWN = frozenset(
+    ["?", "-", ".", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown"]
+    + ["#n/a", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"]  # spreadsheets' errors
+)
 """Texts that mark missing cells in many files, in lower case."""
 _DATE = r"\d{4}-\d\d?-\d\d?([T ].*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}( .*)?|(\d+ days?,? )?\d{1,2}:\d\d(:.*)?"
 _KINDS = {
@@ -16,6 +19,10 @@ _KINDS = {
     r"[+-]?\d{1,3},\d{3}": (
         "is not a number",
         'state the sign between thousands, `thousands: ","`, or the decimal sign, `decimal: ","`',
+    ),
+    r"[+-]?\d{1,3}(\.\d{3})+,\d+": (
+        "is not a number",
+        'state the signs between thousands and of decimals, `thousands: "."` and `decimal: ","`',
     ),
     r"[+-]?[\d.]*,\d+": ("is not a number", 'state the decimal sign, as in `decimal: ","`'),
     r"[+-]?\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+([.,]\d*)?": (
@@ -61,6 +68,16 @@ def fault(cell: str) -> tuple[str, str]:
         if re.fullmatch(pattern, cell, re.ASCII):
             return f"{_short(cell)} {reason}", mend
     return f"{_short(cell)} is not a number", "name the column in `drop`, or encode its texts by `encode` or `codes`"
+
+
+def is_misspelt(cell: str) -> bool:
+    """Whether a text is a number, but for its signs; one with a unit may as well name something.
+
+    Args:
+        cell: The text of the cell.
+    """
+    reasons = (reason for pattern, (reason, _) in _KINDS.items() if re.fullmatch(pattern, cell, re.ASCII))
+    return next(reasons, "").startswith("is not a number") and not re.search(r"[^\W\d_]", cell)
 
 
 def first_rows(rows: Iterable[int]) -> str:

@@ -224,7 +224,8 @@ def _classes(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
         yield Finding(f"class {rarest!r} has {counts[rarest]:,} of {len(dataset.y):,} rows")
     folded = [name.casefold() for name in counts]
     if alike := [name for name in counts if folded.count(name.casefold()) > 1]:
-        mend_case = f"labels: {{{alike[0]}: 0, {alike[1]}: 0, ...}} joins them"
+        code = -1 if len({*folded}) == 2 else 0
+        mend_case = f'labels: {{"{alike[0]}": {code}, "{alike[1]}": {code}, ...}} joins them'
         yield Finding(f"classes that differ in case only: {listed(alike)}", mend_case)
     alone = sum(len(np.unique(dataset.y[test])) == 1 for _, test in parts)
     if alone:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpbench.data import cells, encoding, tables
-from gpbench.data.faults import UNKNOWN, first_rows
+from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
 from gpbench.errors import ConfigError, DataError, listed, nearest
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")
@@ -21,6 +21,8 @@ _FEW = 0.05
 """Largest share of texts in a column that is taken for one of numbers."""
 _MOST_LEVELS = 20
 """Largest number of texts of a column that become columns of their own."""
+_MOST_REASONS = 5
+"""Largest number of columns that are left out with a reason for each."""
 
 
 class _Guess(NamedTuple):
@@ -89,7 +91,7 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     options |= {"drop": [*labels, *drop]} if labels or drop else {}
     inputs = [i for i in inputs if i not in counted and names[i] not in drop]
     if drop and not inputs:  # says why the first of them is none
-        encoding.parsed(columns[names.index(drop[0])], drop[0], numbers, None)
+        encoding.parsed(columns[names.index(first_dropped := next(iter(drop)))], first_dropped, numbers, None)
     lacking = sum(any(map(numbers.is_missing, row)) for row in zip(*(columns[i] for i in [*inputs, *positions])))
     task = "regression"
     if len(positions) == 1:
@@ -97,8 +99,10 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
         plain = [cell if (value := numbers.parse(cell)) is None else str(value) for cell in known]
         task = _task(plain, is_nominal=names[positions[0]] in table.nominal)
     target_names = [names[i] if header else i for i in positions]
-    summary = [f"{task} of {listed(map(str, target_names))}"]
-    summary += [f"{listed(drop)} left out"] * bool(drop) + [f"codes for {listed(codes)}"] * bool(codes)
+    summary = [f"{task} of {listed(map(str, target_names))}", *["decimal comma"] * ("decimal" in options)]
+    summary += [f"{name} left out ({reason})" for name, reason in drop.items()][:_MOST_REASONS]
+    summary += [f"{len(drop) - _MOST_REASONS} more left out"] * (len(drop) > _MOST_REASONS)
+    summary += [f"codes for {listed(codes)}"] * bool(codes)
     summary += [f"columns for the texts of {listed(encode)}"] * bool(encode)
     summary += [f"{lacking} rows with missing cells left out"] * bool(lacking)
     source = {
@@ -115,26 +119,33 @@ def _position(names: Sequence[str], target: Any, title: str) -> int:
         return names.index(str(target))
     if isinstance(target, int) and -len(names) <= target < len(names):
         return target % len(names)
-    raise ConfigError(f"target={target}: no such column in {title}; {nearest(str(target), names)}")
+    hint = nearest(str(target), names) if names else "the file is empty"
+    raise ConfigError(f"target={target}: no such column in {title}; {hint}")
 
 
 def _texts(
     columns: Mapping[str, Sequence[str]], numbers: cells.Numbers
-) -> tuple[dict[str, dict[str, int]], dict[str, str], list[str]]:
-    """Codes of columns with two texts, encodings of those with few, and columns to leave out.
+) -> tuple[dict[str, dict[str, int]], dict[str, str], dict[str, str]]:
+    """Codes of columns with two texts, encodings of those with few, and columns to leave out, with the reason.
 
-    These have many texts, or half of their cells is missing.
+    These have many texts, or half of their cells is missing.  Raises DataError for numbers in another spelling.
     """
     codes: dict[str, dict[str, int]] = {}
     encode: dict[str, str] = {}
-    drop: list[str] = []
+    drop: dict[str, str] = {}
     for name, column in columns.items():
         known = [cell for cell in column if not numbers.is_missing(cell)]
         kinds = sorted({*known})
         is_flag = {kind.lower() for kind in kinds} <= {"true", "false"}
         is_text = not is_flag and any(numbers.parse(kind) is None for kind in kinds)
-        if 2 * len(known) < len(column) or (is_text and len(kinds) > min(_MOST_LEVELS, len(known) // 4)):
-            drop.append(name)
+        if 2 * len(known) < len(column):
+            drop[name] = f"{len(column) - len(known):,} of {len(column):,} cells are missing"
+        elif is_text and len(kinds) > min(_MOST_LEVELS, len(known) // 4):
+            texts = [cell for cell in known if numbers.parse(cell) is None]
+            if 2 * sum(map(is_misspelt, texts)) > len(texts):
+                encoding.parsed(column, name, numbers, None)  # says what is wrong
+            others = f"{len(known) - len(texts):,} numbers and " * (len(texts) < len(known))
+            drop[name] = f"{others}{len(texts):,} texts, as {texts[0][:20]!r}"
         elif is_text and len(kinds) == 2:
             codes[name] = {kind: code for code, kind in enumerate(kinds)}
         elif is_text:
@@ -180,6 +191,8 @@ def _spelling(content: bytes) -> dict[str, Any]:
     """The delimiter and the decimal sign of delimited text, where they are not the usual ones."""
     if cells.has_header(content) and not content.startswith(b"PK"):
         return {}
+    if sign := re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", content):  # Excel's own first line
+        return {"skip": 1, "delimiter": sign[1].decode(errors="replace")}
     widths = {}
     for delimiter in (",", ";", "\t", "|", "space"):
         try:
@@ -193,5 +206,10 @@ def _spelling(content: bytes) -> dict[str, Any]:
     if not widths or "," in widths:
         return {}
     delimiter, rows = next(iter(widths.items()))
-    is_comma = sum(bool(re.fullmatch(r"[+-]?\d+,\d+", cell.strip())) for row in rows for cell in row) > len(rows) // 2
-    return {"delimiter": delimiter} | ({"decimal": ","} if is_comma else {})
+    split = [cell.strip() for row in rows for cell in row if re.fullmatch(r"[+-]?\d+,\d+", cell.strip())]
+    if len(split) <= len(rows) // 2:
+        return {"delimiter": delimiter}
+    if all(re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", cell) for cell in split):
+        signs = '`thousands: ","` or `decimal: ","`'
+        raise DataError(f"{split[0]!r}: its comma may separate thousands or decimals: write a card that states {signs}")
+    return {"delimiter": delimiter, "decimal": ","}

@@ -1,6 +1,7 @@
 """Base class of classifiers and regressors: composition, training, and predictions of scaled targets."""
 
 import copy
+import re
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,7 +17,7 @@ from gpbench.data.conversion import check_counts
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 from gpbench.estimators.compiled import configuration, folder_of, programs_of
-from gpbench.estimators.faults import in_one_line
+from gpbench.estimators.faults import check_dates, check_labels, in_one_line
 from gpbench.estimators.rows import WITH_WEIGHTS, checked_weights
 from gpbench.estimators.table import fit_table
 
@@ -43,8 +44,10 @@ class Estimator(BaseEstimator):
     def set_params(self, **params: Any) -> "Estimator":
         """Sets parameters, of `options` one by one too, as in `set_params(**{"method.inducing": 20})`.
 
-        So a search may vary them: `GridSearchCV(estimator, {"method.inducing": [10, 20]})`.
+        So a search may vary them: `GridSearchCV(estimator, {"method.inducing": [10, 20]})`.  Two underscores stand for
+        a dot, as in `set_params(method__inducing=20)`.
         """
+        params = {re.sub("^(method|protocol)__", r"\1.", key): value for key, value in params.items()}
         own = {key: value for key, value in params.items() if key.startswith(_SECTIONS)}
         super().set_params(**{key: value for key, value in params.items() if key not in own})
         if own:
@@ -56,7 +59,9 @@ class Estimator(BaseEstimator):
         checks |= {"dtype": np.float64, "ensure_min_samples": 2, "copy": True}
         self._table = None
         try:
+            check_labels(y)
             if self.encode is None and self.impute is None:
+                check_dates(X)
                 X, y = validate_data(self, X, y, **checks)
                 weight = checked_weights(sample_weight, len(X))
                 X, y, weight = (array[weight > 0] for array in (X, y, weight))
@@ -79,6 +84,7 @@ class Estimator(BaseEstimator):
         check_is_fitted(self)
         try:
             if self._table is None:
+                check_dates(X)
                 rows = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
             else:
                 rows = self._table.inputs(X)
@@ -122,6 +128,8 @@ class Estimator(BaseEstimator):
     def _composed(self, rows: int) -> dict:
         """The resolved configuration for these rows.  Raises ValueError for an unknown method, protocol or option."""
         options = self.options or {}
+        if not isinstance(options, dict):
+            raise ValueError(f"options={options!r}: give a dict, as in {{'method.inducing': 20}}")
         if unknown := [key for key in options if not key.startswith(_SECTIONS)]:
             raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
         settings = [f"{key}={as_word(value)}" for key, value in options.items()]

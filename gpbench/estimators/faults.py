@@ -32,6 +32,21 @@ def in_one_line(error: ValueError, X: Any) -> ValueError:
     return ValueError(" ".join(text.split()))
 
 
+def check_dates(X: Any) -> None:
+    """Raises ValueError for a column of dates or times, which scikit-learn takes for numbers of their unit."""
+    types = [*X.dtypes] if hasattr(X, "dtypes") and hasattr(X, "columns") else [getattr(X, "dtype", None)]
+    names = [f", column {str(name)!r}:" for name in getattr(X, "columns", ())] or [":"]
+    for name, kind in zip(names, types):
+        if getattr(kind, "kind", None) in ("m", "M") or str(kind).startswith("period"):
+            raise ValueError(f"X{name} dates and times are no numbers: leave the column out, or make numbers of it")
+
+
+def check_labels(y: Any) -> None:
+    """Raises ValueError for None among targets."""
+    if y is not None and np.ndim(y) == 1 and any(target is None for target in y):
+        raise ValueError("Input y contains None.")
+
+
 def _least(text: str) -> str:
     return "2 rows are" if "minimum of 2" in text else "1 row is"
 

@@ -29,6 +29,9 @@ class Table:
 
     def inputs(self, X: Any) -> Float[np.ndarray, "T D"]:
         """Rows as numbers; columns of a DataFrame are taken by name.  Raises DataError for rows that do not fit."""
+        if self.dataset.levels and not is_frame(X):
+            names = encoding.columns_of_table(self.dataset.columns, self.dataset.levels)
+            raise DataError(f"X is an array: give a DataFrame with the columns {', '.join(dict.fromkeys(names))}")
         rows = new_inputs(X if is_frame(X) else np.asarray(X), self.card, self.dataset)
         return self.filler(rows) if self.filler else rows
 

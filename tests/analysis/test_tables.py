@@ -126,7 +126,7 @@ def test_marks_lead_to_footnotes_in_every_text_format():
 def test_mixed_properties_are_named():
     same = provenance_lines([run(), run(1)])
     mixed = provenance_lines([run(), run(1, device="gpu", protocol="hl")])
-    assert len(same) == 1 and "protocol clean" in same[0] and "jax 0.10" in same[0] and "preset none" in same[0]
+    assert len(same) == 1 and "protocol clean" in same[0] and "jax 0.10" in same[0] and "preset by hand" in same[0]
     assert "MIXED protocol: clean (1), hl (1)" in mixed and "MIXED device: cpu (1), gpu (1)" in mixed
 
 

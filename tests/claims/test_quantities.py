@@ -40,7 +40,9 @@ def test_numbers_of_a_trace(metric, value):
     assert read({}) is None
 
 
-@pytest.mark.parametrize("metric", ["seconds", "seconds at step 5", "nll after 1.7 seconds", "seconds until nll below 1"])
+@pytest.mark.parametrize(
+    "metric", ["seconds", "seconds at step 5", "nll after 1.7 seconds", "seconds until nll below 1"]
+)
 def test_metrics_that_depend_on_the_machine(metric):
     assert quantities.is_of_seconds(metric)
     assert not quantities.is_of_seconds(metric.replace("seconds", "steps").replace("steps at", "rmse at"))
@@ -115,7 +117,7 @@ def test_a_run_has_its_share_of_the_seconds_of_its_group(tmp_path):
 
 def test_runs_without_traces_are_not_run_and_the_reason_says_so(tmp_path):
     verdict = judge(tmp_path, {"difference": "nll at step 3", **A_B, "below": 0}, {})
-    assert verdict.word == "not run" and "without traces" in verdict.reason
+    assert verdict.word == "not run" and "no trace" in verdict.reason
 
 
 def test_a_misspelt_number_of_arrays_is_named(tmp_path):
