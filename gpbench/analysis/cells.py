@@ -62,13 +62,14 @@ class CellRuns:
     def ratio(self) -> float | None:
         """Mean of n_test / n_train over the runs, by which tests correct variances; 0 for splits that share no rows.
 
-        None without runs, where a record lacks either number, and for splits without a correction (`UNTESTED`).
+        None without runs, where a record lacks either number, and for splits without a correction (`UNTESTED`).  Runs
+        that failed have neither, and do not count.
         """
         if self.split_set in UNTESTED:
             return None
         if self.split_set in INDEPENDENT:
             return 0.0
-        sizes = [(record.train_rows, record.test_rows) for record in self.records]
+        sizes = [(record.train_rows, record.test_rows) for record in self.records if record.status != "failed"]
         ratios = [test / train for train, test in sizes if train and test]
         return fmean(ratios) if ratios and len(ratios) == len(sizes) else None
 
@@ -234,8 +235,9 @@ def summarise(
 
 def cell_key(record: Record, *, by_preset: bool = False) -> tuple:
     """The fields that all records of a cell share; the preset is one of them if `by_preset` is set."""
-    names = ("dataset", "output", "method", "setting", *_LABEL_FIELDS, "held_out", "data_checksum", "cell")
-    return tuple(getattr(record, name) if by_preset or name != "preset" else None for name in names)
+    names = ("dataset", "output", "method", "setting", *_LABEL_FIELDS, "data_checksum", "cell")
+    fields = tuple(getattr(record, name) if by_preset or name != "preset" else None for name in names)
+    return (*fields, record.held_out is not False)  # a run that failed does not say it
 
 
 def _cell_runs(records: Sequence[Record], label: str) -> CellRuns:

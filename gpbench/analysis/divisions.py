@@ -12,7 +12,7 @@ import numpy as np
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
-from gpbench.records.absences import GRACE, LATE, NOT_FINITE
+from gpbench.records.absences import LATE, NOT_FINITE, is_late
 from gpbench.records.record import Record
 
 CORES = 2
@@ -102,7 +102,7 @@ def lost(record: Record) -> str:
     """Why a run has lost to all others that have predictions in time; "" where it has them too."""
     if record.status != "done":
         return next(iter((record.undefined or {}).values()), record.status) if record.status == "failed" else "diverged"
-    if record.budget is not None and (record.cpu_seconds or 0.0) > (1 + GRACE) * record.budget:
+    if record.budget is not None and is_late(record.cpu_seconds or 0.0, record.budget):
         return LATE
     # a metric that does not exist on a test set, as auc with one class, is no loss of the method
     existing = record.metrics.keys() - (record.undefined or {}).keys()

@@ -187,9 +187,14 @@ def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, s
     Others have that of their method, with the setting where there are several.
     """
     names = {record.id: planned[record.id] for record in records if record.id in planned}
-    keys = {record.id: _key(record) for record in records if record.id not in planned}
+    others = {record.id: record for record in records if record.id not in planned}
+    keys = {id: _key(record) for id, record in others.items()}
     count = Counter([*set(names.values()), *(method for method, _ in set(keys.values()))])
-    return names | {id: " ".join(filter(None, key)) if count[key[0]] > 1 else key[0] for id, key in keys.items()}
+    taken = set(names.values())
+    for id, (method, setting) in keys.items():
+        name = f"{method} {setting}".strip() if count[method] > 1 else method
+        names[id] = f"{name} ({'imported' if others[id].imported else 'not of this board'})" if name in taken else name
+    return names
 
 
 def name_of(board: Board, ids: Iterable[str]) -> str | None:

@@ -123,7 +123,8 @@ _correlations.defvjp(_forward, _backward)
 
 def _in_rows(a: Float[Array, "M K"]) -> Float[Array, "B R K"]:
     """Blocks of rows; the last is filled up with zeros."""
-    size = min(_CPU_ROWS if jax.default_backend() == "cpu" else _GPU_ROWS, len(a))
+    most = _CPU_ROWS if jax.default_backend() == "cpu" else -(-len(a) // -(-len(a) // _GPU_ROWS))  # of like size
+    size = min(most, len(a))
     return jnp.pad(a, ((0, -len(a) % size), (0, 0))).reshape(-1, size, a.shape[1])
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from gpbench.errors import DataError
 
 UNKNOWN = frozenset(
-    ["?", "-", ".", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown"]
-    + ["#n/a", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"]  # spreadsheets' errors
+    {"?", "-", ".", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown"}
+    | {"#n/a", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"}  # errors of spreadsheets
 )
 """Texts that mark missing cells in many files, in lower case."""
 _DATE = r"\d{4}-\d\d?-\d\d?([T ].*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}( .*)?|(\d+ days?,? )?\d{1,2}:\d\d(:.*)?"

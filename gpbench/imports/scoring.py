@@ -16,6 +16,7 @@ from gpbench.data import cards, members, splits
 from gpbench.errors import ConfigError, DataError, GpbenchError
 from gpbench.imports.submissions import Submission
 from gpbench.records import identity
+from gpbench.records.absences import LATE, is_late
 from gpbench.records.arrays import MOST_ROWS, Predictions
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -107,8 +108,6 @@ class Importer:
             schema=identity.SCHEMA,
             id=identity.run_id(**shared, **member.identity, seed=0),
             cell=identity.cell_id(**shared, **member.cell),
-            status="done",
-            message=None,
             imported=True,
             source=submission.file.name,
             source_checksum=self.checksum,
@@ -127,7 +126,7 @@ class Importer:
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             split=submission.split,
             output=None if submission.output is None else dataset.outputs[submission.output],
-            **result.metric_fields(prepared.task, test_set, self._own_metrics),
+            **self._outcome(submission, result.metric_fields(prepared.task, test_set, self._own_metrics)),
             seconds={} if submission.seconds is None else {"train": submission.seconds},
             **({"budget": self.budget, "cpu_seconds": submission.seconds} if self.budget else {}),
             held_out=prepared.held_out,
@@ -139,6 +138,19 @@ class Importer:
         return ImportedRun(
             submission.file, record, config, result.predictions_by_row(prepared, batch, 0) if few else {}
         )
+
+    def _outcome(self, submission: Submission, scores: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a record with the scores; those of a run that failed where its predictions are late."""
+        if self.budget is None or not is_late(submission.seconds or 0.0, self.budget):
+            return {"status": "done", "message": None, **scores}
+        message = f"no predictions after {submission.seconds:.1f} CPU seconds, of a budget of {self.budget:g}"
+        names = scores["metrics"]
+        return {
+            "status": "failed",
+            "message": message,
+            "metrics": dict.fromkeys(names),
+            "undefined": dict.fromkeys(names, LATE),
+        }
 
     def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]

@@ -15,6 +15,11 @@ GRACE = 0.1
 """Share of its budget by which a run may be late: predictions that are ready later do not count."""
 
 
+def is_late(seconds: float, budget: float) -> bool:
+    """Whether predictions that are ready after so many CPU seconds are too late to count."""
+    return seconds > (1 + GRACE) * budget
+
+
 def absence(record: Record, metric: str) -> str:
     """Why a run that did not diverge has no value of a metric: "undefined (1 class)", "not finite", or "over time"; ""
     for any other run."""
@@ -42,5 +47,6 @@ def divergence(records: Iterable[Record]) -> str | None:
     lost = [record for record in records if record.status != "done"]
     if not lost:
         return None
-    splits = f"split{'s' * (len(lost) > 1)} {', '.join(str(record.split) for record in lost)}"
+    numbers = dict.fromkeys(str(record.split) for record in lost)  # a split may have several outputs
+    splits = f"split{'s' * (len(numbers) > 1)} {', '.join(numbers)}"
     return f"{splits} {lost[0].status} ({lost[0].message}); recorded as such, and left out of every mean"

@@ -46,10 +46,22 @@ def claimed(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
         yield
     finally:
         over.set()
-        for path in held:
-            path.unlink(missing_ok=True)
+        release(results, [path.name for path in held])
         with contextlib.suppress(OSError):  # others' claims are in it
             folder.rmdir()
+
+
+def release(results: Path | str, ids: Iterable[str]) -> None:
+    """Remove the claims of this process on these runs; after a long silence another process may have taken them.
+
+    Args:
+        results: the results folder.
+        ids: the ids of the runs.
+    """
+    for id in ids:
+        with contextlib.suppress(OSError):
+            if _content(path := Path(results) / "claims" / id) == processes.facts():
+                path.unlink()
 
 
 def claim(plan: RunPlan, records: Records) -> contextlib.AbstractContextManager[None]:
@@ -143,4 +155,5 @@ def _beat(held: list[Path], over: threading.Event) -> None:
     while not over.wait(_BEAT_S):
         for path in held:
             with contextlib.suppress(OSError):
-                os.utime(path)
+                if _content(path) == processes.facts():
+                    os.utime(path)

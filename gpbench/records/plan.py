@@ -143,11 +143,23 @@ class RunPlan:
         fields = json.loads(text)
         return cls(fields["cfg"], fields["data_checksum"], tuple(Run(**run) for run in fields["runs"]))
 
+    def with_extras_of(self, records: Records) -> "RunPlan":
+        """The same plan, which also asks for the arrays, states and gaps that some of its runs have in these records.
+
+        So a run that is made again for one of them keeps the others.
+        """
+        known = [record for run in self.runs if (record := records.get(run.id))]
+        has = {"keep": any(record.kept for record in known), "save": any(record.saved for record in known)}
+        has["gap"] = any(GAP in (record.diagnostics or {}) for record in known)
+        return self.with_run(**{name: True for name, is_there in has.items() if is_there})
+
     def _accepts(self, record: Record) -> bool:
+        if record.schema != identity.SCHEMA or record.status == "failed":  # without predictions there are no extras
+            return record.schema == identity.SCHEMA
         has_arrays = bool(record.kept or not self.needs_arrays)
         has_state = bool(record.saved or not self.saves_state)
         has_gap = bool(record.diverged or GAP in (record.diagnostics or {}) or not self.needs_gap)
-        return record.schema == identity.SCHEMA and has_arrays and has_state and has_gap
+        return has_arrays and has_state and has_gap
 
 
 _DATA_KEYS = ("dataset", "data", "config_dirs")

@@ -198,6 +198,8 @@ class Store:
                 beside.rename(folder)
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # a record is there: keep it
+                    if old.exists() and not folder.exists():
+                        old.rename(folder)
                     raise
             files.fsync(self.runs)
         except OSError as error:

@@ -98,10 +98,15 @@ class StoreUnion(Store):
         raise ConfigError(f"{self.runs} are several folders to read from; name one to delete from")
 
     def _holder(self, id: str) -> Store:
-        """The store with the latest record of a run; the first store where none has it."""
+        """The store with the latest record of a run, of equal ones a folder, which has more files; else the last."""
+
+        def order(store: Store) -> tuple[tuple[str, str], bool]:
+            record = store.get(id, whole=False)
+            return record.age if record else ("", ""), not isinstance(store, Collection)
+
         holders = [store for store in self.stores if store.contains(id)]
         if len(holders) > 1:
-            holders.sort(key=lambda store: record.age if (record := store.get(id, whole=False)) else ("", ""))
+            holders.sort(key=order)
         return (holders or self.stores)[-1]
 
     def _ids(self) -> Iterator[str]:

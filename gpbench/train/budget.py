@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from gpbench.errors import ConfigError, Stopped
-from gpbench.records.absences import GRACE
+from gpbench.records.absences import is_late
 from gpbench.train.group import Fit, Group, initial
 from gpbench.train.halving import search
 from gpbench.train.programs import Programs, lay_out
@@ -60,7 +60,7 @@ class Budget:
     @property
     def is_over(self) -> bool:
         """True where predictions would be too late to count."""
-        return self.clock() > (1 + GRACE) * self.seconds
+        return is_late(self.clock(), self.seconds)
 
     @contextmanager
     def enforced(self, end: Callable[[], None]) -> Iterator[None]:

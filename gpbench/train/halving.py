@@ -121,7 +121,7 @@ def _without_validation(programs: Programs, group: Group) -> tuple[Group, Float[
     Beside it the weights of these rows; None for 1.
     """
     count = group.X.shape[1] if group.rows is None else group.rows  # of rows that are streamed a sample
-    orders = [validation_split(programs.method, count, key=key) for key in group.init_keys]
+    orders = [validation_split(count, key=key) for key in group.init_keys]
     take = lambda a, half: np.stack([np.asarray(rows)[order[half]] for rows, order in zip(a, orders, strict=True)])
     X, y, X_test, y_test = (take(a, half) for half in (0, 1) for a in (group.X, group.y))
     size, padded = X.shape[1], programs.devices.padded(X.shape[1])
@@ -144,7 +144,7 @@ def _halve(
         scores, objective, average = (np.stack(a) for a in zip(*(advance(fit, end) for fit in fits), strict=True))
         total = total + average * (end - step)
         keep = 1 if end == ends[-1] else -(-len(states) // 2)
-        order = np.argsort(np.where(np.isnan(scores), np.inf, -scores), axis=0, kind="stable")[:keep]
+        order = np.argsort(np.where(np.isfinite(scores), -scores, np.inf), axis=0, kind="stable")[:keep]
         _share_seconds(run, fits)
         choice, objective, total = (np.take_along_axis(a, order, axis=0) for a in (choice, objective, total))
         states = [_gather([fit.state for fit in fits], members) for members in order]

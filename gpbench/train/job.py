@@ -12,9 +12,10 @@ import numpy as np
 from gpbench.data.members import Member, label
 from gpbench.data.scaled import ScaledSplit
 from gpbench.data.store import warn
-from gpbench.errors import DivergedError, MemoryShortage, Stopped
+from gpbench.errors import DivergedError, GpbenchError, MemoryShortage, Stopped
 from gpbench.records import packages
 from gpbench.records.absences import LARGE, LATE, divergence
+from gpbench.records.locks import release
 from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -41,7 +42,7 @@ def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopReques
     With `run.again` it trains what is recorded too; where that is stopped, run the same command to resume.  Raises
     ConfigError, DataError, StorageError, and Stopped once a checkpoint is written.
     """
-    job = _Job(Context.create(plan), store, progress, stop, dict(plan.recorded(store)))
+    job = _Job(Context.create(plan.with_extras_of(store)), store, progress, stop, dict(plan.recorded(store)))
     if len(job.records) < len(plan.runs):
         for group in groups(job.context):
             job.complete(group)
@@ -147,10 +148,15 @@ class _Job:
         """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""
         message = f"no predictions after {budget.clock():.1f} CPU seconds, of a budget of {budget.seconds:g}"
         records = [self._failure(run, LATE, message) for run in runs]
-        for record in records:
-            self._record(record, {})
-        print(f"gpbench: {divergence(records)}", file=sys.stderr, flush=True)
-        os._exit(DivergedError.exit_code)
+        try:
+            for record in records:
+                self._record(record, {})
+            text, code = f"{divergence(records)}", DivergedError.exit_code
+            release(self.context.plan.results, [record.id for record in records])
+        except GpbenchError as error:
+            text, code = str(error), error.exit_code
+        print(f"gpbench: {text}", file=sys.stderr, flush=True)
+        os._exit(code)
 
     def _trained(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[Trained]:
         """Each of these runs, trained together, with its record, and its trace, predictions and state to keep."""

@@ -117,7 +117,8 @@ class Programs:
     def _block(self, group: Group, run: Fit) -> int:
         """Number of test rows that are predicted at a time: all, or half as many until the memory is enough."""
         shape = (group.X.shape, group.X_test.shape)
-        size = self._blocks.get(shape) or (_BLOCK if group.stream else group.X_test.shape[1])
+        rows = group.X_test.shape[1]
+        size = self._blocks.get(shape) or (min(_BLOCK, rows) if group.stream else rows)
         while shape not in self._blocks and size > _SMALLEST:
             try:
                 self._prediction(group, run, 0, size)

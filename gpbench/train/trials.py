@@ -33,7 +33,7 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     do, and of equal ones the first is.  Raises ConfigError for too few rows, and for a setting that the method does not
     have among its `settings`.
     """
-    train_rows, validation_rows = validation_split(method, data.total, key=key)
+    train_rows, validation_rows = validation_split(data.total, key=key)
     weight_of = lambda rows: data.weight[rows] if data.is_weighted else None
     subset = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes, weight=weight_of(rows))
     fit, validation = subset(train_rows), subset(validation_rows)
@@ -69,13 +69,10 @@ def _without_stop(choice: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
     return tuple((name, value) for name, value in choice.items() if name != STOP)
 
 
-def validation_split(
-    method: Method, rows: int, *, key: PRNGKeyArray
-) -> tuple[Int[np.ndarray, " F"], Int[np.ndarray, " V"]]:
+def validation_split(rows: int, *, key: PRNGKeyArray) -> tuple[Int[np.ndarray, " F"], Int[np.ndarray, " V"]]:
     """Splits the training rows of a run at random, for a choice of settings.
 
     Args:
-        method: The method that chooses.
         rows: Number of training rows.
         key: Key of the run's initial state.
 
@@ -114,8 +111,8 @@ def combinations(method: Method, state: State) -> list[dict[str, float]]:
 
 
 def _best(scores: list[float]) -> int:
-    """The number of the largest score; NaN counts as the smallest."""
-    return max(range(len(scores)), key=lambda k: -math.inf if math.isnan(scores[k]) else scores[k])
+    """The number of the largest score; what is not finite has diverged, and counts as the smallest."""
+    return max(range(len(scores)), key=lambda k: scores[k] if math.isfinite(scores[k]) else -math.inf)
 
 
 @eqx.filter_jit

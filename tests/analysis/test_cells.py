@@ -133,3 +133,10 @@ def test_provenance_counts_devices_and_commits():
     assert counts["device"] == {"cpu": 1, "gpu": 1}
     assert provenance_lines([run()])[0].startswith("1 run: ") and provenance_lines([run(), run(1)])[0][:7] == "2 runs:"
     assert counts["commit"] == {"a" * 12: 1, "a" * 12 + " with changes": 1}
+
+
+def test_a_run_that_failed_is_in_the_cell_of_the_others_and_takes_no_test_from_it():
+    fine = [run(k, 0.4, train_rows=90, test_rows=10, held_out=True) for k in (0, 1)]
+    lack = {"metrics": {"nll": None}, "undefined": {"nll": "over time"}, "train_rows": None, "test_rows": None}
+    (cell,) = group_runs([*fine, run(2, status="failed", held_out=None, **lack)])
+    assert cell.ratio == pytest.approx(1 / 9) and len(cell.records) == 3

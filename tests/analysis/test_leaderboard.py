@@ -1,5 +1,7 @@
 """The leaderboard: which runs count, what is lost, places, the front, and the lines that are printed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from samples import sample
@@ -189,3 +191,11 @@ def test_what_is_wrong_is_one_line():
     line = "has no two methods on a common data set; there is a: --with-shipped reads the shipped runs too"
     with pytest.raises(AbsentError, match=line):
         board_of(runs({"a": 1.0}), REGRESSION, 10)
+
+
+def test_a_method_of_the_same_name_does_not_take_the_place_of_a_planned_one():
+    planned = runs({"svgp": 1.0, "gpr": 0.0})
+    theirs = [replace(record, id=f"other-{record.id}", imported=True) for record in planned if record.method == "svgp"]
+    board = board_of([*planned, *theirs], REGRESSION, 10, planned={record.id: record.method for record in planned})
+    assert {*board.methods} == {"svgp", "gpr", "svgp (imported)"}
+    assert len(board.runs) == len(planned) + len(theirs)

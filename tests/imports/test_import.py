@@ -413,3 +413,10 @@ def test_predictions_within_a_budget_are_on_the_leaderboard(tmp_path, capsys):
     assert "a budget needs the column seconds, of CPU seconds" in capsys.readouterr().err
     assert bring(tmp_path, regression(seconds=15.0), "--budget", "20") == 2
     assert "no budget of 20 seconds; known are 10, 60, 600" in capsys.readouterr().err
+
+
+def test_predictions_that_are_late_have_no_scores(tmp_path):
+    assert bring(tmp_path, regression(seconds=22.5), "--budget", "10") == 0
+    [record] = records(tmp_path)
+    assert record.status == "failed" and set(record.metrics.values()) == {None}
+    assert set(record.undefined.values()) == {"over time"} and "after 22.5 CPU seconds" in record.message

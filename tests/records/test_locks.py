@@ -205,3 +205,12 @@ def test_nobody_holds_a_run_where_the_results_folder_is_a_file(tmp_path):
     assert locks.holder(tmp_path / "file", "a") is None  # a sweep would wait for ever
     with pytest.raises(StorageError, match="cannot use the results folder"), locks.claimed(tmp_path / "file", ["a"]):
         pass
+
+
+def test_a_claim_that_another_process_took_over_after_a_silence_stays(tmp_path):
+    with locks.claimed(tmp_path, ["a"]):
+        (tmp_path / "claims" / "a").unlink()
+        _left(tmp_path, "a")
+    assert (tmp_path / "claims" / "a").exists()
+    locks.release(tmp_path, ["a", "b"])
+    assert (tmp_path / "claims" / "a").exists()

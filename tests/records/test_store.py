@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -271,3 +272,19 @@ def test_a_folder_that_may_not_be_written_gives_one_line(store, tmp_path, monkey
     monkeypatch.setattr("pathlib.Path.mkdir", forbidden)
     with pytest.raises(StorageError, match="Permission denied"):
         write(Store(tmp_path / "other"))
+
+
+def test_a_record_that_cannot_take_the_place_of_another_leaves_that_one(store, monkeypatch):
+    write(store, created="2026-01-01")
+    rename = Path.rename
+
+    def refuse(path, target):
+        if path.name.startswith(".tmp-") and Path(target).name == "00000000000000aa" and not path.name.endswith("-old"):
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(StorageError):
+        store.write(record(created="2026-02-02"), {}, {}, replace=True)
+    monkeypatch.undo()
+    assert store.get("00000000000000aa").created.startswith("2026-01-01")

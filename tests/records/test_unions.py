@@ -174,3 +174,10 @@ def test_the_records_of_every_paper_ship(monkeypatch):
     monkeypatch.delenv("GPBENCH_SHIPPED")
     folders = {path.parent.name for path in (paths.conf_dir().parent / "results").glob("*/records.parquet")}
     assert folders == {path.parent.name for path in paths.shipped_files()} and len(folders) == 7
+
+
+def test_of_a_folder_and_its_collection_the_folder_is_read_which_has_more(tmp_path):
+    folder = own(tmp_path / "a", runs("sep", 0)[:1])
+    assert main(["collect", str(folder), "--out", str(tmp_path / "a.parquet")]) == 0
+    for results in ([folder, tmp_path / "a.parquet"], [tmp_path / "a.parquet", folder]):
+        assert open_one(results).folder_of("0" * 16) == folder / "runs" / ("0" * 16)

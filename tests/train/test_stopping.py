@@ -85,7 +85,7 @@ def path(X, y, key):
 
 def densities(X, y, key):
     """Mean density of the validation rows after each of `STOPS`."""
-    rows, others = validation_split(line(), len(y), key=key)
+    rows, others = validation_split(len(y), key=key)
     outputs = [(X[others] @ p["w"], np.exp(p["log_scale"])) for p in path(X[rows], y[rows], key)]
     return [norm.logpdf(y[others], mean, scale).mean() for mean, scale in outputs]
 

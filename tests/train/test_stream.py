@@ -42,6 +42,8 @@ def test_init_sees_a_sample_of_the_rows_and_the_steps_see_all(tmp_path, monkeypa
     monkeypatch.setattr(programs, "_BLOCK", 30)
     (blocks,) = job(tmp_path / "blocks", *words)
     assert blocks.metrics == pytest.approx(sample.metrics, rel=1e-9)
+    (in_memory,) = job(tmp_path / "memory", *SVI)
+    assert sample.row_operations == pytest.approx(in_memory.row_operations, rel=0.01)
     assert sample.train_rows > 100 and sample.metrics["rmse"] < 0.2
 
 

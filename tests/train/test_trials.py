@@ -1,5 +1,7 @@
 """Settings that a run chooses by validation rows of its own training rows."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Info, Method
 from gpbench.schema import setting
+from gpbench.train import trials
 from gpbench.train.batches import whole
 from gpbench.train.trials import best_settings
 
@@ -99,3 +102,8 @@ def test_a_row_of_weight_two_counts_twice_in_the_choice():
         for weight in (1e-3, 1e3)
     ]
     assert choices == [0.3, 1.0]
+
+
+def test_what_is_not_finite_is_chosen_only_where_all_is():
+    assert trials._best([0.1, math.inf, math.nan]) == 0
+    assert trials._best([math.nan, -math.inf]) == 0
