@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
-from gpbench.estimators import Regressor
+from gpbench.estimators import Classifier, Regressor
 
 pandas = pytest.importorskip("pandas")
 RNG = np.random.default_rng(0)
@@ -147,3 +147,33 @@ def test_a_mistake_in_the_options_is_one_line(options, line):
 def test_encode_needs_names():
     with pytest.raises(ValueError, match=r"^encode names columns, and X is an array without names: give a pandas Data"):
         linear(encode={"x1": "onehot"}).fit(X, Y)
+
+
+DATES = pandas.date_range("2024", periods=N)
+
+
+@pytest.mark.parametrize(
+    "dates", [DATES, DATES.tz_localize("UTC"), DATES - DATES[0], pandas.period_range("2024", periods=N)]
+)
+@pytest.mark.parametrize("beside", [{}, {"age": AGE}], ids=["alone", "beside numbers"])
+def test_dates_and_times_are_no_numbers(dates, beside):
+    with pytest.raises(ValueError, match=r"^X, column 'day': dates and times are no numbers: leave the column out"):
+        linear().fit(pandas.DataFrame({**beside, "day": dates}), Y)
+    with pytest.raises(ValueError, match=r"^X: dates and times are no numbers"):
+        linear().fit(AGE[:, None], Y).predict(np.asarray(DATES)[:, None])
+
+
+def test_an_array_has_no_columns_to_encode():
+    with pytest.raises(ValueError, match=r"X is an array: give a DataFrame with the columns city, age, member, size"):
+        linear(encode=ENCODE).fit(FRAME, Y).predict(np.zeros((3, 4)))
+
+
+def test_none_among_labels_is_a_line():
+    with pytest.raises(ValueError, match=r"^Input y contains None\. Leave these rows out$"):
+        Classifier("logistic").fit(AGE[:, None], np.where(AGE > 40, CITY, None))
+
+
+def test_two_underscores_stand_for_a_dot():
+    assert Regressor("svi").set_params(method__inducing=3).options == {"method.inducing": 3}
+    with pytest.raises(ValueError, match=r"options=\[1\]: give a dict, as in"):
+        Regressor("svi", options=[1]).fit(AGE[:, None], Y)

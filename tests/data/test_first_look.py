@@ -3,6 +3,7 @@
 import hashlib
 import http.server
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def test_a_card_is_written_beside_the_table_and_never_overwritten(folder, capsys
     line = capsys.readouterr().err
     assert (
         line.count("\n") == 1
-        and "regression of drag; codes for valve; columns for the texts of kind; 1 rows with missing" in line
+        and "regression of drag; decimal comma; codes for valve; columns for the texts of kind; 1 rows with missing"
+        in line
     )
     card = folder / "tables" / "dataset" / "pump_1.yaml"
     dataset = load(cards.read("pump_1", folders[:1]), config_dirs=folders[:1])
@@ -92,6 +94,51 @@ def test_a_cell_that_is_no_number_among_many_that_are_is_named_and_no_column_is_
     with pytest.raises(DataError, match=line):
         with_cards(["dataset=cell.csv", f"target={column}"], [])
     assert not [*folder.glob("*.yaml")]
+
+
+def rows_of(cell):
+    """A table of 60 rows whose column b has these cells."""
+    return "a,b,y\n" + "".join(f"{k % 7},{cell(k)},{k}.5\n" for k in range(60))
+
+
+@pytest.mark.parametrize(
+    ("table", "summary"),
+    [
+        (rows_of(lambda k: "" if k % 5 else k), "b left out (48 of 60 cells are missing)"),
+        (rows_of(lambda k: f"PC {k}" if k % 3 == 0 else k), "b left out (40 numbers and 20 texts, as 'PC 0')"),
+        (rows_of(lambda k: f"{k} kg"), "b left out (60 texts, as '0 kg')"),
+        (rows_of(lambda k: "#DIV/0!" if k % 9 == 0 else k), "7 rows with missing cells left out"),
+        ("a;b;y\n" + "".join(f"{k % 7};{k},25;{k}\n" for k in range(60)), "decimal comma"),
+        ("sep=;\na;b;y\n" + "".join(f"{k % 7};{k}.25;{k}\n" for k in range(60)), "regression of y): edit"),
+    ],
+)
+def test_what_is_guessed_is_said_with_the_reason(folder, capsys, table, summary):
+    (folder / "guess.csv").write_text(table)
+    with_cards(["dataset=guess.csv", "target=y"], [])
+    assert summary in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        (rows_of(lambda k: f"\u2212{k}.5"), "'−0.5' is not a number: its minus sign is not `-`"),
+        (rows_of(lambda k: f"{k + 1}_000"), "'1_000' is not a number: take out its underscores"),
+        (
+            "a;y\n" + "".join(f"{k + 1},{k + 100};{k}\n" for k in range(60)),
+            "its comma may separate thousands or decimals",
+        ),
+        (
+            "a;b;y\n" + "".join(f"{k + 1}.000,5;{k},5;{k}\n" for k in range(60)),
+            "state the signs between thousands and of",
+        ),
+        ("", "the file is empty"),
+    ],
+)
+def test_numbers_in_another_spelling_are_refused_and_not_left_out(folder, table, line):
+    (folder / "guess.csv").write_text(table, encoding="utf-8")
+    with pytest.raises((ConfigError, DataError), match=re.escape(line)):
+        with_cards(["dataset=guess.csv", "target=y"], [])
+    assert not [*folder.rglob("*.yaml")]
 
 
 def test_other_words_are_those_of_the_grammar():
