@@ -248,6 +248,18 @@ def is_of_jax(error: Exception) -> bool:
     return isinstance(error, jax.errors.JaxRuntimeError)
 
 
+def described(error: BaseException) -> str:
+    """An exception in a line, with the remedy in the place of JAX's explanations where its tracing is the reason."""
+    import jax
+
+    text = " ".join(str(error).split())[:300].rstrip(".")
+    if isinstance(error, jax.errors.TracerArrayConversionError):
+        text = "NumPy cannot take arrays that JAX traces: use jax.numpy"
+    elif isinstance(error, jax.errors.ConcretizationTypeError | jax.errors.TracerIntegerConversionError):
+        text = "a number that JAX traces cannot decide an `if`, a loop or a size: use jnp.where or jax.lax"
+    return f"{type(error).__name__}: {text}"
+
+
 def devices_here(count: int) -> int:
     """Number of a run's devices on this machine.
 

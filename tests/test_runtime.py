@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gpbench import runtime
@@ -201,3 +202,19 @@ def test_memory_that_is_too_little_is_in_units_that_one_reads(monkeypatch):
         memory.require_memory(32e12, "work", "features")
     with pytest.raises(ConfigError, match=r"^work need 9\.5 GB, .* try fewer inducing points, a smaller batch"):
         memory.require_memory(9.5e9, "work")
+
+
+@pytest.mark.parametrize(
+    ("function", "remedy"),
+    [
+        (lambda x: 1.0 if x > 0 else x, "use jnp.where or jax.lax"),
+        (lambda x: x * sum(range(x)), "use jnp.where or jax.lax"),
+        (np.asarray, "use jax.numpy"),
+    ],
+)
+def test_errors_of_tracing_are_said_with_their_remedy(function, remedy):
+    import jax
+
+    with pytest.raises(TypeError) as raised:
+        jax.jit(function)(1)
+    assert runtime.described(raised.value).endswith(remedy)

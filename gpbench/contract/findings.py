@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpbench import registry
+from gpbench import registry, runtime
 from gpbench.config.build import build_method
 from gpbench.contract import checks
 from gpbench.contract.compare import Broken, Doubtful
@@ -67,7 +67,7 @@ def examine(
         reasons: set[str] = set()
         for check in CHECKS:
             result = finding(task, check, problem)
-            repeats = result.reason in reasons and result.reason.startswith(f"method {method.name}: ")
+            repeats = bool(result.reason) and result.reason in reasons
             reasons.add(result.reason)
             yield replace(result, reason="for the same reason") if repeats else result
 
@@ -106,5 +106,5 @@ def _line(error: BaseException) -> str:
     """An exception in a line, with its position in the author's code: the last frame outside libraries and here."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
     own = [f for f in frames if "/gpbench/contract/" not in f.filename] or frames
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__} at {own[-1].filename}:{own[-1].lineno}: {text[:300]}"
+    name, _, text = runtime.described(error).partition(": ")
+    return f"{name} at {own[-1].filename}:{own[-1].lineno}: {text}"

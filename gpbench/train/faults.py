@@ -37,8 +37,8 @@ def one_line_if_users_code(cfg: Mapping[str, Any]) -> Iterator[None]:
         parts = " and ".join(path for path in custom if path != cfg["method"]["_target_"])
         same = ", with the same settings," if parts else ""
         raise ConfigError(
-            f"method {name}{parts and f' with {parts}'} ({_position(error, custom)}): {type(error).__name__}:"
-            f" {' '.join(str(error).split())[:300].rstrip('.')}; `gpbench check {name}{folders}`{same} tests it,"
+            f"method {name}{parts and f' with {parts}'} ({_position(error, custom)}):"
+            f" {runtime.described(error)}; `gpbench check {name}{folders}`{same} tests it,"
             " and GPBENCH_TRACEBACK=1 shows the whole traceback"
         ) from error
 

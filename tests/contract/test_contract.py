@@ -146,7 +146,7 @@ def test_a_method_that_keeps_all_rules_is_not_complained_about(name):
         ("Growing", "step keeps the structure", "step changes state.mean from float64[] to float64[2]"),
         ("Recompiling", "a second split", "keep numbers that come from the data in arrays"),
         ("CountsWhatFillsUp", "rows of weight 0", "have `batch.weight` as a factor in every sum over rows"),
-        ("Untraceable", "a second split", "TracerBoolConversionError at"),
+        ("Untraceable", "step keeps", "TracerBoolConversionError at"),
         ("Diverging", "the objective is finite", "step reports nan, nan"),
         ("Worsening", "the objective grows", "larger is better"),
         ("Overconfident", "the probabilities of all targets", "sums to 2 over all targets"),
