@@ -230,14 +230,15 @@ def _cell_runs(cell: Cell, block: str) -> CellRuns:
 def _combined(
     rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], *, dataset: str = "", output: str = ""
 ) -> dict[str, Entry]:
-    """A statistic of each column over its rows, split by split, on the splits that all rows have.
+    """A statistic of each column over the rows, split by split, on the splits that all rows have; no value where the
+    column lacks a row, so that no two columns are of other rows.
 
     `dataset` or `output` is the name under which its value is published.
     """
     entries = {}
     for column in dict.fromkeys(column for row in rows.values() for column in row):
         cells = [row[column] for row in rows.values() if column in row]
-        by_row = [by_split(cell, metric) for cell in cells]
+        by_row = [by_split(cell, metric) for cell in cells] if len(cells) == len(rows) else []
         values = {split: statistic([row_values[split] for row_values in by_row]) for split in common_splits(by_row)}
         first = next((cell for cell in cells if cell.records), cells[0])
         records = tuple(record for cell in cells for record in cell.records)
