@@ -32,8 +32,8 @@ from gpbench.analysis.cells import CellRuns, by_split, group_runs
 from gpbench.analysis.method_settings import method_of, row_names
 from gpbench.analysis.rank_tests import average_ranks, rounded, smallest_wilcoxon_holm, wilcoxon_holm
 from gpbench.analysis.statistics import LEVEL, TTest, common_splits, holm, largest_ratio, mean_stderr, paired_t_test
-from gpbench.errors import AbsentError, ConfigError
-from gpbench.metrics import find
+from gpbench.errors import AbsentError
+from gpbench.metrics import ranking_direction
 from gpbench.papers.published import UNRANKED
 from gpbench.records.absences import absences
 from gpbench.records.record import Record
@@ -153,10 +153,7 @@ def comparison(records: Iterable[Record], metric: str, seconds: float | None = N
         ConfigError: Neither a lower nor a higher value of the metric is better.
     """
     usable = [record for record in records if is_held_out(record)]
-    known = find(metric, usable)
-    direction = known.better if known else "lower"
-    if not direction:
-        raise ConfigError(f"{metric} ranks no method: neither a lower nor a higher value is better by itself")
+    direction = ranking_direction(metric, usable)
     table = _table(usable)
     left_out = {name: reason for name in table if (reason := UNRANKED.get(name.partition(" ")[0]))}
     table = {name: cells for name, cells in table.items() if name not in left_out}

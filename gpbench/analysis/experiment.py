@@ -1,7 +1,6 @@
 """The table of an experiment: blocks of entries by row and column, beside the values that the paper prints."""
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
@@ -18,7 +17,7 @@ from gpbench.analysis.statistics import common_splits
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import FACTS, Experiment, text
 from gpbench.experiments.kinds import TABLES
-from gpbench.experiments.status import Cell
+from gpbench.experiments.status import Cell, mixed_presets
 from gpbench.papers.published import lookup
 
 _AVERAGE = "(average)"
@@ -117,9 +116,8 @@ def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
 
     A run of no preset has the settings of the planned one, or it would have another id.
     """
-    counts = Counter(record.preset for cell in planned for record in cell.records if record.preset)
-    mixed = ", ".join(f"{name} ({n:,})" for name, n in sorted(counts.items()))
-    return ["Quick preset."] * (preset == "quick") + [f"Mixed presets: {mixed}."] * bool(counts.keys() - {preset})
+    mixed = mixed_presets(planned, preset)
+    return ["Quick preset."] * (preset == "quick") + [f"Mixed presets: {mixed}."] * bool(mixed)
 
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
