@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from gpbench.errors import ConfigError
 from gpbench.scored import Scored as Scored
 from gpbench.scored import brier, covered, hits, mse, nmse
 
@@ -128,6 +129,13 @@ def better(metric: str, records: Iterable[_Describes] = ()) -> Literal["lower", 
     """
     known = find(metric, records)
     return known.better if known else "lower"
+
+
+def ranking_direction(metric: str, records: Iterable[_Describes] = ()) -> Literal["lower", "higher"]:
+    """The direction of `better`, by which methods are ranked.  Raises ConfigError for a metric without one."""
+    if direction := better(metric, records):
+        return direction
+    raise ConfigError(f"{metric} ranks no method: neither a lower nor a higher value is better by itself")
 
 
 def _log_prob(s: Scored) -> float:

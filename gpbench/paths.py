@@ -80,3 +80,14 @@ def write_whole(path: Path, content: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def write_out(path: Path, content: bytes) -> None:
+    """Writes a file that the user names, as `write_whole` does: a link stays one, and a device or a pipe is written to.
+
+    Raises OSError.
+    """
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+    else:
+        write_whole(path.resolve(), content)

@@ -7,9 +7,10 @@ All runs have one protocol, and their test rows were held out.  The names of the
 2. On each data set, the methods that count have at least half as many splits with a value as the method with the most.
    The *richest* data set has the most names of methods among them, then the most methods, then the first name.  The
    data sets that count have at least half of its methods.  *Ranked* are the methods that count on each of these.
-3. Means and tests are over the splits that all ranked methods have, data set by data set.  The average rank of a method
-   is the mean over data sets of the rank of its mean, 1 for the best; equal means share their average rank.  The
-   *leader* is the method with the lowest average rank, then, among equals, the first by name.
+3. Means and tests are over the splits that all ranked methods have, data set by data set; a data set without any is
+   left out.  The average rank of a method is the mean over data sets of the rank of its mean, 1 for the best; equal
+   means share their average rank.  The *leader* is the method with the lowest average rank, then, among equals, the
+   first by name.
 4. On each data set every pair of ranked methods has the corrected resampled t test of the differences on these splits
    (`statistics.paired_t_test`, n_test / n_train the larger of both), and Holm's correction over all pairs of the data
    set: the leader was found by the same numbers, so that pairs without it count too.  The interval of a difference is
@@ -31,8 +32,8 @@ from gpbench.analysis.cells import CellRuns, by_split, group_runs
 from gpbench.analysis.method_settings import method_of, row_names
 from gpbench.analysis.rank_tests import average_ranks, rounded, smallest_wilcoxon_holm, wilcoxon_holm
 from gpbench.analysis.statistics import LEVEL, TTest, common_splits, holm, largest_ratio, mean_stderr, paired_t_test
-from gpbench.errors import AbsentError, ConfigError
-from gpbench.metrics import find
+from gpbench.errors import AbsentError
+from gpbench.metrics import ranking_direction
 from gpbench.papers.published import UNRANKED
 from gpbench.records.absences import absences
 from gpbench.records.record import Record
@@ -152,10 +153,7 @@ def comparison(records: Iterable[Record], metric: str, seconds: float | None = N
         ConfigError: Neither a lower nor a higher value of the metric is better.
     """
     usable = [record for record in records if is_held_out(record)]
-    known = find(metric, usable)
-    direction = known.better if known else "lower"
-    if not direction:
-        raise ConfigError(f"{metric} ranks no method: neither a lower nor a higher value is better by itself")
+    direction = ranking_direction(metric, usable)
     table = _table(usable)
     left_out = {name: reason for name in table if (reason := UNRANKED.get(name.partition(" ")[0]))}
     table = {name: cells for name, cells in table.items() if name not in left_out}
@@ -171,11 +169,13 @@ def comparison(records: Iterable[Record], metric: str, seconds: float | None = N
     methods = sorted({m for d in datasets for m in table[d]})
     unranked = {m: reason for m in methods if (reason := _reason(m, datasets, table, values, counting, seconds))}
     ranked = [m for m in methods if m not in unranked]
-    splits = {d: common_splits(values[d][m] for m in ranked) for d in datasets}
-    if len(ranked) < 2 or not all(splits.values()):
+    splits = {d: shared for d in datasets if (shared := common_splits(values[d][m] for m in ranked))}
+    if len(ranked) < 2 or not splits:
         raise AbsentError(
             f"fewer than two methods have {metric} on common splits of {', '.join(datasets)}; choose other data"
         )
+    left_out |= dict.fromkeys((d for d in datasets if d not in splits), "no split in common")
+    datasets = [*splits]
     means = np.array([[fmean(values[d][m][split] for split in splits[d]) for m in ranked] for d in datasets])
     average = _average_ranks(means, direction)
     order = sorted(range(len(ranked)), key=lambda i: (average[i], ranked[i]))

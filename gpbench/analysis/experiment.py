@@ -1,7 +1,6 @@
 """The table of an experiment: blocks of entries by row and column, beside the values that the paper prints."""
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
@@ -18,7 +17,7 @@ from gpbench.analysis.statistics import common_splits
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import FACTS, Experiment, text
 from gpbench.experiments.kinds import TABLES
-from gpbench.experiments.status import Cell
+from gpbench.experiments.status import Cell, mixed_presets
 from gpbench.papers.published import lookup
 
 _AVERAGE = "(average)"
@@ -117,9 +116,8 @@ def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
 
     A run of no preset has the settings of the planned one, or it would have another id.
     """
-    counts = Counter(record.preset for cell in planned for record in cell.records if record.preset)
-    mixed = ", ".join(f"{name} ({n:,})" for name, n in sorted(counts.items()))
-    return ["Quick preset."] * (preset == "quick") + [f"Mixed presets: {mixed}."] * bool(counts.keys() - {preset})
+    mixed = mixed_presets(planned, preset)
+    return ["Quick preset."] * (preset == "quick") + [f"Mixed presets: {mixed}."] * bool(mixed)
 
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
@@ -230,14 +228,15 @@ def _cell_runs(cell: Cell, block: str) -> CellRuns:
 def _combined(
     rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], *, dataset: str = "", output: str = ""
 ) -> dict[str, Entry]:
-    """A statistic of each column over its rows, split by split, on the splits that all rows have.
+    """A statistic of each column over the rows, split by split, on the splits that all rows have; no value where the
+    column lacks a row, so that no two columns are of other rows.
 
     `dataset` or `output` is the name under which its value is published.
     """
     entries = {}
     for column in dict.fromkeys(column for row in rows.values() for column in row):
         cells = [row[column] for row in rows.values() if column in row]
-        by_row = [by_split(cell, metric) for cell in cells]
+        by_row = [by_split(cell, metric) for cell in cells] if len(cells) == len(rows) else []
         values = {split: statistic([row_values[split] for row_values in by_row]) for split in common_splits(by_row)}
         first = next((cell for cell in cells if cell.records), cells[0])
         records = tuple(record for cell in cells for record in cell.records)

@@ -42,7 +42,7 @@ def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
             all(cell.held_out for cell in cells),
             len(methods[_protocol(cells[0])]),
             len({cell.dataset for cell in cells}),
-            len(set(map(_row, cells))),  # outputs and split sets of them
+            len(set(map(_row, cells))),  # outputs, split sets and versions of them
             sum(len(cell.records) for cell in cells),
             -len(setting_terms),
             len(numbers),  # more layers
@@ -110,11 +110,22 @@ def method_of(cell: CellRuns) -> tuple[str, str]:
 
 
 def row_names(cells: Sequence[CellRuns]) -> list[str]:
-    """The row of each cell in a ranking: data set, split set where the data set has several, output."""
+    """The row of each cell in a ranking: data set, split set where the data set has several, output, and the start of
+    the checksum where there are several versions of these rows, whose splits are of other rows."""
     sets: dict[str, set[str]] = {}
+    versions: dict[tuple, set[str | None]] = {}
     for cell in cells:
         sets.setdefault(cell.dataset, set()).add(cell.split_set)
-    names = [(cell.dataset, cell.split_set if len(sets[cell.dataset]) > 1 else "", cell.output) for cell in cells]
+        versions.setdefault((cell.dataset, cell.split_set, cell.output), set()).add(cell.data_key[1])
+    names = [
+        (
+            cell.dataset,
+            cell.split_set if len(sets[cell.dataset]) > 1 else "",
+            cell.output,
+            (cell.data_key[1] or "")[:12] if len(versions[cell.dataset, cell.split_set, cell.output]) > 1 else "",
+        )
+        for cell in cells
+    ]
     return [" ".join(filter(None, name)) for name in names]
 
 
@@ -122,8 +133,8 @@ def _protocol(cell: CellRuns) -> tuple:
     return cell.records[0].protocol, cell.records[0].precision
 
 
-def _row(cell: CellRuns) -> tuple[str, ...]:
-    return cell.dataset, cell.output, cell.split_set
+def _row(cell: CellRuns) -> tuple:
+    return cell.dataset, cell.output, *cell.data_key
 
 
 def labels(cells: Sequence[CellRuns]) -> list[str]:

@@ -13,7 +13,7 @@ from gpbench.analysis.notes import LEAKED
 from gpbench.analysis.provenance import seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, Table, rank_table, ranking_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
-from gpbench.errors import AbsentError, ConfigError, nearest
+from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.metrics import find
@@ -64,8 +64,6 @@ def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[s
     for metric in options["metrics"]:
         rows = selected_rows(experiment, planned, options, metric)
         results += [_set_ranking(name, members, metric, rows) for name, members in sets.items()]
-    if not any(cell.records for cell in planned):
-        raise AbsentError(f"nothing is recorded of {experiment.id}; make it with gpbench reproduce {experiment.id}")
     if not any(result.ranking for result in results):
         raise ConfigError(f"{experiment.id}: {results[0].name}: {results[0].problem}")
     return results

@@ -5,7 +5,7 @@ J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,7 @@ from gpbench.analysis.rank_tests import (
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.statistics import LEVEL, common_splits
 from gpbench.errors import ConfigError
-from gpbench.metrics import Metric, find
+from gpbench.metrics import Metric, find, ranking_direction
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 
@@ -83,7 +83,7 @@ def rank_table(
     diverged: Mapping[tuple[str, str], int] | None = None,
     undefined: Mapping[tuple[str, str], Mapping[str, int]] | None = None,
     caveats: Sequence[str] = (),
-    records: Iterable[Record] = (),
+    records: Sequence[Record] = (),
 ) -> Ranking:
     """Ranks the methods of a table on their means over the splits that all methods have.
 
@@ -151,7 +151,7 @@ def rank_values(
     metric: str,
     test: str = "nemenyi",
     *,
-    records: Iterable[Record] = (),
+    records: Sequence[Record] = (),
     **notes: Sequence[str],
 ) -> Ranking:
     """Ranks k methods by their values on N data sets; ties share their average rank.
@@ -167,10 +167,7 @@ def rank_values(
     Raises:
         ConfigError: Neither a lower nor a higher value of the metric is better.
     """
-    known = find(metric, records)
-    direction = known.better if known else "lower"
-    if not direction:
-        raise ConfigError(f"{metric} ranks no method: neither a lower nor a higher value is better by itself")
+    direction = ranking_direction(metric, records)
     values = rounded(values)
     ranks = average_ranks(values if direction == "lower" else -values)
     order = np.argsort(ranks.mean(axis=0), kind="stable")
@@ -190,7 +187,7 @@ def rank_values(
         p=p,
         critical=critical,
         groups=cliques(different),
-        known=known,
+        known=find(metric, records),
         **{name: tuple(lines) for name, lines in notes.items()},  # type: ignore[arg-type]
     )
 

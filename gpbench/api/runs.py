@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, overload
 
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, nearest, printable
-from gpbench.records.absences import NOT_FINITE, absences, absences_text
+from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ class Runs(Sequence[Record]):
 
     @checked
     def mean(self, metric: str) -> float:
-        """The mean of a metric over splits, of each the mean over its seeds; NaN where no run has a value.
+        """The mean of a metric over splits, of each the mean over its outputs and seeds; NaN where no run has a value.
 
-        Runs that diverged, and those for which the metric is undefined, are left out.
+        Runs that diverged, and those for which the metric is undefined or not finite, are left out.
 
         Raises:
             ConfigError: the runs have no such metric.
@@ -82,9 +83,7 @@ class Runs(Sequence[Record]):
         if metric not in known:
             raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
         values = _values(finished, metric)
-        if not values or NOT_FINITE in absences(finished, metric):
-            return float("nan"), float("nan")
-        mean, stderr = _mean_stderr(values)
+        mean, stderr = _mean_stderr(values) if values else (float("nan"), None)
         return mean, float("nan") if stderr is None else stderr
 
     def blocks(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -118,12 +117,13 @@ class Runs(Sequence[Record]):
 def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Each metric's mean ± standard error, the seconds of all runs, and the number of runs."""
     finished = [record for record in records if not record.diverged]
+    done = sum(record.status == "done" for record in records)
     # not the first run's alone: one that failed has neither metrics nor all seconds
     metrics = dict.fromkeys(metric for record in finished for metric in record.metrics)
     rows = [(metric, _mean_text(finished, metric)) for metric in metrics]
     for name in dict.fromkeys(name for record in records for name in record.seconds):
         rows.append((f"{name} s", f"{sum(record.seconds.get(name) or 0 for record in records):.2f}"))
-    count = f"{len(finished)}" + (f" of {len(records)}" if len(finished) < len(records) else "")
+    count = f"{done}" + (f" of {len(records)}" if done < len(records) else "")
     if len({record.split for record in records}) == len(records):
         return [*rows, ("splits", count)]
     sizes = {field: len({getattr(record, field) for record in records}) for field in ("output", "seed")}
@@ -135,7 +135,7 @@ def _mean_text(records: Sequence[Record], metric: str) -> str:
     """Mean ± standard error over splits, and why runs have no value."""
     values = _values(records, metric)
     lost = absences(records, metric)
-    if not values or NOT_FINITE in lost:
+    if not values:
         return absences_text(lost)
     mean, stderr = _mean_stderr(values)
     text = f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
@@ -143,10 +143,14 @@ def _mean_text(records: Sequence[Record], metric: str) -> str:
 
 
 def _values(records: Sequence[Record], metric: str) -> list[float]:
-    """The metric of each split of each cell that has one, averaged over seeds, as in tables."""
+    """The metric of each split that has one, averaged over seeds, then over outputs, which are of the same rows."""
     from gpbench.analysis.cells import by_split, group_runs  # here, as below
 
-    return [value for cell in group_runs(records) for value in by_split(cell, metric).values()]
+    splits: dict[tuple, list[float]] = {}
+    for cell in group_runs(records):
+        for split, value in by_split(cell, metric).items():
+            splits.setdefault((cell.dataset, cell.split_set, cell.method, cell.label, split), []).append(value)
+    return [fmean(outputs) for outputs in splits.values()]
 
 
 def _mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:

@@ -213,11 +213,7 @@ def write_sheet(
         print(text)
         return
     try:
-        content = (text + "\n").encode()
-        if out.exists() and not out.is_file():  # a device or a pipe cannot be replaced
-            out.write_bytes(content)
-        else:
-            paths.write_whole(out.resolve(), content)  # a link stays one
+        paths.write_out(out, (text + "\n").encode())
     except OSError as error:
         raise _unwritable(out, error) from error
     _say_saved(out)

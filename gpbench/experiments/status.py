@@ -101,9 +101,13 @@ def absent(cells: Sequence[Cell], limit: int | None = 6) -> str:
 
 def preset_line(cells: Sequence[Cell], preset: str, description: str) -> str:
     """The preset asked for, and whether any of the records were made with another one."""
-    counts = Counter(record.preset for cell in cells for record in cell.records if record.preset)
     line = f"preset {preset}" + (f": {description}" if description else "")
-    if set(counts) <= {preset}:
-        return line.replace("preset quick", "QUICK PRESET") if preset == "quick" else line
-    mixed = ", ".join(f"{name} ({n})" for name, n in sorted(counts.items()))
-    return f"{line}; MIXED presets: runs were made with {mixed}"
+    if mixed := mixed_presets(cells, preset):
+        return f"{line}; MIXED presets: runs were made with {mixed}"
+    return line.replace("preset quick", "QUICK PRESET") if preset == "quick" else line
+
+
+def mixed_presets(cells: Sequence[Cell], preset: str) -> str:
+    """The presets of the records with their numbers, where some were made with another one than this; else ""."""
+    counts = Counter(record.preset for cell in cells for record in cell.records if record.preset)
+    return ", ".join(f"{name} ({n:,})" for name, n in sorted(counts.items())) if counts.keys() - {preset} else ""

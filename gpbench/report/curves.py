@@ -8,6 +8,7 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from gpbench.analysis.statistics import mean_stderr
+from gpbench.errors import ConfigError
 from gpbench.experiments.status import Cell
 from gpbench.records.arrays import share_seconds
 
@@ -25,11 +26,16 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
     """The curve of a cell over the splits that did not diverge; None without any.
 
     A split whose training ended early, by convergence, keeps its last values.
+
+    Raises:
+        ConfigError: A run has a trace without seconds.
     """
-    traces = [share_seconds(record, arrays(record.id)) for record in cell.finished]
-    traces = [trace for trace in traces if metric in trace and len(trace[metric])]
+    by_id = {record.id: share_seconds(record, arrays(record.id)) for record in cell.finished}
+    traces = [trace for trace in by_id.values() if metric in trace and len(trace[metric])]
     if not traces:
         return None
+    if timeless := [id for id, trace in by_id.items() if metric in trace and "seconds" not in trace]:
+        raise ConfigError(f"the trace of {' '.join(timeless)} has no seconds, against which it is drawn; run it again")
     length = max(len(trace[metric]) for trace in traces)
 
     def extended(values: ndarray) -> ndarray:

@@ -11,7 +11,7 @@ from statistics import fmean
 from gpbench import data
 from gpbench.errors import ClaimedError, DivergedError, GpbenchError, Stopped
 from gpbench.records import locks
-from gpbench.records.absences import NOT_FINITE, absences, absences_text, divergence
+from gpbench.records.absences import absences, absences_text, divergence
 from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
@@ -86,7 +86,7 @@ def _scores(records: list[Record]) -> str:
     for metric in records[0].metrics:
         values = [value for record in records if (value := record.metrics[metric]) is not None]
         lost = absences(records, metric)
-        mean = f"{fmean(values):.4g}" if values and NOT_FINITE not in lost else ""
+        mean = f"{fmean(values):.4g}" if values else ""
         means.append(f"{metric} " + ", ".join(filter(None, [mean, absences_text(lost)])))
     return "  ".join(means)
 

@@ -130,6 +130,15 @@ def test_what_is_missing_has_its_reason():
     assert comparison(few, "rmse").unranked == {"c": "too few splits of kin8nm (2 of 6)"}
 
 
+def test_a_data_set_without_a_common_split_is_left_out():
+    runs = records(["set1", "set2"], ("a", "b"))
+    halves = [r for r in runs if r.dataset != "set2" or (r.method == "a") == (r.split < 3)]
+    result = comparison(halves, "rmse")
+    assert result.datasets == ["set1"] and result.left_out == {"set2": "no split in common"}
+    with pytest.raises(ConfigError, match="common splits of set2"):
+        comparison([r for r in halves if r.dataset == "set2"], "rmse")
+
+
 def test_methods_slower_than_asked_are_not_ranked():
     result = comparison(records(), "rmse", seconds=150)
     assert [*result.average] == ["a", "b"] and result.unranked == {"c": "slower on kin8nm (190 s)"}

@@ -226,6 +226,14 @@ def test_an_average_over_data_sets_needs_the_rows_of_all_of_them():
     assert of_seconds([replace(r, test_rows=None) if r.dataset == "australian" else r for r in RECORDS]) == [None] * 3
 
 
+def test_a_column_that_lacks_a_row_has_no_average_and_is_not_compared():
+    experiment = replace(EXPERIMENT, table={**EXPERIMENT.table, "average": "nll"})
+    planned = [c for c in with_records(CELLS, RECORDS) if (c.dataset, c.method) != ("australian", "gfitc")]
+    (block,) = table_blocks(experiment, planned)
+    row = block.rows["average nll"]
+    assert row["gfitc"].mean is None and [row[m].mark for m in NLL] == ["", "best", ""]
+
+
 def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_beside_the_papers():
     layout = {"rows": "output", "columns": "method", "metrics": ["nmse"]}
     experiment = replace(EXPERIMENT, table=layout)

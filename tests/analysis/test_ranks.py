@@ -207,6 +207,18 @@ def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
         rankings.ranking(group_runs([r for r in records if r.dataset == "arm"]), "nll")
 
 
+def test_versions_of_one_data_set_are_rows_of_their_own():
+    records = [
+        record(d, m, k, k + (m == "b"), data_checksum=("f" if (d, m) == ("heart", "b") else "0") * 64)
+        for d in ("heart", "pima", "wdbc")
+        for m in "ab"
+        for k in range(2)
+    ]
+    ranking = rankings.ranking(group_runs(records), "nll")
+    assert ranking.datasets == ("pima", "wdbc")
+    assert sorted(ranking.left_out) == [f"heart {'0' * 12} (without b)", f"heart {'f' * 12} (without a)"]
+
+
 def test_data_sets_with_a_single_split_are_counted():
     one = {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
     ranking = ranking_of({"pima": one, "heart": one, "crabs": {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}})

@@ -65,6 +65,12 @@ def test_letters_of_a_late_note_are_not_those_of_two_notes():
         assert text.count(late) == 1 + (name == "latex") and text.count(both) == 1  # in LaTeX also at the note
 
 
+def test_columns_stand_below_each_other_where_notes_have_two_letters():
+    rows = [(f"r{k}", Text("1.0", notes=(f"note {k}",)), Text("2.0")) for k in range(28)]
+    lines = FORMATS["terminal"](sheet_of([Grid("nll", ("a", "b", "c"), tuple(rows))])).splitlines()
+    assert {(line.index("1.0"), line.index("2.0")) for line in lines if "1.0" in line} == {(5, 12)}
+
+
 @functools.cache
 def committed(experiment):
     """The table of an experiment, of which one costs seconds."""

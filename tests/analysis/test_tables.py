@@ -138,7 +138,7 @@ def test_rows_are_data_sets_and_columns_methods_with_their_settings():
 
 def test_a_wide_table_is_cut_into_whole_columns_that_fit():
     (grid,) = sheet([run(setting=f"m={m}") for m in range(9)]).grids
-    parts = chunks(grid, 60)
+    parts = chunks(grid, 60, Sheet(title="", grids=[grid], rows=()).notes)
     assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:]) and len(parts) > 1
     titles = [line for line in as_text(Sheet(title="", grids=[grid], rows=()), 60).splitlines() if " of 9" in line]
     first = len(parts[0].header) - 1

@@ -94,10 +94,26 @@ def test_seeds_are_averaged_before_splits():
     assert np.isnan(runs[:3].stderr("nll"))  # a single split
 
 
+def test_outputs_of_a_split_are_averaged_before_splits():
+    grid = [(split, output) for split in (0, 1) for output in ("x", "y", "z")]
+    records = [sample(f"{k}{o}", split=k, output=o, metrics={"rmse": k + (o == "x")}) for k, o in grid]
+    runs = Runs(records, "results")
+    assert runs.mean("rmse") == pytest.approx(5 / 6) and runs.stderr("rmse") == pytest.approx(0.5)
+    assert "0.8333 ± 0.5000" in str(runs) and "6, of 3 outputs" in str(runs)
+    assert np.isnan(runs[:3].stderr("rmse")) and "±" not in str(runs[:3])
+
+
+def test_a_run_without_a_number_is_left_out_of_the_mean_as_in_tables():
+    runs = Runs([sample(str(k), split=k, metrics={"nll": k or None}) for k in range(3)], "results")
+    (row,) = runs.table("nll").data
+    assert runs.mean("nll") == row["mean"] == 1.5 and "1.5000 ± 0.5000, 1 run not finite" in str(runs)
+    assert np.isnan(runs[:1].mean("nll"))
+
+
 def test_a_first_run_that_failed_hides_nothing_of_the_others():
     lost = sample("a", status="failed", metrics={}, seconds={})
     text = str(Runs([lost, sample("b", split=1, metrics={"nll": 0.5}, seconds={"train": 2.0})], "results"))
-    assert "0.5000" in text and "train s  2.00" in text
+    assert "0.5000" in text and "train s  2.00" in text and "splits   1 of 2" in text
 
 
 def test_a_wrong_word_is_the_error_of_the_command_line(results, capsys):

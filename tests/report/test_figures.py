@@ -1,5 +1,6 @@
 """Figures from records alone: panels, curves, labels, notes and files."""
 
+import errno
 import re
 import warnings
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 from samples import sample
 
 from gpbench.data.builtin import friedman_effect
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, StorageError
 from gpbench.experiments import definition, layout
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -237,6 +238,22 @@ def test_png_and_pdf_are_written(tmp_path):
     assert png.read_bytes()[:4] == b"\x89PNG" and pdf.read_bytes()[:4] == b"%PDF"
 
 
+def test_a_picture_that_cannot_be_written_leaves_the_one_before(tmp_path, monkeypatch):
+    figure = plt.Figure()
+    before = [file.read_bytes() for file in figures.save(figure, tmp_path / "fig")]
+    figure.text(0, 0, "later")
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    with pytest.raises(StorageError, match=r"fig.png cannot be written: .*; free some space, or choose another --out"):
+        figures.save(figure, tmp_path / "fig")
+    monkeypatch.undo()
+    assert [(tmp_path / f"fig.{ending}").read_bytes() for ending in ("png", "pdf")] == before
+    assert len([*tmp_path.iterdir()]) == 2
+
+
 def on_a_line(id):
     x = np.linspace(-1, 1, 50)
     return {
@@ -261,6 +278,40 @@ def test_curves_have_a_panel_for_each_run_with_its_mean_two_deviations_and_the_p
     band = first.collections[-1].get_paths()[0].vertices  # x² ± 2 · 0.5
     assert band[:, 1].min() == pytest.approx(-1.0, abs=1e-3) and band[:, 1].max() == pytest.approx(2.0)
     assert first.get_xlabel() == "nMSE 0.250" and missing.texts[0].get_text() == "missing"
+
+
+@pytest.mark.parametrize(
+    "options, axis, text",
+    [
+        ({"kind": "curves", "label": "method"}, 0, "nMSE undefined"),
+        ({"kind": "surfaces", "label": "method"}, 1, "sep: nMSE undefined"),
+        ({"kind": "boundaries", "rows": "method", "columns": "method"}, 0, "error undefined"),
+    ],
+)
+def test_a_metric_that_is_undefined_is_said_in_its_panel(options, axis, text):
+    def arrays(id):
+        if options["kind"] == "curves":
+            return on_a_line(id)
+        x, y = np.meshgrid(np.linspace(-1, 1, 8), np.linspace(-1, 1, 8))
+        grid = np.column_stack([x.ravel(), y.ravel()])
+        log_probs = np.log(np.column_stack([0.5 - 0.4 * grid[:, 0], 0.5 + 0.4 * grid[:, 0]]))
+        return {"kept_grid": grid, "kept_mean": grid[:, 0], "kept_log_probs": log_probs, "kept_X": grid} | {
+            "kept_y": np.sign(grid[:, 0])
+        }
+
+    figure = drawn(
+        experiment(**options),
+        [cell({"method": "sep"}, record("a", metrics={"nmse": None, "error": None}))],
+        "full",
+        arrays,
+    )
+    assert text in (figure.axes[axis].get_title(), figure.axes[axis].get_xlabel())
+
+
+def test_a_trace_without_seconds_is_one_line():
+    cells = [cell({"method": "sep"}, record("a"))]
+    with pytest.raises(ConfigError, match="the trace of a has no seconds"):
+        drawn(experiment(kind="traces", panels=["nll"], colour="method"), cells, arrays=lambda id: {"nll": np.ones(3)})
 
 
 def beyond_the_rows(id):

@@ -37,7 +37,9 @@ def as_latex(sheet: Sheet) -> str:
     lines = [r"% needs \usepackage{booktabs}"]
     grids = [piece for grid in (*sheet.grids, *sheet.twins) for piece in (_pages(grid) if grid.prose else [grid])]
     for number, grid in enumerate(grids, 1):
-        tabulars = [_tabular(piece, notes) for piece in ([grid] if grid.prose else chunks(grid, _WIDTH, " " * _GAP))]
+        tabulars = [
+            _tabular(piece, notes) for piece in ([grid] if grid.prose else chunks(grid, _WIDTH, notes, " " * _GAP))
+        ]
         joined = [line for k, tabular in enumerate(tabulars) for line in ([r"\par\medskip"] * (k > 0) + tabular)]
         bare = [r"\begingroup\footnotesize\setlength{\parindent}{0pt}", *joined, r"\endgroup"]
         lines += ["", *(_float(sheet, grid, joined, number, notes) if sheet.title else bare)]

@@ -20,7 +20,7 @@ def as_markdown(sheet: Sheet) -> str:
         line for text in filter(None, (sheet.title, " ".join(sheet.summary))) for line in (*_wrapped(_md(text)), "")
     ]
     for grid in (*sheet.grids, *sheet.twins):
-        for piece in chunks(grid, _WIDTH, " | "):
+        for piece in chunks(grid, _WIDTH, notes, " | "):
             lines += _table(piece, notes)
     marks = [f"{_MARKS[mark]}{mark}{_MARKS[mark]}: {_md(text)}" for mark, text in sheet.marks.items()]
     remarks = [*marks, *map(_md, sheet.remarks)]

@@ -27,7 +27,7 @@ def as_text(sheet: Sheet, width: int | None = None) -> str:
     notes = sheet.notes
     lines = [*_wrapped([sheet.title, " ".join(sheet.summary)], width), ""] if sheet.title else []
     for grid in (*sheet.grids, *sheet.twins):
-        for piece in [grid] if grid.prose else _numbered(grid, chunks(grid, width)):
+        for piece in [grid] if grid.prose else _numbered(grid, chunks(grid, width, notes)):
             title = _marked(piece.title, notes)
             lines += [*_wrapped([title], width), *_grid_lines(piece, width, notes), ""]
     lines += _wrapped([f"{_MARKS[mark]} {text}" for mark, text in sheet.marks.items()], width)
@@ -38,17 +38,18 @@ def as_text(sheet: Sheet, width: int | None = None) -> str:
     return "\n".join(lines).rstrip("\n")
 
 
-def chunks(grid: Grid, width: int | None, gap: str = _GAP) -> list[Grid]:
+def chunks(grid: Grid, width: int | None, notes: Mapping[str, str], gap: str = _GAP) -> list[Grid]:
     """Splits a grid by columns into grids that fit the width in characters; None is unlimited.
 
     Args:
         grid: The grid.
         width: Most characters of a line.
+        notes: Letters of the notes (`Sheet.notes`).
         gap: What stands between columns.
     """
     if width is None:
         return [grid]
-    widths = [w + len(gap) for w in _widths(grid)]
+    widths = [w + len(gap) for w in _widths(grid, notes)]
     groups: list[list[int]] = [[]]
     for column in range(1, len(widths)):
         if groups[-1] and widths[0] + sum(widths[c] for c in groups[-1]) + widths[column] > width + len(gap):
@@ -70,15 +71,17 @@ def _numbered(grid: Grid, pieces: Sequence[Grid]) -> list[Grid]:
     return numbered
 
 
-def _grid_lines(grid: Grid, width: int | None = None, notes: Mapping[str, str] | None = None) -> list[str]:
+def _grid_lines(grid: Grid, width: int | None, notes: Mapping[str, str]) -> list[str]:
     """The lines of a grid: header, rule and rows, with numbers to the right, and words broken to the width."""
-    notes = notes or {}
     header = [_marked(text, notes) for text in grid.header]
     if grid.prose:
         return printing.aligned(header, [[_marked(text, notes) for text in row] for row in grid.rows], width, rule=True)
-    tails = [max((_tail(text) for text in column), default=0) for column in zip(*grid.rows)] or [0] * len(header)
+    tails = [max((_tail(text, notes) for text in column), default=0) for column in zip(*grid.rows)] or [0] * len(header)
     rows = [
-        [_marked(text, notes) + " " * (tail - _tail(text)) * (c > 0) for c, (text, tail) in enumerate(zip(row, tails))]
+        [
+            _marked(text, notes) + " " * (tail - _tail(text, notes)) * (c > 0)
+            for c, (text, tail) in enumerate(zip(row, tails))
+        ]
         for row in grid.rows
     ]
     widths = [max(_narrow(name), *(len(row[c]) for row in rows), 0) for c, name in enumerate(header)]
@@ -87,10 +90,10 @@ def _grid_lines(grid: Grid, width: int | None = None, notes: Mapping[str, str] |
     return [_joined(top, widths) for top in zip(*tops)] + [_rule(widths)] + [_joined(row, widths) for row in rows]
 
 
-def _tail(text: AnyText) -> int:
+def _tail(text: AnyText, notes: Mapping[str, str]) -> int:
     """The number of marks and letters behind a text, which are not aligned."""
     cell = text_of(text)
-    return bool(cell.text and cell.mark) + len(cell.notes)
+    return bool(cell.text and cell.mark) + len("".join(cell.letters(notes)))
 
 
 def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
@@ -122,12 +125,13 @@ def heads(name: str, width: int = 0) -> list[str]:
     return textwrap.wrap(name, width or _narrow(name), break_long_words=False, break_on_hyphens=False)
 
 
-def _widths(grid: Grid) -> list[int]:
-    """The widths of the columns, with room for a mark and a letter."""
+def _widths(grid: Grid, notes: Mapping[str, str]) -> list[int]:
+    """The widths of the columns, with room for marks and letters."""
     return [
         max(
-            _narrow(text_of(head).text) + _tail(head),
-            max((len(printable(text_of(text).text)) for text in cells), default=0) + max(map(_tail, cells), default=0),
+            _narrow(text_of(head).text) + _tail(head, notes),
+            max((len(printable(text_of(text).text)) for text in cells), default=0)
+            + max((_tail(text, notes) for text in cells), default=0),
         )
         for head, *cells in zip(grid.header, *grid.rows)
     ]

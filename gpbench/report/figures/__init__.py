@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpbench.analysis.provenance import provenance, seconds_lines
-from gpbench.errors import ConfigError, StorageError
+from gpbench.errors import ConfigError, StorageError, failure
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent, preset_line, require_recorded
+from gpbench.paths import write_out
 
 __all__ = ["Arrays", "draw", "save", "write"]
 
@@ -106,11 +107,11 @@ def save(figure: "Figure", path: Path) -> list[Path]:
     for file in files:
         try:
             if file.suffix == ".md":
-                file.write_text(_page(figure.get_suptitle(), files[0].name, notes), encoding="utf-8")
+                write_out(file, _page(figure.get_suptitle(), files[0].name, notes).encode())
             else:
                 write(figure, file)
         except OSError as error:
-            raise StorageError(f"{file} cannot be written: {error.strerror or error}; choose another --out") from None
+            raise StorageError(f"{file} cannot be written: {failure(error, 'choose another --out')}") from None
     return files
 
 
@@ -126,7 +127,7 @@ def _item(note: str) -> str:
 
 
 def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None) -> None:
-    """Writes a figure without a date, so that equal figures have equal bytes.
+    """Writes a figure, a file of it whole, without a date, so that equal figures have equal bytes.
 
     Args:
         figure: The figure.
@@ -136,8 +137,10 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
     from gpbench.report.figures import style
 
     if isinstance(file, Path):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        format = file.suffix[1:].lower()
+        picture = io.BytesIO()
+        write(figure, picture, file.suffix[1:].lower())
+        write_out(file, picture.getvalue())
+        return
     dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     style.take_literally(figure)
     with style.context():

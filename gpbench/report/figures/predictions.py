@@ -55,7 +55,12 @@ def _title(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> str
 def _caption(record: Record) -> str:
     """The nMSE, and the number of relevance vectors where the method has them."""
     count = (record.diagnostics or {}).get("relevant")
-    return f"nMSE {record.metrics['nmse']:.3f}" + (f", {count:.0f} relevance vectors" if count is not None else "")
+    return _nmse(record) + (f", {count:.0f} relevance vectors" if count is not None else "")
+
+
+def _nmse(record: Record) -> str:
+    value = record.metrics.get("nmse")
+    return "nMSE undefined" if value is None else f"nMSE {value:.3f}"
 
 
 def curve(
@@ -112,7 +117,7 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
         label = "-".join(experiment.labels_of(keys, cell.job))
         if "kept_mean" in run:
             surface(column[0], run, run["kept_mean"], **look)
-            column[0].set_title(f"{label}: nMSE {cell.finished[0].metrics['nmse']:.3f}", fontsize=8)
+            column[0].set_title(f"{label}: {_nmse(cell.finished[0])}", fontsize=8)
         else:
             style.say(column[0], f"{label}: missing")
         for unit, axis in enumerate(column[1:]):
@@ -163,7 +168,8 @@ def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Cal
         run = _first_run(cell, arrays)
         if "kept_grid" in run:
             boundary(axis, run)
-            axis.set_title(f"error {100 * (cell.finished[0].metrics['error'] or 0.0):.1f} %", fontsize=7.5, pad=2)
+            error = cell.finished[0].metrics.get("error")
+            axis.set_title("error undefined" if error is None else f"error {100 * error:.1f} %", fontsize=7.5, pad=2)
         else:
             style.say(axis, "missing")
     for axis, row in zip(axes[:, 0], rows):
