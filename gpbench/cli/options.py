@@ -209,11 +209,16 @@ def write_sheet(
     """
     format = format_of(out, args.format, other_endings)
     text = FORMATS[format](formats.plain(sheet) if args.plain else sheet)
-    if not out:
+    if out:
+        write_text(out, text + "\n")
+    else:
         print(text)
-        return
+
+
+def write_text(out: Path, text: str) -> None:
+    """Writes a file that --out names, and says where it is.  Raises StorageError where it cannot be written."""
     try:
-        paths.write_out(out, (text + "\n").encode())
+        paths.write_out(out, text.encode())
     except OSError as error:
         raise _unwritable(out, error) from error
     _say_saved(out)

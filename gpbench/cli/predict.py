@@ -7,7 +7,7 @@ from typing import Any
 
 from gpbench.api.models import load_run
 from gpbench.cli import options
-from gpbench.errors import ConfigError, StorageError
+from gpbench.errors import ConfigError
 
 
 def add_parser(subparsers: Any) -> None:
@@ -41,12 +41,9 @@ def run(args: argparse.Namespace) -> int:
     frame = load_run(args.run, results=options.results(args), config_dir=args.config_dir).predict_frame(
         args.data, header=not args.no_header
     )
-    if args.out is None:
-        frame.to_csv(sys.stdout, index=False, lineterminator="\n")
-        return 0
-    try:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        frame.to_csv(args.out, index=False, lineterminator="\n")
-    except OSError as error:
-        raise StorageError(f"{args.out} cannot be written: {error.strerror or error}; choose another --out") from None
+    text = frame.to_csv(index=False, lineterminator="\n")
+    if args.out:
+        options.write_text(args.out, text)
+    else:
+        sys.stdout.write(text)
     return 0
