@@ -57,10 +57,12 @@ def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(saved, tmp
         str(tmp_path / "rows.csv"),
         "--no-header",
         "--out",
-        str(tmp_path / "no" / "p.csv"),
+        str(tmp_path / "rows.csv" / "p.csv"),
     ]
     assert main(["predict", "--last", *words]) == 5
-    assert "p.csv cannot be written: Cannot save file into a non-existent directory" in capsys.readouterr().err
+    assert "rows.csv is a file, and a folder is needed there" in capsys.readouterr().err
+    assert main(["predict", "--last", *words[:-1], str(tmp_path / "p.pdf")]) == 2
+    assert "p.pdf: predictions are csv: choose a file that ends in .csv" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
