@@ -17,7 +17,7 @@ _ACTIONS = ("show", "add")
 _EPILOG = """\
 examples:
   gpbench leaderboard                                           regression within 10 seconds of two cores
-  gpbench leaderboard --division classification --half --out board.png
+  gpbench leaderboard --division classification --out board.png
   gpbench leaderboard add method=mine --config-dir mine         train it on half of the data sets; its place there
   gpbench leaderboard add method=svi method.inducing=50         a setting of yours of a method of gpbench's
   gpbench leaderboard add method=mine run.again=true            make its runs again, after a change of its code
