@@ -117,13 +117,13 @@ class Runs(Sequence[Record]):
 def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Each metric's mean ± standard error, the seconds of all runs, and the number of runs."""
     finished = [record for record in records if not record.diverged]
-    done = sum(record.status == "done" for record in records)
+    complete = sum(record.status == "done" for record in records)
     # not the first run's alone: one that failed has neither metrics nor all seconds
     metrics = dict.fromkeys(metric for record in finished for metric in record.metrics)
     rows = [(metric, _mean_text(finished, metric)) for metric in metrics]
     for name in dict.fromkeys(name for record in records for name in record.seconds):
         rows.append((f"{name} s", f"{sum(record.seconds.get(name) or 0 for record in records):.2f}"))
-    count = f"{done}" + (f" of {len(records)}" if done < len(records) else "")
+    count = f"{complete}" + (f" of {len(records)}" if complete < len(records) else "")
     if len({record.split for record in records}) == len(records):
         return [*rows, ("splits", count)]
     sizes = {field: len({getattr(record, field) for record in records}) for field in ("output", "seed")}

@@ -149,9 +149,9 @@ class RunPlan:
         So a run that is made again for one of them keeps the others.
         """
         known = [record for run in self.runs if (record := records.get(run.id))]
-        has = {"keep": any(record.kept for record in known), "save": any(record.saved for record in known)}
-        has["gap"] = any(GAP in (record.diagnostics or {}) for record in known)
-        return self.with_run(**{name: True for name, is_there in has.items() if is_there})
+        extras = {"keep": any(record.kept for record in known), "save": any(record.saved for record in known)}
+        extras["gap"] = any(GAP in (record.diagnostics or {}) for record in known)
+        return self.with_run(**{name: True for name, is_there in extras.items() if is_there})
 
     def _accepts(self, record: Record) -> bool:
         if record.schema != identity.SCHEMA or record.status == "failed":  # without predictions there are no extras
