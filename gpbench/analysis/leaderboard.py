@@ -190,10 +190,10 @@ def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, s
     others = {record.id: record for record in records if record.id not in planned}
     keys = {id: _key(record) for id, record in others.items()}
     count = Counter([*set(names.values()), *(method for method, _ in set(keys.values()))])
-    planned_names = set(names.values())
+    known = set(names.values())
     for id, (method, setting) in keys.items():
         name = f"{method} {setting}".strip() if count[method] > 1 else method
-        names[id] = f"{name} ({'imported' if others[id].imported else 'not of this board'})" if name in planned_names else name
+        names[id] = f"{name} ({'imported' if others[id].imported else 'not of this board'})" if name in known else name
     return names
 
 
