@@ -106,7 +106,7 @@ def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:
     known = {"seconds", "objective", "all"}.union(*(record.metrics for record in records))
     for metric in metrics:
         if metric not in known:
-            raise ConfigError(f"none of these runs has the metric {metric!r}; {nearest(metric, known - {'all'})}")
+            raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known - {'all'})}")
 
 
 def single_metric(metric: str | None, records: Sequence[Record], shared: Iterable[str] = ()) -> str:

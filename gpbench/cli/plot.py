@@ -9,7 +9,7 @@ from typing import Any
 
 from gpbench import targets
 from gpbench.cli import options
-from gpbench.errors import AbsentError, ConfigError
+from gpbench.errors import AbsentError, ConfigError, StorageError
 from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     subject = _PRINTED if args.ids == [_PRINTED] else "figures" if any("/" in id for id in args.ids) else "runs"
     _check_options(args, subject)
     if args.out and args.out.is_file():
-        raise ConfigError(f"--out {args.out} is a file: pictures go into a folder")
+        raise StorageError(f"--out {args.out} is a file: pictures go into a folder")
     if subject == _PRINTED:
         return _plot_printed(args)
     if subject == "runs":

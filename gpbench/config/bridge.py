@@ -105,7 +105,7 @@ def _explain(error: Exception) -> str:
         group, _, name = error.missing_cfg_file.rpartition("/")
         if error.options is None:
             return _first_line(error)
-        if "/" in group:  # a path
+        if group.startswith("dataset/"):  # a path
             group, _, folder = group.partition("/")
             return (
                 f"{group}={folder}/{name}: no such {group}; a path names a table by its ending, as in data/coffee.csv"

@@ -43,7 +43,8 @@ def check_dates(X: Any) -> None:
 
 def check_labels(y: Any) -> None:
     """Raises ValueError for None among targets."""
-    if y is not None and np.ndim(y) == 1 and any(target is None for target in y):
+    may_have = isinstance(y, list | tuple) or str(getattr(y, "dtype", "")) == "object"
+    if may_have and any(target is None for target in y):
         raise ValueError("Input y contains None.")
 
 

@@ -116,7 +116,7 @@ def test_groups_on_both_sides_and_classes_that_lack_are_counted():
     assert finding.text == "groups are on both sides in 20 of 20 splits" and "groups90" in finding.mend
     grouped = card | {"splits": {"sets": {"groups90": 3}}}
     assert check(grouped, dataset).findings == [] and check(grouped, dataset).groups == 4
-    assert "differ in case only: Yes, yes; labels: {Yes: 0, yes: 0, ...} joins" in said(
+    assert 'differ in case only: Yes, yes; labels: {"Yes": -1, "yes": -1, ...} joins' in said(
         {"a": A, "b": B}, np.array(["Yes", "yes", "no"])[np.arange(N) % 3], "multiclass"
     )
     labels = np.where(np.arange(N) < 2, "rare", np.where(NOISE > 0, "x", "y"))
