@@ -99,12 +99,14 @@ def _datasets(records: Iterable[Record]) -> str:
 
 
 def imported_note(records: Iterable[Record]) -> str:
-    """The methods whose predictions are another program's, with their files; "" without any."""
-    sources = {
-        f"{record.method} ({record.source}, SHA-256 {(record.source_checksum or '')[:12]})": None
-        for record in records
-        if record.imported
-    }
+    """The methods whose predictions are another program's, with their file, or the number of files; "" without any."""
+    files: dict[str, set[str]] = {}
+    for record in records:
+        if record.imported:
+            file = f"{record.source}, SHA-256 {(record.source_checksum or '')[:12]}"
+            files.setdefault(record.method, set()).add(file)
+    words = lambda some: next(iter(some)) if len(some) == 1 else f"{len(some)} files"
+    sources = [f"{name} ({words(some)})" for name, some in files.items()]
     return f"{_IMPORTED}: {', '.join(sources)}" if sources else ""
 
 
