@@ -16,7 +16,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from gpbench.cli import main
-from gpbench.data import Dataset, splits
+from gpbench.data import cards, load, splits
 from gpbench.estimators import Classifier, Regressor
 from gpbench.estimators.compiled import class_of
 from gpbench.estimators.rows import WITH_WEIGHTS
@@ -78,7 +78,8 @@ def run_on_the_same_rows(tmp_path, monkeypatch, capsys):
         settings = [f"{key}={value}" for key, value in FEW.items()]
         words = ["--json", "--config-dir", str(tmp_path), "dataset=data", f"method={method}", *settings]
         assert main(["run", *words]) == 0
-        order = splits.indices(card, Dataset("data", task, X, targets.astype(float), ("a", "b"), (), ""), 0)
+        card = cards.read("data", [tmp_path])  # with the split set that its task has by default
+        order = splits.indices(card, load(card, config_dirs=[tmp_path]), 0)
         return json.loads(capsys.readouterr().out)["records"][0], *order
 
     return run
