@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from gpbench.cli import main
 from gpbench.data import cards, load, splits
 from gpbench.estimators import Classifier, Regressor
-from gpbench.estimators.compiled import class_of
+from gpbench.estimators.compiled import class_of, programs_of
 from gpbench.estimators.rows import WITH_WEIGHTS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -114,6 +114,19 @@ def test_predictions_follow_the_units_of_inputs_and_targets():
         other_mean, other_std = other.predict(3 * X[:9] - 7, return_std=True)
         np.testing.assert_allclose(other_mean, 100 * mean + 50, rtol=1e-6)
         np.testing.assert_allclose(other_std, 100 * std, rtol=1e-6)
+
+
+def test_other_numbers_of_rows_need_no_compilation_and_change_no_prediction():
+    """60, 50 and 3 rows have one program; 300 have another, and the same predictions."""
+    model = Regressor("svi", options=FEW).fit(X, F)
+    programs = programs_of(model.config_)
+    mean, std = model.predict(X, return_std=True)
+    compiled = len(programs._compiled)
+    for rows in (slice(50), slice(57, 60)):
+        np.testing.assert_allclose(model.predict(X[rows], return_std=True), (mean[rows], std[rows]), rtol=1e-12)
+    assert len(programs._compiled) == compiled
+    np.testing.assert_allclose(model.predict(np.tile(X, (5, 1))), np.tile(mean, 5), rtol=1e-12)
+    assert len(programs._compiled) == compiled + 1
 
 
 def test_the_arrays_of_the_caller_are_not_changed():

@@ -18,6 +18,7 @@ from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 
+_BLOCK = 1024  # columns of K_α in memory
 _Marginals = tuple[Float[Array, " N"], Float[Array, " N"]]
 
 
@@ -62,11 +63,11 @@ class Decoupled(eqx.Module):
         amplitude = self.kernel.amplitude
         return jnp.sqrt(amplitude) * mean, amplitude * jnp.maximum(variance, 1e-9)
 
-    def square(self, block: int = 1024) -> Float[Array, ""]:
-        """aᵀK_α a, `block` columns at a time."""
+    def square(self) -> Float[Array, ""]:
+        """aᵀK_α a, a block of columns at a time."""
         weights = self.weights
-        missing = -len(weights) % block
-        a = jnp.pad(weights, (0, missing)).reshape(-1, min(block, len(weights) + missing))
+        missing = -len(weights) % _BLOCK
+        a = jnp.pad(weights, (0, missing)).reshape(-1, _BLOCK)
 
         def pad(x: Array) -> Array:
             return jnp.pad(x, ((0, missing), (0, 0))).reshape(*a.shape, -1)

@@ -26,6 +26,8 @@ from gpbench.core.gaussians import (
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 
+_REMOVABLE = 0.99  # largest share of q's precision along a direction that is divided out of it
+
 
 class Marginals(eqx.Module):
     """q's mean and variance along the sites' directions, and those of the cavities along the points' own."""
@@ -58,17 +60,16 @@ def marginals(q: Normal, V: Float[Array, "M N"], W: Float[Array, "M N"], sites: 
     return Marginals(mean, variance, cavity_mean, cavity_variance)
 
 
-def removable(q: Normal, V: Float[Array, "M N"], sites: Sites, most: float = 0.99) -> Sites:
+def removable(q: Normal, V: Float[Array, "M N"], sites: Sites) -> Sites:
     """Powers of sites that can be divided out of a q which may contain less than the whole of them.
 
     Args:
         q: Posterior of the whitened inducing outputs.
         V: Directions of the sites.
         sites: Sites along V.
-        most: Largest share of q's precision along a direction that is divided out.
     """
     precision = sites.nu * jnp.sum((q.root @ V) ** 2, axis=0)
-    return sites.power(jnp.minimum(1.0, most / jnp.maximum(precision, most)))
+    return sites.power(jnp.minimum(1.0, _REMOVABLE / jnp.maximum(precision, _REMOVABLE)))
 
 
 def refine(

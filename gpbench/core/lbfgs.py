@@ -19,6 +19,8 @@ from gpbench.core.mapping import select
 # The usual constants of the Wolfe conditions, and the relative gain at which L-BFGS-B stops by default.
 _DECREASE, _CURVATURE = 1e-4, 0.9
 TOLERANCE = 2.2e-9
+_STEPS = 10  # that the Hessian is made from
+_EVALUATIONS = 20  # in a line search, at most
 
 Parameters = Any
 _Evaluate = Callable[[Parameters, Any], tuple[Float[Array, ""], Parameters, Any]]
@@ -44,21 +46,20 @@ class _Point(NamedTuple):
     slope: Float[Array, ""]
 
 
-def start(parameters: Parameters, extra: Any = None, *, memory: int = 10) -> State:
+def start(parameters: Parameters, extra: Any = None) -> State:
     """State before the first step, which only evaluates the value.
 
     Args:
         parameters: Initial parameters, a pytree of arrays.
         extra: By-product that the first evaluation starts from.
-        memory: Number K of steps that the Hessian is made from.
     """
     x, _ = ravel_pytree(parameters)
-    empty = jnp.zeros((memory, x.size), x.dtype)
+    empty = jnp.zeros((_STEPS, x.size), x.dtype)
     return State(jnp.asarray(jnp.inf, x.dtype), jnp.zeros_like(x), extra, empty, empty, jnp.zeros((), bool))
 
 
 def step(
-    evaluate: _Evaluate, parameters: Parameters, state: State, *, tolerance: float = TOLERANCE, searches: int = 20
+    evaluate: _Evaluate, parameters: Parameters, state: State, *, tolerance: float = TOLERANCE
 ) -> tuple[Parameters, State]:
     """One iteration of minimisation (Nocedal and Wright 2006, algorithm 7.5).
 
@@ -71,7 +72,6 @@ def step(
         parameters: Parameters before the step.
         state: State before the step.
         tolerance: Relative gain of an iteration at which it is the last.
-        searches: Largest number of evaluations in the line search.
 
     Returns:
         Parameters and state after the step.
@@ -82,7 +82,7 @@ def step(
 
     def searching(carry: Any) -> Bool[Array, ""]:
         evaluations, satisfied, *_ = carry
-        return (evaluations < searches) & ~satisfied
+        return (evaluations < _EVALUATIONS) & ~satisfied
 
     def search(carry: Any) -> Any:
         evaluations, _, low, high, t, best = carry

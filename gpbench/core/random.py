@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, Key, PRNGKeyArray, UInt32
 
+_ROUNDS = 32  # of the shuffle
+
 
 def run_key(*names: Any) -> Key[Array, ""]:
     """A random key that depends on names alone, so that a split is reproducible by itself.
@@ -19,7 +21,7 @@ def run_key(*names: Any) -> Key[Array, ""]:
     return jax.random.key(int.from_bytes(digest[:4], "big"))
 
 
-def permute(i: Int[Array, "..."], n: int, *, key: PRNGKeyArray, rounds: int = 32) -> Int[Array, "..."]:
+def permute(i: Int[Array, "..."], n: int, *, key: PRNGKeyArray) -> Int[Array, "..."]:
     """Image of each i under a random permutation of 0 .. n-1, at a cost that does not grow with n.
 
     The swap-or-not shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers,
@@ -29,10 +31,9 @@ def permute(i: Int[Array, "..."], n: int, *, key: PRNGKeyArray, rounds: int = 32
         i: Numbers to map, each in 0 .. n-1.
         n: Size of the permutation.
         key: Random key that selects the permutation.
-        rounds: Number of rounds.
     """
-    pivots = jax.random.randint(key, (rounds,), 0, n, dtype=i.dtype)
-    salts = jax.random.bits(jax.random.fold_in(key, 1), (rounds,), jnp.uint32)
+    pivots = jax.random.randint(key, (_ROUNDS,), 0, n, dtype=i.dtype)
+    salts = jax.random.bits(jax.random.fold_in(key, 1), (_ROUNDS,), jnp.uint32)
     for pivot, salt in zip(pivots, salts):
         i = _round(i, n, pivot, salt)
     return i

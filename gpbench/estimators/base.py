@@ -154,7 +154,7 @@ class Estimator(BaseEstimator):
         from gpbench.train.loop import Cadence, fit
 
         method = programs.method
-        group = self._group(method, X, y, X[:1], y[:1], weight)  # the first row shows whether predictions are finite
+        group = self._group(method, X, y, weight)
         with self._one_line():
             result = fit(programs, group, cadence=Cadence(max(1, method.steps), None))
         state = jax.tree.map(lambda leaf: leaf[0], result.state)
@@ -174,11 +174,12 @@ class Estimator(BaseEstimator):
         method: Any,
         X: Float[np.ndarray, "N D"],
         y: Float[np.ndarray, " N"],
-        X_test: Float[np.ndarray, "T D"],
-        y_test: Float[np.ndarray, " T"],
         weight: Float[np.ndarray, " N"] | None = None,
     ) -> Any:
-        """Scaled rows in the form that the loop takes, with the random keys of split 0."""
+        """Scaled rows in the form that the loop takes, with the random keys of split 0.
+
+        The first row is the test row: it shows whether predictions are finite.
+        """
         import jax.numpy as jnp
 
         from gpbench.core.random import run_key
@@ -190,8 +191,8 @@ class Estimator(BaseEstimator):
             members=[Member(0)],
             X=jnp.asarray(X[None], precision),
             y=jnp.asarray(y[None], precision),
-            X_test=jnp.asarray(X_test[None], precision),
-            y_test=jnp.asarray(y_test[None], precision),
+            X_test=jnp.asarray(X[None, :1], precision),
+            y_test=jnp.asarray(y[None, :1], precision),
             classes=self._classes,
             init_keys=run_key("init", NAME, seed, 0)[None],
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
@@ -208,13 +209,14 @@ class Estimator(BaseEstimator):
         from gpbench.train.group import Fit
 
         run = Fit(jax.tree.map(lambda leaf: jax.numpy.asarray(leaf)[None], self.state_))
-        y = np.zeros(len(X))  # of any value: the loop scores predictions too, and these scores are not used
+        X = X.astype(self.config_["protocol"]["precision"])
+        group = self._group(programs.method, X, np.zeros(len(X)))
         try:
             with self._one_line():
-                programs.predict(self._group(programs.method, X, y, X, y), run)
+                predictions = programs.predict_new(group, run, X[None])
         except GpbenchError as error:
             raise ValueError(in_python(str(error))) from error
-        return {name: np.asarray(values[0], np.float64) for name, values in run.predictions.items()}
+        return {name: np.asarray(values[0], np.float64) for name, values in predictions.items()}
 
     def _covariance(self, X: Any) -> Float[np.ndarray, "T T"]:
         """The posterior covariance of f at rows X (T, D), in units of scaled targets.

@@ -23,7 +23,6 @@ from gpbench.train.context import Context
 from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Fit, initial
 from gpbench.train.grouping import load
-from gpbench.train.programs import lay_out
 
 
 class Predictor:
@@ -81,12 +80,9 @@ class Predictor:
         if split.filler and (count := split.filler.count_absent(rows)):
             warn(f"a level that no training row of this run has: its input is 0 (rows: {count})")
         X = split.scale_inputs(rows)[None].astype(context.precision)
-        # targets are not known, and their log probabilities not used
-        group = replace(self._group, X_test=X, y_test=np.zeros(X.shape[:2], X.dtype))
-        run = replace(self._fit)
         with one_line_if_users_code(context.plan.cfg):
-            context.programs.predict(lay_out(context.devices, group), run)
-        arrays = {name: np.asarray(values[0], np.float64) for name, values in run.predictions.items()}
+            predictions = context.programs.predict_new(self._group, replace(self._fit), X)
+        arrays = {name: np.asarray(values[0], np.float64) for name, values in predictions.items()}
         if "log_probs" in arrays:
             return {f"probability of {c}": np.exp(p) for c, p in zip(context.dataset.classes, arrays["log_probs"].T)}
         return {"mean": split.original_targets(arrays["mean"]), "variance": arrays["var"] * split.y_std**2}

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from gpbench.core.mapping import map_members
 from gpbench.core.memory import require_memory
@@ -22,12 +23,14 @@ from gpbench.train import batches
 from gpbench.train.batches import Chunk, prediction_key, take_step
 from gpbench.train.devices import Devices
 from gpbench.train.faults import predictive
-from gpbench.train.group import Fit, Group, initial
+from gpbench.train.group import Fit, Group, Predictions, initial
 
 _BLOCK = 2**16
 """Test rows that are predicted at a time where the training rows are streamed."""
 _SMALLEST = 2**10
 """Test rows that are always predicted at a time: memory that is short for fewer is short for training."""
+_FEWEST = 64
+"""Rows that programs for new rows are for, at least."""
 
 
 def lay_out(devices: Devices, group: Group) -> Group:
@@ -113,6 +116,20 @@ class Programs:
         of_rows = lambda name: np.concatenate([block[name] for block in blocks], axis=1)[:, : group.X_test.shape[1]]
         run.predictions = {name: of_rows(name) if a.ndim > 1 else a for name, a in blocks[0].items()}
         _check_dtype(self.method.name, run.predictions, group.X.dtype)
+
+    def predict_new(self, group: Group, run: Fit, X: Float[np.ndarray, "S T D"]) -> Predictions:
+        """Predictions of rows without targets, on the host.
+
+        Copies of the last row fill them up to one of few numbers of rows, for which alone a program is compiled: the
+        prediction of a row does not depend on other rows.
+        """
+        rows = X.shape[1]
+        step = max(_FEWEST, 2 ** (rows.bit_length() - 3))  # so that copies are a quarter at most
+        size = -(-rows // step) * step
+        X = X[:, np.minimum(np.arange(size), rows - 1)]
+        y = np.zeros(X.shape[:2], X.dtype)  # for log probabilities, which are not used
+        self.predict(replace(group, X_test=X, y_test=y), run)
+        return {name: a[:, :rows] if a.ndim > 1 else a for name, a in run.predictions.items()}
 
     def _block(self, group: Group, run: Fit) -> int:
         """Number of test rows that are predicted at a time: all, or half as many until the memory is enough."""
