@@ -1,4 +1,4 @@
-"""Kernels: closed forms, limits, positive definiteness, derivatives, and the configuration's words for them."""
+"""Kernels: closed forms, limits, positive definiteness and derivatives."""
 
 import functools
 import itertools
@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from kernel_values import AMPLITUDE, RNG, SQUARED, VALUES, X, Y, cross, stationary
 from scipy import special
 
-from gpbench import registry
 from gpbench.core.kernels import (
-    ANOVA,
     ActiveInputs,
     Constant,
     Linear,
@@ -22,29 +21,10 @@ from gpbench.core.kernels import (
     Periodic,
     RationalQuadratic,
     SquaredExponential,
-    Stationary,
     kernel_spec,
-    require,
 )
 from gpbench.core.kernels.stationary import square_distance
-from gpbench.errors import ConfigError
 
-VALUES = {
-    str(kernel_spec(value)): value
-    for value in [
-        *(name for name in registry.KERNELS if name not in ("sum", "product")),
-        {"matern12": {"inputs": [2, 0]}},
-        {"matern52": {"isotropic": True}},
-        {"periodic": {"isotropic": True, "period": 2.5}},
-        {"sum": ["linear", "constant", {"squared_exponential": {"inputs": [1]}}]},
-        {"product": ["periodic", "squared_exponential"]},
-        {"product": [{"matern32": {"inputs": [0]}}, {"sum": ["linear", "constant"]}]},
-        {"anova": {"order": 3, "base": "matern12"}},
-        {"anova": {"order": 1, "base": {"sum": ["linear", "constant"]}, "inputs": [0, 2]}},
-    ]
-}
-RNG = np.random.default_rng(0)
-X, Y = RNG.normal(size=(6, 3)), RNG.normal(size=(4, 3))
 WEIGHTS = RNG.normal(size=(6, 6))
 
 
@@ -130,19 +110,7 @@ def test_the_initial_prior_variance_is_one_in_the_dtype_of_the_rows(value):
     np.testing.assert_allclose(np.mean(evaluate(kernel, rows, rows)[1]), 1.0, rtol=1e-5)
 
 
-# ---- closed forms
-
-AMPLITUDE, SQUARED = 2.0, np.array([0.5, 1.0, 4.0])
 R = np.sqrt(np.sum((X[:, None] - Y[None]) ** 2 / SQUARED, axis=-1))
-
-
-def stationary(family, *more):
-    return family(jnp.log(AMPLITUDE), jnp.log(SQUARED), *more)
-
-
-@jax.jit
-def cross(kernel, X=X, Y=Y):
-    return kernel.cross(jnp.asarray(X), jnp.asarray(Y))
 
 
 def test_the_squared_exponential_is_bit_for_bit_the_formula_that_committed_results_were_made_with():
@@ -252,130 +220,3 @@ def test_differences_give_the_squared_distance_without_cancellation_far_from_the
     np.testing.assert_allclose(
         square_distance(far, far[:3]), np.sum((far[:, None] - far[None, :3]) ** 2, -1), rtol=1e-15
     )
-
-
-# ---- what is a parameter
-
-
-@pytest.mark.parametrize(
-    ("value", "sizes"),
-    [
-        ("matern52", [1, 3]),
-        ({"matern52": {"isotropic": True}}, [1, 1]),
-        ({"matern52": {"inputs": [0, 2]}}, [1, 2]),
-        ({"product": ["matern12", "squared_exponential"]}, [1, 3, 3]),
-        ({"product": ["matern12", "linear"]}, [3, 3]),
-        ({"product": [{"matern12": {"inputs": [1]}}, {"product": ["constant", "linear"]}]}, [1, 3]),
-        ({"sum": ["matern12", {"product": ["matern12", "constant"]}]}, [1, 3, 1, 3]),
-        ("anova", [2, 3]),
-    ],
-)
-def test_a_product_has_one_scale_and_a_base_of_anova_none(value, sizes):
-    kernel = kernel_spec(value).initial(jnp.asarray(X), start="median")
-    assert [leaf.size for leaf in jax.tree.leaves(kernel)] == sizes
-
-
-@pytest.mark.parametrize("start", ["median", "root_median", "median_each"])
-def test_an_isotropic_kernel_is_the_one_with_equal_lengthscales(start):
-    spec = kernel_spec({"matern52": {"isotropic": True}})
-    one = spec.initial(jnp.asarray(X), start=start)
-    each = eqx.tree_at(lambda k: k.log_lengthscale2, one, jnp.full(3, one.log_lengthscale2[0]))
-    np.testing.assert_allclose(cross(one), cross(each), rtol=1e-14)
-    if start != "median_each":
-        ard = kernel_spec("matern52").initial(jnp.asarray(X), start=start)
-        np.testing.assert_allclose(each.lengthscales, ard.lengthscales)
-
-
-# ---- the configuration's words
-
-
-def test_equal_kernels_have_equal_specifications_however_they_are_spelled():
-    spellings = [
-        "matern52",
-        {"matern52": None},
-        {"matern52": {}},
-        {"matern52": {"isotropic": False, "inputs": None}},
-        kernel_spec("matern52"),
-    ]
-    assert len({kernel_spec(value) for value in spellings}) == 1
-    assert kernel_spec({"linear": {"inputs": [2, 0]}}) == kernel_spec({"linear": {"inputs": [0, 2]}})
-    assert kernel_spec("anova") == kernel_spec({"anova": {"base": "squared_exponential", "order": 2}})
-    assert kernel_spec({"rational_quadratic": {"alpha": 1}}) == kernel_spec("rational_quadratic")
-    assert len({kernel_spec(value) for value in VALUES.values()}) == len(VALUES)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("matern52", "matern52"),
-        ({"matern52": {"isotropic": True, "inputs": [0, 2]}}, "matern52(isotropic, inputs=[0, 2])"),
-        ({"sum": ["squared_exponential", "linear"]}, "squared_exponential + linear"),
-        ({"product": [{"sum": ["linear", "constant"]}, "periodic"]}, "(linear + constant) * periodic"),
-        ({"anova": {"order": 3, "base": "matern12"}}, "anova(order=3, base=matern12)"),
-    ],
-)
-def test_a_specification_prints_as_short_text(value, text):
-    assert str(kernel_spec(value)) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("matern53", "unknown kernel 'matern53': did you mean matern52"),
-        ("isotropic", "unknown kernel 'isotropic'"),
-        (None, "a kernel is a name or a name with its options, not null"),
-        ({"linear": {}, "constant": {}}, "a kernel is a name or a name with its options"),
-        ({"matern52": [1]}, "the options of kernel matern52 must be a mapping"),
-        ({"matern52": {"isotropc": True}}, "kernel matern52 has no option 'isotropc': did you mean isotropic?"),
-        ({"matern52": {"isotropic": 1}}, "kernel matern52: isotropic=1: must be true or false"),
-        ({"matern52": {"inputs": 0}}, "kernel matern52: inputs="),
-        ({"matern52": {"inputs": []}}, "kernel matern52: inputs="),
-        ({"matern52": {"inputs": [-1]}}, "kernel matern52: inputs="),
-        ({"matern52": {"inputs": [1, 1]}}, "kernel matern52: inputs="),
-        ({"periodic": {"period": 0}}, "kernel periodic: period=0: must be a number above 0"),
-        ({"rational_quadratic": {"alpha": "x"}}, "kernel rational_quadratic: alpha=x: must be a number above 0"),
-        ("sum", "kernel sum must be a list of two or more kernels"),
-        ({"product": ["linear"]}, "kernel product must be a list of two or more kernels"),
-        ({"sum": ["linear", "matern"]}, "unknown kernel 'matern'"),
-        ({"anova": {"order": 0}}, "kernel anova: order=0: must be a whole number from 1"),
-        ({"anova": {"base": {"linear": {"inputs": [0]}}}}, "kernel anova: base="),
-    ],
-)
-def test_a_wrong_value_is_one_line_that_says_how_to_mend_it(value, message):
-    with pytest.raises(ConfigError) as caught:
-        kernel_spec(value)
-    assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ({"linear": {"inputs": [0, 3]}}, r"kernel linear\(inputs=\[0, 3\]\): the data have only the inputs 0 to 2"),
-        ({"anova": {"order": 4}}, "kernel anova has order 4, but only 3 inputs: choose an order up to 3"),
-    ],
-)
-def test_inputs_that_the_data_do_not_have_are_an_error(value, message):
-    with pytest.raises(ConfigError, match=message):
-        kernel_spec(value).initial(jnp.asarray(X), start="median")
-
-
-def test_a_method_that_needs_a_family_says_which_kernels_it_accepts():
-    require(kernel_spec({"squared_exponential": {"isotropic": True}}), SquaredExponential, "svdgp")
-    require(stationary(Matern52), (Matern52, Linear), "svdgp")
-    with pytest.raises(
-        ConfigError,
-        match=r"^svdgp needs a squared exponential kernel, not matern52: choose method\.kernel=squared_exponential$",
-    ):
-        require(kernel_spec("matern52"), SquaredExponential, "svdgp")
-    with pytest.raises(ConfigError, match=r"not squared_exponential\(inputs=\[0\]\)"):
-        require(kernel_spec({"squared_exponential": {"inputs": [0]}}), SquaredExponential, "svdgp")
-    with pytest.raises(ConfigError, match=r"needs a squared exponential, matern12, .* or periodic kernel, not linear"):
-        require(Linear(jnp.zeros(2)), Stationary, "this method")
-
-
-def test_every_anova_base_may_be_any_family_without_inputs():
-    for name in ("linear", "periodic", "rational_quadratic"):
-        kernel = kernel_spec({"anova": {"base": name}}).initial(jnp.asarray(X), start="median")
-        assert isinstance(kernel, ANOVA)
-        assert np.isfinite(cross(kernel)).all()

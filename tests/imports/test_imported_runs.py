@@ -1,0 +1,147 @@
+"""Imported runs beside ours: marks, outputs, split sets and budgets."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from submitted import bring, data, records, regression
+
+from gpbench.cli import main
+from gpbench.config.compose import compose
+from gpbench.data import configured, splits
+from gpbench.records.store import Store
+from gpbench.report.site import views
+
+
+@pytest.fixture(scope="module")
+def beside_ours(tmp_path_factory):
+    """Imported and own runs of two data sets."""
+    folder = tmp_path_factory.mktemp("beside")
+    for name in ("sinc", "friedman"):
+        words = [f"dataset={name}", "method=linear", "split=[0,1]", f"run.results={folder / 'results'}"]
+        assert main(["run", *words, "run.progress=false"]) == 0
+    assert bring(folder, pd.concat([regression(k, name) for k in (0, 1) for name in ("sinc", "friedman")])) == 0
+    return folder / "results"
+
+
+@pytest.mark.parametrize("verb", [["table"], ["rank"], ["compare", "theirs", "linear"]])
+def test_tables_ranks_and_comparisons_mark_them(beside_ours, capsys, verb):
+    assert main([*verb, "--results", str(beside_ours)]) == 0
+    out = capsys.readouterr().out
+    assert "imported: predictions of another program" in out and "theirs (theirs.parquet, SHA-256" in out
+
+
+def test_comparisons_with_them_have_rows_and_splits(beside_ours, capsys):
+    assert main(["compare", "theirs", "linear", "--metric", "test_ll", "--results", str(beside_ours)]) == 0
+    assert "friedman: over 2 splits with 200 test rows A - B has the variance" in capsys.readouterr().out
+
+
+def test_csv_and_json_say_which_are_imported(beside_ours, capsys):
+    assert main(["table", "--results", str(beside_ours), "--format", "csv"]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.endswith(",imported") and {line.rsplit(",")[-1] for line in lines if "theirs" in line} == {"true"}
+    assert main(["table", "--results", str(beside_ours), "--json"]) == 0
+    assert {row["method"]: row["imported"] for row in json.loads(capsys.readouterr().out)} == {
+        "theirs": True,
+        "linear": False,
+    }
+
+
+def test_the_site_has_a_badge_for_them(beside_ours):
+    from gpbench.analysis.cells import group_runs
+
+    for cell in group_runs(Store(beside_ours).all()):
+        assert (("imported", "imported") in views.badges(cell)) is (cell.method == "theirs")
+
+
+def test_collected_records_of_them_are_still_marked(beside_ours, tmp_path):
+    assert main(["collect", str(beside_ours), "--out", str(tmp_path / "all.parquet")]) == 0
+    from gpbench.records.collection import open_store
+
+    assert open_store(tmp_path / "all.parquet").all() == Store(beside_ours).all()
+
+
+def test_data_rows_exports_the_split(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["data", "rows", "sinc", "--split", "3"]) == 0
+    assert "180 training and 20 test rows in sinc-3.npz" in capsys.readouterr().out
+    dataset, train, test = data("sinc", 3)
+    with np.load("sinc-3.npz") as file:
+        for name, expected in (("X", dataset.X), ("y", dataset.y), ("train", train), ("test", test)):
+            np.testing.assert_array_equal(file[name], expected)
+        assert tuple(file["classes"]) == () and tuple(file["columns"]) == dataset.columns
+    assert main(["data", "rows", "sinc", "--split", "20"]) == 2
+    assert main(["data", "rows", "sinc", "--split", "0", "--set", "yang"]) == 2
+
+
+OWN_CARD = """
+name: wings
+task: regression
+outputs: 2
+sources: [{kind: file, path: wings.csv, target: [lift, drag]}]
+splits: {set: random90, sets: {random90: 3, hla: 3}}
+"""
+
+
+@pytest.fixture
+def wings(tmp_path):
+    """A user's data set of two outputs and two split sets, its arrays, and predictions for a split of either set."""
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "wings.yaml").write_text(OWN_CARD)
+    rows = [f"{i},{i % 7},{i / 2},{-i * i}" for i in range(40)]
+    (tmp_path / "dataset" / "wings.csv").write_text("\n".join(["speed,angle,lift,drag", *rows]) + "\n")
+
+    def table(split_set, output):
+        cfg = compose(["dataset=wings", f"dataset.splits.set={split_set}"], [tmp_path])
+        dataset = configured(cfg)
+        _, test = splits.indices(cfg["dataset"], dataset, 1)
+        values = {"mean": dataset.y[test, output or 0] + 3.0, "variance": 9.0}
+        columns = {"dataset": "wings", "split": 1, "method": "theirs", "row": test, **values}
+        return pd.DataFrame(columns if output is None else {**columns, "output": output})
+
+    return tmp_path, table
+
+
+def test_each_output_is_a_run_of_its_own(wings, capsys):
+    folder, table = wings
+    both = pd.concat([table("random90", output) for output in (0, 1)])
+    assert bring(folder, both, "--config-dir", str(folder)) == 0
+    assert {(r.output, r.metrics["rmse"]) for r in records(folder)} == {("lift", 3.0), ("drag", 3.0)}
+    assert len({r.cell for r in records(folder)}) == 2
+    assert bring(folder, table("random90", None), "--config-dir", str(folder)) == 2
+    assert "the outputs of wings are 0 (lift), 1 (drag)" in capsys.readouterr().err
+
+
+def test_another_split_set_has_other_rows_and_another_id(wings):
+    folder, table = wings
+    own = ("--config-dir", str(folder))
+    assert bring(folder, table("hla", 0), *own) == 3  # not the rows of random90
+    assert bring(folder, table("hla", 0), *own, "--set", "hla") == 0
+    [record] = records(folder)
+    assert record.setting == "set=hla"
+
+
+def test_the_default_split_set_by_name_is_the_same_run_as_without_a_name(wings):
+    folder, table = wings
+    for words in ([], ["--set", "random90"]):
+        assert bring(folder, table("random90", 0), "--config-dir", str(folder), *words) == 0
+    [record] = records(folder)
+    assert record.setting == ""
+
+
+def test_predictions_within_a_budget_are_on_the_leaderboard(tmp_path, capsys):
+    assert bring(tmp_path, regression(seconds=15.0), "--budget", "10") == 0
+    [record] = records(tmp_path)
+    assert (record.budget, record.cpu_seconds, record.setting) == (20, 15.0, "budget=20")
+    assert bring(tmp_path, regression(), "--budget", "10", name="other.parquet") == 2
+    assert "a budget needs the column seconds, of CPU seconds" in capsys.readouterr().err
+    assert bring(tmp_path, regression(seconds=15.0), "--budget", "20") == 2
+    assert "no budget of 20 seconds; known are 10, 60, 600" in capsys.readouterr().err
+
+
+def test_predictions_that_are_late_have_no_scores(tmp_path):
+    assert bring(tmp_path, regression(seconds=22.5), "--budget", "10") == 0
+    [record] = records(tmp_path)
+    assert record.status == "failed" and set(record.metrics.values()) == {None}
+    assert set(record.undefined.values()) == {"over time"} and "after 22.5 CPU seconds" in record.message

@@ -1,0 +1,58 @@
+"""Records, experiments and drawings that tests of figures share."""
+
+import numpy as np
+from samples import sample
+
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
+from gpbench.report import figures
+
+STEPS = 5
+
+
+def record(id, split=0, group=1, **fields):
+    shared = {"preset": "full", "device": "a cpu", "precision": "float64", "group": group}
+    measured = {"metrics": {"error": 0.1, "nll": 0.3}, "seconds": {"train": 8.0}}
+    return sample(id, split=split, **shared | measured | fields)
+
+
+def cell(job, *records, splits=range(1)):
+    return Cell(job=job, id="c", dataset="d", method=job["method"], seed=0, splits=splits, records=records)
+
+
+def trace(id):
+    rate = 1.0 + len(id)
+    return {
+        "step": np.arange(STEPS),
+        "seconds": np.arange(1.0, STEPS + 1),
+        "nll": np.exp(-np.arange(STEPS) / rate),
+        "error": np.linspace(0.5, 0.1, STEPS),
+        "objective": np.arange(STEPS) - 9.0,
+    }
+
+
+def experiment(**figure):
+    labels = {"method": {"sep_minibatch": "stochastic"}, "size": {"4": "m = 4"}}
+    presets = {"quick": "few", "full": "all"}
+    return Experiment("sep/test", "A figure", "sep", blocks=[], presets=presets, labels=labels, figure=figure)
+
+
+def drawn(experiment, cells, preset="full", arrays=trace):
+    return figures.draw(experiment, preset, cells, arrays)
+
+
+def small_print(figure):
+    return figure.get_supxlabel().splitlines()
+
+
+def on_a_line(id):
+    x = np.linspace(-1, 1, 50)
+    return {
+        "kept_grid": x[:, None],
+        "kept_mean": x**2,
+        "kept_var": np.full(50, 0.25),
+        "kept_X": x[::7, None],
+        "kept_y": x[::7] ** 2,
+        "kept_inducing": np.array([[0.5], [-0.5]]),
+        "kept_covariance_inducing": np.array([[0.1]]),
+    }
