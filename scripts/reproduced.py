@@ -24,11 +24,15 @@ PAGE = ROOT / "docs" / "results" / "reproduced.md"
 
 _HEAD = """# What is reproduced
 
-Rows for each table and figure of the five papers.  `scripts/reproduced.py` makes this page from the committed records.
+Rows for the tables and figures of the five papers, and then for what stands beside them.  `scripts/reproduced.py`
+makes this page from the committed records.  Table 2 of svdgp has means of its Tables 3 and 5, and Figure 1 of qsgp
+has no runs (`scripts/qsgp_variance.py`).  What is missing, with its hours, stands on the [page of each
+paper](README.md).
 
 - **runs**: the recorded runs among those of the preset.  An experiment has a row for its full preset where a
   run of that is recorded.  It has one for its quick preset where that has further runs, or where nothing is recorded.
-  Runs of both presets count in both rows, and so do their hours.
+  Runs of both presets count in both rows, and so do their hours; those that experiments share count in each.  So a
+  row `full` with fewer runs than planned may have runs of the quick preset alone.
 - **printed**: printed numbers with one of ours beside them.  A number counts once, in the first row that has it:
   the full preset's before the quick one's.
 - **targets**: those of them that are of held-out rows and have a standard error: equal (within two joint standard
@@ -36,6 +40,7 @@ Rows for each table and figure of the five papers.  `scripts/reproduced.py` make
 - **no target**: the other printed numbers, with letters of the reasons below the table.
 - **hours**: seconds of the recorded runs from initialisation to evaluation, on the machines that made them.
 """
+_NUMBERED = ("Table", "Figure")
 
 
 def page(records: Sequence[Record], planner: Planner) -> str:
@@ -60,7 +65,8 @@ def section(paper: str, records: Sequence[Record], planner: Planner) -> str:
     named = {
         experiment.id: experiment for id in definition.names() if (experiment := definition.read(id)).paper == paper
     }
-    planned = [entry for experiment in named.values() for entry in _planned(experiment, by_id, planner)]
+    in_order = sorted(named.values(), key=lambda experiment: not experiment.title.startswith(_NUMBERED))
+    planned = [entry for experiment in in_order for entry in _planned(experiment, by_id, planner)]
     compared = comparisons(planned)
     counts = Counter(comparison.exclusion for comparison in compared if comparison.exclusion)
     letters = {reason: chr(ord("a") + k) for k, (reason, _) in enumerate(counts.most_common())}

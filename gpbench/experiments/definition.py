@@ -20,8 +20,9 @@ from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, map
 
 PRESETS = ("quick", "full")
 
-FACTS = ("names", "data", "splits", "kernel", "settings", "budget", "paper")
-"""What a file may say of its runs: names of columns, data, splits, kernel, settings, steps, and what the paper has."""
+FACTS = ("names", "data", "splits", "kernel", "settings", "budget", "cores", "marks", "paper")
+"""What a file may say of its runs: names of columns, data, splits, kernel, settings, steps, how far another number of
+cores moves them, which runs the marks leave out, and what the paper has."""
 
 _KEYS = Keys(
     {

@@ -1,13 +1,15 @@
 """Optional protocols of methods, which the training loop tests by `isinstance`."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+import jax
 from jaxtyping import Array, Bool, Float
 
 if TYPE_CHECKING:  # which asks for two of the protocols itself
     from gpbench.methods.base import Batch
 
+T = TypeVar("T")
 State = Any
 """State of a method, which `step` updates: any pytree of arrays."""
 
@@ -244,6 +246,21 @@ class HasRowMemory(Protocol):
         Returns:
             The count, by which the run estimates memory.
         """
+
+
+def learned(state: State, kind: type[T]) -> list[T]:
+    """The objects of a class that a method learns, such as its kernels: those of `state.parameters` where it has these.
+
+    An optimiser's averages of gradients have the structure of the parameters, and are left out.  Its state is a named
+    tuple, as all of optax's are.
+
+    Args:
+        state: State of a method.
+        kind: Class of the objects.
+    """
+    is_leaf = lambda node: isinstance(node, kind) or hasattr(node, "_fields")
+    leaves = jax.tree.leaves(getattr(state, "parameters", state), is_leaf=is_leaf)
+    return [leaf for leaf in leaves if isinstance(leaf, kind)]
 
 
 def diagnosis(method: object, state: State) -> str:

@@ -8,11 +8,11 @@ diagnostics of the record; they change neither ids nor metrics.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from gpbench.core.likelihoods import Gaussian
 from gpbench.data.scaled import ScaledSplit
+from gpbench.methods.protocols import learned
 from gpbench.metrics import Scored
 from gpbench.records.record import Record
 
@@ -127,13 +127,8 @@ def _far(prepared: ScaledSplit) -> int:
 
 
 def _lost_noise(state: Any, initial: float | None) -> dict[str, float]:
-    """The least noise variance of the parameters where it has come to its floor, or below a share of its initial value.
-
-    Optimisers hold averages of gradients in the structure of the parameters: these are no noise.
-    """
-    parameters = getattr(state, "parameters", state)
-    leaves = jax.tree.leaves(parameters, is_leaf=lambda node: isinstance(node, Gaussian))
-    least = {float(np.min(leaf.noise)): leaf.floor for leaf in leaves if isinstance(leaf, Gaussian)}
+    """The least noise variance of a state where it has come to its floor, or below a share of its initial value."""
+    least = {float(np.min(noise.noise)): noise.floor for noise in learned(state, Gaussian)}
     if not least:
         return {}
     noise, floor = min(least.items())

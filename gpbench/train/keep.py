@@ -12,7 +12,7 @@ from gpbench.core.kernels import Kernel, Stationary
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Method
-from gpbench.methods.protocols import HasArrays, HasEffects, HasLatents
+from gpbench.methods.protocols import HasArrays, HasEffects, HasLatents, learned
 from gpbench.train.batches import prediction_key
 
 _PER_AXIS = {1: 1200, 2: 120}
@@ -76,9 +76,7 @@ def _as_kept(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 def _lengthscales(state: Any, inputs: int) -> Float[Array, " D"] | None:
     """The lengthscales of the first kernel of a state; None where it has not one for each of several inputs."""
-    values = getattr(state, "parameters", state)  # the optimiser's state may look like a kernel, too
-    leaves = jax.tree.leaves(values, is_leaf=lambda leaf: isinstance(leaf, Kernel))
-    kernel = next((leaf for leaf in leaves if isinstance(leaf, Kernel)), None)
+    kernel = next(iter(learned(state, Kernel)), None)
     has_each = isinstance(kernel, Stationary) and kernel.log_lengthscale2.shape == (inputs,) and inputs > 1
     return kernel.lengthscales if has_each and isinstance(kernel, Stationary) else None
 

@@ -40,6 +40,7 @@ TABLES = [
     ("gam/regression", "quick"),
     ("gam/classification", "quick"),
     ("qsgp/table2", "quick"),
+    ("qsgp/table2", "full"),
     ("qsgp/table3", "quick"),
     ("qsgp/mnist", "quick"),
 ]

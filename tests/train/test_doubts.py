@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from toys import job
 
@@ -94,8 +95,9 @@ def test_noise_below_a_thousandth_of_its_start_is_doubted_and_averages_of_gradie
     assert doubts(prepared, scored(prepared, 0.0, 1.0), (kept, lost), noise=0.1) == ratio
     assert doubts(prepared, scored(prepared, 0.0, 1.0), (kept, lost)) == {}
     assert doubts(prepared, scored(prepared, 0.0, 1.0), kept, noise=0.1) == {}
-    gradients = GradientState(parameters=kept, optimiser=(lost, Gaussian(jnp.asarray(-50.0), floor=1e-6)))
-    assert doubts(prepared, scored(prepared, 0.0, 1.0), gradients, noise=0.1) == {}
+    averages = optax.ScaleByAdamState(jnp.asarray(1), lost, Gaussian(jnp.asarray(-50.0), floor=1e-6))
+    for state in (GradientState(parameters=kept, optimiser=lost), (kept, (averages, optax.EmptyState()))):
+        assert doubts(prepared, scored(prepared, 0.0, 1.0), state, noise=0.1) == {}
 
 
 def test_a_run_says_its_doubts_and_records_them(tmp_path, capsys):
