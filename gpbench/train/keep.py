@@ -76,7 +76,7 @@ def _as_kept(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 def _lengthscales(state: Any, inputs: int) -> Float[Array, " D"] | None:
     """The lengthscales of the first kernel of a state; None where it has not one for each of several inputs."""
-    kernel = next(iter(learned(state, Kernel)), None)
+    kernel = next(iter(learned(state, Kernel)), None)  # type: ignore[type-abstract]
     has_each = isinstance(kernel, Stationary) and kernel.log_lengthscale2.shape == (inputs,) and inputs > 1
     return kernel.lengthscales if has_each and isinstance(kernel, Stationary) else None
 
