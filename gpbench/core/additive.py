@@ -144,5 +144,8 @@ def coupled_precision(factor: Natural, rank: int) -> CoupledPrecision:
         A posterior with the mean of the full one and precision I + B Bᵀ.
     """
     values, vectors = jnp.linalg.eigh(factor.precision)
+    # which of the two signs LAPACK gives an eigenvector depends on the processor; B Bᵀ has both
+    weights = jnp.sqrt(jnp.arange(1.0, len(vectors) + 1.0, dtype=vectors.dtype))
+    vectors = jnp.where(weights @ vectors < 0.0, -vectors, vectors)
     scale = jnp.sqrt(jnp.maximum(values[::-1][:rank], 1e-6))
     return CoupledPrecision(factor.posterior().mean, vectors[:, ::-1][:, :rank] * scale)

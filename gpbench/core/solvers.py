@@ -63,27 +63,27 @@ class Nystroem(eqx.Module):
     def of_first(cls, system: KernelSystem, count: int) -> "Nystroem":
         """The approximation by the first `count` rows, in O(N p²) time and with `PRODUCT_COLUMNS` x p numbers."""
         with jax.named_scope("needs_float64"):
-            exact = _exact(system)
-            Z = exact.X[:count]
-            return cls(Z, _factor(exact, Z))
+            high = exact(system)
+            Z = high.X[:count]
+            return cls(Z, _factor(high, Z))
 
     def regress(self, system: KernelSystem, values: Float[Array, "N C"]) -> Float[Array, "p C"]:
         """The weights TᵀT Kzx `values` of the subset of regressors: k(x, Z) times them is its posterior mean."""
         with jax.named_scope("needs_float64"):
-            exact = _exact(system)
-            weights = self.factor.T @ (self.factor @ product(exact.kernel, self.Z, exact.X, _exact(values)))
+            high = exact(system)
+            weights = self.factor.T @ (self.factor @ product(high.kernel, self.Z, high.X, exact(values)))
             return weights.astype(values.dtype)
 
     def solve(self, system: KernelSystem, values: Float[Array, "N C"]) -> Float[Array, "N C"]:
         """P⁻¹ `values`."""
         with jax.named_scope("needs_float64"):
-            exact, high = _exact(system), _exact(values)
-            remainder = high - product(exact.kernel, exact.X, self.Z, self.regress(system, high))
-            return (remainder / exact.noise).astype(values.dtype)
+            high, right = exact(system), exact(values)
+            remainder = right - product(high.kernel, high.X, self.Z, self.regress(system, right))
+            return (remainder / high.noise).astype(values.dtype)
 
 
-def _exact(tree: Any) -> Any:
-    """A system or an array in float64."""
+def exact(tree: Any) -> Any:
+    """A pytree of arrays in float64."""
     return jax.tree.map(lambda leaf: leaf.astype(jnp.float64), tree)
 
 

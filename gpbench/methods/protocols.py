@@ -50,6 +50,21 @@ class HasConvergence(Protocol):
 
 
 @runtime_checkable
+class HasOptimum(Protocol):
+    """A method whose training may end where it has not converged, after a chosen stop or by a rough criterion."""
+
+    def optimum(self, state: State) -> Bool[Array, ""] | None:
+        """Test for convergence, for the record.
+
+        Args:
+            state: State after training.
+
+        Returns:
+            True where the optimiser or solver has converged; None: no criterion.
+        """
+
+
+@runtime_checkable
 class HasBound(Protocol):
     """A method with a variational bound on the density of held-out rows (metric `vlb`)."""
 

@@ -14,7 +14,7 @@ from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import listed, printable
 from gpbench.methods.parts.settings import NoiseMethod
-from gpbench.methods.protocols import HasDiagnostics, HasSearch, State, diagnosis
+from gpbench.methods.protocols import HasDiagnostics, HasOptimum, HasSearch, State, diagnosis
 from gpbench.own_metrics import OwnMetrics
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import GAP, Run
@@ -162,6 +162,9 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
         message = f"at step {fit.step} of {method.steps}: {reason}"
     test_set = scored(prepared, fit.predictions, i)
     diagnostics: dict[str, Any] = dict(method.diagnostics(state)) if isinstance(method, HasDiagnostics) else {}
+    converged = None if fit.converged is None else fit.converged[i]
+    if isinstance(method, HasOptimum):
+        converged = None if (optimum := method.optimum(state)) is None else bool(optimum)
     ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps
     if not ended and (slope := last_slope(fit.trace, i, len(prepared.train_rows))) is not None:
         diagnostics["slope"] = slope
@@ -181,7 +184,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
         objective=float(objective),
         **{name: {key: float(value) for key, value in section.items()} for name, section in extras.items() if section},
         steps=fit.step,
-        converged=None if fit.converged is None else fit.converged[i],
+        converged=converged,
         peak_memory_mb=memory.peak_mb(),
         step_memory_mb=None if fit.step_memory is None else fit.step_memory / 1e6,
         step_operations=fit.step_operations,

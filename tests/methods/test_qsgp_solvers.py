@@ -106,6 +106,19 @@ def test_at_the_tolerance_it_has_converged_and_stays_and_the_record_has_the_resi
     np.testing.assert_array_equal(step(state).weights.mean, state.weights.mean)
 
 
+def test_the_residual_of_float32_is_that_of_the_kernel_matrix_in_float64_and_decides_the_record(ends):
+    """In float32 the mean is rounded, and with it the solution; the solver's own criterion does not see it."""
+    exact, rounded = ends["cg"], jax.tree.map(lambda a: a.astype("float32") if a.dtype == float else a, ends["cg"])
+    assert qsgp("cg").optimum(exact) and qsgp("cg").converged(rounded) and not qsgp("cg").optimum(rounded)
+    hyper, inputs = jax.tree.map(lambda a: a.astype(float), (rounded.hyper, X.astype("float32")))
+    mean = np.asarray(rounded.weights.mean, float).ravel()[:N]
+    targets = np.asarray(rounded.solver.targets, float)[:, 0]
+    left = targets - hyper.kernel.cross(inputs, inputs) @ mean - float(hyper.likelihood.noise) * mean
+    residual = np.linalg.norm(left) / np.linalg.norm(targets)
+    np.testing.assert_allclose(qsgp("cg").diagnostics(rounded)["residual"], residual, rtol=1e-6)
+    assert qsgp("adagrad").optimum(trained(qsgp("adagrad"))) is None
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_the_reported_objective_is_the_bound(ends, name):
     """That of minibatches on average, over all that the loop may make of 10 rows; at the mean that the step sees."""

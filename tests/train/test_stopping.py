@@ -147,6 +147,19 @@ def test_without_a_stop_a_state_and_its_settings_are_what_they_were():
     assert state.clock is None and line().settings(state) == {} and line().converged(state) is None
 
 
+@pytest.mark.parametrize(
+    ("method", "optimum"),
+    [(line(stop_after=5), None), (PowerEP(name="fitc_gp", alpha=1.0, inducing=3, steps=12, stop_after=5), False)],
+    ids=["line", "fitc_gp"],
+)
+def test_training_that_stopped_has_not_converged(method, optimum):
+    """It is over after the next point of the trace; the optimiser's own criterion, if any, goes into the record."""
+    run = train(method, members(d=2))
+    state = jax.tree.map(lambda leaf: leaf[0], run.state)
+    assert run.over and run.converged == [True] and method.converged(state) and state.clock.count == 5
+    assert method.optimum(state) is None if optimum is None else bool(method.optimum(state)) is optimum
+
+
 def test_what_is_killed_in_the_search_or_after_it_ends_as_what_is_not(tmp_path):
     method, group, checkpoint = line(search={"stop_after": STOPS}), members(SPLITS), Checkpoint(tmp_path, "line")
     with pytest.raises(Stopped, match="step 10 of 200"):

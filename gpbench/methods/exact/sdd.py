@@ -43,7 +43,7 @@ from gpbench.core.bases.kernel import in_blocks, product
 from gpbench.core.kernels import require
 from gpbench.core.mapping import tree_at, tree_map
 from gpbench.core.predictive import Predictive
-from gpbench.core.solvers import Descent, KernelSystem, Rows, relative, step_limit
+from gpbench.core.solvers import Descent, KernelSystem, Rows, exact, relative, step_limit
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, size_label
 from gpbench.methods.parts.exact import ExactGP, ExactStart
@@ -149,6 +149,15 @@ class SDD(ExactStart):
         """True where the residuals of mean and samples are below the tolerance; None without one."""
         return jnp.all(state.levels <= self.tolerance**2) if self.tolerance else None
 
+    def optimum(self, state: SddState) -> Bool[Array, ""] | None:
+        """True where both residuals of the record are at most twice the tolerance; None without one.
+
+        The criterion that ends training is an average over steps.
+        """
+        numbers = self.diagnostics(state)
+        largest = jnp.maximum(numbers["residual"], numbers["residual_samples"])
+        return largest <= 2.0 * self.tolerance if self.tolerance else None
+
     def objective(self, state: SddState, data: Batch) -> Float[Array, ""]:
         """Minus the dual objective of the mean at ᾱ, at most ½ yᵀH⁻¹y.  O(N² D) time."""
         average = state.descent.average
@@ -170,11 +179,20 @@ class SDD(ExactStart):
         return state.gp.likelihood.predictive(mean, jnp.mean(deviations**2, axis=1))
 
     def diagnostics(self, state: SddState) -> dict[str, Array]:
-        """|b - Hᾱ| / |b| on the first rows, of the mean and of all samples together; and the step size."""
-        first = eqx.filter_jit(lambda state: state.system.first_residual(state.descent.average, _CHECKED))
-        residual, b = first(state), state.targets[:_CHECKED]
-        mean, samples = (relative(residual[:, section], b[:, section]) for section in (slice(1), slice(1, None)))
-        return {"residual": mean, "residual_samples": samples, "step_size": state.step_size}
+        """|b - Hᾱ| / |b| on the first rows, in float64 of the mean, and of all samples together; and the step size."""
+
+        @eqx.filter_jit
+        def residual(system: KernelSystem, weights: Float[Array, "N C"]) -> Float[Array, ""]:
+            return relative(system.first_residual(weights, _CHECKED), system.targets[:_CHECKED])
+
+        system, weights = state.system, state.descent.average
+        mean, samples = (
+            (dataclasses.replace(system, targets=system.targets[:, columns]), weights[:, columns])
+            for columns in (slice(1), slice(1, None))
+        )
+        with jax.named_scope("needs_float64"):
+            of_mean = residual(*exact(mean))
+        return {"residual": of_mean, "residual_samples": residual(*samples), "step_size": state.step_size}
 
     def diagnose(self, state: SddState) -> str:
         if bool(jnp.isfinite(state.descent.average).all()):

@@ -16,7 +16,17 @@ from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.memory import require_memory
-from gpbench.core.solvers import Blocks, ConjugateGradients, Descent, KernelSystem, Nystroem, Rows, relative, step_limit
+from gpbench.core.solvers import (
+    Blocks,
+    ConjugateGradients,
+    Descent,
+    KernelSystem,
+    Nystroem,
+    Rows,
+    exact,
+    relative,
+    step_limit,
+)
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper
@@ -56,10 +66,15 @@ class MeanSolver(eqx.Module):
         return KernelSystem(hyper.kernel, noise_of(hyper), X, self.targets)
 
     def residual(self, hyper: Hyper, X: Float[Array, "N D"]) -> Float[Array, ""]:
-        """The residual relative to y, on up to 1,000 rows; not neighbours, which blocks may just have solved."""
-        index = jnp.arange(0, len(X), -(-len(X) // _CHECKED))
-        rows = Rows(X[index], index, jnp.ones((len(index), 1), X.dtype))
-        return relative(self.equations(hyper, X).residual(self.weights[:, None], rows), self.targets[index])
+        """The residual relative to y, in float64, on up to 1,000 rows; not neighbours, which blocks may just have solved.
+
+        In float32 the entries of K are rounded, and the solution of their system may be far from that of the exact one.
+        """
+        with jax.named_scope("needs_float64"):
+            system, weights = exact((self.equations(hyper, X), self.weights[:, None]))
+            index = jnp.arange(0, len(X), -(-len(X) // _CHECKED))
+            rows = Rows(system.X[index], index, jnp.ones((len(index), 1)))
+            return relative(system.residual(weights, rows), system.targets[index])
 
     def step(self, hyper: Hyper, X: Float[Array, "N D"], batch: Batch, *, steps: int, tolerance: float) -> "MeanSolver":
         """The next state; this one where it has converged.

@@ -83,10 +83,14 @@ class StopMethod(GradientMethod):
 
     def converged(self, state: GradientState[Any]) -> Bool[Array, ""] | None:
         """True where training has stopped, or has converged as `GradientMethod` says; None without either."""
-        optimum = super().converged(state)
+        optimum = self.optimum(state)
         if state.clock is None:
             return optimum
         return state.clock.over if optimum is None else state.clock.over | optimum
+
+    def optimum(self, state: GradientState[Any]) -> Bool[Array, ""] | None:
+        """The criterion of `GradientMethod`, whether or not training has stopped."""
+        return super().converged(state)
 
     def with_settings(self, state: GradientState[Any], settings: Mapping[str, float]) -> GradientState[Any]:
         """An initial state with another `stop_after`."""

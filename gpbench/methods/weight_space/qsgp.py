@@ -86,6 +86,13 @@ class QSGP(BasisMethod):
         """True where a solver's residual is below the tolerance; None for AdaGrad."""
         return None if state.solver is None else state.solver.level <= self.tolerance**2
 
+    def optimum(self, state: BasisState) -> Bool[Array, ""] | None:
+        """True where a solver's residual is at most twice the tolerance in float64; None for AdaGrad.
+
+        The criterion that ends training is an average over steps, in the precision of the run.
+        """
+        return None if state.solver is None else self.diagnostics(state)["residual"] <= 2.0 * self.tolerance
+
     def _sample(self, state: BasisState, batch: Batch, *, key: PRNGKeyArray) -> Sample:
         """The blocks of a step.  Theorem 3 needs a single draw, but for its printed form and where S is a matrix."""
         basis, gaussian = state.basis, isinstance(state.hyper.likelihood, Gaussian)
