@@ -21,7 +21,9 @@ TABLES = [
     ("sep/fig4_top", "full"),
     ("sep/fig4_bottom", "full"),
     ("svdgp/table3", "quick"),
+    ("svdgp/table4", "quick"),
     ("svdgp/table5", "quick"),
+    ("svdgp/table6", "quick"),
     ("svdgp/table3", "full"),
     ("svdgp/table5", "full"),
     ("gpbench/regression", "quick"),
@@ -72,7 +74,7 @@ def records(experiment: str) -> Path:
     return RESULTS / experiment.split("/")[0] / "records.parquet"
 
 
-COUNTS = {"sep": 2644, "svdgp": 639, "gpbench": 511, "aep_dgp": 2992, "gam": 373, "qsgp": 206, "leaderboard": 1496}
+COUNTS = {"sep": 2644, "svdgp": 1020, "gpbench": 511, "aep_dgp": 2992, "gam": 373, "qsgp": 206, "leaderboard": 1496}
 
 
 @pytest.mark.parametrize(("paper", "count"), COUNTS.items())
@@ -100,7 +102,9 @@ def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, coun
         ("svdgp/fig1", "full", 3),
         ("svdgp/fig2", "quick", 12),
         ("svdgp/table3", "quick", 84),
+        ("svdgp/table4", "quick", 168),
         ("svdgp/table5", "quick", 216),
+        ("svdgp/table6", "quick", 216),
         ("gpbench/regression", "quick", 411),
         ("sep/table1_isotropic", "quick", 210),
         ("sep/table1_100", "full", 300),
