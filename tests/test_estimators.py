@@ -277,6 +277,10 @@ def test_weights_of_0_and_1_choose_rows_for_every_method():
         ([1.0] * 59 + [-1.0], "sample_weight[59] is -1: weights must be finite, and at least 0"),
         ([1.0] * 59 + [np.nan], "sample_weight[59] is nan: weights must be finite, and at least 0"),
         (np.zeros(60), "sample_weight is zero in all rows but 0: at least two rows must count"),
+        (
+            np.full(60, 1 / 60),
+            "sample_weight sums to 1, and a weight w is w rows, so that fewer than two are left: multiply",
+        ),
         (np.full(60, 2.0), "method sep has no sample_weight: use one of linear, logistic, constant, gpr, "),
     ],
 )

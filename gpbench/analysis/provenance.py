@@ -70,7 +70,8 @@ def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> lis
 def facts_of(records: Iterable[Record]) -> dict[str, str]:
     """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds, versions.
 
-    A property in which the runs differ has the number of runs of each value.  Without records there are no facts.
+    A property in which the runs differ has the number of runs of each value.  Seeds are named where some are not 0.
+    Without records there are no facts.
     """
     runs = [*{record.id: record for record in records}.values()]
     if not runs:
@@ -80,7 +81,9 @@ def facts_of(records: Iterable[Record]) -> dict[str, str]:
         for name, counts in provenance(runs).items()
         if name != "jax"  # one of the versions
     }
-    return {"runs": f"{len(runs):,}", **facts, **_totals(runs)}
+    seeds = Counter(record.seed for record in runs)
+    named = {} if {*seeds} == {0} else {"seed": ", ".join(f"{seed} ({n:,})" for seed, n in sorted(seeds.items()))}
+    return {"runs": f"{len(runs):,}", **named, **facts, **_totals(runs)}
 
 
 def provenance_footer(records: Sequence[Record]) -> list[str]:

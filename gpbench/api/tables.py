@@ -98,14 +98,17 @@ class Table:
             config_dir: folders with cards and references of yours.
 
         Raises:
-            ConfigError: no run stands in the table.
+            ConfigError: no run stands in the table, or the file's name does not end in .zip.
             StorageError: the file cannot be written.
         """
         from gpbench.report import crate
 
+        if (file := paths.expanded(path)).suffix.lower() != ".zip":
+            raise ConfigError(f"{file}: an RO-Crate is a zip file; give a name that ends in .zip")
+
         figure = self.figure() if self.has_figure else None
         lists = package_lists(self.records, self._results)
-        crate.write(paths.expanded(path), self.sheet, self.records, figure, lists, folders(config_dir))
+        crate.write(file, self.sheet, self.records, figure, lists, folders(config_dir))
 
     def __str__(self) -> str:
         return str(self.sheet)

@@ -160,6 +160,14 @@ def _plot_runs(args: argparse.Namespace) -> int:
     return 0
 
 
+def check_kinds(kinds: str) -> None:
+    """Raises ConfigError for kinds of pictures, with commas between them, of which there is not one; "all" is one."""
+    from gpbench.report.figures import offers
+
+    for kind in kinds.split(",") if kinds != "all" else ():
+        offers.check_kind(kind)
+
+
 def plot_run(store: Store, record: Record, kind: str | None, folder: Path) -> tuple[list[Path], dict[str, str]]:
     """Draws pictures of a run and saves them in a folder.
 

@@ -14,7 +14,7 @@ from gpbench.api.training import train_here
 from gpbench.api.words import composed
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
-from gpbench.cli.plot import plot_run
+from gpbench.cli.plot import check_kinds, plot_run
 from gpbench.cli.show import inputs_line
 from gpbench.errors import ConfigError, DivergedError, as_word, printable
 from gpbench.records.absences import divergence
@@ -79,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
     args.overrides, folders = words.with_cards(args.overrides, words.folders(args.config_dir))
     if args.plot and (args.multirun or args.json):
         raise ConfigError("--plot is for one job, without -m and --json; `gpbench plot RUN --kind A,B` draws others")
+    if args.plot:
+        check_kinds(args.plot)
     if args.multirun and args.json:
         raise ConfigError("--json is for one job, without -m; `gpbench ls runs --json` lists the records of a sweep")
     if args.multirun and not args.cfg:

@@ -114,7 +114,7 @@ def _explain(error: Exception) -> str:
         rest = f": `gpbench ls {group}s` lists them all" if hint.endswith(" more") else ""
         return f"{group}={name}: no such {group}; {hint}{rest}"
     if isinstance(error, OverrideParseException):
-        hint = "a text with other characters than letters, digits and ._-/%+ in quotes, as in key=\"'a b'\""
+        hint = "a text with other characters than letters from a to z, digits and ._-/%+ in quotes, as in key=\"'a b'\""
         return f"cannot read {error.override!r}; write key=value, as in method=sep, and {hint}"
     if "Ambiguous value" in str(error) or "requires --multirun" in str(error):
         text = str(error).split("'")[1]

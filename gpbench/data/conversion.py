@@ -202,13 +202,14 @@ def _codes(
     return np.array([codes[label] for label in spellings], dtype="<f8")[index], _classes(codes)
 
 
-def check_counts(name: str, y: Float[np.ndarray, " N"], column: str = "target") -> None:
-    """Raises DataError, which names the column and the first such row, unless all targets are 0, 1, 2, ..."""
+def check_counts(
+    name: str, y: Float[np.ndarray, " N"], column: str = "target", mend: str = "say `task: regression`"
+) -> None:
+    """Raises DataError, which names the column, the first such row and how to mend it, unless all are counts."""
     bad = np.flatnonzero(np.isfinite(y) & ((y < 0) | (y != np.floor(y))))  # others have a message of their own
     if bad.size:
         raise DataError(
-            f"{name}: column {column!r}, row {bad[0] + 1}: {y[bad[0]]:g} is no count (0, 1, 2, ...); mend it, or say"
-            " `task: regression`"
+            f"{name}: column {column!r}, row {bad[0] + 1}: {y[bad[0]]:g} is no count (0, 1, 2, ...); mend it, or {mend}"
         )
 
 
@@ -221,5 +222,7 @@ def _number(name: str, task: str, labels: list[str]) -> dict[str, int]:
     """Codes for labels that no card lists: in numerical order where they are numbers, else alphabetical."""
     ordered = in_order(labels)
     if task == "binary" and len(ordered) != 2:
-        raise DataError(f"{name}: {len(ordered)} classes; say `task: multiclass` or give `labels` with codes -1 and 1")
+        regression = ", `task: regression` if they are numbers" * all(number(label) is not None for label in labels)
+        mend = f"`task: multiclass`{regression}, or give `labels` with codes -1 and 1"
+        raise DataError(f"{name}: {len(ordered)} classes; say {mend}")
     return {label: 2 * i - 1 if task == "binary" else i for i, label in enumerate(ordered)}

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from gpbench import paths
 from gpbench.config.cards import reader
+from gpbench.data import splits
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import UNKNOWN
 from gpbench.errors import listed
@@ -38,7 +39,7 @@ def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Findi
         *_inputs(card, dataset),
         *_of_target(card, dataset),
         *_repeated(card, dataset, parts),
-        *(_classes(dataset, parts) if dataset.classes else _values(dataset)),
+        *(_classes(card, dataset, parts) if dataset.classes else _values(dataset)),
         *_groups(dataset, parts),
     ]
     if not (paths.conf_dir() / "dataset" / f"{card['name']}.yaml").exists():
@@ -216,10 +217,11 @@ def _identities(columns: Iterable[Float[np.ndarray, " N"]]) -> Int[np.ndarray, "
     return np.unique(hashes, return_inverse=True)[1]
 
 
-def _classes(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
+def _classes(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
     counts = count_classes(dataset)
     rarest = min(counts, key=counts.__getitem__)
-    mend = "splits: {set: stratified90} keeps the shares of classes"
+    stratified = splits.split_set(card) == "stratified90"  # which cannot keep the share of a class of few rows
+    mend = "" if stratified else "splits: {set: stratified90} keeps the shares of classes"
     if counts[rarest] < 10 or counts[rarest] < 0.05 * len(dataset.y):
         yield Finding(f"class {rarest!r} has {counts[rarest]:,} of {len(dataset.y):,} rows")
     folded = [name.casefold() for name in counts]
@@ -256,8 +258,9 @@ def _groups(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
 
 
 def _drop(card: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The line that leaves out inputs, "" where the card's readers take none."""
-    return f"drop: [{', '.join(names)}]" if "table" in map(reader, card["sources"]) else ""
+    """The line that leaves out inputs, "" where the card's readers take none, or some are made of other columns."""
+    made = any(name.startswith(f"{column}=") for name in names for column in card.get("encode") or ())
+    return f"drop: [{', '.join(names)}]" if "table" in map(reader, card["sources"]) and not made else ""
 
 
 def span(numbers: Iterable[int]) -> str:

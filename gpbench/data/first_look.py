@@ -73,7 +73,7 @@ def _own(value: str, target: Any) -> tuple[str, Path]:
     """The name of the card of a table, and the folder of `--config-dir` in which it is."""
     path = paths.expanded(value)
     if not path.is_file():
-        raise ConfigError(f"dataset={value}: no such file")
+        raise ConfigError(f"dataset={value}: {'is a folder' if path.is_dir() else 'no such file'}")
     folder = path.parent.resolve()
     folder = folder.parent if folder.name == "dataset" else folder
     stem = path

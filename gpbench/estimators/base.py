@@ -117,7 +117,7 @@ class Estimator(BaseEstimator):
             if weight is not None and not programs.method.sample_weights:
                 raise ConfigError(f"method {self.method} has no sample_weight: {WITH_WEIGHTS}")
             if task == "count":
-                check_counts(NAME, y, "y")
+                check_counts(NAME, y, "y", "take another method.likelihood, such as gaussian")
             scalers = {"inputs": protocol["inputs"], "targets": protocol["targets"], "task": task}
             self._x_scaler, self._y_scaler = fit_scalers(X, y, **scalers, weight=weight, dataset=NAME, target="y")
             self._classes = classes

@@ -77,7 +77,7 @@ class Classifier(ClassifierMixin, Estimator):
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         self.classes_, codes = np.unique(y, return_inverse=True)
         if (count := len(self.classes_)) < 2:
-            raise ValueError(f"y has one class only, {self.classes_[0]!r}: give rows of at least two classes")
+            raise ValueError(f"y has one class only, {self.classes_.tolist()[0]!r}: give rows of at least two classes")
         coded = 2.0 * codes - 1.0 if count <= 2 else codes.astype(float)
         self._fit(X, coded, "binary" if count <= 2 else "multiclass", count, weight)
         return self

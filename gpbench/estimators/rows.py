@@ -15,7 +15,8 @@ WITH_WEIGHTS = (
 def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
     """The weights as an array of numbers, one for each row: a weight w is w repeated rows.  1 for None.
 
-    Raises ValueError for another number of weights, and for weights that are no finite numbers, below 0, or all 0.
+    Raises ValueError for another number of weights, and for weights that are no finite numbers, below 0, or together
+    fewer than two rows.
     """
     if sample_weight is None:
         return np.ones(rows)
@@ -29,4 +30,9 @@ def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
         raise ValueError(f"sample_weight[{wrong[0]}] is {weight[wrong[0]]:g}: weights must be finite, and at least 0")
     if (counted := np.count_nonzero(weight)) < 2:
         raise ValueError(f"sample_weight is zero in all rows but {counted}: at least two rows must count")
+    if (total := weight.sum()) < 2:
+        raise ValueError(
+            f"sample_weight sums to {total:.3g}, and a weight w is w rows, so that fewer than two are left: multiply"
+            f" the weights, so that they sum to the number of rows, {counted}"
+        )
     return weight

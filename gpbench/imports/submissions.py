@@ -150,7 +150,9 @@ def read(path: Path) -> list[Submission]:
     table = _table(path)
     columns = [*_NEEDED, *_OPTIONAL, "mean", "variance"]
     if absent := [name for name in _NEEDED if name not in table]:
-        raise ConfigError(f"{path}: no column {absent[0]!r}; it needs {', '.join(_NEEDED)}, and predictions")
+        separators = "; separate its cells by commas" * any(mark in str(name) for name in table for mark in ";\t")
+        needs = f"it needs {', '.join(_NEEDED)}, and predictions"
+        raise ConfigError(f"{path}: no column {absent[0]!r}; {needs}{separators}")
     if unknown := [name for name in map(str, table) if name not in columns and not _NUMBERED.fullmatch(name)]:
         hint = nearest(unknown[0], [*columns, "prob_0", "log_prob_0"])
         raise ConfigError(f"{path}: unknown column {unknown[0]!r}; {hint}")

@@ -233,7 +233,7 @@ def _advance(
 
         def one_step(t, carry):
             state, info = take_step(method, carry[0], data, jnp.asarray(t), key=key, split=devices.split)
-            objective = info.objective.astype(X.dtype)
+            objective = jnp.asarray(info.objective, X.dtype)
             return state, objective, carry[2] + objective
 
         first = (state, np.full((), np.nan, X.dtype), total)

@@ -158,7 +158,9 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
     state, message = context.state(fit, i), None
     if not finite:
         subject = next(subject for subject, value in is_finite.items() if not value)
-        reason = diagnosis(method, state) or f"{subject} not finite"
+        negative = "var" in fit.predictions and bool((fit.predictions["var"][i] < 0).any())
+        fault = "a predictive variance is negative" if negative else f"{subject} not finite"
+        reason = diagnosis(method, state) or fault
         message = f"at step {fit.step} of {method.steps}: {reason}"
     test_set = scored(prepared, fit.predictions, i)
     diagnostics: dict[str, Any] = dict(method.diagnostics(state)) if isinstance(method, HasDiagnostics) else {}

@@ -122,6 +122,14 @@ def test_groups_on_both_sides_and_classes_that_lack_are_counted():
     labels = np.where(np.arange(N) < 2, "rare", np.where(NOISE > 0, "x", "y"))
     text = said({"a": A, "b": B}, labels, "multiclass", splits={"sets": {"random90": 20}})
     assert "class 'rare' has 2 of 60 rows" in text and text.count("splits: {set: stratified90}") <= 2
+    assert "stratified90" not in said({"a": A, "b": B}, labels, "multiclass", splits={"sets": {"stratified90": 20}})
+
+
+def test_an_input_that_is_made_of_a_column_is_not_offered_to_be_left_out():
+    card = {"name": "mine", "task": "regression", "encode": {"c": "onehot"}}
+    card |= {"sources": [{"kind": "file", "path": "a", "target": "y"}]}
+    dataset = from_raw(card, Raw(np.column_stack([A, 1 - A, B]), TARGET, columns=("c=L", "c=S", "b")))
+    assert ("'c=S' is 'c=L' again, or linear in it", "") in check(card, dataset).findings
 
 
 @pytest.mark.parametrize("name", ["glass", "sinc20", "banana", "moons"])

@@ -17,6 +17,7 @@ from gpbench.analysis.divisions import division_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
 from gpbench.cli import main
+from gpbench.errors import ConfigError
 from gpbench.papers import references
 from gpbench.records import collection
 from gpbench.records.store import Store
@@ -174,6 +175,20 @@ def test_only_the_runs_of_the_table_are_in_it(tmp_path):
     gpbench.table(dataset="pima", method="sep", results=results).to_crate(tmp_path / "crate.zip")
     kept = collection.open_store(unpacked(tmp_path / "crate.zip", tmp_path)).all()
     assert [(record.dataset, record.method) for record in kept] == [("pima", "sep")] * 3
+
+
+def test_a_name_of_another_kind_of_file_is_one_line(tmp_path):
+    table = gpbench.table(dataset="pima", results=collected(tmp_path / "all.parquet", methods()))
+    with pytest.raises(ConfigError, match=r"table\.pdf: an RO-Crate is a zip file; give a name that ends in \.zip$"):
+        table.to_crate(tmp_path / "table.pdf")
+
+
+def test_seeds_are_said_where_some_are_not_0(tmp_path):
+    records = [
+        sample(f"{k:016x}", dataset="pima", method="sep", split=k, seed=seed) for k, seed in enumerate([0, 1, 1])
+    ]
+    facts = [gpbench.table(results=collected(tmp_path / f"{n}.parquet", records[:n])).to_markdown() for n in (1, 3)]
+    assert "- seed:" not in facts[0] and "- seed: 0 (1), 1 (2)" in facts[1]
 
 
 def test_equal_runs_in_another_place_and_order_give_equal_bytes(crate_of, tmp_path):

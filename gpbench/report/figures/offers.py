@@ -73,6 +73,12 @@ def default(content: RunContent) -> str:
     return "learning" if first == "predictions" and not _has_fit(content) and "learning" in others else first
 
 
+def check_kind(kind: str) -> None:
+    """Raises ConfigError for a kind of picture that there is not."""
+    if kind not in _KINDS:
+        raise ConfigError(f"no kind of picture {kind!r}; {nearest(kind, _KINDS)}")
+
+
 def draw_kind(content: RunContent, kind: str) -> Figure:
     """Draws a picture of a run.
 
@@ -83,8 +89,7 @@ def draw_kind(content: RunContent, kind: str) -> Figure:
     Raises:
         ConfigError: No such kind, or the run lacks what it needs.
     """
-    if kind not in _KINDS:
-        raise ConfigError(f"no kind of picture {kind!r}; {nearest(kind, _KINDS)}")
+    check_kind(kind)
     if lack := kinds(content)[kind]:
         raise ConfigError(f"run {content.record.id} has no picture of the kind {kind}, which needs {lack}")
     with style.context():
