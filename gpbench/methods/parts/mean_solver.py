@@ -68,7 +68,8 @@ class MeanSolver(eqx.Module):
     def residual(self, hyper: Hyper, X: Float[Array, "N D"]) -> Float[Array, ""]:
         """The residual relative to y in float64, on up to 1,000 rows.
 
-        They are no neighbours, which blocks may just have solved.  In float32 the entries of K are rounded, and the solution of their system may be far from that of the exact one.
+        They are no neighbours, which blocks may just have solved.  In float32 the entries of K are rounded, and the
+        solution of their system may be far from that of the exact one.
         """
         with jax.named_scope("needs_float64"):
             system, weights = exact((self.equations(hyper, X), self.weights[:, None]))
