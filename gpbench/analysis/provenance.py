@@ -82,8 +82,8 @@ def facts_of(records: Iterable[Record]) -> dict[str, str]:
         if name != "jax"  # one of the versions
     }
     seeds = Counter(record.seed for record in runs)
-    named = {} if {*seeds} == {0} else {"seed": ", ".join(f"{seed} ({n:,})" for seed, n in sorted(seeds.items()))}
-    return {"runs": f"{len(runs):,}", **named, **facts, **_totals(runs)}
+    seed_fact = {} if {*seeds} == {0} else {"seed": ", ".join(f"{seed} ({n:,})" for seed, n in sorted(seeds.items()))}
+    return {"runs": f"{len(runs):,}", **seed_fact, **facts, **_totals(runs)}
 
 
 def provenance_footer(records: Sequence[Record]) -> list[str]:

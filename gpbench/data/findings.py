@@ -258,9 +258,9 @@ def _groups(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
 
 
 def _drop(card: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The line that leaves out inputs, "" where the card's readers take none, or some are made of other columns."""
-    made = any(name.startswith(f"{column}=") for name in names for column in card.get("encode") or ())
-    return f"drop: [{', '.join(names)}]" if "table" in map(reader, card["sources"]) and not made else ""
+    """The line that leaves out inputs, "" where the card's readers take none, or one is a part of a column."""
+    has_part = any(name.startswith(f"{column}=") for name in names for column in card.get("encode") or ())
+    return f"drop: [{', '.join(names)}]" if "table" in map(reader, card["sources"]) and not has_part else ""
 
 
 def span(numbers: Iterable[int]) -> str:

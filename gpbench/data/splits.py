@@ -85,8 +85,8 @@ def indices(
     train, test = SPLIT_SETS[name].function(card, dataset, k)
     _check_rows(dataset, name, k, (train, test))
     if len(train) < 2 or len(test) < 1:
-        kept = f"{len(train)} to train and {len(test)} to test"
-        raise DataError(f"{card['name']}: {len(dataset.y)} rows are too few to split: the set {name} leaves {kept}")
+        sizes = f"{len(train)} to train and {len(test)} to test"
+        raise DataError(f"{card['name']}: {len(dataset.y)} rows are too few to split: the set {name} leaves {sizes}")
     order = generator(dataset.name, name, k, seed).permutation(len(train))
     return train[order].astype(np.int64, copy=False), test.astype(np.int64)
 
