@@ -180,19 +180,11 @@ class SDD(ExactStart):
 
     def diagnostics(self, state: SddState) -> dict[str, Array]:
         """|b - Hᾱ| / |b| on the first rows, in float64 of the mean, and of all samples together; and the step size."""
-
-        @eqx.filter_jit
-        def residual(system: KernelSystem, weights: Float[Array, "N C"]) -> Float[Array, ""]:
-            return relative(system.first_residual(weights, _CHECKED), system.targets[:_CHECKED])
-
-        system, weights = state.system, state.descent.average
-        mean, samples = (
-            (dataclasses.replace(system, targets=system.targets[:, columns]), weights[:, columns])
-            for columns in (slice(1), slice(1, None))
-        )
+        residual = eqx.filter_jit(_residual)
+        parts = lambda columns: (state.gp, state.X, state.targets[:, columns], state.descent.average[:, columns])
         with jax.named_scope("needs_float64"):
-            of_mean = residual(*exact(mean))
-        return {"residual": of_mean, "residual_samples": residual(*samples), "step_size": state.step_size}
+            mean = residual(*exact(parts(slice(1))))
+        return {"residual": mean, "residual_samples": residual(*parts(slice(1, None))), "step_size": state.step_size}
 
     def diagnose(self, state: SddState) -> str:
         if bool(jnp.isfinite(state.descent.average).all()):
@@ -213,3 +205,11 @@ def _start(method: SDD, gp: ExactGP, X: Any, y: Any, limit: Any, key: PRNGKeyArr
     targets = jnp.column_stack([y, in_blocks(partial(draws, gp.kernel), X) + noise])
     step_size = jnp.asarray(method.step_size, X.dtype)
     return SddState(gp, draws, X, targets, Descent.start(targets), limit, step_size, jnp.ones(2, X.dtype))
+
+
+def _residual(
+    gp: ExactGP, X: Float[Array, "N D"], b: Float[Array, "N C"], weights: Float[Array, "N C"]
+) -> Float[Array, ""]:
+    """|b - H `weights`| / |b| on the first rows."""
+    system = KernelSystem(gp.kernel, gp.likelihood.noise, X, b)
+    return relative(system.first_residual(weights, _CHECKED), b[:_CHECKED])

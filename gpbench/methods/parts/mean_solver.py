@@ -72,7 +72,8 @@ class MeanSolver(eqx.Module):
         solution of their system may be far from that of the exact one.
         """
         with jax.named_scope("needs_float64"):
-            system, weights = exact((self.equations(hyper, X), self.weights[:, None]))
+            hyper, X, weights, targets = exact((hyper, X, self.weights[:, None], self.targets))
+            system = KernelSystem(hyper.kernel, noise_of(hyper), X, targets)
             index = jnp.arange(0, len(X), -(-len(X) // _CHECKED))
             rows = Rows(system.X[index], index, jnp.ones((len(index), 1)))
             return relative(system.residual(weights, rows), system.targets[index])
