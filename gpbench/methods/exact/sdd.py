@@ -180,7 +180,7 @@ class SDD(ExactStart):
 
     def diagnostics(self, state: SddState) -> dict[str, Array]:
         """|b - Hᾱ| / |b| on the first rows, in float64 of the mean, and of all samples together; and the step size."""
-        residual = eqx.filter_jit(_residual)
+        residual = jax.jit(_residual)
         parts = lambda columns: (state.gp, state.X, state.targets[:, columns], state.descent.average[:, columns])
         with jax.named_scope("needs_float64"):
             mean = residual(*exact(parts(slice(1))))
