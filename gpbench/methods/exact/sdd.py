@@ -180,11 +180,11 @@ class SDD(ExactStart):
 
     def diagnostics(self, state: SddState) -> dict[str, Array]:
         """|b - Hᾱ| / |b| on the first rows, in float64 of the mean, and of all samples together; and the step size."""
-        residual = jax.jit(_residual)
-        parts = lambda columns: (state.gp, state.X, state.targets[:, columns], state.descent.average[:, columns])
+        b, weights = state.targets, state.descent.average
         with jax.named_scope("needs_float64"):
-            mean = residual(*exact(parts(slice(1))))
-        return {"residual": mean, "residual_samples": residual(*parts(slice(1, None))), "step_size": state.step_size}
+            mean = _residual(*exact((state.gp, state.X, b[:, :1], weights[:, :1])))
+        samples = _residual(state.gp, state.X, b[:, 1:], weights[:, 1:])
+        return {"residual": mean, "residual_samples": samples, "step_size": state.step_size}
 
     def diagnose(self, state: SddState) -> str:
         if bool(jnp.isfinite(state.descent.average).all()):
@@ -207,6 +207,7 @@ def _start(method: SDD, gp: ExactGP, X: Any, y: Any, limit: Any, key: PRNGKeyArr
     return SddState(gp, draws, X, targets, Descent.start(targets), limit, step_size, jnp.ones(2, X.dtype))
 
 
+@jax.jit
 def _residual(
     gp: ExactGP, X: Float[Array, "N D"], b: Float[Array, "N C"], weights: Float[Array, "N C"]
 ) -> Float[Array, ""]:
