@@ -12,6 +12,7 @@ from gpbench.config.cards import reader
 from gpbench.data import splits
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import UNKNOWN
+from gpbench.data.scaling import LARGEST
 from gpbench.errors import listed
 
 _Parts = Sequence[tuple[np.ndarray, np.ndarray]]
@@ -36,6 +37,7 @@ def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Findi
     findings = [
         *_missing(dataset),
         *_levels(dataset),
+        *_huge(dataset),
         *_inputs(card, dataset),
         *_of_target(card, dataset),
         *_repeated(card, dataset, parts),
@@ -78,6 +80,17 @@ def _levels(dataset: Dataset) -> Iterator[Finding]:
         if name in dataset.levels and 2 * len(levels) > len(dataset.y):
             text = f"{name!r} has {len(levels):,} levels in {len(dataset.y):,} rows, as labels of rows have"
             yield Finding(text, f"drop: [{name}]")
+
+
+def _huge(dataset: Dataset) -> Iterator[Finding]:
+    """Numbers whose squares float64 cannot hold: splits fail where these train, and diverge where they test."""
+    columns = [*zip(dataset.columns, dataset.X.T)]
+    columns += zip(dataset.outputs or (dataset.target,), dataset.y.reshape(len(dataset.y), -1).T)
+    for name, column in columns:
+        row = int(np.argmax(np.abs(column)))
+        if abs(column[row]) > LARGEST:
+            text = f"{name!r} has {column[row]:.3g} in row {row + 1}, whose square float64 cannot hold"
+            yield Finding(text, "mend it in the file, or mark it as missing")
 
 
 def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from gpbench.errors import ConfigError, DataError, nearest
 # A constant column's computed std is rarely 0 (kegg's is 1e-21): compare it with the column's size, never with 0.
 _CONSTANT = 1e-12
 # Beyond these sizes the square of a number is infinite or 0, in float64.
-_SMALLEST, _LARGEST = 1e-150, 1e150
+_SMALLEST, LARGEST = 1e-150, 1e150
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def _check_sizes(dataset: str, rows: Float[np.ndarray, "N D"], columns: Sequence
     low, high = rows.min(axis=0), rows.max(axis=0)
     size = _size(low, high)
     varies = high / 2 - low / 2 > _CONSTANT * size  # halves, since the difference may be infinite
-    for i in np.flatnonzero((size > _LARGEST) | (varies & (high / 2 - low / 2 < _SMALLEST))).tolist():
+    for i in np.flatnonzero((size > LARGEST) | (varies & (high / 2 - low / 2 < _SMALLEST))).tolist():
         raise DataError(
             f"{dataset}: column {columns[i]!r} has values from {low[i]:.3g} to {high[i]:.3g}, whose squares"
             " float64 cannot hold; give it in other units"

@@ -125,6 +125,13 @@ def test_groups_on_both_sides_and_classes_that_lack_are_counted():
     assert "stratified90" not in said({"a": A, "b": B}, labels, "multiclass", splits={"sets": {"stratified90": 20}})
 
 
+def test_a_number_without_a_square_is_named():
+    huge = np.where(np.arange(N) == 4, -1e300, A)
+    assert "'b' has -1e+300 in row 5, whose square float64 cannot hold; mend it in the file" in said(
+        {"a": A, "b": huge}
+    )
+
+
 def test_an_input_that_is_made_of_a_column_is_not_offered_to_be_left_out():
     card = {"name": "mine", "task": "regression", "encode": {"c": "onehot"}}
     card |= {"sources": [{"kind": "file", "path": "a", "target": "y"}]}
