@@ -127,7 +127,8 @@ class Programs:
         step = max(_FEWEST, 2 ** (rows.bit_length() - 3))  # so that copies are a quarter at most
         size = -(-rows // step) * step
         X = X[:, np.minimum(np.arange(size), rows - 1)]
-        y = np.zeros(X.shape[:2], X.dtype)  # for log probabilities, which are not used
+        # targets are for log probabilities, which are not used
+        X, y = self.devices.everywhere((X, np.zeros(X.shape[:2], X.dtype)))
         self.predict(replace(group, X_test=X, y_test=y), run)
         return {name: a[:, :rows] if a.ndim > 1 else a for name, a in run.predictions.items()}
 

@@ -3,6 +3,7 @@
 import numpy as np
 from samples import sample
 
+from gpbench.data.builtin import friedman_effect
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.report import figures
@@ -55,4 +56,26 @@ def on_a_line(id):
         "kept_y": x[::7] ** 2,
         "kept_inducing": np.array([[0.5], [-0.5]]),
         "kept_covariance_inducing": np.array([[0.1]]),
+    }
+
+
+def of_effects(id):
+    """Friedman's effects of two inputs with an error of 0.3, and of an interaction with none."""
+    grid, pairs = np.linspace(0, 1, 11)[:, None], np.stack(np.meshgrid(*[np.linspace(0, 1, 5)] * 2, indexing="ij"), -1)
+    pairs = pairs.reshape(-1, 2)
+    exact = np.stack([friedman_effect((d,), grid) for d in (0, 3)])
+    half = np.full(4, 0.5)
+    return {
+        "kept_X": np.array([[-1.0] * 4, [1.0] * 4]),
+        "kept_X_scale": half,
+        "kept_X_shift": half,
+        "kept_y_std": np.asarray(2.0),
+        "kept_effect1_inputs": np.array([[0.0], [3.0]]),
+        "kept_effect1_grid": grid,
+        "kept_effect1_mean": (exact + 0.3) / 2,
+        "kept_effect1_std": np.full(exact.shape, 0.1),
+        "kept_effect2_inputs": np.array([[0.0, 1.0]]),
+        "kept_effect2_grid": pairs,
+        "kept_effect2_mean": friedman_effect((0, 1), pairs)[None] / 2,
+        "kept_effect2_std": np.full((1, 25), 0.1),
     }

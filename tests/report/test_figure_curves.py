@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from drawings import cell, drawn, experiment, on_a_line, record
+from drawings import cell, drawn, experiment, of_effects, on_a_line, record
 
-from gpbench.data.builtin import friedman_effect
 from gpbench.errors import ConfigError
 
 
@@ -43,28 +42,6 @@ def test_curves_extrapolate_as_far_as_the_file_says_beside_the_dashed_band_of_a_
     assert abs(mean.get_xdata()).max() <= 0.75 < abs(mean.get_xdata()).max() + 0.05
     assert set(below.get_ydata()) == {-1.0} and set(above.get_ydata()) == {1.0} and len(exact.lines) == 3
     np.testing.assert_array_equal(places.get_xdata(), [np.nan, 0.5])
-
-
-def of_effects(id):
-    """Friedman's effects of two inputs with an error of 0.3, and of an interaction with none."""
-    grid, pairs = np.linspace(0, 1, 11)[:, None], np.stack(np.meshgrid(*[np.linspace(0, 1, 5)] * 2, indexing="ij"), -1)
-    pairs = pairs.reshape(-1, 2)
-    exact = np.stack([friedman_effect((d,), grid) for d in (0, 3)])
-    half = np.full(4, 0.5)
-    return {
-        "kept_X": np.array([[-1.0] * 4, [1.0] * 4]),
-        "kept_X_scale": half,
-        "kept_X_shift": half,
-        "kept_y_std": np.asarray(2.0),
-        "kept_effect1_inputs": np.array([[0.0], [3.0]]),
-        "kept_effect1_grid": grid,
-        "kept_effect1_mean": (exact + 0.3) / 2,
-        "kept_effect1_std": np.full(exact.shape, 0.1),
-        "kept_effect2_inputs": np.array([[0.0, 1.0]]),
-        "kept_effect2_grid": pairs,
-        "kept_effect2_mean": friedman_effect((0, 1), pairs)[None] / 2,
-        "kept_effect2_std": np.full((1, 25), 0.1),
-    }
 
 
 def test_effects_have_a_row_for_each_data_set_a_band_for_each_cell_and_the_analytical_ones():

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from drawings import of_effects
 from samples import sample
 from scipy.stats import norm
-from test_figures import of_effects
 
 import gpbench
 from gpbench.cli import main
