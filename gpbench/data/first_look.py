@@ -137,10 +137,11 @@ def _write(
     try:
         task, options, summary = guesses.guess(content, title, target, labels)
     except DataError as error:
-        raise DataError(f"dataset={title}: {error}") from None
+        start = {"name": card.stem, "task": "regression", "sources": [source | {"target": target or "COLUMN"}]}
+        raise DataError(f"dataset={title}: {error}{_beginning(card, start, str(error))}") from None
     drops = {"incomplete": "drop"} if options.pop("incomplete", False) else {}
     node = {"name": card.stem, "task": task, "sources": [source | options], **drops, **facts}
-    _check(node, content, title)
+    _check(card, node, content, title)
     text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
     card.parent.mkdir(exist_ok=True)
     with open(card, "x", encoding="utf-8") as file:
@@ -150,21 +151,32 @@ def _write(
     return card.stem, card.parent.parent
 
 
-def _check(node: Mapping[str, Any], content: bytes, title: str) -> None:
+def _beginning(card: Path, node: Mapping[str, Any], reason: str) -> str:
+    """How to begin a card by hand, where a table can be read with one alone, as the reason says; else ""."""
+    import yaml
+
+    if not re.search(r"\bcard\b|`\w+[:`]", reason):
+        return ""
+    text = yaml.safe_dump(node, sort_keys=False, default_flow_style=True, width=10**6).strip()
+    return f"; there is no card yet: write {card}, which begins as {text}"
+
+
+def _check(card: Path, node: Mapping[str, Any], content: bytes, title: str) -> None:
     """Raises DataError, before anything is written, for a table that the card cannot be used with."""
     from gpbench.config.cards import reader
     from gpbench.data import cards
     from gpbench.data.conversion import from_raw
     from gpbench.data_registry import function_and_options
 
-    card = cards.checked(node)
-    [source] = card["sources"]
+    checked = cards.checked(node)
+    [source] = checked["sources"]
     try:
         read, _ = function_and_options(reader(source) or "table")
-        from_raw(card, read([content], source))
+        from_raw(checked, read([content], source))
     except DataError as error:
-        reason = str(error).removeprefix(f"{card['name']}: ")
-        raise DataError(f"dataset={title}: {reason}; no card is written") from None
+        reason = str(error).removeprefix(f"{card.stem}: ")
+        beginning = _beginning(card, node, reason) or "; no card is written"
+        raise DataError(f"dataset={title}: {reason}{beginning}") from None
 
 
 def _openml(value: str, target: Any, offline: bool) -> tuple[str, Path]:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from gpbench.config.card_keys import CENTRES
 from gpbench.data import encoding, filling
 from gpbench.data.cells import Numbers
+from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError
 from gpbench.data.filling import Filler
@@ -17,6 +18,8 @@ from gpbench.data.new_rows import new_inputs, rows_of_frame
 from gpbench.data.tables import columns_of
 from gpbench.data_registry import ENCODINGS
 from gpbench.errors import ConfigError, DataError, nearest
+
+_MEND = "impute='mean' (or 'median') fills missing ones; else leave these rows out"
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,9 @@ def fit_table(
         numbers, levels = np.asarray(X, np.float64), {}
         names = tuple(f"x{i + 1}" for i in range(numbers.shape[1]))
     filled, indicators = filling.rules(name, impute, names, levels, numbers)
+    present = np.where(np.isnan(numbers) & [column in filled for column in names], 0.0, numbers)
+    sources = encoding.columns_of_table(names, levels)
+    check_finite(name, present, np.zeros(len(present)), sources, rows=np.arange(len(present)), mend=_MEND)
     nothing = np.zeros((0, len(names) + len(indicators)))
     dataset = Dataset(
         name,

@@ -84,6 +84,19 @@ def test_what_cannot_be_is_refused_in_a_line_and_writes_no_card(folder, words, m
     assert not [*folder.rglob("*.yaml")]
 
 
+def test_where_only_a_card_can_say_how_to_read_a_table_the_line_begins_it(folder):
+    """What is begun, with the key that the line names, is the card of the table."""
+    (folder / "cafe.csv").write_bytes("cups,größe\n1,2\n3,4\n5,6\n".encode("latin-1"))
+    with pytest.raises(
+        DataError, match=r"`encoding: latin-1`; there is no card yet: write (.*), which begins as "
+    ) as line:
+        with_cards(["dataset=cafe.csv", "target=cups"], [])
+    file, text = str(line.value).split("no card yet: write ")[1].split(", which begins as ")
+    Path(file).parent.mkdir()
+    Path(file).write_text(text.replace("target: cups", "target: cups, encoding: latin-1"))
+    assert load(cards.read("cafe", [folder]), config_dirs=[folder]).columns == ("größe",)
+
+
 @pytest.mark.parametrize(("column", "target"), [("b", "y"), ("y", "b")])
 def test_a_cell_that_is_no_number_among_many_that_are_is_named_and_no_column_is_left_out(folder, column, target):
     cells = [f"{k % 7},{'n/k' if k == 7 else k},{k}.5" for k in range(60)]
