@@ -272,6 +272,9 @@ def learned(state: State, kind: type[T]) -> list[T]:
     Args:
         state: State of a method.
         kind: Class of the objects.
+
+    Returns:
+        The objects in the order of the pytree.
     """
     is_leaf = lambda node: isinstance(node, kind) or hasattr(node, "_fields")
     leaves = jax.tree.leaves(getattr(state, "parameters", state), is_leaf=is_leaf)

@@ -154,9 +154,10 @@ class SDD(ExactStart):
 
         The criterion that ends training is an average over steps.
         """
+        if not self.tolerance:
+            return None
         numbers = self.diagnostics(state)
-        largest = jnp.maximum(numbers["residual"], numbers["residual_samples"])
-        return largest <= 2.0 * self.tolerance if self.tolerance else None
+        return jnp.maximum(numbers["residual"], numbers["residual_samples"]) <= 2.0 * self.tolerance
 
     def objective(self, state: SddState, data: Batch) -> Float[Array, ""]:
         """Minus the dual objective of the mean at ᾱ, at most ½ yᵀH⁻¹y.  O(N² D) time."""
