@@ -1,6 +1,7 @@
 """Makes random committed records again and compares: results/*/records.parquet against the code of today.
 
     python scripts/again.py --records 20 --seconds 120 --seed 0
+    python scripts/again.py --records 30 --experiments gpbench/leaderboard_regression gpbench/leaderboard_classification
 
 takes 20 records that took at most 120 seconds, trains each by the words of its experiment, and prints its two main
 metrics, committed and now.  A difference is in standard deviations over the splits of the record's table cell, or in
@@ -33,14 +34,15 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=20, help="how many (default: 20)")
     parser.add_argument("--seconds", type=float, default=120, help="most seconds a record took (default: 120)")
     parser.add_argument("--seed", type=int, default=0, help="which records (default: 0)")
+    parser.add_argument("--experiments", nargs="+", default=definition.names(), help="of which (default: all)")
     args = parser.parse_args()
     stores = [open_store(path) for path in sorted(ROOT.glob("results/*/records.parquet"))]
-    words = commands(definition.names())
+    words = commands(args.experiments)
     candidates = [
         (store, record)
         for store in stores
         for record in store.all()
-        if record.id in words and record.status == "done" and sum(record.seconds.values()) <= args.seconds
+        if record.id in words and sum(record.seconds.values()) <= args.seconds
     ]
     worst = 0.0
     for store, old in random.Random(args.seed).sample(candidates, min(args.records, len(candidates))):
@@ -77,12 +79,11 @@ def train(words: Sequence[str]) -> Record | None:
 
 
 def train_all(words: Sequence[str], folder: Path) -> list[Record]:
-    """The records of these words in a results folder, after training those that it lacks; none where that fails."""
+    """The records of these words in a results folder, after training those that it lacks."""
     command = [sys.executable, "-m", "gpbench", "run", *words, f"run.results={folder}", "run.progress=false"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     store = open_store(folder)
-    made = [store.get(run.id) for plan in plans([words]) for run in plan.runs] if ended.returncode == 0 else []
-    records = [record for record in made if record]
+    records = [record for plan in plans([words]) for run in plan.runs if (record := store.get(run.id))]
     if not records:
         print(f"  exit code {ended.returncode}: {ended.stderr.strip()[-300:]}")
     return records
@@ -93,6 +94,8 @@ def difference(old: Record, new: Record | None, cell: Sequence[Record]) -> float
     if new is None or (new.id, new.status) != (old.id, old.status):
         print(f"  {old.id} {old.status}; now {new and (new.id, new.status)}")
         return float("inf")
+    if old.status != "done":
+        print(f"  {old.status}: {old.message}; now: {new.message}")
     worst = 0.0
     for name in METRICS:
         before, now = old.metrics.get(name), new.metrics.get(name)

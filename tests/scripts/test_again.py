@@ -45,3 +45,5 @@ def test_a_difference_is_in_standard_deviations_over_the_cell(again):
     assert again.difference(by_rows, dataclasses.replace(moved), [by_rows]) == pytest.approx(0.5)
     assert again.difference(old, None, cell) == math.inf
     assert again.difference(old, dataclasses.replace(old, id="0" * 16), cell) == math.inf
+    lost = dataclasses.replace(old, status="failed", message="no predictions after 22 CPU seconds", metrics={})
+    assert again.difference(lost, lost, [lost]) == 0 and again.difference(lost, old, cell) == math.inf
