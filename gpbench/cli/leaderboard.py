@@ -45,6 +45,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--half", action="store_true", help="only the data sets on which new methods are placed")
     parser.add_argument("--jobs", type=int, default=1, metavar="K", help="of add: processes at a time")
+    parser.add_argument("--dry-run", action="store_true", help="of add: list the jobs and what is recorded of them")
     options.add_config_dir(parser, "method/ files, and the modules they name, for add")
     options.add_output(parser)
     parser.set_defaults(func=run)
@@ -61,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(
             f"{args.overrides[0]}: `gpbench leaderboard show` trains nothing; add {args.overrides[0]} does"
         )
+    if args.dry_run:
+        raise ConfigError("--dry-run: `gpbench leaderboard show` trains nothing; `gpbench leaderboard add` has it")
     board = leaderboards.leaderboard(args.division, budget=args.budget, half=args.half, results=options.results(args))
     options.write_table(args, board)
     return 0
@@ -75,6 +78,10 @@ def _add(args: argparse.Namespace) -> int:
     folders = targets.add_folders(args.config_dir)
     results = options.results_folder(args)
     jobs = leaderboards.jobs(args.division, args.budget, args.overrides, results)
+    if args.dry_run:
+        from gpbench.sweep.display import preview
+
+        return preview(jobs, folders)
     planned = [plan for plan in plans(jobs, folders) if isinstance(plan, RunPlan)]
     ids, most = [run.id for plan in planned for run in plan.runs], planned[0].cfg["run"]["budget"]
     print(

@@ -84,6 +84,13 @@ def test_to_add_a_method_trains_it_on_the_half_within_the_budget_and_shows_its_p
     assert all("run.again=true" in job for job in launches)
 
 
+def test_a_dry_run_lists_the_jobs_of_a_method_and_trains_none(results, launches, capsys):
+    assert board(results, "add", "method=logistic", "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert not launches and out.startswith("6 jobs: ") and out.endswith("6 jobs; 18 runs to train\n")
+    assert "to train  3 of 3 runs  dataset=pima" in out
+
+
 def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
     results, launches, tmp_path, monkeypatch, capsys
 ):
@@ -103,6 +110,7 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
     [
         (["shwo"], "no action 'shwo' of the leaderboard; did you mean show?"),
         (["show", "method=svi"], "method=svi: `gpbench leaderboard show` trains nothing"),
+        (["--dry-run"], "--dry-run: `gpbench leaderboard show` trains nothing"),
         (["--budget", "20"], "no budget of 20 seconds; known are 10, 60, 600"),
         (["--budget", "600"], "no run of the classification board of 600 s is recorded"),
         (["add"], "name the one method to place, as in `gpbench leaderboard add method=svi`"),
