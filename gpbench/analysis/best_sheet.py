@@ -236,7 +236,7 @@ def _feet(result: Comparison, names: Sequence[str], short: Mapping[str, str]) ->
         feet.append(f"splits without {result.metric}, in no mean: {abridge([*undefined])}")
     return [
         *feet,
-        *split_notes(result.records, are_told=True),
+        *split_notes(result.records, has_correction=True),
         *filter(None, [imported_note(result.records)]),
         *_machines(result),
         *provenance_lines(result.records)[:1],

@@ -5,17 +5,13 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.notes import correction, imported_note, split_notes
-from gpbench.analysis.printing import abridge, counted, number
-from gpbench.analysis.provenance import facts_of, seconds_lines
-from gpbench.analysis.sheets import Grid, Sheet
+from gpbench.analysis.printing import abridge
 from gpbench.analysis.sides import Side
-from gpbench.analysis.statistics import UNTESTED, TTest, common_splits, largest_ratio, paired_t_test
-from gpbench.analysis.tables import title
+from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.papers.published import terms
-from gpbench.records.absences import absences, absences_text
+from gpbench.records.absences import absences
 from gpbench.records.record import Record
 
 _Contexts = dict[tuple, tuple[list[CellRuns], list[CellRuns]]]
@@ -130,120 +126,6 @@ def paired_differences(
     shared = [term for term in first if all(term in other for other in others)]
     pairs = [replace(d, shared=shared) for d in differences]
     return pairs, [cell for _, unmatched in matches for cell in unmatched]
-
-
-def note(differences: Sequence[Difference]) -> str:
-    """The foot that says how differences are tested."""
-    factor, source = correction(record for d in differences for record in d.records)
-    return (
-        "mean of the paired differences over n splits, with the 95 % interval and two-sided p of the corrected"
-        f" resampled t test ({source}): variance times {factor}, n - 1 degrees of freedom"
-    )
-
-
-def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequence[CellRuns]) -> Sheet:
-    """Makes the sheet of differences: a line for each pair of cells, below the provenance of both sides.
-
-    Args:
-        a, b: The two sides.
-        differences: Their differences.
-        unmatched: Cells without a partner, which a note names.
-    """
-    sides = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
-    facts = {f"{letter}, {name}": text for letter, records in sides.items() for name, text in facts_of(records).items()}
-    header = ("data set", "setting", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
-    heading = title(differences[0].metric, [r for d in differences for r in d.records])
-    grid = Grid(heading, header, tuple(_line(d, a, b) for d in differences), prose=True)
-    if not any(d.settings for d in differences):
-        grid = grid.select(range(2, len(header)))
-    n_datasets = len({d.a.dataset for d in differences})
-    winners = [d.winner for d in differences if d.test.possible]
-    summary = (
-        f"{a.value} is significantly better in {winners.count('A')} of {len(differences)}, {b.value} in"
-        f" {winners.count('B')}; no significant difference in {winners.count('')}."
-    )
-    shared = differences[0].shared
-    feet = [note(differences), *[f"all with {', '.join(shared)}"] * bool(shared), *untested(differences, are_told=True)]
-    if differences[0].metric == "seconds":
-        feet += seconds_lines(record for records in sides.values() for record in records)
-    feet += [f"{d.name}: {absences_text(d.undefined)}" for d in differences if d.undefined]
-    feet += filter(None, [imported_note(record for records in sides.values() for record in records)])
-    if unmatched:
-        names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
-        feet.append(f"without partner: {abridge(names)}")
-    return Sheet(
-        title=f"Paired differences {a.value} - {b.value} on {counted(n_datasets, 'data set')}.",
-        summary=[summary],
-        grids=[grid],
-        remarks=feet,
-        facts=facts,
-        rows=[row(d) for d in differences],
-    )
-
-
-def untested(differences: Sequence[Difference], are_told: bool = False) -> list[str]:
-    """A line for each reason for which differences have no test or another correction, with their names.
-
-    Args:
-        differences: The differences.
-        are_told: The correction of their tests is told elsewhere.
-    """
-    reasons = {
-        "a single split": [d.name for d in differences if d.n == 1],
-        "records without the numbers of training and test rows": [
-            d.name for d in differences if d.n > 1 and d.ratio is None and d.a.split_set not in UNTESTED
-        ],
-    }
-    lines = [f"no test ({reason}): {abridge(names)}" for reason, names in reasons.items() if names]
-    return [*lines, *split_notes((record for d in differences for record in d.records), are_told)]
-
-
-def pair_names(d: Difference) -> dict:
-    """The data set, output, methods, settings and metric of a difference by name."""
-    return {
-        "dataset": d.a.dataset,
-        "output": d.a.output or None,
-        "method_a": d.a.method,
-        "setting_a": d.a.label,
-        "method_b": d.b.method,
-        "setting_b": d.b.label,
-        "metric": d.metric,
-    }
-
-
-def row(d: Difference) -> dict:
-    """The numbers of a difference by name; None where one does not apply."""
-    return {
-        **pair_names(d),
-        "mean_a": d.mean_a,
-        "mean_b": d.mean_b,
-        "difference": d.test.mean,
-        "stderr": d.test.stderr,
-        "low": d.test.low,
-        "high": d.test.high,
-        "p": d.test.p,
-        "n_splits": d.n,
-        "diverged": d.diverged,
-        "undefined": sum(d.undefined.values()),
-        "better": d.winner or None,
-    }
-
-
-def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
-    test = d.test
-    counts = {"diverged": d.diverged, **d.undefined}
-    lost = [f"{n} {words.partition(' (')[0]}" for words, n in counts.items() if n]  # the foot has the reasons
-    return (
-        d.location,
-        d.settings,
-        number(d.mean_a),
-        number(d.mean_b),
-        f"{test.mean:+.4g}",
-        "" if test.low is None else f"[{test.low:+.4g}, {test.high:+.4g}]",
-        "" if test.p is None else f"{test.p:.2g}",
-        f"{d.n}" + (f" ({', '.join(lost)})" if lost else ""),
-        {"A": a.value, "B": b.value, "": "-" if test.possible else ""}[d.winner],
-    )
 
 
 def _context(cell: CellRuns, kind: str) -> tuple:

@@ -76,17 +76,17 @@ def _are_folds(records: Iterable[Record]) -> bool:
     return {record.split_set in FOLDS for record in records} == {True}
 
 
-def split_notes(records: Iterable[Record], are_told: bool = False) -> list[str]:
+def split_notes(records: Iterable[Record], has_correction: bool = False) -> list[str]:
     """Lines on tests over folds, and over splits that no test is known for; none for random splits.
 
     Args:
         records: The records.
-        are_told: The `correction` of these records is told elsewhere.
+        has_correction: Another line has the `correction` of these records.
     """
     records = list(records)
     notes = []
     names = _datasets(record for record in records if record.split_set in FOLDS)
-    if names and not (are_told and _are_folds(records)):
+    if names and not (has_correction and _are_folds(records)):
         notes.append(f"{names}: k-fold; tests correct the variance, times {_OF_FOLDS[0]} ({_OF_FOLDS[1]})")
     for name, reason in UNTESTED.items():
         if names := _datasets(record for record in records if record.split_set == name):

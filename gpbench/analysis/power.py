@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpbench.analysis.differences import Difference, pair_names, untested
+from gpbench.analysis.differences import Difference
+from gpbench.analysis.differences_sheet import pair_names, untested
 from gpbench.analysis.printing import counted, number
 from gpbench.analysis.provenance import facts_of, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet

@@ -93,20 +93,21 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
     Raises:
         ConfigError: an unknown or ambiguous name, or no common split.
     """
-    from gpbench.analysis import differences, row_differences
+    from gpbench.analysis import row_differences
+    from gpbench.analysis.differences_sheet import sheet
 
     stores, (first, second, pairs, unmatched) = first_answer(
         results, lambda stores: (stores, _differences(a, b, metric, stores, filters))
     )
-    sheet = differences.sheet(first, second, pairs, unmatched)
-    sheet = replace(sheet, remarks=[*sheet.remarks, *row_differences.lines(pairs, predictions_reader(stores))])
+    compared = sheet(first, second, pairs, unmatched)
+    compared = replace(compared, remarks=[*compared.remarks, *row_differences.lines(pairs, predictions_reader(stores))])
 
     def draw() -> "Figure":
         from gpbench.report.figures.comparisons import draw_differences
 
         return draw_differences(first, second, pairs)
 
-    return Table(sheet, draw=draw, records=(r for pair in pairs for r in pair.records), results=results)
+    return Table(compared, draw=draw, records=(r for pair in pairs for r in pair.records), results=results)
 
 
 @checked

@@ -5,7 +5,7 @@ import math
 import pytest
 from samples import sample
 
-from gpbench.analysis import best, differences, marks, tables
+from gpbench.analysis import best, differences, differences_sheet, marks, tables
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.sides import parse_sides
 from gpbench.analysis.statistics import UNTESTED
@@ -48,14 +48,14 @@ def test_the_variance_over_repeated_folds_is_that_of_bouckaert_and_frank():
     k, r = 3, 2
     assert test.stderr == pytest.approx(math.sqrt((1 / (k * r) + 30 / 60) * variance))
     assert test.significant and compared(runs("kfold")).winner == "A"
-    (line,) = differences.untested([compared(runs("kfold"))])
+    (line,) = differences_sheet.untested([compared(runs("kfold"))])
     assert line.startswith(
         "coffee: k-fold; tests correct the variance, times 1/(k r) + n_test/n_train for r repeats of k"
     )
-    feet = differences.sheet(*parse_sides("sep", "svi", runs("kfold")), [compared(runs("kfold"))], []).remarks
+    feet = differences_sheet.sheet(*parse_sides("sep", "svi", runs("kfold")), [compared(runs("kfold"))], []).remarks
     assert "(Bouckaert and Frank 2004): variance times 1/(k r) +" in feet[0] and "Nadeau" not in " ".join(feet)
-    assert "(Nadeau and Bengio 2003): variance times 1/n +" in differences.note([compared(runs("random90"))])
-    assert not differences.untested([compared(runs("random90"))])
+    assert "(Nadeau and Bengio 2003): variance times 1/n +" in differences_sheet.note([compared(runs("random90"))])
+    assert not differences_sheet.untested([compared(runs("random90"))])
 
 
 @pytest.mark.parametrize("split_set", UNTESTED)
@@ -68,7 +68,7 @@ def test_splits_that_are_not_exchangeable_have_no_verdict_and_the_foot_says_so(s
     assert {entry.mark for entry in marks.with_marks(row)} == {""}
     result = best.comparison(records, "nll")
     assert all(score.p is None for scores in result.scores.values() for score in scores.values())
-    for remarks in (tables.sheet(row).remarks, differences.untested([difference])):
+    for remarks in (tables.sheet(row).remarks, differences_sheet.untested([difference])):
         assert remarks.count(line) == 1
 
 

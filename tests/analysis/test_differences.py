@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from samples import sample
 
-from gpbench.analysis import differences, formats
+from gpbench.analysis import differences_sheet, formats
 from gpbench.analysis.differences import paired_differences
 from gpbench.analysis.sides import Side, parse_sides, shared_metrics
 from gpbench.errors import ConfigError
@@ -64,7 +64,7 @@ def test_a_side_on_one_split_or_without_its_numbers_of_rows_is_never_better():
     for records, reason in zip((clear[::5], unknown), reasons):
         pairs, _ = compared(records)
         assert (pairs[0].winner, pairs[0].test.low) == ("", None)
-        sheet = differences.sheet(Side("method", "sep"), Side("method", "svi"), pairs, [])
+        sheet = differences_sheet.sheet(Side("method", "sep"), Side("method", "svi"), pairs, [])
         assert f"no test ({reason}): pima" in sheet.remarks and "no significant difference in 0" in sheet.summary[0]
         assert sheet.grids[0].rows[0][-1] == "" and sheet.rows[0]["better"] is None
 
@@ -111,7 +111,7 @@ def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_
         (both(of_a=a, **b), "nll", []),
     ):
         pairs, _ = compared(records, metric=metric)
-        feet = differences.sheet(*sides, pairs, []).remarks
+        feet = differences_sheet.sheet(*sides, pairs, []).remarks
         assert [foot for foot in feet if foot.startswith("seconds")] == expected
         assert (line.split(":")[0] in draw_differences(*sides, pairs).get_supxlabel()) == bool(expected)
 
@@ -165,7 +165,7 @@ def test_unknown_and_ambiguous_sides_are_one_line(first, second, line):
 def test_the_table_has_the_winner_and_the_interval_in_every_format():
     a, b = Side("method", "sep"), Side("method", "svi")
     pairs, unmatched = paired_differences(a, b, both(b=[b + 1 for b in B]), "nll")
-    sheet = differences.sheet(a, b, pairs, unmatched)
+    sheet = differences_sheet.sheet(a, b, pairs, unmatched)
     for name in ("terminal", "md", "latex"):
         text = formats.FORMATS[name](sheet)
         assert (
