@@ -14,7 +14,9 @@ from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of
 from gpbench.analysis.ranks import TESTS
+from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Grid, Sheet, Text
+from gpbench.experiments import definition
 from gpbench.metrics import METRICS
 from gpbench.records.absences import LARGE, LATE
 
@@ -32,7 +34,7 @@ def sheet(board: Board) -> Sheet:
         grids=[_main_grid(board, order, marks, better), _measures_grid(board, order)],
         marks={"best": "highest score", "tied": "not significantly lower"} if any(marks) else {},
         remarks=_remarks(board),
-        facts=facts_of(board.runs.values()),
+        facts=_facts(board),
         rows=[row for k in order for row in _rows(board, int(k))],
         name=board.division.experiment,
     )
@@ -65,7 +67,7 @@ def place_sheet(board: Board, method: str) -> Sheet:
         grids=[_main_grid(board, order, marks, better), _measures_grid(board, order)],
         marks={"tied": "the method that is placed"},
         remarks=[f"Holm's correction is over the {len(order) - 1} comparisons of {method}", *_remarks(board)],
-        facts=facts_of(board.runs.values()),
+        facts=_facts(board),
         rows=[row for i in order for row in _rows(board, i)],
         name=board.division.experiment,
     )
@@ -141,6 +143,20 @@ def _remarks(board: Board) -> list[str]:
             f" {ranking.p:.2g}, critical difference {ranking.critical:.1f} ({TESTS['nemenyi']}, 5 %)"
         )
     return [*lines, *filter(None, [imported_note(board.runs.values())])]
+
+
+def _facts(board: Board) -> dict[str, str]:
+    """What was run, by name: splits, kernels and settings, budget and cores, then the facts of the records."""
+    records = [*board.runs.values()]
+    of_methods = definition.read(board.division.experiment).facts["full"]
+    cores = Counter(str((r.host or {}).get("cores", "imported" if r.imported else "unknown")) for r in records)
+    return {
+        "splits": run_facts(records)["splits"],
+        **{name: of_methods[name] for name in ("kernel", "settings")},
+        "budget": f"{CORES * board.seconds} CPU seconds, from the start of the process to the predictions",
+        "cores": ", ".join(f"{name} ({n:,})" if len(cores) > 1 else name for name, n in cores.most_common()),
+        **facts_of(records),
+    }
 
 
 def _heading(metric: str) -> str:

@@ -181,6 +181,15 @@ def test_a_board_fits_a_hundred_columns_and_every_format():
     assert len(made.rows) == 5 * 5 and {row["metric"] for row in made.rows} == {*METRICS, "seconds"}
 
 
+def test_the_head_has_splits_kernels_settings_budget_and_cores():
+    own = [replace(record, host={"cores": 2}) for record in runs({"a": 1.0})]
+    facts = sheet(board_of([*own, *(replace(r, imported=True) for r in runs({"b": 2.0}))], REGRESSION, 10)).facts
+    assert facts["splits"].endswith("0 to 2") and facts["kernel"].startswith("each method's default")
+    assert facts["settings"] == "each method's defaults under protocol clean"
+    assert facts["budget"] == "20 CPU seconds, from the start of the process to the predictions"
+    assert facts["cores"] == "2 (36), imported (36)" and facts["runs"] == "72"
+
+
 def test_what_is_wrong_is_one_line():
     with pytest.raises(ConfigError, match="no division 'regresion'; did you mean regression"):
         division_of("regresion")
