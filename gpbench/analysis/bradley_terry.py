@@ -192,19 +192,36 @@ class Estimates:
 
         K = len(self.values)
         table = np.zeros((K, K), dtype=bool)
-        n = np.minimum(self.datasets[:, None], self.datasets)
-        pairs = [(i, k) for i in range(K) for k in range(i + 1, K) if method in (None, i, k) and n[i, k] >= FEWEST]
-        if not pairs:
+        i, k, n = self._pairs(method)
+        if not len(i):
             return table
-        i, k = np.array(pairs).T
         difference = self.values[i] - self.values[k]
-        drawn = _inflation(n[i, k]) * (self.draws[:, i] - self.draws[:, k]).std(axis=0, ddof=1)
-        stderr = np.maximum(drawn, 2 * self.unit / np.sqrt(n[i, k]))
+        drawn = _inflation(n) * (self.draws[:, i] - self.draws[:, k]).std(axis=0, ddof=1)
+        stderr = np.maximum(drawn, self._least_stderr(n))
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(difference == 0, 0.0, np.abs(difference) / stderr)
-        is_clear = np.array(holm([*(2 * stdtr(n[i, k] - 1, -t))])) < LEVEL
+        is_clear = np.array(holm([*(2 * stdtr(n - 1, -t))])) < LEVEL
         table[i, k], table[k, i] = is_clear & (difference > 0), is_clear & (difference < 0)
         return table
+
+    def least_difference(self) -> float:
+        """The smallest difference of all pairs that may be significant alone; infinite where none may be."""
+        from scipy.special import stdtrit
+
+        i, _, n = self._pairs()
+        return float(np.min(stdtrit(n - 1, 1 - LEVEL / 2 / max(len(i), 1)) * self._least_stderr(n), initial=np.inf))
+
+    def _pairs(self, method: int | None = None) -> Int[ndarray, "3 P"]:
+        """The pairs of methods, or of one method with others, that have data sets enough, and the numbers of these."""
+        K = len(self.values)
+        n = np.minimum(self.datasets[:, None], self.datasets)
+        pairs = [(i, k, n[i, k]) for i in range(K) for k in range(i + 1, K) if method in (None, i, k)]
+        return np.array([pair for pair in pairs if pair[2] >= FEWEST], dtype=int).reshape(-1, 3).T
+
+    def _least_stderr(self, n: Int[ndarray, " P"]) -> Float[ndarray, " P"]:
+        """The least standard error of a difference over n data sets."""
+        stderr: Float[ndarray, " P"] = 2 * self.unit / np.sqrt(n)
+        return stderr
 
 
 def _inflation(datasets: Int[ndarray, " n"]) -> Float[ndarray, " n"]:

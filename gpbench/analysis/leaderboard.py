@@ -12,11 +12,12 @@ from numpy import ndarray
 
 from gpbench.analysis import bradley_terry
 from gpbench.analysis.bradley_terry import Estimates, estimates, outcomes
-from gpbench.analysis.divisions import Division, cpu_budget
+from gpbench.analysis.divisions import Division, cpu_budget, lost
 from gpbench.analysis.ranks import Ranking, rank_values
 from gpbench.errors import AbsentError
 from gpbench.metrics import METRICS
 from gpbench.papers.published import terms
+from gpbench.records.absences import GRACE
 from gpbench.records.record import Record
 
 
@@ -77,8 +78,9 @@ class Board:
 
     @cached_property
     def seconds_of(self) -> Estimates:
-        """Mean over data sets of the logarithm of the CPU seconds of a run, lost ones included."""
-        logs = self.array(lambda record: np.log(max(record.cpu_seconds or np.nan, 1e-3)))
+        """Mean over data sets of the logarithm of the CPU seconds of a run; a lost one has those after which all are."""
+        limit = (1 + GRACE) * cpu_budget(self.seconds)
+        logs = self.array(lambda record: np.log(limit if lost(record) else max(record.cpu_seconds or np.nan, 1e-3)))
         return Estimates(bradley_terry.means(logs), bradley_terry.resampled_means(logs), self.scores.datasets)
 
     @cached_property

@@ -18,7 +18,7 @@ from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
-from gpbench.records.absences import LARGE, LATE
+from gpbench.records.absences import FAULT, LARGE, LATE
 
 
 def sheet(board: Board) -> Sheet:
@@ -30,7 +30,7 @@ def sheet(board: Board) -> Sheet:
         marks = [""] * len(order)  # nothing is known to be worse than the first
     return Sheet(
         title=_title(board),
-        summary=[*["No difference of two scores is significant."] * (not better.any()), _losses(board)],
+        summary=[*[_indifference(board)] * (not better.any()), _losses(board)],
         grids=[_main_grid(board, order, marks, better), _measures_grid(board, order)],
         marks={"best": "highest score", "tied": "not significantly lower"} if any(marks) else {},
         remarks=_remarks(board),
@@ -77,6 +77,18 @@ def _title(board: Board) -> str:
     sets = counted(len(board.datasets), "data set")
     budget = f"{board.seconds} seconds of {CORES} cores ({CORES * board.seconds} CPU seconds)"
     return f"Leaderboard of {board.division.name}: {len(board.methods)} methods on {sets}, within {budget}."
+
+
+def _indifference(board: Board) -> str:
+    """The line that no difference is significant, with what it takes."""
+    values, least = board.scores.values, board.scores.least_difference()
+    if not np.isfinite(least):
+        return f"No difference of two scores is significant; that takes {FEWEST} data sets."
+    largest = values.max() - values.min()
+    return (
+        f"No difference of two scores is significant after Holm's correction: it takes at least {least:.0f} points, and"
+        f" the largest is {largest:.0f}."
+    )
 
 
 def _losses(board: Board, methods: Sequence[str] = ()) -> str:
@@ -130,10 +142,10 @@ def _remarks(board: Board) -> list[str]:
         "score: Bradley-Terry in Elo points, mean 1000; 400 points are odds of 10 to 1 of the better value on a split",
         f"± and intervals: 95 %, from {DRAWS:,} draws of data sets and of splits within them, by the t distribution",
         f"ties are differences up to {', '.join(margins)}",
-        "every data set has the same weight; a run that is late, out of memory or diverged loses to all others",
+        "every data set has the same weight; a run that is late, out of memory, diverged or ended with an error loses to all others",
         "better than: how many others have a significantly lower score, at 5 % after Holm's correction; wins: share of"
         " comparisons won, ties counted half",
-        "CPU s: geometric mean over data sets; Pareto front: share of the draws in which no other method has a higher"
+        "CPU s: geometric mean over data sets, lost runs with those after which a run is lost; Pareto front: share of the draws in which no other method has a higher"
         " score and is as quick; F: so in the data themselves",
         f"data sets: {', '.join(board.datasets)}",
     ]
@@ -171,7 +183,7 @@ def _percent(value: float, half: float) -> str:
     return f"{100 * value:.0f} ± {100 * half:.0f} %" if half < 1 else f"{100 * value:.0f} %"
 
 
-_SHORT = {LATE: "late", LARGE: "memory"}
+_SHORT = {LATE: "late", LARGE: "memory", FAULT: "error"}
 
 
 def _lost_of(board: Board, method: str) -> str:

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Int
 
 from gpbench import data as data_layer
-from gpbench import own_metrics
+from gpbench import metrics, own_metrics
 from gpbench.config.compose import folders
 from gpbench.data import cards, members, splits
 from gpbench.errors import ConfigError, DataError, GpbenchError
 from gpbench.imports.submissions import Submission
 from gpbench.records import identity
-from gpbench.records.absences import LATE, is_late
+from gpbench.records.absences import FAULT, LARGE, LATE, is_late
 from gpbench.records.arrays import MOST_ROWS, Predictions
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -24,6 +25,7 @@ from gpbench.records.store import Store
 if TYPE_CHECKING:
     from gpbench.core.predictive import Predictive
     from gpbench.data.dataset import Dataset
+    from gpbench.data.scaled import ScaledSplit
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,6 @@ class Importer:
         return card, data_layer.load(card, config_dirs=self.config_dirs)
 
     def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> ImportedRun:
-        import jax.numpy as jnp
-
-        from gpbench.train import result
-
         if self.budget and submission.seconds is None:
             raise ConfigError(f"{submission.title}: a budget needs the column seconds, of CPU seconds")
         try:
@@ -93,17 +91,13 @@ class Importer:
             prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
         except GpbenchError as error:
             raise type(error)(f"{submission.title}: {error}") from error
-        submission.check_values(prepared.classes, float(np.var(prepared.y)))
         values = submission.in_order_of(test, train, len(dataset.y))
-        arrays = _predictive(submission, values, prepared.classes).arrays(jnp.asarray(prepared.y_test))
-        batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
-        if not (finite := np.isfinite(batch["log_prob"][0])).all():
-            row = test[int(np.argmin(finite))]
-            raise DataError(f"{submission.title}: row {row} has probability 0 for its target, and the nll is infinite")
+        outcome, predictions = self._lost(submission, prepared.task), {}
+        if not outcome:
+            outcome, predictions = self._scores(submission, values, prepared, test)
         config = self._config(submission, card)
         shared = identity.identify(config, dataset.checksum)
         member = members.Member(submission.split, submission.output)
-        test_set = result.scored(prepared, batch, 0)
         record = Record.create(
             schema=identity.SCHEMA,
             id=identity.run_id(**shared, **member.identity, seed=0),
@@ -126,7 +120,7 @@ class Importer:
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             split=submission.split,
             output=None if submission.output is None else dataset.outputs[submission.output],
-            **self._outcome(submission, result.metric_fields(prepared.task, test_set, self._own_metrics)),
+            **outcome,
             seconds={} if submission.seconds is None else {"train": submission.seconds},
             **({"budget": self.budget, "cpu_seconds": submission.seconds} if self.budget else {}),
             held_out=prepared.held_out,
@@ -134,22 +128,48 @@ class Importer:
             train_rows=len(train),
             test_rows=len(test),
         )
-        few = len(test) <= MOST_ROWS
-        return ImportedRun(
-            submission.file, record, config, result.predictions_by_row(prepared, batch, 0) if few else {}
-        )
+        return ImportedRun(submission.file, record, config, predictions)
 
-    def _outcome(self, submission: Submission, scores: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a record with the scores; those of a run that failed where its predictions are late."""
-        if self.budget is None or not is_late(submission.seconds or 0.0, self.budget):
-            return {"status": "done", "message": None, **scores}
-        message = f"no predictions after {submission.seconds:.1f} CPU seconds, of a budget of {self.budget:g}"
-        names = scores["metrics"]
+    def _scores(
+        self,
+        submission: Submission,
+        values: Mapping[str, np.ndarray],
+        prepared: "ScaledSplit",
+        test: Int[np.ndarray, " t"],
+    ) -> tuple[dict[str, Any], Predictions]:
+        """The fields of a record with the scores of predictions in the order of the test rows, and the predictions
+        where they are few.  Raises DataError."""
+        import jax.numpy as jnp
+
+        from gpbench.train import result
+
+        submission.check_values(prepared.classes, float(np.var(prepared.y)))
+        arrays = _predictive(submission, values, prepared.classes).arrays(jnp.asarray(prepared.y_test))
+        batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
+        if not (finite := np.isfinite(batch["log_prob"][0])).all():
+            row = test[int(np.argmin(finite))]
+            raise DataError(f"{submission.title}: row {row} has probability 0 for its target, and the nll is infinite")
+        scores = result.metric_fields(prepared.task, result.scored(prepared, batch, 0), self._own_metrics)
+        few = len(test) <= MOST_ROWS
+        return {"status": "done", "message": None, **scores}, result.predictions_by_row(
+            prepared, batch, 0
+        ) if few else {}
+
+    def _lost(self, submission: Submission, task: str) -> dict[str, Any]:
+        """The fields of a record without predictions, or with predictions that are late; {} for another one."""
+        reason, message = submission.lost, submission.lost
+        if not reason and self.budget and is_late(submission.seconds or 0.0, self.budget):
+            reason = LATE
+        if not reason:
+            return {}
+        if reason == LATE and self.budget:
+            message = f"no predictions after {submission.seconds:.1f} CPU seconds, of a budget of {self.budget:g}"
+        names = metrics.names(task)
         return {
             "status": "failed",
             "message": message,
             "metrics": dict.fromkeys(names),
-            "undefined": dict.fromkeys(names, LATE),
+            "undefined": dict.fromkeys(names, reason if reason in (LATE, LARGE) else FAULT),
         }
 
     def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 Columns: `dataset`, `split`, `method`, `row`, and `mean` and `variance` (regression, original units, noise included) or
 `prob_0`, `prob_1`, ... or `log_prob_0`, `log_prob_1`, ... (classification, the classes in order of code); optional are
-`setting`, `output` (the number of one of several outputs), `seconds` of training, and `versions` of the programs.
+`setting`, `output` (the number of one of several outputs), `seconds` of training, `versions` of the programs, and
+`lost`, why there are no predictions.
 """
 
 import re
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NEEDED = ("dataset", "split", "method", "row")
-_PER_RUN = ("seconds", "versions")
+_PER_RUN = ("seconds", "versions", "lost")
 _OPTIONAL = ("setting", "output", *_PER_RUN)
 _NUMBERED = re.compile(r"(log_)?prob_\d+")
 _VERSIONS = re.compile(r"[\w.-]+ [\w.+!-]+(, [\w.-]+ [\w.+!-]+)*")
@@ -29,6 +30,9 @@ _GROUP = ["dataset", "split", "method", "setting", "output"]
 
 _LARGEST = 1e15
 """Largest number of a row, a split or an output; floats beyond some 9e15 are no exact numbers."""
+
+_LONGEST = 200
+"""Number of characters of `lost` that a record keeps."""
 
 _SUM_TOLERANCE = 1e-5
 """Largest error of the sum of a row's probabilities, which others write in float32."""
@@ -42,7 +46,7 @@ class Submission:
     """Predictions of one method for the test rows of one split.  `values` are the other columns, by name.
 
     `output` is None for a data set with one output, `seconds` where the table does not say; `versions` are those of the
-    programs, by name.
+    programs, by name; `lost` is why there are no predictions, "" where there are.
     """
 
     file: Path
@@ -55,6 +59,7 @@ class Submission:
     rows: Int[np.ndarray, " n"]
     values: dict[str, Float[np.ndarray, " n"]]
     versions: dict[str, str] = field(default_factory=dict)
+    lost: str = ""
 
     @property
     def title(self) -> str:
@@ -201,7 +206,8 @@ def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
             # columns of other tasks in the same file are empty here
             values={str(n): _numbers(path, group[n]) for n in others if not group[n].isna().all()},
         )
-        yield replace(submission, seconds=_seconds(submission, group), versions=_versions(submission, group))
+        seconds, versions = _seconds(submission, group), _versions(submission, group)
+        yield replace(submission, seconds=seconds, versions=versions, lost=_lost(submission, group))
 
 
 def _per_run(submission: Submission, group: "pd.DataFrame", name: str) -> Any:
@@ -233,6 +239,12 @@ def _versions(submission: Submission, group: "pd.DataFrame") -> dict[str, str]:
     if len(versions) < len(pairs):
         raise DataError(f"{submission.title}: versions {text!r} has a program twice: leave one version of it")
     return versions
+
+
+def _lost(submission: Submission, group: "pd.DataFrame") -> str:
+    if (text := _per_run(submission, group, "lost")) is None:
+        return ""
+    return " ".join(str(text).split())[:_LONGEST]
 
 
 def _numbers(path: Path, column: "pd.Series") -> Float[np.ndarray, " n"]:

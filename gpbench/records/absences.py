@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from gpbench.records.record import Record
 
 NOT_FINITE = "not finite"
-LATE, LARGE = "over time", "out of memory"
-"""Reasons for which a run with a budget has no predictions."""
+LATE, LARGE, FAULT = "over time", "out of memory", "ended with an error"
+"""Reasons for which a run with a budget, or one of another program, has no predictions."""
 GRACE = 0.1
 """Share of its budget by which a run may be late: predictions that are ready later do not count."""
 

@@ -145,3 +145,27 @@ def test_predictions_that_are_late_have_no_scores(tmp_path):
     [record] = records(tmp_path)
     assert record.status == "failed" and set(record.metrics.values()) == {None}
     assert set(record.undefined.values()) == {"over time"} and "after 22.5 CPU seconds" in record.message
+
+
+@pytest.mark.parametrize(
+    ("lost", "reason", "message"),
+    [
+        ("over time", "over time", "no predictions after 23.0 CPU seconds, of a budget of 20"),
+        ("out of memory", "out of memory", "out of memory"),
+        ("LinAlgError: not  positive\ndefinite", "ended with an error", "LinAlgError: not positive definite"),
+        ("e" * 300, "ended with an error", "e" * 200),
+    ],
+)
+def test_a_file_may_say_why_it_has_no_predictions(tmp_path, lost, reason, message):
+    table = regression(seconds=23.0, lost=lost).drop(columns=["mean", "variance"])
+    assert bring(tmp_path, table, "--budget", "10") == 0
+    [record] = records(tmp_path)
+    assert record.status == "failed" and set(record.metrics.values()) == {None} and record.message == message
+    assert set(record.undefined.values()) == {reason} and {"test_ll", "rmse", "crps"} <= record.metrics.keys()
+
+
+def test_what_says_that_it_is_lost_needs_the_rows_of_the_split_and_says_it_in_each(tmp_path, capsys):
+    table = regression(lost="over time").drop(columns=["mean", "variance"])
+    assert bring(tmp_path, table.iloc[1:]) == 3 and "test rows is missing" in capsys.readouterr().err
+    table.loc[0, "lost"] = None
+    assert bring(tmp_path, table) == 3 and "has other lost than the first row" in capsys.readouterr().err
