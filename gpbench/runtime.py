@@ -61,7 +61,7 @@ def configure(
         device: "cpu", "gpu", or None for the best there is.
         memory_fraction: Share of a GPU's memory to take at the start; None leaves JAX's default, 0.75.
         devices: Number of the run's devices in this process, to make as many of the CPU.
-        cores: Number of the available cores that this process keeps; None is all.
+        cores: Number of the available cores that this process keeps, those in GPBENCH_CORES if it is set; None is all.
         cache: Whether compiled programs of earlier processes may be used.
 
     Raises:
@@ -71,8 +71,9 @@ def configure(
     refuse_fork()
     if "jax" not in sys.modules:
         _settings = (device, memory_fraction, devices)
-    if cores is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    if cores is not None and (available := available_cores()):
+        numbers = os.environ.get("GPBENCH_CORES")  # a sweep's job has cores of its own
+        os.sched_setaffinity(0, map(int, numbers.split(",")) if numbers else available[:cores])
     arithmetic.add_flags(devices)
     settings = {
         "JAX_ENABLE_X64": "true",
@@ -96,6 +97,11 @@ def configure(
         os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
     for name, value in {**settings, **_cache()}.items():
         os.environ.setdefault(name, value)
+
+
+def available_cores() -> list[int]:
+    """The numbers of the cores that this process may use; [] where the system does not tell."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 def _cache() -> dict[str, str]:

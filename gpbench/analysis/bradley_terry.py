@@ -158,16 +158,22 @@ class Estimates:
     Args:
         values: The numbers.
         draws: The numbers in each draw.
-        datasets: Number of data sets of each method, from which the degrees of freedom follow.
+        common: Number of data sets of each method, on the diagonal, and of both methods of each pair; the degrees of
+            freedom follow from it.
         least: Least standard error of each number: where all data sets agree, all draws do.
         unit: Unit of the numbers, of a log odds; 0 for others.
     """
 
     values: Float[ndarray, " K"]
     draws: Float[ndarray, "B K"]
-    datasets: Int[ndarray, " K"]
+    common: Int[ndarray, "K K"]
     least: Float[ndarray, " K"] | float = 0.0
     unit: float = 0.0
+
+    @property
+    def datasets(self) -> Int[ndarray, " K"]:
+        """Number of data sets of each method."""
+        return np.diag(self.common)
 
     @property
     def half_widths(self) -> Float[ndarray, " K"]:
@@ -213,8 +219,7 @@ class Estimates:
 
     def _pairs(self, method: int | None = None) -> Int[ndarray, "3 P"]:
         """The pairs of methods, or of one method with others, that have data sets enough, and the numbers of these."""
-        K = len(self.values)
-        n = np.minimum(self.datasets[:, None], self.datasets)
+        K, n = len(self.values), self.common
         pairs = [(i, k, n[i, k]) for i in range(K) for k in range(i + 1, K) if method in (None, i, k)]
         return np.array([pair for pair in pairs if pair[2] >= FEWEST], dtype=int).reshape(-1, 3).T
 
@@ -232,14 +237,13 @@ def _inflation(datasets: Int[ndarray, " n"]) -> Float[ndarray, " n"]:
 
 def estimates(results: Float[ndarray, "D S K K"], draws: int = DRAWS) -> tuple[Estimates, Estimates]:
     """The scores in Elo points around 1000, and the win rates, of methods by the outcomes of their comparisons."""
-    datasets = (~np.isnan(results)).any(axis=(1, 3)).sum(axis=0)
+    played = (~np.isnan(results)).any(axis=1)
+    common = played.sum(axis=0) + np.diag(played.any(axis=2).sum(axis=0))  # no method meets itself
     won, drawn = wins(results), resampled_wins(results, draws)
     values, rates = scores(won), win_rates(won)
-    points = Estimates(
-        1000 + ELO * values, 1000 + ELO * scores(drawn), datasets, ELO * _score_stderrs(won, values), ELO
-    )
+    points = Estimates(1000 + ELO * values, 1000 + ELO * scores(drawn), common, ELO * _score_stderrs(won, values), ELO)
     # of a binomial share, with the same prior
-    played = (won + won.T).sum(axis=1)
-    smooth = (rates * played + 0.5 * PRIOR) / (played + PRIOR)
-    least = np.sqrt(smooth * (1 - smooth) / (played + PRIOR))
-    return points, Estimates(rates, win_rates(drawn), datasets, least)
+    number = (won + won.T).sum(axis=1)
+    smooth = (rates * number + 0.5 * PRIOR) / (number + PRIOR)
+    least = np.sqrt(smooth * (1 - smooth) / (number + PRIOR))
+    return points, Estimates(rates, win_rates(drawn), common, least)

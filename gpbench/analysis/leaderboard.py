@@ -78,10 +78,10 @@ class Board:
 
     @cached_property
     def seconds_of(self) -> Estimates:
-        """Mean over data sets of the logarithm of the CPU seconds of a run; a lost one has those after which all are."""
+        """Mean over data sets of the logarithm of the CPU seconds of a run, of a lost one those after which all are."""
         limit = (1 + GRACE) * cpu_budget(self.seconds)
-        logs = self.array(lambda record: np.log(limit if lost(record) else max(record.cpu_seconds or np.nan, 1e-3)))
-        return Estimates(bradley_terry.means(logs), bradley_terry.resampled_means(logs), self.scores.datasets)
+        logs = self.array(lambda record: np.log(limit if lost(record) else max(record.cpu_seconds or limit, 1e-3)))
+        return Estimates(bradley_terry.means(logs), bradley_terry.resampled_means(logs), self.scores.common)
 
     @cached_property
     def front(self) -> Float[ndarray, " K"]:

@@ -18,7 +18,10 @@ from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
-from gpbench.records.absences import FAULT, LARGE, LATE
+from gpbench.records.absences import FAULT, GRACE, LARGE, LATE
+
+_WHOLE = 0.95
+"""Share of the budget from which on more of it would have been used."""
 
 
 def sheet(board: Board) -> Sheet:
@@ -142,13 +145,19 @@ def _remarks(board: Board) -> list[str]:
         "score: Bradley-Terry in Elo points, mean 1000; 400 points are odds of 10 to 1 of the better value on a split",
         f"± and intervals: 95 %, from {DRAWS:,} draws of data sets and of splits within them, by the t distribution",
         f"ties are differences up to {', '.join(margins)}",
-        "every data set has the same weight; a run that is late, out of memory, diverged or ended with an error loses to all others",
+        "every data set has the same weight; a run that is late, out of memory, diverged or ended with an error loses"
+        " to all others",
         "better than: how many others have a significantly lower score, at 5 % after Holm's correction; wins: share of"
         " comparisons won, ties counted half",
-        "CPU s: geometric mean over data sets, lost runs with those after which a run is lost; Pareto front: share of the draws in which no other method has a higher"
-        " score and is as quick; F: so in the data themselves",
+        f"CPU s: geometric mean over data sets, {(1 + GRACE) * CORES * board.seconds:.0f} for a lost run; Pareto front:"
+        " share of the draws in which no other method has a higher score and is as quick; F: so in the data themselves",
         f"data sets: {', '.join(board.datasets)}",
     ]
+    own = [record for record in board.runs.values() if not (record.imported or lost(record))]
+    if whole := sum((record.cpu_seconds or 0.0) > _WHOLE * CORES * board.seconds for record in own):
+        lines.append(
+            f"{whole:,} of {len(own):,} runs of gpbench with predictions used {100 * _WHOLE:.0f} % of the budget"
+        )
     if ranking := board.ranking:
         lines.append(
             f"average rank over the {len(ranking.datasets)} data sets that all methods have: Friedman's p ="

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from gpbench.analysis.printing import counted
 from gpbench.records.record import Record
 
+_IMPORTED = "other programs"
+"""The name of the seconds of imported runs, which may have stages besides training."""
+
 _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
 
 
@@ -98,12 +101,14 @@ def _totals(records: Sequence[Record]) -> dict[str, str]:
     seconds: Counter[str] = Counter()
     versions: dict[str, set[str]] = {}
     for record in records:
-        seconds.update({phase: value for phase, value in record.seconds.items() if value})
+        phases = {_IMPORTED: sum(filter(None, record.seconds.values()))} if record.imported else record.seconds
+        seconds.update({phase: value for phase, value in phases.items() if value})
         for package, version in (record.versions or {}).items():
             versions.setdefault(package, set()).add(str(version))
     totals = ", ".join(f"{phase} {value:,.0f}" for phase, value in seconds.items())
     packages = ", ".join(f"{package} {' and '.join(sorted(numbers))}" for package, numbers in versions.items())
-    texts = {"seconds of all runs": f"{totals}; tables show those of train" if totals else "", "versions": packages}
+    columns = "train" + f" and {_IMPORTED}" * (_IMPORTED in seconds)
+    texts = {"seconds of all runs": f"{totals}; tables show those of {columns}" if totals else "", "versions": packages}
     return {name: text for name, text in texts.items() if text}
 
 

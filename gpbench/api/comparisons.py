@@ -46,7 +46,8 @@ def rank(
             the filter `setting` names.
         results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
             folder, or the runs that ship with gpbench where it has none of these.
-        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.
+        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `split`, `setting`: only runs with these
+            values.
 
     Returns:
         A table whose `figure` is the diagram of critical differences.
@@ -85,7 +86,8 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
         metric: a metric; by default nll, or rmse for regression, where both have it.
         results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
             folder, or the runs that ship with gpbench where it has none of these.
-        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.
+        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `split`, `setting`: only runs with these
+            values.
 
     Returns:
         A table with the 95 % intervals of the corrected resampled t test (Nadeau and Bengio 2003); `figure` draws them.

@@ -1,8 +1,9 @@
 """The records that a table, a ranking or a comparison is made of: results folders, and filters of their records."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from gpbench.errors import AbsentError, ConfigError, listed, nearest, printable
 from gpbench.papers import published
@@ -12,7 +13,7 @@ from gpbench.records.store import Store, unlimited
 if TYPE_CHECKING:
     import numpy as np
 
-FIELDS = ("dataset", "method", "protocol", "preset", "precision")
+FIELDS = ("dataset", "method", "protocol", "preset", "precision", "split")
 """Fields of a record that a filter can ask for."""
 
 Names = str | Sequence[str] | None
@@ -22,7 +23,8 @@ Names = str | Sequence[str] | None
 class Filters(TypedDict, total=False):
     """Values that runs must have; a field without a value, or with None, selects all runs.
 
-    `setting` is the text of settings, such as "m=15%", or "" for none; the others are names.
+    `setting` is the text of settings, such as "m=15%", or "" for none, and `split` has numbers, as a list or in a text
+    such as "0-9,12"; the others are names.
     """
 
     dataset: Names
@@ -30,6 +32,7 @@ class Filters(TypedDict, total=False):
     protocol: Names
     preset: Names
     precision: Names
+    split: str | int | Sequence[int] | None
     setting: str | Sequence[str] | None
 
 
@@ -39,9 +42,11 @@ def settings_of(filters: Filters) -> list[str]:
     return [settings] if isinstance(settings, str) else list(settings or ())
 
 
-def names(value: Names) -> list[str]:
-    """The names of a list, or of a text with commas; [] for None."""
-    return value.split(",") if isinstance(value, str) else list(value or ())
+def names(value: Names | int | Sequence[int]) -> list[str]:
+    """The names, or numbers, of a list, or of a text with commas; [] for None."""
+    if isinstance(value, str | int):
+        return str(value).split(",")
+    return [str(name) for name in value or ()]
 
 
 def predictions_reader(stores: Sequence[Store]) -> "Callable[[Record], dict[str, np.ndarray]]":
@@ -67,19 +72,35 @@ def select(records: Sequence[Record], filters: Filters) -> list[Record]:
 def matching(records: Sequence[Record], filters: Filters) -> list[Record]:
     """The records that match all filters, runs within a budget among them.  Raises AbsentError as `select` does."""
     for field in FIELDS:
-        if not (values := names(filters.get(field))):  # type: ignore[arg-type]
-            continue
-        known = {str(getattr(record, field) or "none") for record in records}
+        value: Any = filters.get(field)
+        known = {_name(record, field) for record in records}
+        values = names(value)
+        if field == "split":
+            values = [number for text in values for number in _numbers(text, known)]
         for name in values:
             if name not in known:
                 raise AbsentError(f"no run has {field} {name!r}; {nearest(name, known)}")
-        records = [record for record in records if str(getattr(record, field) or "none") in values]
+        if values:
+            records = [record for record in records if _name(record, field) in values]
     if settings := settings_of(filters):
         terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
         records = [record for record in records if published.parts(record.setting) in terms]
     if not records:
         raise AbsentError("no run matches all of these filters; `gpbench ls runs` lists the runs")
     return list(records)
+
+
+def _name(record: Record, field: str) -> str:
+    """The value of a field of a record, as a filter names it."""
+    value = getattr(record, field)
+    return "none" if value in (None, "") else str(value)
+
+
+def _numbers(text: str, known: Iterable[str]) -> list[str]:
+    """The recorded numbers in a range such as 0-9; the text itself where it is none, or has no recorded number."""
+    if not (ends := re.fullmatch(r"(\d+)-(\d+)", text)):
+        return [text]
+    return [name for name in known if name.isdigit() and int(ends[1]) <= int(name) <= int(ends[2])] or [text]
 
 
 def without_budget(records: Sequence[Record]) -> list[Record]:

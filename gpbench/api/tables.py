@@ -141,8 +141,9 @@ def table(
         config_dir: folders with experiment/ files of yours.
         results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
             folder, or the runs that ship with gpbench where it has none of these.
-        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.  With
-            an experiment only `preset` can be given: "quick" or "full", by default that of which more is recorded.
+        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `split`, `setting`: only runs with these
+            values.  With an experiment only `preset` can be given: "quick" or "full", by default that of which more is
+            recorded.
 
     Raises:
         ConfigError: an unknown name, an experiment with a metric or a filter, or nothing is recorded.
@@ -150,7 +151,7 @@ def table(
     if experiment is not None:
         preset = ",".join(names(filters.get("preset"))) or None
         options = {"metric": metric, **filters, "preset": None}
-        if others := [f"--{key}" for key, value in options.items() if value]:
+        if others := [f"--{key}" for key, value in options.items() if value or value == 0]:
             raise ConfigError(f"{', '.join(others)}: {experiment} says itself what is in its table; leave it out")
         return _experiment_table(experiment, preset, missing, config_dir, results)
     if missing:

@@ -92,7 +92,7 @@ def add_fields(parser: Any, fields: Iterable[str]) -> None:
 
 
 def add_filters(parser: Any) -> None:
-    """Adds --dataset, --method, --protocol, --preset, --precision and --setting."""
+    """Adds --dataset, --method, --protocol, --preset, --precision, --split and --setting."""
     add_fields(parser, FIELDS)
     parser.add_argument(
         "--setting",

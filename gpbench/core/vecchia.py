@@ -11,6 +11,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from gpbench.core.kernels import Kernel
@@ -19,8 +20,8 @@ from gpbench.core.mapping import map_rows
 
 _CHUNK = 256
 """Number of rows that are compared with all others, or conditioned on their neighbours, at a time."""
-_FLOOR = 1e-10
-"""Smallest residual variance in a correlation, in units of the prior's."""
+_FLOOR, _ROUNDINGS = 1e-10, 10
+"""Smallest residual variance in a correlation, in units of the prior's, and in roundings of such a unit."""
 
 
 class Neighbours(eqx.Module):
@@ -79,7 +80,8 @@ class ResidualProcess(eqx.Module):
             X: Rows.
             rest: Residual variances there.
         """
-        return jnp.sqrt(jnp.maximum(rest, _FLOOR * self.kernel.diag(X)))
+        floor = max(_FLOOR, _ROUNDINGS * float(np.finfo(rest.dtype).eps))
+        return jnp.sqrt(jnp.maximum(rest, floor * self.kernel.diag(X)))
 
     def conditional(
         self,

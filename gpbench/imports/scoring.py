@@ -92,9 +92,8 @@ class Importer:
         except GpbenchError as error:
             raise type(error)(f"{submission.title}: {error}") from error
         values = submission.in_order_of(test, train, len(dataset.y))
-        outcome, predictions = self._lost(submission, prepared.task), {}
-        if not outcome:
-            outcome, predictions = self._scores(submission, values, prepared, test)
+        lost = self._lost(submission, prepared.task)
+        outcome, predictions = (lost, {}) if lost else self._scores(submission, values, prepared, test)
         config = self._config(submission, card)
         shared = identity.identify(config, dataset.checksum)
         member = members.Member(submission.split, submission.output)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from gpbench import runtime
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.forks import Forks
 from gpbench.sweep.job import Ended, Job, Outcome
@@ -129,6 +130,7 @@ class Local:
             limited = job if remaining is None else job.limited(max(remaining, 0.001))
             slot = min(set(range(self.at_a_time)) - {child.slot for child in (*running, *children)})
             words, environment = [*self.flags, *limited.overrides], self.environment(slot, job.overrides)
+            environment |= self.cores(slot, job.plan)
             children.append(Child(job.overrides, words, environment, slot, limited.plan, self.forks))
         return children
 
@@ -146,6 +148,17 @@ class Local:
         if self.shared and sharing > 1:
             environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / sharing:.3f}"
         return environment
+
+    def cores(self, slot: int, plan: RunPlan | None) -> dict[str, str]:
+        """The variable with the cores of the job in this slot, where it asks for some: other slots have others.
+
+        Slots share cores where there are too few.  The processes of a job with several divide its cores themselves.
+        """
+        if plan is None or not (count := plan.cfg["run"]["cores"]) or plan.cfg["run"]["processes"] != 1:
+            return {}
+        available = runtime.available_cores()
+        numbers = {available[(slot * count + i) % len(available)] for i in range(count)} if available else set()
+        return {"GPBENCH_CORES": ",".join(map(str, sorted(numbers)))} if numbers else {}
 
     def close(self) -> None:
         """Lets the processes end that the jobs were forked from."""

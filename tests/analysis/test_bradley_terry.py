@@ -1,9 +1,11 @@
 """Scores of methods: closed forms, weights of data sets, and intervals and claims in simulated worlds."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from gpbench.analysis.bradley_terry import (
     ELO,
@@ -140,5 +142,26 @@ def test_data_sets_that_all_agree_leave_an_interval_as_wide_as_theirs_of_a_share
 
 def test_methods_with_fewer_data_sets_have_wider_intervals():
     draws = np.random.default_rng(5).normal(size=(500, 3))
-    half = Estimates(np.zeros(3), draws - draws.mean(0), np.array([1, 6, 12])).half_widths
+    half = Estimates(np.zeros(3), draws - draws.mean(0), np.diag([1, 6, 12])).half_widths
     assert half[0] == np.inf and half[1] > 1.2 * half[2]
+
+
+def test_methods_without_a_common_data_set_do_not_differ_significantly():
+    """Each beats the third method on six data sets, or loses to it, but the two never meet."""
+    losses = np.array([[[0.0]] * 6 + [[np.nan]] * 6, [[np.nan]] * 6 + [[2.0]] * 6, [[1.0]] * 12])
+    has_run = ~np.isnan(losses)
+    points, _ = estimates(outcomes(np.nan_to_num(losses), has_run), 100)
+    assert points.values[0] > points.values[1] + 400 and points.common[0, 1] == 0
+    assert points.datasets.tolist() == [6, 6, 12] and points.common[0, 2] == 6
+    assert not points.better()[0, 1]
+
+
+def test_no_smaller_difference_than_the_least_is_significant():
+    points, _ = estimates(compared(world(np.random.default_rng(3), [0.5, 0.0, -0.5], 12)), 200)
+    least = points.least_difference()
+    assert least == pytest.approx(2 * ELO / math.sqrt(12) * stdtrit(11, 1 - 0.05 / 6))
+    below = replace(points, values=np.array([0.99 * least, 0.0, 0.0]), draws=0.0 * points.draws)
+    above = replace(points, values=np.array([1.01 * least, 0.0, 0.0]), draws=0.0 * points.draws)
+    assert not below.better().any() and above.better()[0].tolist() == [False, True, True]
+    few, _ = estimates(compared(world(np.random.default_rng(3), [0.5, 0.0], 5)), 50)
+    assert few.least_difference() == math.inf

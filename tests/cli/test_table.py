@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from samples import sample
 
+import gpbench
 from gpbench.cli import main
 from gpbench.records.store import Store
 
@@ -169,3 +170,17 @@ def test_an_option_that_is_no_list_is_refused_where_it_is_given_twice(results, c
 def test_all_runs_are_missing_where_none_is_recorded(results, capsys):
     text = out(capsys, "table", "sep/table1", "--preset", "full", "--missing", "--results", results)
     assert text.startswith("Missing runs of sep/table1, preset full: 1,260 of 1,260.")
+
+
+def test_splits_select_runs_by_number_and_range(results, capsys):
+    def n_splits(*words):
+        rows = json.loads(out(capsys, "table", "--results", results, "--json", *words))
+        return {row["n_splits"] for row in rows}
+
+    assert n_splits() == {3} and n_splits("--split", "0") == {1}
+    assert n_splits("--split", "0,2") == n_splits("--split", "1-9") == {2} and n_splits("--split", "0-1,2") == {3}
+    for words in ("7", "5-9"):
+        assert main(["table", "--results", str(results), "--split", words]) == 2
+        assert f"no run has split '{words}'; " in capsys.readouterr().err
+    for split, n in ((0, 1), ([0], 1), ([0, 1], 2)):
+        assert {row["n_splits"] for row in gpbench.table(split=split, results=results).data} == {n}

@@ -48,6 +48,18 @@ def test_values_and_gradients_are_finite_for_rows_far_apart():
     assert np.isfinite(value) and np.all(np.isfinite(slope))
 
 
+@pytest.mark.parametrize(("lengthscale", "dtype"), [(2e-4, jnp.float32), (1e-9, jnp.float64), (1e-2, jnp.float64)])
+def test_short_lengthscales_have_the_constant_of_the_formula_and_finite_gradients(lengthscale, dtype):
+    """At x = y = 0 the kernel is 1 - c, with c = √(q(q + 2))/(q + 1), and dc/dlog q = q / (√(q(q + 2)) (q + 1)²)."""
+    origin, log_q = jnp.zeros((1, 1), dtype), jnp.asarray(2 * np.log(lengthscale), dtype)
+    kernel = lambda log_q: Orthogonal(jnp.zeros((), dtype), log_q[None]).cross(origin, origin)[0, 0]
+    value, slope = jax.value_and_grad(kernel)(log_q)
+    q = lengthscale**2
+    root = np.sqrt(q * (q + 2))
+    assert value == pytest.approx(1 - root / (q + 1), rel=1e-5)
+    assert slope == pytest.approx(-q / (root * (q + 1) ** 2), rel=1e-4)
+
+
 def test_effects_of_an_anova_kernel_are_orthogonal_and_share_the_variance_of_its_functions():
     """A function Σ_j a_j k(x, z_j) of two inputs: its variance is the sum over the effects of one input and of both."""
     rng = np.random.default_rng(3)

@@ -1,7 +1,13 @@
 """Jobs of a sweep on this machine: a GPU for each where there are several, and shares of one otherwise."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
+from gpbench import runtime
+from gpbench.experiments.plan import plans
 from gpbench.sweep.local import Local, visible_gpus
 from gpbench.train.stop import StopRequest
 
@@ -52,3 +58,29 @@ def test_the_gpus_that_the_user_leaves_visible_are_those_dealt_out(gpus, monkeyp
 def test_one_job_and_one_on_several_devices_and_one_on_the_cpu_keep_all_gpus(gpus, run, overrides):
     gpus(4)
     assert not any("CUDA_VISIBLE_DEVICES" in env for env in environments(overrides, **run))
+
+
+def cores(jobs, count, processes=1):
+    here = Local([], {**RUN, "jobs": jobs}, StopRequest())
+    words = ["dataset=moons", "method=svi", f"run.cores={count or 'null'}", f"run.processes={processes}"]
+    (plan,) = plans([words])
+    return [here.cores(slot, plan).get("GPBENCH_CORES") for slot in range(jobs)]
+
+
+def test_jobs_that_ask_for_cores_have_others_than_the_jobs_beside_them(monkeypatch):
+    monkeypatch.setattr(runtime, "available_cores", lambda: [0, 1, 4, 5])
+    assert cores(4, 1) == ["0", "1", "4", "5"] and cores(2, 2) == ["0,1", "4,5"]
+    assert cores(3, 2) == ["0,1", "4,5", "0,1"] and cores(2, 3) == ["0,1,4", "0,1,5"]  # too few: some are shared
+    assert cores(2, 8) == ["0,1,4,5"] * 2
+    assert cores(2, None) == cores(2, 1, processes=2) == [None, None]
+    monkeypatch.setattr(runtime, "available_cores", lambda: [])
+    assert cores(2, 1) == [None, None]
+
+
+@pytest.mark.skipif(len(runtime.available_cores()) < 2, reason="needs two cores")
+def test_a_job_keeps_to_the_cores_of_its_slot():
+    code = "import os; from gpbench import runtime; runtime.configure(cores=1); print(sorted(os.sched_getaffinity(0)))"
+    for core in runtime.available_cores()[:2]:
+        environment = os.environ | {"GPBENCH_CORES": str(core)}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == f"[{core}]"

@@ -1,7 +1,8 @@
 """The squared exponential kernel whose functions have the mean 0 under N(0, 1) in each input.
 
 Lu, Boukouvalas and Hensman, ICML 2022, equation 10.  As the base of the family `anova` it is their orthogonal additive
-kernel: effects of different sets of inputs are orthogonal under independent standard normal inputs.
+kernel but for its constant, which `{sum: [constant, {anova: ...}]}` adds: effects of different sets of inputs are
+orthogonal under independent standard normal inputs.  Their map of inputs to normal ones is not there.
 """
 
 from typing import Any, ClassVar
@@ -54,7 +55,11 @@ class Orthogonal(AmplitudeFamily):
 def _zero_mean(x: Float[Array, "..."], y: Float[Array, "..."], q: Float[Array, "..."]) -> Float[Array, "..."]:
     """k_d of the class: for long lengthscales, where its two terms nearly cancel, by expm1 of their ratio."""
     square = (x - y) ** 2
-    first, log_c = jnp.exp(-0.5 * square / q), 0.5 * jnp.log1p(-1.0 / (q + 1.0) ** 2)
+    # c by logarithms of q where 1 - 1/(q + 1)² cancels
+    short, long = jnp.minimum(q, 1.0), jnp.maximum(q, 1.0)
+    log_c_short = 0.5 * (jnp.log(short) + jnp.log(short + 2.0)) - jnp.log1p(short)
+    log_c = jnp.where(q < 1.0, log_c_short, 0.5 * jnp.log1p(-1.0 / (long + 1.0) ** 2))
+    first = jnp.exp(-0.5 * square / q)
     log_ratio = log_c + (square - 2.0 * q * x * y) / (2.0 * q * (q + 1.0))
     near = -first * jnp.expm1(jnp.minimum(log_ratio, 1.0))
     return jnp.where(log_ratio < 1.0, near, first - jnp.exp(log_c - 0.5 * (x**2 + y**2) / (q + 1.0)))

@@ -2,14 +2,15 @@
 
 Targets have the covariance VᵀV + S.  V = L⁻¹Kzx is that of a sparse GP, and S is Vecchia's approximation of the
 residual covariance with the noise, K - VᵀV + σ²I: every row depends on `neighbours` rows before it.  Without neighbours
-it is FITC; with all rows before it as neighbours it is exact.  Its evidence is no bound on the exact one.
+it is FITC; with all rows before it as neighbours its evidence is exact, and otherwise no bound on the exact one.
 
 Rows are ordered as they come, which is at random.  Neighbours have the largest residual correlations.  Training
 maximises the evidence with the neighbours that belong to its parameters.  In a round L-BFGS moves the parameters and
 leaves the neighbours as they are; it then finds parameters under which these fit badly and the evidence is far too
 large.  So a round counts only if the evidence is larger with the neighbours that belong to where it ends.  The next
 round may then take twice as many iterations; else training goes back to where the round began, and the next takes half
-as many.  Inducing points stay where they start.
+as many.  A budget of seconds may end training within a round, which then counts.  Inducing points stay where they
+start.
 """
 
 from typing import ClassVar

@@ -1,8 +1,10 @@
 """The picture of a leaderboard: scores with their intervals, and the Pareto front of scores and seconds."""
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy import ndarray
 
 from gpbench.analysis.divisions import CORES
 from gpbench.analysis.leaderboard import Board
@@ -12,6 +14,10 @@ from gpbench.report.figures import style
 _OTHER = "#777777"
 _MARGIN = 200
 """Points above and below the scores in the panel of the front."""
+_SIZE, _LINE, _LETTER = 7.0, 9.0, 4.0
+"""Size of names in the panel of the front, and height of a line and width of a letter, in points."""
+_HEIGHTS = ((2.0, -7.0, 11.0, -16.0), (20.0, -25.0))
+"""Heights of names above their points: those that are tried first, on both sides, and others."""
 
 
 def draw_board(board: Board) -> Figure:
@@ -61,18 +67,52 @@ def _scores_panel(axis: Axes, board: Board, order: list[int]) -> None:
 def _front_panel(axis: Axes, board: Board) -> None:
     scores, seconds = board.scores.values, np.exp(board.seconds_of.values)
     halves, widths = board.scores.half_widths, board.seconds_of.half_widths
-    for k, name in enumerate(board.methods):
-        x, colour = seconds[k], _colour(board, k)
-        reach = [[x - x * np.exp(-widths[k])], [x * np.exp(widths[k]) - x]] if np.isfinite(widths[k]) else None
-        half = halves[k] if np.isfinite(halves[k]) else None
-        axis.errorbar(x, scores[k], xerr=reach, yerr=half, fmt="o", color=colour, markersize=4, elinewidth=0.6)
-        axis.annotate(name, (x, scores[k]), (4, 3), textcoords="offset points", fontsize=7.5, color=colour)
+    for k, x in enumerate(seconds):
+        reach, half = None, None
+        if board.on_front[k]:  # the other panel has all intervals of scores
+            reach = [[x - x * np.exp(-widths[k])], [x * np.exp(widths[k]) - x]] if np.isfinite(widths[k]) else None
+            half = halves[k] if np.isfinite(halves[k]) else None
+        axis.errorbar(
+            x, scores[k], xerr=reach, yerr=half, fmt="o", color=_colour(board, k), markersize=4, elinewidth=0.6
+        )
     members = sorted((seconds[k], scores[k]) for k in np.flatnonzero(board.on_front))
     axis.step(*zip(*members), where="post", color=style.PALETTE["blue"], linewidth=1.2, alpha=0.6)
     axis.set_xscale("log")
     # intervals of methods with two data sets would set the range
-    axis.set_xlim(seconds.min() / 1.5, 2.5 * seconds.max())
+    axis.set_xlim(seconds.min() / 2.5, 2.5 * seconds.max())
     axis.set_ylim(scores.min() - _MARGIN, scores.max() + _MARGIN)
     style.number_ticks(axis.xaxis)
     axis.set_xlabel("CPU seconds until the predictions (geometric mean over data sets)")
     axis.set_ylabel("score (Elo points)")
+    _add_names(axis, board, seconds, scores)
+
+
+def _add_names(axis: Axes, board: Board, seconds: Float[ndarray, " K"], scores: Float[ndarray, " K"]) -> None:
+    """Writes each method's name at one of the places around its point, the first that covers no other name or point."""
+    axis.figure.canvas.draw()  # the layout sets where points are
+    scale = axis.figure.dpi / 72
+    points = axis.transData.transform(np.stack([seconds, scores], axis=1)) / scale
+    boxes = [(x - 2, y - 2, x + 2, y + 2) for x, y in points]
+    for k in sorted(range(len(points)), key=lambda k: (not board.on_front[k], -scores[k])):
+        width, (x, y) = _LETTER * len(board.methods[k]), points[k]
+        starts = [(across, up) for heights in _HEIGHTS for across in (5.0, -5.0 - width) for up in heights]
+        free = [s for s in starts if not any(_overlap(_box(x, y, s, width), box) for box in boxes)]
+        start = (free or starts)[0]
+        boxes.append(_box(x, y, start, width))
+        axis.annotate(
+            board.methods[k],
+            (seconds[k], scores[k]),
+            start,
+            textcoords="offset points",
+            fontsize=_SIZE,
+            color=_colour(board, k),
+        )
+
+
+def _box(x: float, y: float, start: tuple[float, float], width: float) -> tuple[float, float, float, float]:
+    """Left, low, right and high of a name that starts beside a point."""
+    return x + start[0], y + start[1], x + start[0] + width, y + start[1] + _LINE
+
+
+def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return bool(a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3])
