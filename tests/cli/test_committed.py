@@ -152,7 +152,10 @@ def test_a_committed_table_is_made_again_byte_for_byte(experiment, preset, forma
     ("file", "words"),
     [
         ("gpbench/imported.md", "boston,energy,yacht --method gpr,gpytorch_gp,linear,sklearn_gp,svi,vsgpr --split 0-9"),
-        ("gpbench/sparse.md", "concrete,energy --method gpboost_vif,gpjax_sgpr,gpytorch_svgp,svi,vif,vsgpr --split 0-9"),
+        (
+            "gpbench/sparse.md",
+            "concrete,energy --method gpboost_vif,gpjax_sgpr,gpytorch_svgp,svi,vif,vsgpr --split 0-9",
+        ),
         ("gam/peer.md", "boston,concrete,energy,power,protein"),
     ],
 )
