@@ -87,7 +87,8 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
 
 
 def _is_collection(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | PathLike)
+    is_scalar = getattr(value, "ndim", 1) == 0  # an array of no axes has __iter__ too
+    return isinstance(value, Iterable) and not is_scalar and not isinstance(value, str | bytes | Mapping | PathLike)
 
 
 def _is_text(value: Any) -> bool:

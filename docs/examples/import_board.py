@@ -135,11 +135,17 @@ PROGRAMS = {
 
 if __name__ == "__main__":
     programs = {program.__name__: program for program in PROGRAMS}
+    usage = f"usage: python import_board.py PROGRAM FILE SECONDS; PROGRAM is one of {', '.join(programs)}"
     if len(sys.argv) != 4 or sys.argv[1] not in programs:
-        sys.exit(f"usage: python import_board.py PROGRAM FILE SECONDS; PROGRAM is one of {', '.join(programs)}")
-    name, path, budget = sys.argv[1], sys.argv[2], float(sys.argv[3])
+        sys.exit(usage)
+    try:
+        name, path, budget = sys.argv[1], sys.argv[2], float(sys.argv[3])
+        data = np.load(path)
+        if not ({"X", "y", "train", "test", "classes"} <= {*data} and 0 < budget < math.inf):
+            raise ValueError("FILE is of `gpbench data rows`, and SECONDS are above 0")
+    except (OSError, ValueError) as error:
+        sys.exit(f"{error}; {usage}")
     program = programs[name]
-    data = np.load(path)
     y, train, test, classes = data["y"], data["train"], data["test"], len(data["classes"])
     X = data["X"][:, np.ptp(data["X"][train], axis=0) > 0]  # GPBoost refuses an input of one value
     X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)

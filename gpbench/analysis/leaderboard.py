@@ -196,7 +196,9 @@ def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, s
     for id, (method, setting) in keys.items():
         name = f"{method} {setting}".strip() if count[method] > 1 else method
         names[id] = f"{name} ({'imported' if others[id].imported else 'not of this board'})" if name in known else name
-    return names
+    own = {names[id] for id, record in others.items() if not record.imported}
+    clashes = [id for id, record in others.items() if record.imported and names[id] in own]
+    return names | {id: f"{names[id]} (imported)" for id in clashes}
 
 
 def name_of(board: Board, ids: Iterable[str]) -> str | None:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from gpbench.errors import AbsentError, ConfigError, listed, nearest, printable
@@ -42,11 +43,11 @@ def settings_of(filters: Filters) -> list[str]:
     return [settings] if isinstance(settings, str) else list(settings or ())
 
 
-def names(value: Names | int | Sequence[int]) -> list[str]:
+def names(value: Any) -> list[str]:
     """The names, or numbers, of a list, or of a text with commas; [] for None."""
-    if isinstance(value, str | int):
-        return str(value).split(",")
-    return [str(name) for name in value or ()]
+    if isinstance(value, str | Integral):
+        return [name.strip() for name in str(value).split(",")]
+    return [] if value is None else [str(name) for name in value]
 
 
 def predictions_reader(stores: Sequence[Store]) -> "Callable[[Record], dict[str, np.ndarray]]":
@@ -75,6 +76,8 @@ def matching(records: Sequence[Record], filters: Filters) -> list[Record]:
         value: Any = filters.get(field)
         known = {_name(record, field) for record in records}
         values = names(value)
+        if value is not None and not values:
+            raise AbsentError(f"{field} names no value: leave it out for all of them")
         if field == "split":
             values = [number for text in values for number in _numbers(text, known)]
         for name in values:
@@ -97,10 +100,13 @@ def _name(record: Record, field: str) -> str:
 
 
 def _numbers(text: str, known: Iterable[str]) -> list[str]:
-    """The recorded numbers in a range such as 0-9; the text itself where it is none, or has no recorded number."""
-    if not (ends := re.fullmatch(r"(\d+)-(\d+)", text)):
-        return [text]
-    return [name for name in known if name.isdigit() and int(ends[1]) <= int(name) <= int(ends[2])] or [text]
+    """The recorded numbers of splits in a number or a range such as 0-9.  Raises AbsentError where there is none."""
+    recorded = sorted(int(name) for name in known if name.isdigit())
+    ends = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", text)
+    if ends and (numbers := [k for k in recorded if int(ends[1]) <= k <= int(ends[2] or ends[1])]):
+        return [str(k) for k in numbers]
+    span = f"{recorded[0]} to {recorded[-1]}" if recorded else "none"
+    raise AbsentError(f"no run has split {text!r}; recorded are {span}: write numbers and ranges, as in 0-9,12")
 
 
 def without_budget(records: Sequence[Record]) -> list[Record]:

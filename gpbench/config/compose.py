@@ -58,6 +58,9 @@ class Composer:
             raise ConfigError(f"{unknown[0].text}: no such section; {nearest(unknown[0].key.partition('.')[0], base)}")
         cfg = _changed(base, [_with_sign(word, base.get("method")) for word in changes])
         check_values(cfg)
+        budget = cfg["run"].get("budget")
+        if isinstance(budget, float) and budget.is_integer():  # 20 and 20.0 are one budget
+            cfg["run"] = {**cfg["run"], "budget": int(budget)}
         files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
         for group in GROUPS:
             if not isinstance(cfg.get(group), dict):

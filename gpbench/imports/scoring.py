@@ -149,26 +149,23 @@ class Importer:
             row = test[int(np.argmin(finite))]
             raise DataError(f"{submission.title}: row {row} has probability 0 for its target, and the nll is infinite")
         scores = result.metric_fields(prepared.task, result.scored(prepared, batch, 0), self._own_metrics)
-        few = len(test) <= MOST_ROWS
-        return {"status": "done", "message": None, **scores}, result.predictions_by_row(
-            prepared, batch, 0
-        ) if few else {}
+        by_row = result.predictions_by_row(prepared, batch, 0) if len(test) <= MOST_ROWS else {}
+        return {"status": "done", "message": None, **scores}, by_row
 
     def _lost(self, submission: Submission, task: str) -> dict[str, Any]:
         """The fields of a record without predictions, or with predictions that are late; {} for another one."""
-        reason, message = submission.lost, submission.lost
-        if not reason and self.budget and is_late(submission.seconds or 0.0, self.budget):
-            reason = LATE
-        if not reason:
+        late = bool(self.budget) and is_late(submission.seconds or 0.0, self.budget or 0)
+        if not (message := submission.lost or LATE * late):
             return {}
-        if reason == LATE and self.budget:
+        reason = message if message in (LATE, LARGE) else FAULT
+        if reason == LATE and late:
             message = f"no predictions after {submission.seconds:.1f} CPU seconds, of a budget of {self.budget:g}"
         names = metrics.names(task)
         return {
             "status": "failed",
             "message": message,
             "metrics": dict.fromkeys(names),
-            "undefined": dict.fromkeys(names, reason if reason in (LATE, LARGE) else FAULT),
+            "undefined": dict.fromkeys(names, reason),
         }
 
     def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:

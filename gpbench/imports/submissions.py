@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from gpbench.errors import ConfigError, DataError, nearest
+from gpbench.records.absences import LARGE, LATE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -217,7 +218,7 @@ def _per_run(submission: Submission, group: "pd.DataFrame", name: str) -> Any:
     values = [None if is_absent else value for value, is_absent in zip(group[name], group[name].isna())]
     submission.require(
         np.array([value == values[0] for value in values]),
-        f"has other {name} than the first row: they are of the split's training",
+        f"has another value of {name} than the first row: it is of the whole split",
     )
     return values[0]
 
@@ -242,9 +243,17 @@ def _versions(submission: Submission, group: "pd.DataFrame") -> dict[str, str]:
 
 
 def _lost(submission: Submission, group: "pd.DataFrame") -> str:
+    """Why there are no predictions, in a line; "" where the cell is empty."""
     if (text := _per_run(submission, group, "lost")) is None:
         return ""
-    return " ".join(str(text).split())[:_LONGEST]
+    if not isinstance(text, str):
+        raise DataError(
+            f"{submission.title}: lost is {text!r}: write why there are no predictions; leave it empty where there are"
+        )
+    line = " ".join(text.split())
+    if line and submission.values:
+        raise DataError(f"{submission.title}: has predictions, and lost {line[:40]!r}: leave one of them empty")
+    return line.lower() if line.lower() in (LATE, LARGE) else line[:_LONGEST]
 
 
 def _numbers(path: Path, column: "pd.Series") -> Float[np.ndarray, " n"]:

@@ -213,6 +213,14 @@ def test_a_method_of_the_same_name_does_not_take_the_place_of_a_planned_one():
     assert len(board.runs) == len(planned) + len(theirs)
 
 
+def test_an_own_method_of_the_name_of_an_imported_one_has_a_row_of_its_own():
+    own = [replace(record, id=f"own-{record.id}") for record in runs({"trees": 0.0}, half=True)]
+    imported = [replace(record, imported=True) for record in runs({"trees": 1.0})]
+    board = board_of([*own, *imported, *runs({"linear": 0.5})], REGRESSION, 10)
+    assert {*board.methods} == {"trees", "trees (imported)", "linear"}
+    assert board.scores.datasets.tolist() == [11, 6, 11]
+
+
 def test_no_two_names_in_the_panel_of_the_front_overlap():
     levels = {"one": 1.0, "another": 0.999, "a_third": 0.998, "ridge": 0.0, "quick": 0.9}
     board = board_of(runs(levels, {"quick": 1.0}), REGRESSION, 10)

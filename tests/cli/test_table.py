@@ -11,6 +11,7 @@ from samples import sample
 
 import gpbench
 from gpbench.cli import main
+from gpbench.errors import AbsentError, ConfigError
 from gpbench.records.store import Store
 
 
@@ -179,8 +180,23 @@ def test_splits_select_runs_by_number_and_range(results, capsys):
 
     assert n_splits() == {3} and n_splits("--split", "0") == {1}
     assert n_splits("--split", "0,2") == n_splits("--split", "1-9") == {2} and n_splits("--split", "0-1,2") == {3}
-    for words in ("7", "5-9"):
-        assert main(["table", "--results", str(results), "--split", words]) == 2
-        assert f"no run has split '{words}'; " in capsys.readouterr().err
-    for split, n in ((0, 1), ([0], 1), ([0, 1], 2)):
+    for words in ("7", "5-9", "2-1", "-1", "", "0:2", "1e3", "9" * 30):
+        assert main(["table", "--results", str(results), f"--split={words}"]) == 2
+        line = f"no run has split '{words}'; recorded are 0 to 2: write numbers and ranges, as in 0-9,12"
+        assert line in capsys.readouterr().err
+    for split, n in (
+        (0, 1),
+        ([0], 1),
+        ([0, 1], 2),
+        (np.int64(0), 1),
+        (np.array([0, 2]), 2),
+        (range(1, 3), 2),
+        ("0, 1", 2),
+    ):
         assert {row["n_splits"] for row in gpbench.table(split=split, results=results).data} == {n}
+    for split in ([], range(3, 1), np.array([])):
+        with pytest.raises(AbsentError, match="split names no value: leave it out for all of them"):
+            gpbench.table(split=split, results=results)
+    for split in (np.array(1), 1.5, [0.5]):
+        with pytest.raises(ConfigError, match="split="):
+            gpbench.table(split=split, results=results)

@@ -44,6 +44,9 @@ def test_the_id_of_every_committed_record_is_computed_again(planned):
     job = ["method=logistic", "protocol=hl2016", "split=all"]
     sets = ["australian", "breast", "crabs", "heart", "ionosphere", "pima", "sonar"]
     ids |= {run.id for plan in plans([[*job, f"dataset={name}"] for name in sets]) for run in plan.runs}
+    beside_gpboost = ["method=vif", "method.inducing=100", "protocol=clean", "split=[0,1,2,3,4,5,6,7,8,9]"]
+    peers = [[*beside_gpboost, f"dataset={name}"] for name in ("concrete", "energy")]
+    ids |= {run.id for plan in plans(peers) for run in plan.runs}
     for path in sorted(RESULTS.glob("*/records.parquet")):
         unknown = [record for record in open_store(path).all() if record.id not in ids]
         assert all(record.imported for record in unknown), path

@@ -33,7 +33,10 @@ FAULTS = {
     "no variance": (lambda t: t.drop(columns="variance"), "no column variance; a regression data set needs mean"),
     "no such split": (lambda t: t.assign(split=20), "sinc split 20: split=20: sinc has splits 0 to 19\n"),
     "an output": (lambda t: t.assign(output=1), "sinc has one output only"),
-    "seconds that differ": (lambda t: t.assign(seconds=np.arange(20.0)), "has other seconds than the first row"),
+    "seconds that differ": (
+        lambda t: t.assign(seconds=np.arange(20.0)),
+        "has another value of seconds than the first row",
+    ),
     "a program twice": (lambda t: t.assign(versions="a 1, a 2"), "versions 'a 1, a 2' has a program twice"),
     "versions without numbers": (lambda t: t.assign(versions="theirs"), "versions 'theirs': write them as in"),
     "seconds that are no number": (lambda t: t.assign(seconds=pd.Timedelta(2, "s")), "seconds that are no time"),

@@ -152,6 +152,7 @@ def test_predictions_that_are_late_have_no_scores(tmp_path):
     [
         ("over time", "over time", "no predictions after 23.0 CPU seconds, of a budget of 20"),
         ("out of memory", "out of memory", "out of memory"),
+        ("Over  time", "over time", "no predictions after 23.0 CPU seconds, of a budget of 20"),
         ("LinAlgError: not  positive\ndefinite", "ended with an error", "LinAlgError: not positive definite"),
         ("e" * 300, "ended with an error", "e" * 200),
     ],
@@ -168,4 +169,19 @@ def test_what_says_that_it_is_lost_needs_the_rows_of_the_split_and_says_it_in_ea
     table = regression(lost="over time").drop(columns=["mean", "variance"])
     assert bring(tmp_path, table.iloc[1:]) == 3 and "test rows is missing" in capsys.readouterr().err
     table.loc[0, "lost"] = None
-    assert bring(tmp_path, table) == 3 and "has other lost than the first row" in capsys.readouterr().err
+    assert bring(tmp_path, table) == 3 and "has another value of lost than the first row" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("lost", "message"), [(0.0, "lost is 0.0: write why"), (False, "lost is False: write why"), ("no", "and lost 'no'")]
+)
+def test_predictions_beside_a_reason_why_there_are_none_are_refused(tmp_path, lost, message, capsys):
+    assert bring(tmp_path, regression(lost=lost)) == 3 and message in capsys.readouterr().err
+    assert not records(tmp_path)
+    assert bring(tmp_path, regression(lost=None)) == 0 and records(tmp_path)[0].status == "done"
+
+
+def test_a_run_that_says_over_time_within_its_budget_is_lost_without_numbers(tmp_path):
+    table = regression(seconds=5.0, lost="over time").drop(columns=["mean", "variance"])
+    assert bring(tmp_path, table, "--budget", "10") == 0
+    assert records(tmp_path)[0].message == "over time"
