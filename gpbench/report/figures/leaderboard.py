@@ -79,7 +79,7 @@ def _front_panel(axis: Axes, board: Board) -> None:
     axis.step(*zip(*members), where="post", color=style.PALETTE["blue"], linewidth=1.2, alpha=0.6)
     axis.set_xscale("log")
     # intervals of methods with two data sets would set the range
-    axis.set_xlim(seconds.min() / 2.5, 4.0 * seconds.max())
+    axis.set_xlim(seconds.min() / 1.6, 3.2 * seconds.max())
     axis.set_ylim(scores.min() - _MARGIN, scores.max() + _MARGIN)
     style.number_ticks(axis.xaxis)
     axis.set_xlabel("CPU seconds until the predictions (geometric mean over data sets)")
@@ -106,6 +106,8 @@ def _add_names(axis: Axes, board: Board, seconds: Float[ndarray, " K"], scores: 
             textcoords="offset points",
             fontsize=_SIZE,
             color=_colour(board, k),
+            # a line to its point where another may be nearer
+            arrowprops={"arrowstyle": "-", "color": _OTHER, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 1},
         )
 
 
