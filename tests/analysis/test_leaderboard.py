@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from samples import sample
 
 from gpbench.analysis.bradley_terry import FEWEST
@@ -225,10 +226,8 @@ def test_no_two_names_in_the_panel_of_the_front_overlap():
     levels = {"one": 1.0, "another": 0.999, "a_third": 0.998, "ridge": 0.0, "quick": 0.9}
     board = board_of(runs(levels, {"quick": 1.0}), REGRESSION, 10)
     figure = draw_board(board)
-    figure.canvas.draw()
-    boxes = {}
-    for text in figure.axes[1].texts:
-        text.arrow_patch = None  # a name without the line to its point
-        boxes[text.get_text()] = text.get_window_extent()
+    figure.draw_without_rendering()
+    # names without the lines to their points
+    boxes = {text.get_text(): Text.get_window_extent(text) for text in figure.axes[1].texts}
     assert boxes.keys() == levels.keys()
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes.values(), 2))

@@ -89,8 +89,10 @@ def _front_panel(axis: Axes, board: Board) -> None:
 
 def _add_names(axis: Axes, board: Board, seconds: Float[ndarray, " K"], scores: Float[ndarray, " K"]) -> None:
     """Writes each method's name at one of the places around its point, the first that covers no other name or point."""
-    axis.figure.canvas.draw()  # the layout sets where points are
-    scale = axis.figure.dpi / 72
+    figure = axis.get_figure(root=True)
+    assert figure
+    figure.draw_without_rendering()  # the layout sets where points are
+    scale = figure.dpi / 72
     points = axis.transData.transform(np.stack([seconds, scores], axis=1)) / scale
     boxes = [(x - 2, y - 2, x + 2, y + 2) for x, y in points]
     for k in sorted(range(len(points)), key=lambda k: (not board.on_front[k], -scores[k])):
