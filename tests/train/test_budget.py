@@ -111,7 +111,7 @@ def test_the_end_of_a_budget_is_noticed_while_the_main_thread_works():
 
 def test_a_run_within_its_budget_says_what_it_took(tmp_path):
     (record,) = job(tmp_path, *RUN, "run.budget=1e6", "run.checkpoint_every=0.001")
-    assert record.status == "done" and record.steps == 5 and record.setting == "steps=5, budget=1000000.0"
+    assert record.status == "done" and record.steps == 5 and record.setting == "steps=5, budget=1000000"
     assert record.budget == 1e6 and 0.0 < record.cpu_seconds <= cpu_seconds()
 
 
