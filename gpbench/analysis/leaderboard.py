@@ -125,6 +125,29 @@ def _on_front(scores: Float[ndarray, "B K"], seconds: Float[ndarray, "B K"]) -> 
     return np.logical_not(is_beaten)
 
 
+def eligible(records: Iterable[Record], division: Division, seconds: int, *, half: bool = False) -> list[Record]:
+    """The runs that stand on a board.
+
+    Args:
+        records: The records.
+        division, seconds, half: As for `board_of`.
+
+    Raises:
+        ConfigError: An unknown budget.
+    """
+    budget, splits = cpu_budget(seconds), division.datasets(half)
+    return [
+        record
+        for record in records
+        if record.budget == budget
+        and record.protocol == "clean"
+        and record.seed == 0
+        and record.split in splits.get(record.dataset, ())
+        and record.held_out is not False
+        and f"set={record.split_set}" not in terms(record.setting)  # a split of another set has other rows
+    ]
+
+
 def board_of(
     records: Iterable[Record],
     division: Division,
@@ -148,25 +171,15 @@ def board_of(
         ConfigError: An unknown budget.
         AbsentError: There are no such runs, or of fewer than two methods on a common data set.
     """
-    budget, splits = cpu_budget(seconds), division.datasets(half)
-    eligible = [
-        record
-        for record in records
-        if record.budget == budget
-        and record.protocol == "clean"
-        and record.seed == 0
-        and record.split in splits.get(record.dataset, ())
-        and record.held_out is not False
-        and f"set={record.split_set}" not in terms(record.setting)  # a split of another set has other rows
-    ]
+    runs, splits = eligible(records, division, seconds, half=half), division.datasets(half)
     words = f"the {division.name} board of {seconds} s"
-    if not eligible:
+    if not runs:
         raise AbsentError(
             f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes those of 10 s on half of"
             " the data sets, with --preset full all"
         )
-    names = _names(eligible, planned or {})
-    board = Board(division, seconds, splits, {(names[r.id], r.dataset, r.split): r for r in eligible})
+    names = _names(runs, planned or {})
+    board = Board(division, seconds, splits, {(names[r.id], r.dataset, r.split): r for r in runs})
     if not board.datasets:
         others = ", ".join(board.methods)
         raise AbsentError(

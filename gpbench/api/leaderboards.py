@@ -1,6 +1,6 @@
 """The leaderboard: its boards, and the place of a new method on them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from gpbench.api.words import word
 from gpbench.arguments import checked
 from gpbench.errors import AbsentError, ConfigError
 from gpbench.records.store import latest, recorded
-from gpbench.records.unions import Results, first_answer
+from gpbench.records.unions import Results, first_answer, open_stores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,6 +85,8 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
     if len(names) != 1 or "," in names[0]:
         several = f"{' and '.join(names)}: " if names else ""
         raise ConfigError(f"{several}name the one method to place, as in `gpbench leaderboard add method=svi`")
+    if lists := [word for word in words if "," in (value := word.partition("=")[2]) and value[0] not in "[{'\""]:
+        raise ConfigError(f"{lists[0]}: one method is placed with one value of each setting; add it once for each")
     shared = [
         *words,
         "protocol=clean",
@@ -95,6 +97,27 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
     ]
     half = division_of(division).datasets(half=True)
     return [[f"dataset={name}", f"split={splits}".replace(" ", ""), *shared] for name, splits in half.items()]
+
+
+def require_others(ids: Collection[str], division: str, budget: int, results: Results) -> None:
+    """Refuses to train a method that would have none to stand beside.
+
+    Args:
+        ids: ids of its runs, recorded or not.
+        division, budget, results: as for `leaderboard`.
+
+    Raises:
+        AbsentError: no other run is recorded on the half of the data sets.
+    """
+    from gpbench.analysis.divisions import division_of
+    from gpbench.analysis.leaderboard import eligible
+
+    runs = eligible(latest(recorded(open_stores(results) if results else [])), division_of(division), budget, half=True)
+    if all(record.id in ids for record in runs):
+        raise AbsentError(
+            f"no run of another method is recorded on the {division} board of {budget} s: --with-shipped reads those"
+            f" that ship, where there are some, and `gpbench reproduce gpbench/leaderboard_{division}` makes some"
+        )
 
 
 def board_of(division: str, budget: int, half: bool, results: Results) -> "Board":

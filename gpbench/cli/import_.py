@@ -3,14 +3,17 @@
 import argparse
 import hashlib
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from gpbench import paths, targets
 from gpbench.analysis import printing
-from gpbench.analysis.divisions import cpu_budget
+from gpbench.analysis.divisions import DIVISIONS, cpu_budget
+from gpbench.analysis.leaderboard import eligible
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
+from gpbench.records.record import Record
 
 _NAME = re.compile(r"\w[\w.-]*")
 
@@ -75,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.results or paths.results_dir())
     n_new = scoring.write(runs, store, again=args.again)
     records = [run.record for run in runs]
+    _say_absent(records, args.budget)
     if args.json:
         printing.print_json([record.to_json() for record in records])
         return 0
@@ -93,6 +97,17 @@ def run(args: argparse.Namespace) -> int:
     before = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
     print(f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}")
     return 0
+
+
+def _say_absent(records: list[Record], budget: int | None) -> None:
+    """Says on stderr how many runs with a budget are on no board."""
+    if budget is None:
+        return
+    on_boards = {run.id for division in DIVISIONS.values() for run in eligible(records, division, budget)}
+    if absent := [record for record in records if record.id not in on_boards]:
+        names = ", ".join(sorted({f"{r.dataset} split {r.split}, protocol {r.protocol}" for r in absent})[:3])
+        text = f"gpbench: {printing.counted(len(absent), 'run')} of no board ({names}{', ...' * (len(absent) > 3)})"
+        print(f"{text}: boards have protocol clean, and the data sets and splits of their division", file=sys.stderr)
 
 
 def _check_names(args: argparse.Namespace, file: Path, methods: list[str]) -> None:

@@ -1,6 +1,7 @@
 """`gpbench run`: one job in this process, or with -m many jobs, each in a process of its own."""
 
 import argparse
+import contextlib
 import json
 import shlex
 import sys
@@ -108,7 +109,9 @@ def run(args: argparse.Namespace) -> int:
         plan = RunPlan.from_config(cfg)
         with claim(plan, Store(plan.results)):
             return processes.run(plan, json=args.json)
-    runs = train_here(cfg, plan)
+    # what a method of the user prints stands beside the JSON, not in it
+    with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
+        runs = train_here(cfg, plan)
     if not runs:  # another process of this run speaks for it
         return 0
     if args.json:

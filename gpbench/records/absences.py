@@ -49,4 +49,5 @@ def divergence(records: Iterable[Record]) -> str | None:
         return None
     numbers = dict.fromkeys(str(record.split) for record in lost)  # a split may have several outputs
     splits = f"split{'s' * (len(numbers) > 1)} {', '.join(numbers)}"
-    return f"{splits} {lost[0].status} ({lost[0].message}); recorded as such, and left out of every mean"
+    then = "left out of every mean" if lost[0].budget is None else "lost to all others on the leaderboard"
+    return f"{splits} {lost[0].status} ({lost[0].message}); recorded as such, and {then}"

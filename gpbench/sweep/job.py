@@ -48,7 +48,7 @@ class Ended:
         return Outcome(overrides, *self._judge(stopping), self.seconds)
 
     def _judge(self, stopping: bool) -> tuple[str, str]:
-        code, last = self.code, self.last_line.removeprefix("gpbench: ")
+        code, last = self.code, self.last_line.partition("gpbench: ")[2] or self.last_line  # a print may stand before
         if code == Stopped.exit_code or (stopping and code == -signal.SIGTERM):
             return "stopped", last or "before it began"
         if code == DivergedError.exit_code:

@@ -9,6 +9,7 @@ from samples import sample
 
 from gpbench.analysis.divisions import division_of
 from gpbench.cli import main
+from gpbench.errors import SweepError
 from gpbench.records.store import Store
 from gpbench.sweep import jobs as sweep_jobs
 
@@ -99,7 +100,12 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
     monkeypatch.setenv("GPBENCH_SHIPPED", str(tmp_path / "shipped"))
     monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "own"))
     assert main(["leaderboard", "add", "method=logistic", "--division", "classification"]) == 0
-    assert "logistic has place 1 of 4" in capsys.readouterr().out
+    answer = capsys.readouterr()
+    assert "logistic has place 1 of 4" in answer.out
+    again = "gpbench leaderboard --half --with-shipped --division classification"
+    assert f"gpbench: `{again}` shows it again" in answer.err
+    assert main(again.split()[1:]) == 0
+    assert "4 methods" in capsys.readouterr().out
     assert main(["leaderboard", "--division", "classification"]) == 0  # one method is no board
     answer = capsys.readouterr()
     assert "3 methods" in answer.out and "read from the 54 runs that ship with gpbench" in answer.err
@@ -111,6 +117,11 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
         (["shwo"], "no action 'shwo' of the leaderboard; did you mean show?"),
         (["show", "method=svi"], "method=svi: `gpbench leaderboard show` trains nothing"),
         (["--dry-run"], "--dry-run: `gpbench leaderboard show` trains nothing"),
+        (["--jobs", "2"], "--jobs: `gpbench leaderboard show` trains nothing"),
+        (["add", "method=svi", "--jobs", "0", "--dry-run"], "run.jobs=0"),
+        (["add", "method=svi", "method.inducing=10,20"], "method.inducing=10,20: one method is placed with one value"),
+        (["add", "method=svi", "--budget", "60"], "no run of another method is recorded on the classification board"),
+        (["add", "method=svi", "--results", "all.parquet"], "--results all.parquet: runs are recorded in a folder"),
         (["--budget", "20"], "no budget of 20 seconds; known are 10, 60, 600"),
         (["--budget", "600"], "no run of the classification board of 600 s is recorded"),
         (["add"], "name the one method to place, as in `gpbench leaderboard add method=svi`"),
@@ -128,6 +139,18 @@ def test_what_is_wrong_is_one_line(results, words, line, capsys):
     assert board(results, *words) == 2
     err = capsys.readouterr().err
     assert line in err and err.count("\n") == 1
+
+
+def test_a_method_that_fails_on_a_data_set_has_its_place_without_it_and_the_failure_ends_the_command(
+    results, launches, monkeypatch, capsys
+):
+    def conclude(self):
+        raise SweepError("1 of 6 jobs failed, as listed above")
+
+    monkeypatch.setattr(sweep_jobs.Jobs, "conclude", conclude)
+    assert board(results, "add", "method=logistic") == SweepError.exit_code
+    answer = capsys.readouterr()
+    assert "logistic has place 1 of 4" in answer.out and "1 of 6 jobs failed" in answer.err
 
 
 @pytest.mark.parametrize("name", ["board.png", "board.zip", "board.md"])

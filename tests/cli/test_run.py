@@ -54,6 +54,18 @@ def test_json_is_one_line_with_the_records(tmp_path):
     assert [record["split"] for record in result["records"]] == [0, 1] and result["already"] == 0
 
 
+def test_what_a_method_prints_stands_beside_the_json(tmp_path):
+    _, out, err = gpbench(tmp_path, *RUN, "--json", FAKE_PRINT="mine")
+    assert json.loads(out)["already"] == 0 and err == "mine"
+
+
+def test_a_method_that_prints_without_a_line_end_is_done_in_a_sweep_and_diverged_where_it_is(tmp_path):
+    words = [*RUN, "-m", "split=0,1", "run.progress=false"]
+    assert "2 jobs: 2 done" in gpbench(tmp_path, *words, FAKE_PRINT="mine")[1]
+    out = gpbench(tmp_path, *words, "method.fate=diverged", FAKE_PRINT="mine")[1]
+    assert "diverged: split 0 diverged (NaN at step 3)" in out
+
+
 def test_divergence_is_recorded_and_said_and_has_its_exit_code(tmp_path):
     code, out, err = gpbench(tmp_path, *RUN, "method.fate=diverged", "split=[0,2]")
     assert code == 4

@@ -22,11 +22,11 @@ def regression(split=0, name="sinc", **columns):
     return pd.DataFrame(table | columns)
 
 
-def classification(split=0, **columns):
-    dataset, _, test = data("moons", split)
+def classification(split=0, name="moons", **columns):
+    dataset, _, test = data(name, split)
     p = np.where(np.random.default_rng(split).random(len(test)) < 0.8, dataset.y[test] > 0, dataset.y[test] < 0)
     p = 0.1 + 0.8 * p
-    table = {"dataset": "moons", "split": split, "method": "theirs", "row": test, "prob_0": 1 - p, "prob_1": p}
+    table = {"dataset": name, "split": split, "method": "theirs", "row": test, "prob_0": 1 - p, "prob_1": p}
     return pd.DataFrame(table | columns)
 
 

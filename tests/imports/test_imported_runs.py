@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from submitted import bring, data, records, regression
+from submitted import bring, classification, data, records, regression
 
 from gpbench.cli import main
 from gpbench.config.compose import compose
@@ -138,6 +138,14 @@ def test_predictions_within_a_budget_are_on_the_leaderboard(tmp_path, capsys):
     assert "a budget needs the column seconds, of CPU seconds" in capsys.readouterr().err
     assert bring(tmp_path, regression(seconds=15.0), "--budget", "20") == 2
     assert "no budget of 20 seconds; known are 10, 60, 600" in capsys.readouterr().err
+
+
+def test_predictions_within_a_budget_that_no_board_has_are_said(tmp_path, capsys):
+    assert bring(tmp_path, classification(name="wdbc", seconds=15.0), "--budget", "10") == 0
+    assert "board" not in capsys.readouterr().err
+    words = ["--budget", "10", "--protocol", "hl2016"]
+    assert bring(tmp_path, classification(name="wdbc", seconds=15.0), *words, name="other.parquet") == 0
+    assert "gpbench: 1 run of no board (wdbc split 0, protocol hl2016): boards have" in capsys.readouterr().err
 
 
 def test_predictions_that_are_late_have_no_scores(tmp_path):

@@ -1,6 +1,6 @@
 """A training job without JAX: its `method.fate` says how it ends and `method.seconds` how long it takes.
 
-It notes every start and every record in the file that FAKE_LOG names.
+It notes every start and every record in the file that FAKE_LOG names, and prints FAKE_PRINT without a line end.
 """
 
 import errno
@@ -23,6 +23,7 @@ def run_job(plan, *, store, progress, stop):
         id, split, record = run.id, run.split, recorded.get(run.id)
         if record is None:
             _note("train", id)
+            print(os.environ.get("FAKE_PRINT", ""), end="")
             progress.begin("fake", 10, f"split {split}")
             _train(Path(cfg["run"]["results"]) / "checkpoints" / id, method, stop)
             progress.end()
