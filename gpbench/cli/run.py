@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run and not args.cfg:
         from gpbench.sweep.display import preview
 
-        return preview([args.overrides], folders)
+        return preview([args.overrides], folders, sweep=False)
     plan = RunPlan.from_json(sys.stdin.buffer.read()) if args.plan else None
     cfg = plan.cfg if plan else composed(args.overrides, folders)
     if args.cfg:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from gpbench.errors import ConfigError
 from gpbench.records import identity
 from gpbench.records.record import Record
 
@@ -114,6 +115,17 @@ class RunPlan:
     def needs_gap(self) -> bool:
         """True if a record must have the generalisation gap (`run.gap`)."""
         return bool(self.cfg["run"].get("gap"))
+
+    def check_budget(self) -> None:
+        """Raises ConfigError unless a job with a budget is one run in one process, whose clock counts its seconds."""
+        if not self.cfg["run"].get("budget"):
+            return
+        if (runs := len(self.runs)) > 1:
+            raise ConfigError(
+                f"run.budget is of one run, and this job has {runs}: add -m, so that each has its own process"
+            )
+        if self.cfg["run"]["processes"] != 1:
+            raise ConfigError("run.budget is of one process: leave out run.processes")
 
     def recorded(self, records: Records) -> dict[str, Record]:
         """The records that stand for runs of this plan, by id, in the plan's order.

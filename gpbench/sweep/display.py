@@ -136,15 +136,17 @@ def _fraction(line: str) -> float:
     return (int(splits[1]) + of_split) / int(splits[2]) if splits else of_split
 
 
-def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
+def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path], *, sweep: bool = True) -> int:
     """Prints a line for each job (a list of overrides) and how many runs are to train; trains and writes nothing.
+
+    In a `sweep` runs with a budget have a process each.
 
     Raises ConfigError where any job cannot be composed, SweepError where the runs of some are unknown.
     """
     view = Lines(jobs)
     train: set[str] = set()
     failed = 0
-    planned = [_checked(plan) for plan in plans(jobs, config_dirs)]
+    planned = [_checked(plan, sweep) for plan in plans(jobs, config_dirs)]
     check_classes(jobs, planned, config_dirs)
     for words, plan in zip(jobs, planned, strict=True):
         if isinstance(plan, RunPlan):
@@ -159,14 +161,17 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
     return 0
 
 
-def _checked(plan: RunPlan | GpbenchError) -> RunPlan | GpbenchError:
+def _checked(plan: RunPlan | GpbenchError, sweep: bool) -> RunPlan | GpbenchError:
     """The plan, or the error that its training would begin with, where its card tells the rows."""
     from gpbench.config import cards, declared
     from gpbench.data import splits
 
-    if isinstance(plan, RunPlan) and (sizes := splits.sizes(cards.resolved(plan.cfg["dataset"]))):
+    if isinstance(plan, RunPlan):
         try:
-            declared.check_inducing(plan.cfg["method"], sizes[0])
+            if not sweep:
+                plan.check_budget()
+            if sizes := splits.sizes(cards.resolved(plan.cfg["dataset"])):
+                declared.check_inducing(plan.cfg["method"], sizes[0])
         except ConfigError as error:
             return error
     return plan

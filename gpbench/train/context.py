@@ -64,8 +64,7 @@ class Context:
         """
         cfg = plan.cfg
         card, protocol, run = cfg["dataset"], cfg["protocol"], cfg["run"]
-        if run.get("budget"):
-            _check_budget(len(plan.runs), run["processes"])
+        plan.check_budget()
         method = build_method(cfg["method"])
         if card["task"] not in method.tasks:
             tasks = either(sorted(method.tasks))
@@ -153,16 +152,6 @@ class Context:
         words = [run.id for run in group] + ["again"] * again
         name = hashlib.sha256("/".join(words).encode()).hexdigest()[:16]
         return Checkpoint(Path(self.plan.results) / "checkpoints", name)
-
-
-def _check_budget(runs: int, processes: Any) -> None:
-    """Raises ConfigError unless a job with a budget is one run in one process, whose clock counts its seconds alone."""
-    if runs > 1:
-        raise ConfigError(
-            f"run.budget is of one run, and this job has {runs}: add -m, so that each has its own process"
-        )
-    if processes != 1:
-        raise ConfigError("run.budget is of one process: leave out run.processes")
 
 
 def setting_text(method: Method, cfg: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ import pytest
 from test_halving import race
 from toys import Greedy, StopAfter, Walk, group, job
 
+from gpbench.cli import main
 from gpbench.errors import ConfigError, Stopped
 from gpbench.records.absences import GRACE
 from gpbench.records.store import Store
@@ -139,3 +140,10 @@ def test_a_budget_is_of_one_run(tmp_path):
         job(tmp_path, *RUN[:-1], "split=[0,1]", "run.budget=10")
     with pytest.raises(ConfigError, match=r"run.budget is of one process"):
         job(tmp_path, *RUN, "run.processes=2", "run.budget=10")
+
+
+def test_a_dry_run_says_so_of_several_runs_and_a_sweep_has_a_process_for_each(capsys):
+    words = ["--dry-run", "dataset=moons", "method=logistic", "split=[0,1]", "run.budget=10"]
+    assert main(["run", *words]) == 6
+    assert "fails: run.budget is of one run, and this job has 2: add -m" in capsys.readouterr().out
+    assert main(["run", "-m", *words]) == 0
