@@ -63,12 +63,12 @@ def place_sheet(board: Board, method: str) -> Sheet:
         _losses(board, [method]),
     ]
     order = [*map(int, np.argsort(-board.scores.values, kind="stable"))]
-    marks = ["tied" if i == k else "" for i in range(len(order))]
+    marks = ["placed" if i == k else "" for i in range(len(order))]
     return Sheet(
         title=f"Place of {method}. {_title(board)}",
         summary=summary,
         grids=[_main_grid(board, order, marks, better), _measures_grid(board, order)],
-        marks={"tied": "the method that is placed"},
+        marks={"placed": "the method that is placed"},
         remarks=[f"Holm's correction is over the {len(order) - 1} comparisons of {method}", *_remarks(board)],
         facts=_facts(board),
         rows=[row for i in order for row in _rows(board, i)],

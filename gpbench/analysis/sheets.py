@@ -23,7 +23,7 @@ class Text:
 
     Args:
         text: The text; "" where there is none.
-        mark: "best" of its row, "tied" with the best, or "".
+        mark: "best" of its row, "tied" with the best, "placed" on a board, or "".
         notes: Notes on the text, which a letter beside it leads to.
     """
 
@@ -88,7 +88,7 @@ class Sheet:
         rows: Its numbers by name, for CSV, JSON and pandas.
         summary: Short lines below the title: preset, splits, agreement with the paper, missing runs.
         twins: Tables behind it: the printed values, and the targets that are not reproduced.
-        marks: Meaning of the marks "best" and "tied" of its cells.
+        marks: Meaning of the marks of its cells.
         remarks: Lines on how to read it.
         facts: What was run, by name.
         name: Name in the labels of LaTeX, such as the id of an experiment.

@@ -82,6 +82,7 @@ def test_to_add_a_method_trains_it_on_the_half_within_the_budget_and_shows_its_p
     assert all({"split=[0,1,2]", "protocol=clean", "run.budget=20", "run.device=cpu"} <= set(job) for job in launches)
     answer = capsys.readouterr()
     assert "logistic has place 1 of 4" in answer.out and "18 runs of at most 20 CPU seconds, 6 minutes" in answer.err
+    assert "← the method that is placed" in answer.out and answer.out.count("←") == 2
     assert all("run.again=true" in job for job in launches)
 
 

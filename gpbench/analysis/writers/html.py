@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
 from gpbench.errors import printable
 
-_MARKS = {"best": "<b>%s</b>", "tied": "<u>%s</u>", "": "%s"}
-_MARK_NAMES = {"best": "<b>bold</b>", "tied": "<u>underlined</u>"}
+_MARKS = {"best": "<b>%s</b>", "tied": "<u>%s</u>", "placed": "<b>%s</b>", "": "%s"}
+_MARK_NAMES = {"best": "<b>bold</b>", "tied": "<u>underlined</u>", "placed": "<b>bold</b>"}
 
 
 def as_html(sheet: Sheet) -> str:

@@ -24,8 +24,8 @@ _LONG = 12
 """Characters from which a word can be broken."""
 _BREAK = re.compile(r"(_|/|:|=|,|\(|\|)")
 """Where a long word can be broken."""
-_MARKS = {"best": r"\textbf{%s}", "tied": r"\underline{%s}", "": "%s"}
-_MARK_NAMES = {"best": r"\textbf{Bold}", "tied": r"\underline{underlined}"}
+_MARKS = {"best": r"\textbf{%s}", "tied": r"\underline{%s}", "placed": r"\textbf{%s}", "": "%s"}
+_MARK_NAMES = {"best": r"\textbf{Bold}", "tied": r"\underline{underlined}", "placed": r"\textbf{Bold}"}
 
 
 def as_latex(sheet: Sheet) -> str:
@@ -113,7 +113,7 @@ def _points(text: Text) -> float:
     """An estimate of the width of a text in \\footnotesize, on the safe side."""
     widths = {letter: width for width, letters in _POINTS.items() for letter in letters}
     width = sum(widths.get(letter, _WIDE) for letter in text.text)
-    return width * (1.15 if text.mark == "best" else 1.0) + 3.0 * len(text.notes)
+    return width * (1.15 if text.mark in ("best", "placed") else 1.0) + 3.0 * len(text.notes)
 
 
 def _words(text: str) -> list[str]:

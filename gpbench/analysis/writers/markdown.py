@@ -10,7 +10,7 @@ from gpbench.errors import printable
 
 _LINE, _WIDTH = 120, 250
 """Lengths of a line of text and of a line of a table, in characters."""
-_MARKS = {"best": "**", "tied": "*", "": ""}
+_MARKS = {"best": "**", "tied": "*", "placed": "**", "": ""}
 
 
 def as_markdown(sheet: Sheet) -> str:

@@ -8,7 +8,7 @@ from gpbench.analysis import printing
 from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
 from gpbench.errors import printable
 
-_MARKS = {"best": "*", "tied": "≈", "": ""}
+_MARKS = {"best": "*", "tied": "≈", "placed": "←", "": ""}
 _GAP = "  "
 _HEADER = 14
 """Width to which the names of columns are broken, where the cells are narrower."""
