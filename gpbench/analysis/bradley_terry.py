@@ -26,6 +26,8 @@ FEWEST = 6
 
 _SEED = 1952
 _TOLERANCE, _MOST_ITERATIONS = 1e-9, 100
+_DIGITS = 9
+"""Decimal places of scores in log odds, to which Newton's method is exact."""
 _LONGEST = 1.0
 """Longest step of Newton's method in log odds: from afar it overshoots."""
 
@@ -118,7 +120,8 @@ def scores(won: Float[ndarray, "*B K K"]) -> Float[ndarray, "*B K"]:
         values = values + np.clip(change, -_LONGEST, _LONGEST)
         if np.abs(change).max(initial=0.0) < _TOLERANCE:
             break
-    return values - values.mean(axis=-1, keepdims=True)
+    # methods with the same results have the same score: rounding, which differs between machines, decides no order
+    return np.round(values - values.mean(axis=-1, keepdims=True), _DIGITS) + 0.0
 
 
 def _with_prior(won: Float[ndarray, "*B K K"]) -> Float[ndarray, "*B K K"]:

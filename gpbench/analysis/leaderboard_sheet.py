@@ -170,10 +170,11 @@ def _facts(board: Board) -> dict[str, str]:
     """What was run, by name: splits, kernels and settings, budget and cores, then the facts of the records."""
     records = [*board.runs.values()]
     of_methods = definition.read(board.division.experiment).facts["full"]
+    others = "; of other programs as in the scripts that made their predictions" * any(r.imported for r in records)
     cores = Counter(str((r.host or {}).get("cores", "imported" if r.imported else "unknown")) for r in records)
     return {
         "splits": run_facts(records)["splits"],
-        **{name: of_methods[name] for name in ("kernel", "settings")},
+        **{name: of_methods[name] + others for name in ("kernel", "settings")},
         "budget": f"{CORES * board.seconds} CPU seconds, from the start of the process to the predictions",
         "cores": ", ".join(f"{name} ({n:,})" if len(cores) > 1 else name for name, n in cores.most_common()),
         **facts_of(records),

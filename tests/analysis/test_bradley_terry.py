@@ -62,6 +62,14 @@ def test_expected_wins_of_the_scores_are_the_wins():
     assert expected == pytest.approx((won + PRIOR / 2 * (1 - np.eye(4))).sum(axis=1), abs=1e-4)
 
 
+def test_methods_that_win_as_often_have_the_same_score_to_the_last_bit():
+    won = resampled_wins(compared(world(np.random.default_rng(3), [0.0] * 6, D=6, S=3)), 300)
+    values, total = scores(won), won.sum(axis=-1)
+    alike = np.isclose(total[..., None], total[..., None, :], rtol=1e-12)
+    assert alike.sum() > total.size + 100  # not each with itself alone
+    assert np.array_equal(values[..., None] == values[..., None, :], alike)
+
+
 def test_a_run_without_predictions_loses_to_all_others_and_ties_with_its_like():
     (result,) = compared([[[1.0]], [[np.inf]], [[np.inf]]])[:, 0]
     assert result[0, 1:].tolist() == [1, 1] and result[1:, 0].tolist() == [0, 0] and result[1, 2] == result[2, 1] == 0.5
