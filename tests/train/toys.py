@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Float
 
+from gpbench import targets
 from gpbench.config.compose import compose
 from gpbench.core.predictive import BernoulliPredictive
 from gpbench.data.members import Member
@@ -115,6 +116,7 @@ def job(results: Path, *words: str, store=None, stop=None, stream=None, programs
     """The records of `gpbench run WORDS run.results=RESULTS`, made in this process; `Programs` compiles anew."""
     plan = RunPlan.from_config(compose([*words, f"run.results={results}"], [HERE]))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(targets, "_folders", [*targets._folders, HERE])  # fixtures of a module come before those of tests
         patch.setattr(context, "Programs", lambda method, devices: programs(method))
         return run_job(plan, store=store or Store(results), progress=quiet(stream), stop=stop or StopRequest())
 
