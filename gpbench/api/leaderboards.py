@@ -116,7 +116,7 @@ def require_others(ids: Collection[str], division: str, budget: int, results: Re
     if all(record.id in ids for record in runs):
         raise AbsentError(
             f"no run of another method is recorded on the {division} board of {budget} s: --with-shipped reads those"
-            f" that ship, where there are some, and `gpbench reproduce gpbench/leaderboard_{division}` makes some"
+            f" that ship; `gpbench reproduce gpbench/leaderboard_{division} --preset full` makes all"
         )
 
 
