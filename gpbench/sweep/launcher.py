@@ -7,11 +7,13 @@ again, so run the same command to resume where a sweep stopped.
 import re
 import tempfile
 from collections.abc import Sequence
+from math import ceil, inf, isfinite, prod
 from pathlib import Path
 from typing import Any
 
 from hydra._internal.callbacks import Callbacks
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
@@ -20,8 +22,12 @@ from omegaconf import DictConfig
 
 from gpbench.config import bridge, optional
 from gpbench.config.compose import Composer, folders
+from gpbench.errors import ConfigError
 from gpbench.sweep.display import preview
 from gpbench.sweep.jobs import Jobs
+
+MOST_JOBS = 100_000
+"""A sweep of more jobs is refused: a list of them all would fill the memory, and a slip of the pen is likelier."""
 
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:
@@ -36,7 +42,7 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
         0 if every job is done.
 
     Raises:
-        ConfigError: a job cannot be composed; none has started then.
+        ConfigError: there are no jobs or more than `MOST_JOBS`, or one cannot be composed; none has started then.
         SweepError: jobs failed, as `Jobs.conclude` raises it.
     """
     listing = JobList()
@@ -70,10 +76,28 @@ def _sorted(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     A job's words may fit one choice of `method=a,b` and not the default's method, so only jobs are composed with them.
     """
     parts: tuple[list[str], list[str], list[str]] = [], [], []
-    for word, parsed in zip(overrides, OverridesParser.create().parse_overrides(list(overrides)), strict=True):
+    parsed_words = OverridesParser.create().parse_overrides(list(overrides))
+    lengths = list(map(_length, parsed_words))
+    if 0 in lengths:
+        raise ConfigError(f"{overrides[lengths.index(0)]} has no values; range(START,STOP) ends before STOP")
+    if prod(lengths) > MOST_JOBS:
+        longest = overrides[lengths.index(max(lengths))]
+        raise ConfigError(f"the sweep has more than {MOST_JOBS:,} jobs; give {longest.partition('=')[0]} fewer values")
+    for word, parsed in zip(overrides, parsed_words, strict=True):
         shared = parsed.key_or_group.partition(".")[0] in ("run", "data") and not parsed.is_sweep_override()
         parts[0 if parsed.is_hydra_override() else 1 if shared else 2].append(word)
     return parts
+
+
+def _length(word: Override) -> float:
+    """The number of values of a word; 1 where Hydra alone knows, as of `method=glob(*)`."""
+    value = word.value()
+    if isinstance(value, ChoiceSweep):
+        return len(value.list)
+    if isinstance(value, RangeSweep) and value.start is not None and value.stop is not None and value.step:
+        length = (value.stop - value.start) / value.step
+        return max(0, ceil(length)) if isfinite(length) else inf
+    return 1
 
 
 def _hints(overrides: Sequence[str]) -> list[str]:
