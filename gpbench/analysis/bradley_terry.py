@@ -213,11 +213,15 @@ class Estimates:
         table[i, k], table[k, i] = is_clear & (difference > 0), is_clear & (difference < 0)
         return table
 
-    def least_difference(self) -> float:
-        """The smallest difference of all pairs that may be significant alone; infinite where none may be."""
+    def least_difference(self, method: int | None = None) -> float:
+        """The smallest difference that may be significant alone; infinite where none may be.
+
+        Args:
+            method: Number of a method whose comparisons alone are made; None for all pairs.
+        """
         from scipy.special import stdtrit
 
-        i, _, n = self._pairs()
+        i, _, n = self._pairs(method)
         return float(np.min(stdtrit(n - 1, 1 - LEVEL / 2 / max(len(i), 1)) * self._least_stderr(n), initial=np.inf))
 
     def _pairs(self, method: int | None = None) -> Int[ndarray, "3 P"]:

@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 
 from gpbench.analysis import bradley_terry
-from gpbench.analysis.bradley_terry import Estimates, estimates, outcomes
-from gpbench.analysis.divisions import Division, cpu_budget, lost
+from gpbench.analysis.bradley_terry import FEWEST, Estimates, estimates, outcomes
+from gpbench.analysis.divisions import Division, Measure, cpu_budget, lost
 from gpbench.analysis.ranks import Ranking, rank_values
 from gpbench.errors import AbsentError
 from gpbench.metrics import METRICS
@@ -63,13 +63,16 @@ class Board:
         """Which runs are recorded."""
         return ~np.isnan(self.array(lambda record: 0.0))
 
+    def outcomes(self, measure: Measure) -> Float[ndarray, "D S K K"]:
+        """What comes of every comparison by a measure: 1, 0, or 0.5 for a tie; NaN where one has no run."""
+        return outcomes(
+            self.array(measure.loss), self.has_run, absolute=measure.absolute, relative=measure.relative
+        )
+
     @cached_property
     def estimates(self) -> Mapping[str, tuple[Estimates, Estimates]]:
         """Scores and win rates by each measure."""
-        return {
-            m.metric: estimates(outcomes(self.array(m.loss), self.has_run, absolute=m.absolute, relative=m.relative))
-            for m in self.division.measures
-        }
+        return {measure.metric: estimates(self.outcomes(measure)) for measure in self.division.measures}
 
     @cached_property
     def scores(self) -> Estimates:
@@ -95,26 +98,32 @@ class Board:
 
     @cached_property
     def ranking(self) -> Ranking | None:
-        """Average ranks by the first measure, on the data sets of which all methods have all splits; None of fewer
-        than two.  A method that lost a split is last on the data set."""
+        """Average ranks by the comparisons that a method wins on a data set by the first measure, ties counted half.
+
+        The data sets are those of which all methods have all splits; None of fewer than `FEWEST`.
+        """
         measure = self.division.measures[0]
-        losses = self.array(measure.loss)
-        planned = np.array([[s < len(self.splits[name]) for s in range(losses.shape[2])] for name in self.datasets])
+        planned = np.array(
+            [[s < len(self.splits[name]) for s in range(self.has_run.shape[2])] for name in self.datasets]
+        )
         is_whole = (self.has_run | ~planned).all(axis=(0, 2))
-        if is_whole.sum() < 2:
+        if is_whole.sum() < FEWEST:
             return None
-        values = np.where(planned, losses, 0.0).sum(axis=2) / planned.sum(axis=1)
-        known = METRICS[measure.metric]
-        signed = -values if known.better == "higher" else values
+        won = np.nansum(self.outcomes(measure)[is_whole], axis=(1, 3))
+        values = won if METRICS[measure.metric].better == "higher" else -won
         names = [name for name, whole in zip(self.datasets, is_whole) if whole]
-        return rank_values(signed[:, is_whole].T, self.methods, measure.metric, datasets=names)
+        return rank_values(values, self.methods, measure.metric, datasets=names)
 
     def places(self, method: str) -> tuple[int, int, int]:
-        """The place of a method by its score, and the ends of the interval that has 95 % of the draws."""
-        k = self.methods.index(method)
-        place_in = lambda scores: 1 + (scores > scores[..., k, None]).sum(axis=-1)
-        low, high = np.quantile(place_in(self.scores.draws), [0.025, 0.975], method="inverted_cdf")
-        return int(place_in(self.scores.values)), int(low), int(high)
+        """The place of a method by its score, and the ends of its 95 % interval.
+
+        The interval has the places that the tests of its differences leave, after Holm's correction: M. Mogstad, J. P.
+        Romano, A. M. Shaikh and D. Wilhelm, Inference for Ranks, Review of Economic Studies 91 (2024).  Draws of the
+        place itself would be too narrow where methods are close to each other.
+        """
+        k, values = self.methods.index(method), self.scores.values
+        better = self.scores.better(k)
+        return 1 + int((values > values[k]).sum()), 1 + int(better[:, k].sum()), len(values) - int(better[k].sum())
 
 
 def _on_front(scores: Float[ndarray, "B K"], seconds: Float[ndarray, "B K"]) -> Bool[ndarray, "B K"]:

@@ -13,12 +13,13 @@ from gpbench.analysis.leaderboard import Board
 from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of
-from gpbench.analysis.ranks import TESTS
+from gpbench.analysis.ranks import TESTS, power_caveats
 from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
 from gpbench.records.absences import FAULT, GRACE, LARGE, LATE
+from gpbench.records.record import Record
 
 _WHOLE = 0.95
 """Share of the budget from which on more of it would have been used."""
@@ -55,11 +56,14 @@ def place_sheet(board: Board, method: str) -> Sheet:
     better = board.scores.better(k)
     beaten = [name for name, is_beaten in zip(board.methods, better[k]) if is_beaten]
     above = [name for name, is_above in zip(board.methods, better[:, k]) if is_above]
-    interval = f"95 % interval {low} to {high}" if board.scores.datasets[k] >= FEWEST else "too few data sets for more"
+    least = board.scores.least_difference(k)
+    interval = f"95 % interval {low} to {high}" if np.isfinite(least) else "too few data sets for more"
+    takes = f": it takes at least {least:.0f} points of the score" * bool(np.isfinite(least))
     summary = [
         f"{method} has place {number} of {len(board.methods)} ({interval}).",
-        f"It is significantly better than {', '.join(beaten)}." if beaten else "It is significantly better than none.",
+        f"It is significantly better than {', '.join(beaten) or 'none'}{takes}.",
         *([f"Significantly better than it: {', '.join(above)}."] if above else []),
+        *_machines(board, method),
         _losses(board, [method]),
     ]
     order = [*map(int, np.argsort(-board.scores.values, kind="stable"))]
@@ -69,7 +73,11 @@ def place_sheet(board: Board, method: str) -> Sheet:
         summary=summary,
         grids=[_main_grid(board, order, marks, better), _measures_grid(board, order)],
         marks={"placed": "the method that is placed"},
-        remarks=[f"Holm's correction is over the {len(order) - 1} comparisons of {method}", *_remarks(board)],
+        remarks=[
+            f"Holm's correction is over the {len(order) - 1} comparisons of {method}; the interval of its place has the"
+            " places that these leave",
+            *_remarks(board),
+        ],
         facts=_facts(board),
         rows=[row for i in order for row in _rows(board, i)],
         name=board.division.experiment,
@@ -92,6 +100,23 @@ def _indifference(board: Board) -> str:
         f"No difference of two scores is significant after Holm's correction: it takes at least {least:.0f} points, and"
         f" the largest is {largest:.0f}."
     )
+
+
+def _machines(board: Board, method: str) -> list[str]:
+    """A line where the method's runs and those beside it may be of machines of different speed."""
+    own = [record for (name, _, _), record in board.runs.items() if name == method and not record.imported]
+    others = [record for (name, _, _), record in board.runs.items() if name != method and not record.imported]
+    names, beside = (sorted({_machine(record) for record in records}) for records in (own, others))
+    are_shipped = any(record.shipped for record in others)
+    if not names or not beside or (names == beside and not are_shipped):
+        return []
+    which = "the others, which ship with gpbench," if are_shipped else "the others"
+    return [f"It ran on {', '.join(names)}; {which} on {', '.join(beside)}. A faster machine has better scores."]
+
+
+def _machine(record: Record) -> str:
+    host = record.host or {}
+    return f"{host.get('cpu', 'an unknown processor')} ({counted(host.get('cores', 0), 'core')})"
 
 
 def _losses(board: Board, methods: Sequence[str] = ()) -> str:
@@ -117,13 +142,14 @@ def _main_grid(board: Board, order: Sequence[int], marks: Sequence[str], better:
                 Text(_plus_minus(board.scores.values[k], board.scores.half_widths[k]), marks[k]),
                 str(better[k].sum()),
                 _percent(rates.values[k], rates.half_widths[k]),
-                f"{average[name]:.1f}" if name in average else "",
+                *([f"{average[name]:.1f}"] if ranks else []),
                 f"{np.exp(board.seconds_of.values[k]):.1f}",
                 f"{100 * board.front[k]:.0f} %" + " F" * bool(board.on_front[k]),
                 _lost_of(board, name),
             )
         )
-    header = ("method", "score", "better than", "wins", "average rank", "CPU s", "Pareto front", "lost runs")
+    of_ranks = ("average rank",) if ranks else ()
+    header = ("method", "score", "better than", "wins", *of_ranks, "CPU s", "Pareto front", "lost runs")
     return Grid(f"by {_heading(metric)}", header, tuple(rows))
 
 
@@ -158,12 +184,22 @@ def _remarks(board: Board) -> list[str]:
         lines.append(
             f"{whole:,} of {len(own):,} runs of gpbench with predictions used {100 * _WHOLE:.0f} % of the budget"
         )
+    lines += _barely_trained(own)
     if ranking := board.ranking:
-        lines.append(
-            f"average rank over the {len(ranking.datasets)} data sets that all methods have: Friedman's p ="
-            f" {ranking.p:.2g}, critical difference {ranking.critical:.1f} ({TESTS['nemenyi']}, 5 %)"
-        )
+        lines += [
+            f"average rank by wins over the {len(ranking.datasets)} data sets that all methods have: Friedman's p ="
+            f" {ranking.p:.2g}, critical difference {ranking.critical:.1f} ({TESTS['nemenyi']}, 5 %)",
+            *power_caveats(ranking),
+        ]
     return [*lines, *filter(None, [imported_note(board.runs.values())])]
+
+
+def _barely_trained(records: Sequence[Record]) -> list[str]:
+    """A line on the runs that end after one step, of methods that make more in others."""
+    iterative = {record.method for record in records if (record.steps or 0) > 1}
+    counts = Counter(r.method for r in records if r.method in iterative and (r.steps or 0) <= 1)
+    names = ", ".join(f"{name} ({n})" for name, n in counts.most_common())
+    return [f"training ended after its first step, about where it starts: {names}"] if names else []
 
 
 def _facts(board: Board) -> dict[str, str]:

@@ -199,7 +199,7 @@ def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
         f"average rank over {len(ranking.datasets)} data sets (1 is best): {', '.join(ranking.datasets)}",
         *[f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}{critical}"] * statistics,
         f"groups: no significant difference within a group ({TESTS[ranking.test]}, 5 %)",
-        *_power_caveats(ranking),
+        *power_caveats(ranking),
         *ranking.caveats,
     ]
     if ranking.left_out:
@@ -223,7 +223,7 @@ def _without_values(
         yield dataset, reason if {*names} <= {*some} else f"{reason} with {', '.join(some)}"
 
 
-def _power_caveats(ranking: Ranking) -> list[str]:
+def power_caveats(ranking: Ranking) -> list[str]:
     """Caveats that follow from the number of data sets."""
     N, k = len(ranking.datasets), len(ranking.methods)
     lines = ["p is that of the chi-square distribution, which is rough for ten data sets or fewer"] * (N <= 10)

@@ -119,15 +119,19 @@ def test_intervals_cover_and_claims_are_true_in_simulated_worlds(strengths, D):
     """Of 80 worlds at most as many miss as three standard errors (2.4 %) of a coverage of 95 % allow."""
     random, worlds = np.random.default_rng(7), 80
     s = np.array(strengths)
-    covered, wrong = [], []
+    covered, wrong, placed = [], [], []
     for _ in range(worlds):
         points, rates = estimates(compared(world(random, s, D)), 60)
         chance = (1 / (1 + np.exp(s[None] - s[:, None]))).sum(axis=1) - 0.5
         covered += [np.abs(points.values - 1000 - ELO * s) <= points.half_widths]
         covered += [np.abs(rates.values - chance / (len(s) - 1)) <= rates.half_widths]
         wrong.append((points.better() & (s[:, None] <= s[None])).any())
+        for k in range(len(s)):  # the place is one of those that the tests of its differences leave
+            better, place = points.better(k), 1 + (s > s[k]).sum()
+            placed.append(1 + better[:, k].sum() <= place <= len(s) - better[k].sum())
     error = math.sqrt(0.05 * 0.95 / worlds)
     assert np.mean(covered) > 0.95 - 3 * error
+    assert np.mean(placed) > 0.95 - 3 * error
     assert np.mean(wrong) < 0.05 + 3 * error
 
 
@@ -171,5 +175,6 @@ def test_no_smaller_difference_than_the_least_is_significant():
     below = replace(points, values=np.array([0.99 * least, 0.0, 0.0]), draws=0.0 * points.draws)
     above = replace(points, values=np.array([1.01 * least, 0.0, 0.0]), draws=0.0 * points.draws)
     assert not below.better().any() and above.better()[0].tolist() == [False, True, True]
+    assert points.least_difference(0) == pytest.approx(2 * ELO / math.sqrt(12) * stdtrit(11, 1 - 0.05 / 4))
     few, _ = estimates(compared(world(np.random.default_rng(3), [0.5, 0.0], 5)), 50)
     assert few.least_difference() == math.inf

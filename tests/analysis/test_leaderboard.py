@@ -151,6 +151,49 @@ def test_the_average_rank_is_that_over_data_sets():
     assert dict(zip(board.ranking.methods, board.ranking.average)) == {"b": 1.0, "c": 2.0, "a": 3.0}
 
 
+def test_a_lost_split_counts_no_more_than_a_split_in_the_average_rank():
+    """It wins the others of its data set, and so the data set."""
+    records = [
+        failed("b", r.dataset, r.split, "over time") if (r.method, r.split) == ("b", 0) else r
+        for r in runs({"a": 0.0, "b": 2.0, "c": 1.0})
+    ]
+    ranking = board_of(records, REGRESSION, 10).ranking
+    assert dict(zip(ranking.methods, ranking.average)) == pytest.approx({"b": 1.5, "c": 1.5, "a": 3.0})
+
+
+def test_differences_within_the_margin_are_ties_in_the_average_rank_too():
+    ranking = board_of(runs({"a": 0.0, "b": 0.009, "c": 1.0}), REGRESSION, 10).ranking
+    assert dict(zip(ranking.methods, ranking.average)) == {"c": 1.0, "a": 2.5, "b": 2.5}
+
+
+def test_fewer_data_sets_than_show_a_difference_have_no_average_ranks():
+    few = [record for record in runs({"a": 0.0, "b": 9.0}) if record.dataset in [*REGRESSION.datasets()][: FEWEST - 1]]
+    board = board_of(few, REGRESSION, 10)
+    text = as_text(sheet(board), 100)
+    assert board.ranking is None and "Friedman" not in text and "average rank" not in text
+
+
+def test_runs_that_end_after_one_step_are_said_but_for_methods_that_need_no_more():
+    records = [replace(r, steps=1 if r.method == "a" or r.dataset == "yacht" else 9) for r in runs({"a": 1.0, "b": 0.0})]
+    text = as_text(sheet(board_of(records, REGRESSION, 10)), 100)
+    assert "training ended after its first step, about where it starts: b (3)" in text
+
+
+@pytest.mark.parametrize(
+    ("others", "line"),
+    [
+        ({"host": {"cpu": "X", "cores": 2}}, ""),
+        ({"host": {"cpu": "X", "cores": 2}, "shipped": True}, "the others, which ship with gpbench, on X (2 cores)."),
+        ({"host": {"cpu": "Y", "cores": 1}}, "It ran on X (2 cores); the others on Y (1 core). A faster machine has"),
+    ],
+)
+def test_a_place_beside_runs_of_another_machine_says_so(others, line):
+    own, beside = {"host": {"cpu": "X", "cores": 2}}, {"b", "c"}
+    records = [replace(r, **(others if r.method in beside else own)) for r in runs({"a": 1.0, "b": 0.0, "c": 2.0})]
+    text = " ".join(as_text(place_sheet(board_of(records, REGRESSION, 10), "a"), 100).split())
+    assert line in text and ("It ran on" in text) == bool(line)
+
+
 def test_equal_methods_tie_and_none_is_better():
     board = board_of(runs({"a": 1.0, "b": 1.0, "c": 1.001}), REGRESSION, 10)
     assert board.scores.values == pytest.approx([1000.0] * 3) and not board.scores.better().any()
@@ -165,12 +208,11 @@ def test_a_clear_winner_has_the_first_place_and_what_it_beats():
     assert board.places("a") == (1, 1, 1)
     text = as_text(place_sheet(board, "a"), 100)
     assert {row["method"] for row in place_sheet(board, "a").rows} == {*levels}
-    assert "a has place 1 of 5 (95 % interval 1 to 1). It is significantly better than b, c, d, e." in " ".join(
-        text.split()
-    )
-    assert "significantly better than none. Significantly better than it: a." in " ".join(
-        as_text(place_sheet(board, "b"), 100).split()
-    )
+    words = "a has place 1 of 5 (95 % interval 1 to 1). It is significantly better than b, c, d, e: it takes at least"
+    assert words in " ".join(text.split())
+    other = " ".join(as_text(place_sheet(board, "b"), 100).split())
+    assert "b has place 2 of 5 (95 % interval 2 to 5)." in other
+    assert "better than none: it takes at least" in other and "Significantly better than it: a." in other
 
 
 def test_a_board_fits_a_hundred_columns_and_every_format():

@@ -141,6 +141,8 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, ca
         (["table", "sep/table1", "--dataset", "pima"], "--dataset: sep/table1 says itself"),
         (["reproduce", "sep/table1", "method.steps=3"], "only keys of run and data may be given"),
         (["reproduce", "sep/table1", "--jobs", "0"], "run.jobs=0: must be"),
+        (["reproduce", "sep/table1", "run.budget=20"], "run.budget=20: preset quick of sep/table1 has no budget"),
+        (["reproduce", "gpbench/leaderboard_regression", "run.budget=60"], "leaderboard_regression has run.budget=20"),
         (["reproduce", "sep/table1", "--preset", "fast"], "invalid choice"),
     ],
 )
@@ -148,6 +150,14 @@ def test_a_mistake_is_one_line(capsys, words, line, tmp_path):
     assert main([*words, "--results", str(tmp_path)]) == 2
     captured = capsys.readouterr()
     assert line in captured.err and captured.err.count("\n") == 1 and captured.out == ""
+
+
+@pytest.mark.parametrize(("budget", "jobs"), [("20", 231), ("1200", 231)])
+def test_a_word_chooses_between_the_values_that_an_experiment_sets(tmp_path, capsys, budget, jobs):
+    words = ["gpbench/leaderboard_regression", "--preset", "full", f"run.budget={budget}", "--dry-run"]
+    assert main(["reproduce", *words, "--results", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == f"{jobs} jobs; {3 * jobs} runs to train"
 
 
 def test_experiments_are_listed_with_their_first_line(capsys, folder):
