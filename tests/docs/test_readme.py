@@ -32,7 +32,7 @@ def test_the_readme_has_at_most_150_lines():
     assert len(README.read_text().splitlines()) <= 150
 
 
-@pytest.mark.parametrize("drawer, most", [("tutorial", 1_200), ("how-to", 5_750), ("reference", 10_750)])
+@pytest.mark.parametrize("drawer, most", [("tutorial", 1_200), ("how-to", 5_800), ("reference", 11_100)])
 def test_the_documentation_stays_short(drawer, most):
     texts = [page.read_text() for page in PAGES if page.parent.name == drawer and page.name not in MADE]
     prose = (re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL) for text in texts)

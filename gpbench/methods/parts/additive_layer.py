@@ -222,7 +222,8 @@ def effects_on_grids(layer: AdditiveLayer, q: Posterior, size: int, *, key: PRNG
     `effectS_inputs` (C, S), `effectS_place` (C,) among all components, `effectS_grid` (G, S), `effectS_mean` and
     `effectS_std` (C, G), S being `size`; nothing where there is no such component.  `effectS_joint` (C,) is how many
     standard deviations a band must have on each side to hold the whole effect on its grid with probability 0.95; of one
-    point it would be 1.96.  It is the quantile of `_DRAWS` draws of w.
+    point it would be 1.96.  It is the quantile of `_DRAWS` draws of w, without the variance given w, in which the
+    standard deviations are; so it is too small where that counts, as between few inducing points.
     """
     components = layer.components
     which = [c for c, inputs in enumerate(components) if len(inputs) == size]
