@@ -97,7 +97,8 @@ def main() -> None:
             )
         scores_, rates_, places, false, apart = 100 * np.mean(held, axis=0)
         facts = f"{world.K:7d} {world.D:5d} {world.spread:7g} {world.shared:7g} {world.margin:7g} {world.lost:5g}"
-        print(f"{facts} | {scores_:4.0f} % {rates_:8.0f} % {places:6.0f} % | {false:11.0f} % {apart:15.0f} %", flush=True)
+        claims = f"{false:11.0f} % {apart:15.0f} %"
+        print(f"{facts} | {scores_:4.0f} % {rates_:8.0f} % {places:6.0f} % | {claims}", flush=True)
 
 
 if __name__ == "__main__":

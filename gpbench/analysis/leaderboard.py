@@ -65,9 +65,7 @@ class Board:
 
     def outcomes(self, measure: Measure) -> Float[ndarray, "D S K K"]:
         """What comes of every comparison by a measure: 1, 0, or 0.5 for a tie; NaN where one has no run."""
-        return outcomes(
-            self.array(measure.loss), self.has_run, absolute=measure.absolute, relative=measure.relative
-        )
+        return outcomes(self.array(measure.loss), self.has_run, absolute=measure.absolute, relative=measure.relative)
 
     @cached_property
     def estimates(self) -> Mapping[str, tuple[Estimates, Estimates]]:

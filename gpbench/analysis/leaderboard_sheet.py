@@ -133,7 +133,7 @@ def _main_grid(board: Board, order: Sequence[int], marks: Sequence[str], better:
     metric = board.division.measures[0].metric
     rates, ranks = board.estimates[metric][1], board.ranking
     average = dict(zip(ranks.methods, ranks.average)) if ranks else {}
-    rows = []
+    rows: list[tuple[str | Text, ...]] = []
     for k in order:
         name = board.methods[k]
         rows.append(

@@ -62,8 +62,8 @@ def run(args: argparse.Namespace) -> int:
         format_of(args.out, args.format)  # refused before the hours of the runs
         options.check_place(args.out)
     failure = None
-    chosen = _chosen(args, cells)
-    if to_run := [cell for cell in chosen if cell.missing or settings["again"]]:
+    selected = _selection(args, cells)
+    if to_run := [cell for cell in selected if cell.missing or settings["again"]]:
         words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]
         jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in to_run)  # cells of several outputs are one job
         if args.dry_run:
@@ -82,21 +82,21 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(args: argparse.Namespace, cells: Sequence[Cell]) -> list[Cell]:
+def _selection(args: argparse.Namespace, cells: Sequence[Cell]) -> list[Cell]:
     """The cells that agree with the command line, which may choose between values of a key that the experiment sets.
 
     Raises ConfigError for a value that is none of several, and for another budget, whose runs would be no cell's.
     """
-    chosen = list(cells)
+    selected = list(cells)
     for text in args.overrides:
         key, _, value = text.partition("=")
         known = dict.fromkeys(cell.job[key] for cell in cells if key in cell.job)
         if len(known) > 1 or key == "run.budget":
             if value not in known:
-                has = f"has {key}={' or '.join(known)}" if known else "has no budget"
-                raise ConfigError(f"{text}: preset {args.preset} of {args.experiment} {has}")
-            chosen = [cell for cell in chosen if cell.job.get(key, value) == value]
-    return chosen
+                values = f"has {key}={' or '.join(known)}" if known else "has no budget"
+                raise ConfigError(f"{text}: preset {args.preset} of {args.experiment} {values}")
+            selected = [cell for cell in selected if cell.job.get(key, value) == value]
+    return selected
 
 
 def _present(args: argparse.Namespace, experiment: Experiment, cells: Sequence[Cell], results: Path) -> None:

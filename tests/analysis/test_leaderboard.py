@@ -174,7 +174,8 @@ def test_fewer_data_sets_than_show_a_difference_have_no_average_ranks():
 
 
 def test_runs_that_end_after_one_step_are_said_but_for_methods_that_need_no_more():
-    records = [replace(r, steps=1 if r.method == "a" or r.dataset == "yacht" else 9) for r in runs({"a": 1.0, "b": 0.0})]
+    steps = lambda record: 1 if record.method == "a" or record.dataset == "yacht" else 9
+    records = [replace(record, steps=steps(record)) for record in runs({"a": 1.0, "b": 0.0})]
     text = as_text(sheet(board_of(records, REGRESSION, 10)), 100)
     assert "training ended after its first step, about where it starts: b (3)" in text
 
