@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from numpy import ndarray
 
 from gpbench.analysis import bradley_terry
@@ -116,12 +116,26 @@ class Board:
         """The place of a method by its score, and the ends of its 95 % interval.
 
         The interval has the places that the tests of its differences leave, after Holm's correction: M. Mogstad, J. P.
-        Romano, A. M. Shaikh and D. Wilhelm, Inference for Ranks, Review of Economic Studies 91 (2024).  Draws of the
-        place itself would be too narrow where methods are close to each other.
+        Romano, A. M. Shaikh and D. Wilhelm, Inference for Ranks, Review of Economic Studies 91 (2024).
         """
-        k, values = self.methods.index(method), self.scores.values
+        k = self.methods.index(method)
         better = self.scores.better(k)
-        return 1 + int((values > values[k]).sum()), 1 + int(better[:, k].sum()), len(values) - int(better[k].sum())
+        low, high = 1 + better[:, k].sum(), len(self.methods) - better[k].sum()
+        return int(_position(self.scores.values, k)), int(low), int(high)
+
+    def drawn_places(self, method: str) -> tuple[int, int]:
+        """The ends of the places that a method has in 95 % of the draws of data sets.
+
+        They are no confidence interval, for they are too close where methods are close to each other.
+        """
+        drawn = _position(self.scores.draws, self.methods.index(method))
+        low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
+        return int(low), int(high)
+
+
+def _position(scores: Float[ndarray, "*B K"], k: int) -> Int[ndarray, "*B"]:
+    """The place of the k-th method by the scores."""
+    return np.asarray(1 + (scores > scores[..., k, None]).sum(axis=-1))
 
 
 def _on_front(scores: Float[ndarray, "B K"], seconds: Float[ndarray, "B K"]) -> Bool[ndarray, "B K"]:

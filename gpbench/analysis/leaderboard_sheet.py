@@ -57,7 +57,8 @@ def place_sheet(board: Board, method: str) -> Sheet:
     beaten = [name for name, is_beaten in zip(board.methods, better[k]) if is_beaten]
     above = [name for name, is_above in zip(board.methods, better[:, k]) if is_above]
     least = board.scores.least_difference(k)
-    interval = f"95 % interval {low} to {high}" if np.isfinite(least) else "too few data sets for more"
+    drawn = "place {} to {} in 95 % of the draws of data sets".format(*board.drawn_places(method))
+    interval = f"95 % interval {low} to {high}; {drawn}" if np.isfinite(least) else "too few data sets for more"
     takes = f": it takes at least {least:.0f} points of the score" * bool(np.isfinite(least))
     summary = [
         f"{method} has place {number} of {len(board.methods)} ({interval}).",
@@ -75,7 +76,7 @@ def place_sheet(board: Board, method: str) -> Sheet:
         marks={"placed": "the method that is placed"},
         remarks=[
             f"Holm's correction is over the {len(order) - 1} comparisons of {method}; the interval of its place has the"
-            " places that these leave",
+            " places that these leave, the draws are no interval",
             *_remarks(board),
         ],
         facts=_facts(board),

@@ -209,10 +209,12 @@ def test_a_clear_winner_has_the_first_place_and_what_it_beats():
     assert board.places("a") == (1, 1, 1)
     text = as_text(place_sheet(board, "a"), 100)
     assert {row["method"] for row in place_sheet(board, "a").rows} == {*levels}
-    words = "a has place 1 of 5 (95 % interval 1 to 1). It is significantly better than b, c, d, e: it takes at least"
-    assert words in " ".join(text.split())
+    assert board.drawn_places("a") == (1, 1)
+    words = " ".join(text.split())
+    assert "a has place 1 of 5 (95 % interval 1 to 1; place 1 to 1 in 95 % of the draws of data sets)." in words
+    assert "It is significantly better than b, c, d, e: it takes at least" in words
     other = " ".join(as_text(place_sheet(board, "b"), 100).split())
-    assert "b has place 2 of 5 (95 % interval 2 to 5)." in other
+    assert "b has place 2 of 5 (95 % interval 2 to 5; place 2 to 2 in" in other  # all of b, c, d and e are equal
     assert "better than none: it takes at least" in other and "Significantly better than it: a." in other
 
 
