@@ -108,6 +108,50 @@ def test_the_page_has_what_changes_in_classification_from_10_to_60_seconds():
     assert lost_runs == {("gpboost", "digits_odd_even"): 3, ("gpboost", "image"): 2, ("pygam", "digits_odd_even"): 3}
 
 
+def behind(division, seconds, half=False):
+    """Which methods Nemenyi's test puts behind which, in order of average rank; by less than 0.05, in brackets."""
+    ranking = board_of(division, seconds, half, RECORDS).ranking
+    ranks = dict(zip(ranking.methods, ranking.average))
+    gaps = {first: {name: ranks[name] - ranks[first] - ranking.critical for name in ranks} for first in ranks}
+    beaten = {
+        first: [f"({name})" if gap < 0.05 else name for name, gap in others.items() if gap > 0]
+        for first, others in gaps.items()
+    }
+    return {first: names for first, names in beaten.items() if names}
+
+
+def test_the_page_has_what_the_test_of_average_ranks_finds():
+    found = behind("regression", 10)
+    first, *others = found
+    assert (first, found[first][0]) == ("ensemble", "(gpr)") and len(found[first]) == 10
+    assert "ranks odsvgp, vif, cagp, sgpr_greedy, linear, gam, pygam, svdgp and qsgp are behind ensembles" in PAGE
+    assert found[first][1:] == ["odsvgp", "vif", "cagp", "sgpr_greedy", "linear", "gam", "pygam", "svdgp", "qsgp"]
+    assert {name: found[name] for name in others} == dict.fromkeys(others, ["svdgp", "qsgp"])
+    assert "svdgp and qsgp behind svgp, alacarte, laplace, boosted trees and dgp too" in PAGE
+    assert others == ["svgp", "alacarte", "laplace", "boosted_trees", "dgp"]
+    assert behind("classification", 10) == {"svi_minibatch": ["gpboost", "pygam"]}
+    assert behind("classification", 60, half=True) == {"svi": ["qsgp"]}
+    assert "put ten methods behind ensembles and two behind `svi_minibatch`" in PAGE
+
+
+def test_the_page_has_the_runs_that_end_after_one_step():
+    counts = {}
+    for division in DIVISIONS:
+        kept = {key: r for key, r in board(division, 10).runs.items() if not (r.imported or lost(r))}
+        iterative = {method for (method, _, _), record in kept.items() if (record.steps or 0) > 1}
+        counts[division] = len(kept), [key for key, r in kept.items() if key[0] in iterative and (r.steps or 0) <= 1]
+    n, ended = counts["regression"]
+    assert f"{len(ended)} of the {n} runs of gpbench in regression" in PAGE
+    of_methods = Counter(method for method, _, _ in ended)
+    assert of_methods.most_common(3) == [("fitc_gp", 12), ("vsgpr", 11), ("svi", 10)]
+    large = {"kin40k", "protein", "kegg", "keggu"}
+    assert {dataset for method, dataset, _ in ended if of_methods[method] > 9} == large
+    assert [key[1] for key in ended if key[0] == "alacarte"] == ["hcep"] * 3 and len(of_methods) == 4 + 6
+    assert "of vsgpr, fitc_gp and svi above 25,000 rows, of alacarte on hcep and of six other methods" in PAGE
+    assert [key[:2] for key in counts["classification"][1]] == [("dgp", "mnist_odd_even")]
+    assert board("classification", 10).runs["dgp", "mnist_odd_even", 0].metrics["nll"] == pytest.approx(0.691, abs=5e-4)
+
+
 def test_the_page_has_the_least_significant_difference():
     least = [f"{board(division, 10).scores.least_difference():.0f}" for division in DIVISIONS]
     assert "it takes {} and {} points".format(*least) in PAGE
