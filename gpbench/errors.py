@@ -33,6 +33,10 @@ class AbsentError(ConfigError):
     """No recorded run is one of those asked for."""
 
 
+class SoleMethodError(AbsentError):
+    """The recorded runs are of one method alone, where several are compared."""
+
+
 class DataError(GpbenchError):
     """Data that is missing, damaged or unfit (checksum, NaN, one class only, ...)."""
 

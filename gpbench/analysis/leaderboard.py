@@ -14,7 +14,7 @@ from gpbench.analysis import bradley_terry
 from gpbench.analysis.bradley_terry import FEWEST, Estimates, estimates, outcomes
 from gpbench.analysis.divisions import Division, Measure, cpu_budget, lost
 from gpbench.analysis.ranks import Ranking, rank_values
-from gpbench.errors import AbsentError
+from gpbench.errors import AbsentError, SoleMethodError
 from gpbench.metrics import METRICS
 from gpbench.papers.published import terms
 from gpbench.records.absences import GRACE
@@ -85,14 +85,25 @@ class Board:
         return Estimates(bradley_terry.means(logs), bradley_terry.resampled_means(logs), self.scores.common)
 
     @cached_property
+    def is_complete(self) -> Bool[ndarray, " K"]:
+        """Which methods have all data sets.  Seconds of others are of other data, and on no Pareto front."""
+        return self.scores.datasets == len(self.datasets)
+
+    @cached_property
     def front(self) -> Float[ndarray, " K"]:
         """Share of the draws in which a method is on the Pareto front of score against seconds."""
-        return _on_front(self.scores.draws, self.seconds_of.draws).mean(axis=0)
+        return self._on_front(self.scores.draws, self.seconds_of.draws).mean(axis=0)
 
     @cached_property
     def on_front(self) -> Bool[ndarray, " K"]:
         """Whether no other method has a higher score and is as quick, or the same score and is quicker."""
-        return _on_front(self.scores.values[None], self.seconds_of.values[None])[0]
+        return self._on_front(self.scores.values[None], self.seconds_of.values[None])[0]
+
+    def _on_front(self, scores: Float[ndarray, "B K"], seconds: Float[ndarray, "B K"]) -> Bool[ndarray, "B K"]:
+        """`_on_front` among the methods with all data sets."""
+        table = np.zeros(scores.shape, bool)
+        table[:, self.is_complete] = _on_front(scores[:, self.is_complete], seconds[:, self.is_complete])
+        return table
 
     @cached_property
     def ranking(self) -> Ranking | None:
@@ -190,20 +201,20 @@ def board_of(
 
     Raises:
         ConfigError: An unknown budget.
-        AbsentError: There are no such runs, or of fewer than two methods on a common data set.
+        AbsentError: There are no such runs; `SoleMethodError`: of no two methods on a common data set.
     """
     runs, splits = eligible(records, division, seconds, half=half), division.datasets(half)
     words = f"the {division.name} board of {seconds} s"
     if not runs:
         raise AbsentError(
-            f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes those of 10 s on half of"
-            " the data sets, with --preset full all"
+            f"no run of {words} is recorded; `gpbench reproduce {division.experiment} --preset full"
+            f" run.budget={cpu_budget(seconds)}` makes them"
         )
     names = _names(runs, planned or {})
     board = Board(division, seconds, splits, {(names[r.id], r.dataset, r.split): r for r in runs})
     if not board.datasets:
         others = ", ".join(board.methods)
-        raise AbsentError(
+        raise SoleMethodError(
             f"{words} has no two methods on a common data set; there is {others}:"
             " --with-shipped reads the shipped runs too"
         )

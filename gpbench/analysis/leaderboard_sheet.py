@@ -59,7 +59,7 @@ def place_sheet(board: Board, method: str) -> Sheet:
     least = board.scores.least_difference(k)
     drawn = "place {} to {} in 95 % of the draws of data sets".format(*board.drawn_places(method))
     interval = f"95 % interval {low} to {high}; {drawn}" if np.isfinite(least) else "too few data sets for more"
-    takes = f": it takes at least {least:.0f} points of the score" * bool(np.isfinite(least))
+    takes = f"; the least difference that may be is {least:.0f} points" * bool(np.isfinite(least))
     summary = [
         f"{method} has place {number} of {len(board.methods)} ({interval}).",
         f"It is significantly better than {', '.join(beaten) or 'none'}{takes}.",
@@ -95,11 +95,11 @@ def _indifference(board: Board) -> str:
     """The line that no difference is significant, with what it takes."""
     values, least = board.scores.values, board.scores.least_difference()
     if not np.isfinite(least):
-        return f"No difference of two scores is significant; that takes {FEWEST} data sets."
+        return f"No difference of two scores is significant, as no two methods share {FEWEST} data sets."
     largest = values.max() - values.min()
     return (
-        f"No difference of two scores is significant after Holm's correction: it takes at least {least:.0f} points, and"
-        f" the largest is {largest:.0f}."
+        f"No difference of two scores is significant after Holm's correction: the least that may be is {least:.0f}"
+        f" points, and the largest is {largest:.0f}."
     )
 
 
@@ -107,12 +107,15 @@ def _machines(board: Board, method: str) -> list[str]:
     """A line where the method's runs and those beside it may be of machines of different speed."""
     own = [record for (name, _, _), record in board.runs.items() if name == method and not record.imported]
     others = [record for (name, _, _), record in board.runs.items() if name != method and not record.imported]
-    names, beside = (sorted({_machine(record) for record in records}) for records in (own, others))
-    are_shipped = any(record.shipped for record in others)
-    if not names or not beside or (names == beside and not are_shipped):
+    shipped = [record for record in others if record.shipped]
+    names, beside = (sorted({_machine(record) for record in records}) for records in (own, shipped or others))
+    if not names or not beside or (names == beside and not shipped):
         return []
-    which = "the others, which ship with gpbench," if are_shipped else "the others"
-    return [f"It ran on {', '.join(names)}; {which} on {', '.join(beside)}. A faster machine has better scores."]
+    which = "runs that ship with gpbench" if shipped else "others"
+    return [
+        f"It ran on {', '.join(names)}, the {which} on {'another machine, ' * bool(shipped)}{', '.join(beside)}: a"
+        " faster one has better scores."
+    ]
 
 
 def _machine(record: Record) -> str:
@@ -144,14 +147,19 @@ def _main_grid(board: Board, order: Sequence[int], marks: Sequence[str], better:
                 str(better[k].sum()),
                 _percent(rates.values[k], rates.half_widths[k]),
                 *([f"{average[name]:.1f}"] if ranks else []),
-                f"{np.exp(board.seconds_of.values[k]):.1f}",
-                f"{100 * board.front[k]:.0f} %" + " F" * bool(board.on_front[k]),
+                *(_costs(board, k) if board.is_complete[k] else ("", "")),
                 _lost_of(board, name),
             )
         )
     of_ranks = ("average rank",) if ranks else ()
     header = ("method", "score", "better than", "wins", *of_ranks, "CPU s", "Pareto front", "lost runs")
     return Grid(f"by {_heading(metric)}", header, tuple(rows))
+
+
+def _costs(board: Board, k: int) -> tuple[str, str]:
+    """The CPU seconds of a method, and its share of the Pareto front."""
+    share = f"{100 * board.front[k]:.0f} %" + " F" * bool(board.on_front[k])
+    return f"{np.exp(board.seconds_of.values[k]):.1f}", share
 
 
 def _measures_grid(board: Board, order: Sequence[int]) -> Grid:
@@ -177,13 +185,15 @@ def _remarks(board: Board) -> list[str]:
         "better than: how many others have a significantly lower score, at 5 % after Holm's correction; wins: share of"
         " comparisons won, ties counted half",
         f"CPU s: geometric mean over data sets, {(1 + GRACE) * CORES * board.seconds:.0f} for a lost run; Pareto front:"
-        " share of the draws in which no other method has a higher score and is as quick; F: so in the data themselves",
+        " share of the draws in which no other method has a higher score and is as quick; F: so by the scores shown"
+        + "; empty without all data sets"
+        * (not board.is_complete.all()),
         f"data sets: {', '.join(board.datasets)}",
     ]
     own = [record for record in board.runs.values() if not (record.imported or lost(record))]
     if whole := sum((record.cpu_seconds or 0.0) > _WHOLE * CORES * board.seconds for record in own):
         lines.append(
-            f"{whole:,} of {len(own):,} runs of gpbench with predictions used {100 * _WHOLE:.0f} % of the budget"
+            f"{whole:,} of {len(own):,} runs of gpbench with predictions used over {100 * _WHOLE:.0f} % of the budget"
         )
     lines += _barely_trained(own)
     if ranking := board.ranking:
@@ -262,11 +272,13 @@ def _rows(board: Board, k: int) -> list[Mapping[str, object]]:
                 "win_rate_low": _finite(max(rates.values[k] - rates.half_widths[k], 0.0)),
                 "win_rate_high": _finite(min(rates.values[k] + rates.half_widths[k], 1.0)),
                 "average_rank": dict(zip(ranking.methods, ranking.average))[name] if ranking and is_first else None,
-                "cpu_seconds": float(np.exp(board.seconds_of.values[k])),
-                "front": float(board.front[k]) if is_first else None,
+                "cpu_seconds": float(np.exp(board.seconds_of.values[k])) if board.is_complete[k] else None,
+                "front": float(board.front[k]) if is_first and board.is_complete[k] else None,
                 "n_datasets": int(points.datasets[k]),
                 "n_runs": len(runs),
                 "n_lost": sum(bool(lost(record)) for record in runs),
+                "lost": _lost_of(board, name),
+                "better_than": int(points.better()[k].sum()),
             }
         )
     return rows

@@ -78,7 +78,7 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
     """
     from gpbench.analysis.divisions import CORES, cpu_budget, division_of
 
-    if others := [word for word in words if not word.startswith(("method=", "method.", "run.again="))]:
+    if others := [word for word in words if not word.startswith(("method=", "method.", "+method.", "run.again="))]:
         hint = "" if "=" in others[0] else f": write method={others[0]}"
         raise ConfigError(f"{others[0]}: the leaderboard fixes all but the method and its settings{hint}")
     names = [word for word in words if word.startswith("method=")]
@@ -112,7 +112,8 @@ def require_others(ids: Collection[str], division: str, budget: int, results: Re
     from gpbench.analysis.divisions import division_of
     from gpbench.analysis.leaderboard import eligible
 
-    runs = eligible(latest(recorded(open_stores(results) if results else [])), division_of(division), budget, half=True)
+    records = latest(record for store in (open_stores(results) if results else []) for record in store.all())
+    runs = eligible(records, division_of(division), budget, half=True)
     if all(record.id in ids for record in runs):
         raise AbsentError(
             f"no run of another method is recorded on the {division} board of {budget} s: --with-shipped reads those"

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         format_of(args.out, args.format)  # refused before the hours of the runs
         options.check_place(args.out)
     failure = None
-    selected = _selection(args, cells)
+    selected = _selection(args, experiment, cells)
     if to_run := [cell for cell in selected if cell.missing or settings["again"]]:
         words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]
         jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in to_run)  # cells of several outputs are one job
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _selection(args: argparse.Namespace, cells: Sequence[Cell]) -> list[Cell]:
+def _selection(args: argparse.Namespace, experiment: Experiment, cells: Sequence[Cell]) -> list[Cell]:
     """The cells that agree with the command line, which may choose between values of a key that the experiment sets.
 
     Raises ConfigError for a value that is none of several, and for another budget, whose runs would be no cell's.
@@ -93,8 +93,10 @@ def _selection(args: argparse.Namespace, cells: Sequence[Cell]) -> list[Cell]:
         known = dict.fromkeys(cell.job[key] for cell in cells if key in cell.job)
         if len(known) > 1 or key == "run.budget":
             if value not in known:
-                values = f"has {key}={' or '.join(known)}" if known else "has no budget"
-                raise ConfigError(f"{text}: preset {args.preset} of {args.experiment} {values}")
+                values = f"has {key}={' or '.join(known)}" if known else f"has no {key.partition('.')[2]}"
+                full = dict.fromkeys(job[key] for job in experiment.jobs(PRESETS[-1]) if key in job)
+                more = f"; --preset {PRESETS[-1]} has {' or '.join(full)}" * (value in full)
+                raise ConfigError(f"{text}: preset {args.preset} of {args.experiment} {values}{more}")
             selected = [cell for cell in selected if cell.job.get(key, value) == value]
     return selected
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from gpbench import paths
-from gpbench.errors import AbsentError, ConfigError
+from gpbench.errors import AbsentError, ConfigError, SoleMethodError
 from gpbench.records import packages
 from gpbench.records.collection import Collection, open_existing, open_store
 from gpbench.records.record import Record
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SHIPPED = "shipped"
 """The name, in the place of a results folder, of the records that ship with gpbench."""
+
+_NOTHING = "nothing of the kind is recorded here"
 
 Results = str | PathLike[str] | Store | Sequence[str | PathLike[str] | Store] | None
 """A results folder, a collected Parquet file, a store or "shipped", or several; None is the default folder."""
@@ -198,10 +200,12 @@ def first_answer(
             theirs = answer(others)
         except AbsentError:
             raise error from None
+        reason = str(error) if isinstance(error, SoleMethodError) else _NOTHING
     else:
         if not others or not is_nothing(own) or is_nothing(theirs := answer(others)):
             return own
-    print(f"gpbench: read from {_count(others)}: nothing of the kind is recorded here", file=sys.stderr)
+        reason = _NOTHING
+    print(f"gpbench: read from {_count(others)}: {reason}", file=sys.stderr)
     return theirs
 
 

@@ -146,6 +146,18 @@ def test_the_front_has_the_quickest_and_the_best_and_no_method_that_is_slower_an
     assert np.exp(board.seconds_of.values) == pytest.approx([5.0, 10.0, 15.0])
 
 
+def test_seconds_of_a_method_without_all_data_sets_are_compared_with_none():
+    """It is quick on the one data set that it has, and so it would be on the front, or in draws without that one."""
+    own = [run("new", "yacht", split, -9.0, 0.1) for split in range(3)]
+    board = board_of([*runs({"a": 1.0, "b": 0.0}, {"a": 5.0, "b": 4.0}), *own], REGRESSION, 10)
+    k = board.methods.index("new")
+    assert not board.is_complete[k] and board.front[k] == 0 and not board.on_front[k] and board.on_front.sum() == 2
+    assert board.front.tolist() == [1, 1, 0]
+    (row,) = [row for row in sheet(board).rows if row["method"] == "new" and row["metric"] == "test_ll"]
+    assert row["cpu_seconds"] is None and row["front"] is None and row["lost"] == "30 not run"
+    assert "by the scores shown; empty without all data sets" in " ".join(as_text(sheet(board), 100).split())
+
+
 def test_the_average_rank_is_that_over_data_sets():
     board = board_of(runs({"a": 0.0, "b": 2.0, "c": 1.0}), REGRESSION, 10)
     assert dict(zip(board.ranking.methods, board.ranking.average)) == {"b": 1.0, "c": 2.0, "a": 3.0}
@@ -184,8 +196,11 @@ def test_runs_that_end_after_one_step_are_said_but_for_methods_that_need_no_more
     ("others", "line"),
     [
         ({"host": {"cpu": "X", "cores": 2}}, ""),
-        ({"host": {"cpu": "X", "cores": 2}, "shipped": True}, "the others, which ship with gpbench, on X (2 cores)."),
-        ({"host": {"cpu": "Y", "cores": 1}}, "It ran on X (2 cores); the others on Y (1 core). A faster machine has"),
+        (
+            {"host": {"cpu": "X", "cores": 2}, "shipped": True},
+            "It ran on X (2 cores), the runs that ship with gpbench on another machine, X (2 cores): a faster one has",
+        ),
+        ({"host": {"cpu": "Y", "cores": 1}}, "It ran on X (2 cores), the others on Y (1 core): a faster one has"),
     ],
 )
 def test_a_place_beside_runs_of_another_machine_says_so(others, line):
@@ -199,8 +214,8 @@ def test_equal_methods_tie_and_none_is_better():
     board = board_of(runs({"a": 1.0, "b": 1.0, "c": 1.001}), REGRESSION, 10)
     assert board.scores.values == pytest.approx([1000.0] * 3) and not board.scores.better().any()
     text = " ".join(as_text(sheet(board), 100).split())
-    assert "No difference of two scores is significant after Holm's correction: it takes at least" in text
-    assert "and the largest is 0." in text and "*" not in text
+    assert "No difference of two scores is significant after Holm's correction: the least that may be is" in text
+    assert "points, and the largest is 0." in text and "*" not in text
 
 
 def test_a_clear_winner_has_the_first_place_and_what_it_beats():
@@ -212,10 +227,10 @@ def test_a_clear_winner_has_the_first_place_and_what_it_beats():
     assert board.drawn_places("a") == (1, 1)
     words = " ".join(text.split())
     assert "a has place 1 of 5 (95 % interval 1 to 1; place 1 to 1 in 95 % of the draws of data sets)." in words
-    assert "It is significantly better than b, c, d, e: it takes at least" in words
+    assert "It is significantly better than b, c, d, e; the least difference that may be is" in words
     other = " ".join(as_text(place_sheet(board, "b"), 100).split())
     assert "b has place 2 of 5 (95 % interval 2 to 5; place 2 to 2 in" in other  # all of b, c, d and e are equal
-    assert "better than none: it takes at least" in other and "Significantly better than it: a." in other
+    assert "better than none; the least difference" in other and "Significantly better than it: a." in other
 
 
 def test_a_board_fits_a_hundred_columns_and_every_format():

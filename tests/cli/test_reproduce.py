@@ -142,7 +142,14 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, ca
         (["reproduce", "sep/table1", "method.steps=3"], "only keys of run and data may be given"),
         (["reproduce", "sep/table1", "--jobs", "0"], "run.jobs=0: must be"),
         (["reproduce", "sep/table1", "run.budget=20"], "run.budget=20: preset quick of sep/table1 has no budget"),
-        (["reproduce", "gpbench/leaderboard_regression", "run.budget=60"], "leaderboard_regression has run.budget=20"),
+        (
+            ["reproduce", "gpbench/leaderboard_regression", "run.budget=60"],
+            "leaderboard_regression has run.budget=20\n",
+        ),
+        (
+            ["reproduce", "gpbench/leaderboard_regression", "run.budget=120"],
+            "has run.budget=20; --preset full has 20 or 120 or 1200",
+        ),
         (["reproduce", "sep/table1", "--preset", "fast"], "invalid choice"),
     ],
 )
