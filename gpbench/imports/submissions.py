@@ -186,12 +186,12 @@ def _table(path: Path) -> "pd.DataFrame":
 
 
 def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
-    table = table.assign(**{name: None for name in ("setting", "output") if name not in table})
+    table = table.assign(**{name: None for name in ("setting", "output") if name not in table}).reset_index(drop=True)
     for name in ("split", "row", "output"):
         _require_whole(path, table, name, optional=name == "output")
     for name in ("dataset", "method"):
         if (blank := table[name].isna() | (table[name].astype(str).str.strip() == "")).any():
-            raise DataError(f"{path}: line {_first(blank)}: no {name}")
+            raise DataError(f"{path}: {_line(path, blank)}: no {name}")
     others = [name for name in table if name not in (*_GROUP, "row", *_PER_RUN)]
     for key, group in table.groupby(_GROUP, sort=False, dropna=False):
         dataset, split, method, setting, output = key
@@ -227,7 +227,7 @@ def _seconds(submission: Submission, group: "pd.DataFrame") -> float | None:
     if (seconds := _per_run(submission, group, "seconds")) is None:
         return None
     is_time = isinstance(seconds, Real) and not isinstance(seconds, np.timedelta64) and 0.0 <= float(seconds) < np.inf
-    submission.require(np.full(len(submission.rows), is_time), "has seconds that are no time")
+    submission.require(np.full(len(submission.rows), is_time), "has seconds that are not a number from 0")
     return float(seconds)
 
 
@@ -257,10 +257,13 @@ def _lost(submission: Submission, group: "pd.DataFrame") -> str:
 
 
 def _numbers(path: Path, column: "pd.Series") -> Float[np.ndarray, " n"]:
+    import pandas as pd
+
     try:
         return column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{path}: column {column.name} has a value that is not a number") from error
+        bad = pd.to_numeric(column, errors="coerce").isna() & column.notna()
+        raise DataError(f"{path}: {_line(path, bad)}: column {column.name} has a value that is not a number") from error
 
 
 def _require_whole(path: Path, table: "pd.DataFrame", name: str, *, optional: bool) -> None:
@@ -269,12 +272,12 @@ def _require_whole(path: Path, table: "pd.DataFrame", name: str, *, optional: bo
     numbers = pd.to_numeric(table[name], errors="coerce")
     good = (numbers % 1 == 0) & numbers.between(-_LARGEST, _LARGEST) | (table[name].isna() if optional else False)
     if not good.all():
-        raise DataError(f"{path}: line {_first(~good)}: {name} is not a whole number up to {_LARGEST:g}")
+        raise DataError(f"{path}: {_line(path, ~good)}: {name} is not a whole number up to {_LARGEST:g}")
 
 
-def _first(bad: "pd.Series") -> int:
-    """The first line, from 1, where a mask is true."""
-    return int(np.argmax(bad.to_numpy())) + 1
+def _line(path: Path, bad: "pd.Series") -> str:
+    """The first line, from 1, where a mask is true, as an editor counts that shows a CSV file's header."""
+    return f"line {int(bad.idxmax()) + 1 + (path.suffix == '.csv')}"
 
 
 def _is_missing(value: Any) -> bool:

@@ -39,8 +39,11 @@ FAULTS = {
     ),
     "a program twice": (lambda t: t.assign(versions="a 1, a 2"), "versions 'a 1, a 2' has a program twice"),
     "versions without numbers": (lambda t: t.assign(versions="theirs"), "versions 'theirs': write them as in"),
-    "seconds that are no number": (lambda t: t.assign(seconds=pd.Timedelta(2, "s")), "seconds that are no time"),
-    "negative seconds": (lambda t: t.assign(seconds=-1.0), "row {first} has seconds that are no time"),
+    "seconds that are no number": (
+        lambda t: t.assign(seconds=pd.Timedelta(2, "s")),
+        "seconds that are not a number from 0",
+    ),
+    "negative seconds": (lambda t: t.assign(seconds=-1.0), "row {first} has seconds that are not a number from 0"),
 }
 
 
@@ -89,7 +92,7 @@ def test_a_fault_of_classification_is_one_line_with_file_data_set_split_and_row(
         (lambda t: t.assign(row=t["row"] + 0.5), "line 1: row is not a whole number"),
         (lambda t: with_values(t, 2, row=1e300), "line 3: row is not a whole number up to 1e+15"),
         (lambda t: t.assign(method=""), "line 1: no method"),
-        (lambda t: t.assign(mean="much"), "column mean has a value that is not a number"),
+        (lambda t: t.assign(mean="much"), "line 1: column mean has a value that is not a number"),
         (lambda t: t.iloc[:0], "no rows"),
     ],
 )
@@ -117,6 +120,16 @@ def test_an_empty_file_a_folder_and_a_device_are_one_line(tmp_path, capsys):
     assert capsys.readouterr().err == f"gpbench: {tmp_path}: is a folder\n"
     assert main(["import", "/dev/null", "--results", str(tmp_path)]) == 2
     assert capsys.readouterr().err == "gpbench: /dev/null: not a regular file: write the predictions to one\n"
+
+
+@pytest.mark.parametrize(("column", "value"), [("mean", "much"), ("row", "a"), ("method", "")])
+def test_the_line_of_a_csv_file_is_that_of_an_editor(tmp_path, capsys, column, value):
+    file, table = tmp_path / "theirs.csv", regression().astype({column: object})
+    table.loc[2, column] = value
+    table.to_csv(file, index=False)
+    assert file.read_text().splitlines()[3].count(value)
+    assert main(["import", str(file), "--results", str(tmp_path)]) == 3
+    assert f"theirs.csv: line 4: {'no ' if column == 'method' else ''}" in capsys.readouterr().err
 
 
 def test_a_small_variance_that_can_be_scored_is(tmp_path):
