@@ -130,7 +130,7 @@ def _losses(board: Board, methods: Sequence[str] = ()) -> str:
     planned = len(methods or board.methods) * sum(len(board.splits[name]) for name in board.datasets)
     absent = planned - len(runs)
     parts = [f"{n} {reason}" for reason, n in counts.most_common()] + [f"{absent} not run"] * bool(absent)
-    return f"Runs: {planned}" + f", of these {', '.join(parts)}" * bool(parts) + "."
+    return f"{'Its runs' if methods else 'Runs'}: {planned}" + f", of these {', '.join(parts)}" * bool(parts) + "."
 
 
 def _main_grid(board: Board, order: Sequence[int], marks: Sequence[str], better: Bool[ndarray, "K K"]) -> Grid:
