@@ -202,6 +202,8 @@ def _remarks(board: Board) -> list[str]:
             f" {ranking.p:.2g}, critical difference {ranking.critical:.1f} ({TESTS['nemenyi']}, 5 %)",
             *power_caveats(ranking),
         ]
+    else:
+        lines.append(f"no average ranks: all methods share fewer than {FEWEST} data sets with all splits")
     return [*lines, *filter(None, [imported_note(board.runs.values())])]
 
 

@@ -182,7 +182,8 @@ def test_fewer_data_sets_than_show_a_difference_have_no_average_ranks():
     few = [record for record in runs({"a": 0.0, "b": 9.0}) if record.dataset in [*REGRESSION.datasets()][: FEWEST - 1]]
     board = board_of(few, REGRESSION, 10)
     text = as_text(sheet(board), 100)
-    assert board.ranking is None and "Friedman" not in text and "average rank" not in text
+    assert board.ranking is None and "Friedman" not in text and "average rank  " not in text
+    assert "no average ranks: all methods share fewer than 6 data sets with all splits" in text
 
 
 def test_runs_that_end_after_one_step_are_said_but_for_methods_that_need_no_more():
