@@ -2,8 +2,9 @@
 
 A method's loss on a data set is minus its strength, plus Gumbel noise, so that i beats k with the Bradley-Terry
 probability of their strengths (Luce's choice axiom).  A split has the noise of its data set with probability `shared`,
-else its own.  Losses that differ by at most `margin` tie, and a run is lost with probability `lost` times the method's
-number over K: methods whose runs take long are lost more often.  The truth is what very many data sets estimate.
+else its own.  Losses that differ by at most `margin` tie.  A method loses all splits of a data set with a probability
+that rises from 0 for the first to `lost` for the last, as of slow methods on large data.  The truth is what very many
+data sets estimate.
 """
 
 import argparse
@@ -64,10 +65,10 @@ WORLDS = (
 )
 
 
-def place_holds(points: Estimates, above: Bool[ndarray, "K K"], k: int) -> bool:
+def holds_place(points: Estimates, above: Bool[ndarray, "K K"], k: int) -> bool:
     """Whether the interval of a method's place has its true one, by which methods truly stand above which."""
-    better, place = points.better(k), 1 + above[:, k].sum()
-    return bool(1 + better[:, k].sum() <= place <= len(above) - better[k].sum())
+    low, high = points.place_interval(k)
+    return bool(low <= 1 + above[:, k].sum() <= high)
 
 
 def main() -> None:
@@ -90,7 +91,7 @@ def main() -> None:
                 [
                     np.mean(np.abs(points.values - true_points) <= points.half_widths),
                     np.mean(np.abs(rates.values - true_rates) <= rates.half_widths),
-                    np.mean([place_holds(points, above, k) for k in range(world.K)]),
+                    np.mean([holds_place(points, above, k) for k in range(world.K)]),
                     float((better & ~above).any()),
                     (better & above).sum() / max(above.sum(), 1),
                 ]

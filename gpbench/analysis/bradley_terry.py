@@ -213,6 +213,15 @@ class Estimates:
         table[i, k], table[k, i] = is_clear & (difference > 0), is_clear & (difference < 0)
         return table
 
+    def place_interval(self, method: int) -> tuple[int, int]:
+        """The ends of the 95 % interval of a method's place by these numbers, 1 for the largest.
+
+        It has the places that the tests of its differences leave, after Holm's correction: M. Mogstad, J. P. Romano, A.
+        M. Shaikh and D. Wilhelm, Inference for Ranks, Review of Economic Studies 91 (2024).
+        """
+        better = self.better(method)
+        return 1 + int(better[:, method].sum()), len(self.values) - int(better[method].sum())
+
     def least_difference(self, method: int | None = None) -> float:
         """The smallest difference that may be significant alone; infinite where none may be.
 

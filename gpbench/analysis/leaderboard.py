@@ -124,15 +124,9 @@ class Board:
         return rank_values(values, self.methods, measure.metric, datasets=names)
 
     def places(self, method: str) -> tuple[int, int, int]:
-        """The place of a method by its score, and the ends of its 95 % interval.
-
-        The interval has the places that the tests of its differences leave, after Holm's correction: M. Mogstad, J. P.
-        Romano, A. M. Shaikh and D. Wilhelm, Inference for Ranks, Review of Economic Studies 91 (2024).
-        """
+        """The place of a method by its score, and the ends of its 95 % interval (`Estimates.place_interval`)."""
         k = self.methods.index(method)
-        better = self.scores.better(k)
-        low, high = 1 + better[:, k].sum(), len(self.methods) - better[k].sum()
-        return int(_position(self.scores.values, k)), int(low), int(high)
+        return int(_position(self.scores.values, k)), *self.scores.place_interval(k)
 
     def drawn_places(self, method: str) -> tuple[int, int]:
         """The ends of the places that a method has in 95 % of the draws of data sets.

@@ -39,7 +39,7 @@ def sheet(board: Board) -> Sheet:
         marks={"best": "highest score", "tied": "not significantly lower"} if any(marks) else {},
         remarks=_remarks(board),
         facts=_facts(board),
-        rows=[row for k in order for row in _rows(board, int(k))],
+        rows=[row for k in order for row in _rows(board, k, better)],
         name=board.division.experiment,
     )
 
@@ -80,7 +80,7 @@ def place_sheet(board: Board, method: str) -> Sheet:
             *_remarks(board),
         ],
         facts=_facts(board),
-        rows=[row for i in order for row in _rows(board, i)],
+        rows=[row for i in order for row in _rows(board, i, better)],
         name=board.division.experiment,
     )
 
@@ -253,7 +253,7 @@ def _lost_of(board: Board, method: str) -> str:
     return ", ".join([*(f"{n} {reason}" for reason, n in counts.items()), *[f"{absent} not run"] * bool(absent)])
 
 
-def _rows(board: Board, k: int) -> list[Mapping[str, object]]:
+def _rows(board: Board, k: int, better: Bool[ndarray, "K K"]) -> list[Mapping[str, object]]:
     """The numbers of a method by measure, for programs."""
     ranking, name = board.ranking, board.methods[k]
     runs = [record for (method, _, _), record in board.runs.items() if method == name]
@@ -280,7 +280,7 @@ def _rows(board: Board, k: int) -> list[Mapping[str, object]]:
                 "n_runs": len(runs),
                 "n_lost": sum(bool(lost(record)) for record in runs),
                 "lost": _lost_of(board, name),
-                "better_than": int(points.better()[k].sum()),
+                "better_than": int(better[k].sum()) if is_first else None,
             }
         )
     return rows

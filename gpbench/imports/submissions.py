@@ -276,7 +276,7 @@ def _require_whole(path: Path, table: "pd.DataFrame", name: str, *, optional: bo
 
 
 def _line(path: Path, bad: "pd.Series") -> str:
-    """The first line, from 1, where a mask is true, as an editor counts that shows a CSV file's header."""
+    """The number of the first line where a mask is true, from 1; of a CSV file the header is line 1."""
     return f"line {int(bad.idxmax()) + 1 + (path.suffix == '.csv')}"
 
 

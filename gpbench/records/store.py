@@ -248,7 +248,7 @@ def recorded(stores: Sequence[Store]) -> list[Record]:
     records = [record for store in stores for record in store.all()]
     if not records:
         folders = ", ".join(str(store.runs) for store in stores)
-        raise AbsentError(f"no runs in {folders or 'these places'} yet; train with `gpbench run`")
+        raise AbsentError(f"no runs in {folders} yet; train with `gpbench run`")
     return records
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 SHIPPED = "shipped"
 """The name, in the place of a results folder, of the records that ship with gpbench."""
 
-_NOTHING = "nothing of the kind is recorded here"
-
 Results = str | PathLike[str] | Store | Sequence[str | PathLike[str] | Store] | None
 """A results folder, a collected Parquet file, a store or "shipped", or several; None is the default folder."""
 
@@ -191,6 +189,7 @@ def first_answer(
     """
     stores = open_stores(results)
     others = _shipped() if results is None and not isinstance(stores[0], Collection) else []
+    reason = "nothing of the kind is recorded here"
     try:
         own = answer(stores)
     except AbsentError as error:
@@ -200,11 +199,11 @@ def first_answer(
             theirs = answer(others)
         except AbsentError:
             raise error from None
-        reason = str(error) if isinstance(error, SoleMethodError) else _NOTHING
+        if isinstance(error, SoleMethodError):
+            reason = str(error)
     else:
         if not others or not is_nothing(own) or is_nothing(theirs := answer(others)):
             return own
-        reason = _NOTHING
     print(f"gpbench: read from {_count(others)}: {reason}", file=sys.stderr)
     return theirs
 

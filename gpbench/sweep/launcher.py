@@ -27,7 +27,7 @@ from gpbench.sweep.display import preview
 from gpbench.sweep.jobs import Jobs
 
 MOST_JOBS = 100_000
-"""A sweep of more jobs is refused: a list of them all would fill the memory, and a slip of the pen is likelier."""
+"""A sweep of more jobs is refused: a list of them all would fill the memory, and a typing error is likelier."""
 
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:
@@ -77,16 +77,21 @@ def _sorted(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """
     parts: tuple[list[str], list[str], list[str]] = [], [], []
     parsed_words = OverridesParser.create().parse_overrides(list(overrides))
+    _require_jobs(overrides, parsed_words)
+    for word, parsed in zip(overrides, parsed_words, strict=True):
+        shared = parsed.key_or_group.partition(".")[0] in ("run", "data") and not parsed.is_sweep_override()
+        parts[0 if parsed.is_hydra_override() else 1 if shared else 2].append(word)
+    return parts
+
+
+def _require_jobs(overrides: Sequence[str], parsed_words: Sequence[Override]) -> None:
+    """Raises ConfigError where the words make no jobs, or more than `MOST_JOBS`."""
     lengths = list(map(_length, parsed_words))
     if 0 in lengths:
         raise ConfigError(f"{overrides[lengths.index(0)]} has no values; range(START,STOP) ends before STOP")
     if prod(lengths) > MOST_JOBS:
         longest = overrides[lengths.index(max(lengths))]
         raise ConfigError(f"the sweep has more than {MOST_JOBS:,} jobs; give {longest.partition('=')[0]} fewer values")
-    for word, parsed in zip(overrides, parsed_words, strict=True):
-        shared = parsed.key_or_group.partition(".")[0] in ("run", "data") and not parsed.is_sweep_override()
-        parts[0 if parsed.is_hydra_override() else 1 if shared else 2].append(word)
-    return parts
 
 
 def _length(word: Override) -> float:

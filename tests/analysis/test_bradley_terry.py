@@ -127,8 +127,8 @@ def test_intervals_cover_and_claims_are_true_in_simulated_worlds(strengths, D):
         covered += [np.abs(rates.values - chance / (len(s) - 1)) <= rates.half_widths]
         wrong.append((points.better() & (s[:, None] <= s[None])).any())
         for k in range(len(s)):  # the place is one of those that the tests of its differences leave
-            better, place = points.better(k), 1 + (s > s[k]).sum()
-            placed.append(1 + better[:, k].sum() <= place <= len(s) - better[k].sum())
+            low, high = points.place_interval(k)
+            placed.append(low <= 1 + (s > s[k]).sum() <= high)
     error = math.sqrt(0.05 * 0.95 / worlds)
     assert np.mean(covered) > 0.95 - 3 * error
     assert np.mean(placed) > 0.95 - 3 * error
