@@ -1,7 +1,8 @@
 """Limits of the files that others may bring: data, records, collections.  A file beyond one is refused in one line.
 
-Sizes are bytes of what a file unpacks to.  They are compared before the content is in memory, so that a small file
-cannot fill it.  The largest that gpbench has written so far are a thousandth of the limits on records.
+Sizes are bytes of what a file unpacks to.  They are compared before the content is in memory.  What is packed may take
+memory in proportion to its size alone, so that a small file cannot fill it: peaks stay below 500 MB.  The largest
+records that gpbench has written so far are a thousandth of the limits on them.
 """
 
 import os
@@ -27,6 +28,12 @@ TRACE = 2**28
 """trace.npz with the arrays of pictures, and a row's in a collection."""
 PREDICTIONS = 2**30
 """predictions.parquet: 40 million test rows of regression."""
+IMPORTED = 2**24
+"""Rows of a file of predictions of another program."""
+DOWNLOAD = 2**28
+"""A file from an http(s) address."""
+SPLITS = 10_000
+"""Splits of a split set of a card."""
 PACKAGES = 2**20
 """A list of installed packages: some ten thousand of them."""
 STATE = 2**33
@@ -37,6 +44,15 @@ ROWS = 2**20
 """Records of a collection."""
 CLAIM = 2**12
 """A claim (`gpbench.records.locks`)."""
+
+
+_SMALL, _RATIO = 2**26, 64
+"""Bytes that any file may unpack to, and those for each byte of a larger one."""
+
+
+def unpacked(size: int, most: int = DATA, ratio: int = _RATIO) -> int:
+    """Most bytes that a packed file of this size may unpack to: a few bytes can stand for any number of them."""
+    return min(most, max(_SMALL, ratio * size))
 
 
 def check(size: int, most: int, subject: str, unit: str = "bytes") -> None:

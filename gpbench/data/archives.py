@@ -1,7 +1,7 @@
 """Contents of archives and compressed files.
 
-Nothing is ever extracted to disk, so a member's path can do no harm; content of more than `LARGEST` bytes is refused
-before it is in memory.
+Nothing is ever extracted to disk, so a member's path can do no harm; content of more than `LARGEST` bytes, or out of
+proportion to its file, is refused before it is in memory.
 """
 
 import bz2
@@ -26,6 +26,34 @@ LARGEST = limits.DATA
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
 _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """By the first bytes."""
+
+
+class Content(bytes):
+    """Content that was packed in a file."""
+
+    size: int
+    """Bytes of that file."""
+
+
+def _unpacked(content: bytes, source: bytes) -> Content:
+    result = Content(content)
+    result.size = size_of(source)
+    return result
+
+
+def size_of(content: bytes) -> int:
+    """The bytes of the file in which content came, packed once or several times."""
+    return content.size if isinstance(content, Content) else len(content)
+
+
+def require_memory(needed: int, *sources: bytes) -> None:
+    """Refuses a table that needs more memory than files of their sizes may have.  Raises DataError."""
+    size = sum(map(size_of, sources))
+    if needed > (most := 4 * limits.unpacked(size, LARGEST)):  # of rows, columns, numbers and those that are scaled
+        raise DataError(
+            f"a table of {size:,} bytes needs {needed:,} bytes of memory, and {most:,} are the most for its size: save"
+            " it as csv that is not packed, or split it"
+        )
 
 
 @contextlib.contextmanager
@@ -71,14 +99,14 @@ def member(content: bytes, name: str) -> bytes:
     try:
         if zipfile.is_zipfile(io.BytesIO(content)):
             with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as stream:
-                return _Limited(stream, name, content).read()
+                return _unpacked(_Limited(stream, name, content).read(), content)
         limited = _Limited(_opened(content), "the archive", content)
         with tarfile.open(fileobj=limited, mode="r|") as tar:  # from its beginning to the member, and never back
             for entry in tar:
-                if entry.size > LARGEST:  # of holes, perhaps
+                if entry.size > _most(content):  # of holes, perhaps
                     raise _too_large(entry.name, content, f"{entry.size:,}")
                 if entry.name == name and (extracted := tar.extractfile(entry)) is not None:
-                    return extracted.read()
+                    return _unpacked(extracted.read(), content)
         raise KeyError(name)
     except KeyError:
         raise _no_member(name) from None
@@ -106,7 +134,7 @@ def lines(content: bytes, name: str) -> Iterator[bytes]:
 
 
 def unzipped(content: bytes) -> bytes:
-    """Returns the content of a gzip file, or the content itself where it is none.
+    """Returns the content of a file compressed by gzip, bzip2 or xz, or the content itself where it is none.
 
     Args:
         content: the file.
@@ -114,12 +142,12 @@ def unzipped(content: bytes) -> bytes:
     Raises:
         DataError: the file is damaged, or unpacks to too much.
     """
-    if content[:2] != b"\x1f\x8b":
+    if not is_packed(content):
         return content
     try:
-        return _Limited(_opened(content), "the gzip file", content).read()
+        return _unpacked(_Limited(_opened(content), "the file", content).read(), content)
     except _DAMAGED as error:
-        raise DataError(f"the gzip file is damaged: {error}") from None
+        raise DataError(f"the packed file is damaged: {error}") from None
 
 
 def is_packed(content: bytes) -> bool:
@@ -138,7 +166,7 @@ def decompressed(content: bytes) -> io.BufferedReader:
         content: the file.
 
     Returns:
-        The open file, whose reads raise DataError beyond `LARGEST` bytes.
+        The open file, whose reads raise DataError beyond its limit.
     """
     return io.BufferedReader(_Limited(_opened(content), "the file", content), 2**16)
 
@@ -156,7 +184,7 @@ def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[
     """
     if content.startswith(b"\x93NUMPY"):
         raise DataError("an array (.npy), not an archive (.npz): write one with numpy.savez(FILE, X=X, y=y)")
-    with parsing("the expected npz file"), npz.opened(content, LARGEST) as file:
+    with parsing("the expected npz file"), npz.opened(content, _most(content)) as file:
         if absent := [name for name in names if name not in file]:
             raise DataError(f"no array {absent[0]!r}; the archive has {', '.join(map(repr, file)) or 'none'}")
         return {name: file[name] for name in (*names, *(name for name in optional if name in file))}
@@ -171,7 +199,7 @@ def check_matlab(content: bytes) -> None:
         content: the file.
 
     Raises:
-        DataError: the elements hold more than `LARGEST` bytes.
+        DataError: the elements hold too much.
     """
     size, start = len(content), 128
     while start + 8 <= len(content):
@@ -181,24 +209,25 @@ def check_matlab(content: bytes) -> None:
             while packed and not stream.eof:
                 size += len(stream.decompress(packed, 2**20))
                 packed = stream.unconsumed_tail
-                if size > LARGEST:
+                if size > _most(content):
                     raise _too_large("the MATLAB file", content)
         start += 8 + length
 
 
 class _Limited(io.RawIOBase):
-    """A stream that raises DataError beyond `LARGEST` bytes, whatever size its file states."""
+    """A stream that raises DataError beyond the limit of its file, whatever size this states."""
 
     def __init__(self, stream: IO[bytes] | Any, name: str, packed: bytes):
         self._stream, self._name, self._packed, self._size = stream, name, packed, 0
+        self._most = _most(packed)
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        content = self._stream.read(LARGEST + 1 - self._size if size < 0 else size)
+        content = self._stream.read(self._most + 1 - self._size if size < 0 else size)
         self._size += len(content)
-        if self._size > LARGEST:
+        if self._size > self._most:
             raise _too_large(self._name, self._packed)
         return content
 
@@ -213,10 +242,15 @@ def _opened(content: bytes) -> IO[bytes] | Any:
     return opens(io.BytesIO(content)) if opens else io.BytesIO(content)
 
 
+def _most(content: bytes) -> int:
+    return limits.unpacked(size_of(content), LARGEST)
+
+
 def _too_large(name: str, packed: bytes, size: str | None = None) -> DataError:
-    holds = f"{size} bytes" if size else f"more than {LARGEST:,} bytes"
-    limit = f", more than the {LARGEST:,} that are read" if size else ""
-    return DataError(f"{name} of {len(packed):,} bytes unpacks to {holds}{limit}")
+    most = f"{_most(packed):,}"
+    holds = f"{size} bytes, more than the {most} that are read" if size else f"more than {most} bytes"
+    mend = ": unpack the file yourself" if _most(packed) < LARGEST else ""
+    return DataError(f"{name} of {size_of(packed):,} bytes unpacks to {holds}{mend}")
 
 
 def _no_member(name: str) -> DataError:

@@ -86,7 +86,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
         rows, index = containers.feather(content)
         return Cells(rows[skip:], index)
     if archives.is_packed(content):
-        return _unpacked(archives.decompressed(content).read(), options, levels)
+        return _unpacked(archives.unzipped(content), options, levels)
     text = _decoded(content, options.get("encoding"))
     if _ARFF.match(content):
         rows, nominal = containers.arff(text)

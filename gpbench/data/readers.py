@@ -56,7 +56,7 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     Raises:
         DataError: a line is something else, or has an index out of range.
     """
-    text = archives.decompressed(blobs[0]).read().decode(errors="replace")
+    text = archives.unzipped(blobs[0]).decode(errors="replace")
     lines = [words for line in text.splitlines() if (words := line.partition("#")[0].split())]
     inputs = options.get("inputs")
     with archives.parsing("libsvm text" + f" with {inputs} inputs" * bool(inputs)):

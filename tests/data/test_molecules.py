@@ -126,7 +126,7 @@ def test_a_molecule_that_one_column_misspells_is_that_of_the_next(rdkit):
         (b"smiles,PCE\n", "the table has no rows"),
         (b"", "no column 'smiles'; the table has "),
         (b"<html>moved</html>", "no column 'smiles'; the table has <html>"),
-        (gzip.compress(b"smiles,PCE\nCCO,1\n", mtime=0)[:-9], "the gzip file is damaged"),
+        (gzip.compress(b"smiles,PCE\nCCO,1\n", mtime=0)[:-9], "the packed file is damaged"),
     ],
 )
 def test_a_table_that_is_not_of_molecules_is_one_clear_line(rdkit, capfd, content, message):
