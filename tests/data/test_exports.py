@@ -72,7 +72,8 @@ CASES = {
         "first line has no 'y', and row 1 has: leave out the lines .*`skip`",
     ),
     "a title that is skipped": ("My data,\na,y", lambda k: A[k], {"skip": 1}, X),
-    "units": ("a,y\nkg,m", lambda k: A[k], {}, "column 'a', row 1: 'kg' is not a number"),
+    "units": ("a,y\nkg,m", lambda k: A[k], {}, r"line 2 has no numbers \(kg, m\): .*by `skip: \[2\]`"),
+    "units that are skipped": ("a,y\nkg,m", lambda k: A[k], {"skip": [2]}, X),
     "lower nan": ("a,y", lambda k: "nan" if k == 3 else A[k], {}, r"\(row 4\); mend them, or fill them by `impute`"),
     "leading zeros": ("a,b,y", lambda k: f"{A[k]},0{1000 + k * 37}", {}, ("a", "b")),
     "labels of rows": (
@@ -81,7 +82,7 @@ CASES = {
         {},
         "'00000000-aa' is not a number; name the column in",
     ),
-    "tabs": ("a\tb\ty", lambda k: f"{A[k]}\t1", {}, "row 1 has 2 cells, not 1; is the delimiter right"),
+    "tabs": ("a\tb\ty", lambda k: f"{A[k]}\t1", {}, r"row 1 has 2 cells, not 1 \(line 2\); is the delimiter"),
     "base 16": ("a,y", lambda k: f"0x{k:x}", {}, "'0x0' is not a number"),
     "fractions": ("a,y", lambda k: f"{k}/7", {}, "'0/7' is not a number"),
     "a name like a level": ("b=c1,b,y", lambda k: f"{A[k]},c{k % 2}", ONEHOT, "two inputs have the same name"),
