@@ -50,12 +50,17 @@ _SMALL, _RATIO = 2**26, 64
 """Bytes that any file may unpack to, and those for each byte of a larger one."""
 
 
-def unpacked(size: int, most: int = DATA, ratio: int = _RATIO) -> int:
+def unpacked(size: int, most: int = DATA) -> int:
     """Most bytes that a packed file of this size may unpack to: a few bytes can stand for any number of them."""
-    return min(most, max(_SMALL, ratio * size))
+    return min(most, max(_SMALL, _RATIO * size))
 
 
-def check(size: int, most: int, subject: str, unit: str = "bytes") -> None:
+def memory(size: int, most: int = DATA) -> int:
+    """Most bytes of memory that the table in a file of this size may need."""
+    return max(3 * unpacked(0, most), min(4 * _RATIO * size, 16 * most))
+
+
+def check(size: int, most: int, subject: str, unit: str = "bytes", mend: str = "") -> None:
     """Raises ValueError where something is larger than it may be, with both sizes in its line.
 
     Args:
@@ -63,9 +68,10 @@ def check(size: int, most: int, subject: str, unit: str = "bytes") -> None:
         most: Largest size that it may have.
         subject: What has them and a verb, for the message, as in "the table unpacks to".
         unit: Unit of both sizes.
+        mend: What to do about it, "" for nothing.
     """
     if size > most:
-        raise ValueError(f"{subject} {size:,} {unit}, and {most:,} are the most")
+        raise ValueError(f"{subject} {size:,} {unit}, and {most:,} are the most" + f": {mend}" * bool(mend))
 
 
 def opened(path: Path | str) -> BinaryIO:

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 from gpbench import limits
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.lib.npyio import NpzFile
 
 
 @contextlib.contextmanager
-def opened(file: Path | bytes, most: int) -> "Iterator[NpzFile]":
+def opened(file: Path | bytes, most: int, mend: str = "") -> "Iterator[NpzFile]":
     """Opens a file of arrays.
 
     Args:
         file: The file, or its content.
         most: Largest size of all its arrays, in bytes.
+        mend: What to do about a larger one, for the message.
 
     Returns:
         A context with the arrays by name, each of which is read when it is asked for.
@@ -37,12 +39,34 @@ def opened(file: Path | bytes, most: int) -> "Iterator[NpzFile]":
         with io.BytesIO(file) if isinstance(file, bytes) else open(file, "rb") as stream:
             with zipfile.ZipFile(stream) as archive:  # which reads no more of a member than it says here
                 size = sum(member.file_size for member in archive.infolist())
-            limits.check(size, most, f"a file of {stream.seek(0, io.SEEK_END):,} bytes unpacks to")
+            limits.check(size, most, f"a file of {stream.seek(0, io.SEEK_END):,} bytes unpacks to", mend=mend)
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as arrays:
                 yield arrays
     except damaged() as error:
         raise ValueError(reason(error)) from error
+
+
+def headers(content: bytes) -> "dict[str, tuple[tuple[int, ...], np.dtype]]":
+    """The shape and the type of each array of a file, of which none is read.  Raises ValueError as `opened` does."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            found = {}
+            for name in archive.namelist():
+                with archive.open(name) as stream:
+                    shape, _, dtype = header(stream)
+                found[name.removesuffix(".npy")] = (shape, dtype)
+            return found
+    except damaged() as error:
+        raise ValueError(reason(error)) from error
+
+
+def header(stream: zipfile.ZipExtFile) -> "tuple[tuple[int, ...], bool, np.dtype]":
+    """The shape of an array, whether it is in the order of Fortran, and its type; the numbers follow in the stream."""
+    from numpy.lib import format
+
+    version = format.read_magic(stream)
+    return (format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0)(stream)
 
 
 def reason(error: Exception) -> str:

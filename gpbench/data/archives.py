@@ -26,6 +26,7 @@ LARGEST = limits.DATA
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
 _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """By the first bytes."""
+_UNPACK = "store it without compression"
 
 
 class Content(bytes):
@@ -46,10 +47,19 @@ def size_of(content: bytes) -> int:
     return content.size if isinstance(content, Content) else len(content)
 
 
+TEXT = 57
+"""Bytes of memory of a text, besides its characters."""
+
+
+def memory_of_rows(rows: int, cells: int) -> int:
+    """The bytes of memory of rows with so many cells in all, from texts to scaled numbers, besides those of texts."""
+    return 200 * rows + 48 * cells
+
+
 def require_memory(needed: int, *sources: bytes) -> None:
     """Refuses a table that needs more memory than files of their sizes may have.  Raises DataError."""
     size = sum(map(size_of, sources))
-    if needed > (most := 4 * limits.unpacked(size, LARGEST)):  # of rows, columns, numbers and those that are scaled
+    if needed > (most := limits.memory(size, LARGEST)):
         raise DataError(
             f"a table of {size:,} bytes needs {needed:,} bytes of memory, and {most:,} are the most for its size: save"
             " it as csv that is not packed, or split it"
@@ -192,7 +202,7 @@ def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[
     """
     if content.startswith(b"\x93NUMPY"):
         raise DataError("an array (.npy), not an archive (.npz): write one with numpy.savez(FILE, X=X, y=y)")
-    with parsing("the expected npz file"), npz.opened(content, _most(content)) as file:
+    with parsing("the expected npz file"), npz.opened(content, _most(content), _UNPACK) as file:
         if absent := [name for name in names if name not in file]:
             raise DataError(f"no array {absent[0]!r}; the archive has {', '.join(map(repr, file)) or 'none'}")
         return {name: file[name] for name in (*names, *(name for name in optional if name in file))}
@@ -257,7 +267,7 @@ def _most(content: bytes) -> int:
 def _too_large(name: str, packed: bytes, size: str | None = None) -> DataError:
     most = f"{_most(packed):,}"
     holds = f"{size} bytes, more than the {most} that are read" if size else f"more than {most} bytes"
-    mend = ": unpack the file yourself" if _most(packed) < LARGEST else ""
+    mend = f": {_UNPACK}" if _most(packed) < LARGEST else ""
     return DataError(f"{name} of {size_of(packed):,} bytes unpacks to {holds}{mend}")
 
 

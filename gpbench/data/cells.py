@@ -8,7 +8,8 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpbench.data import archives, arff, containers, delimited, lines
+from gpbench.data import archives, arff, arrow, delimited, excel
+from gpbench.data.containers import reading
 from gpbench.data.faults import SpellingError
 from gpbench.data.lines import Cells
 from gpbench.errors import DataError
@@ -52,21 +53,21 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     if content.startswith(b"\x93NUMPY"):
         raise SpellingError("an array of NumPy (.npy)", "read it by `reader: mapped`")
     if content.startswith(_ZIP):
-        with containers.reading("Excel file or zip archive"):
+        with reading("Excel file or zip archive"):
             names = [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if not name.endswith("/")]
         if "[Content_Types].xml" in names:
-            return lines.of_rows(containers.excel(content, options.get("sheet")), skip, is_sheet=True)
+            return excel.read(content, options.get("sheet"), skip)
         if len(names) != 1:
             raise SpellingError(f"a zip archive of {len(names)} files ({', '.join(names[:5])})", "name one by `member`")
         return _unpacked(archives.member(content, names[0]), options, levels)
     if content.startswith(_PARQUET):
-        rows, index = containers.parquet(content)
-        return lines.of_rows(rows, skip, is_sheet=False)._replace(labels=index)
+        return arrow.parquet(content, skip)
     if content.startswith(_FEATHER):
-        rows, index = containers.feather(content)
-        return lines.of_rows(rows, skip, is_sheet=False)._replace(labels=index)
+        return arrow.feather(content, skip)
     if archives.is_packed(content):
         return _unpacked(archives.unzipped(content), options, levels)
+    if archives.size_of(content) < len(content):
+        archives.require_memory(_memory_of(content, options.get("delimiter", ",")), content)
     text = _decoded(content, options.get("encoding"))
     if arff.is_arff(text, skip):
         return arff.read(text, skip)
@@ -78,6 +79,14 @@ def _unpacked(content: bytes, options: Mapping[str, Any], levels: int) -> Cells:
     if levels == 0:
         raise DataError("packed more than twice: unpack it")
     return read(content, options, levels - 1)
+
+
+def _memory_of(content: bytes, delimiter: str) -> int:
+    """The bytes of memory of delimited text.  Python holds texts of one character once."""
+    marks = b",;\t| \r\n" + (b"" if delimiter == "space" else delimiter.encode())
+    is_text = content.translate(bytes(byte not in marks for byte in range(256)))
+    rows = archives.memory_of_rows(content.count(b"\n") + content.count(b"\r"), is_text.count(b"\0"))
+    return rows + archives.TEXT * is_text.count(b"\0\1\1") + 6 * len(content)  # bytes, text, and its stream
 
 
 def number(cell: str) -> float | None:

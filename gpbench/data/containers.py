@@ -1,17 +1,10 @@
-"""Rows of text from files that are no text: Excel sheets, Parquet and Feather."""
+"""Cells of typed tables as text, and the errors of their parsers."""
 
-import io
-import json
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpbench.data import archives
 from gpbench.errors import DataError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def text_of(cell: Any) -> str:
@@ -33,51 +26,3 @@ def reading(kind: str) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"not a readable {kind}: {reason or type(error).__name__}") from None
-
-
-def parquet(content: bytes) -> tuple[list[list[str]], frozenset[str]]:
-    """Reads a Parquet file: header and rows, and the names of columns that hold the index of a pandas DataFrame."""
-    import pyarrow.parquet as pq
-
-    with reading("Parquet file"):
-        file = pq.ParquetFile(io.BytesIO(content), pre_buffer=False)
-        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
-        archives.require_size(sum(group.total_byte_size for group in groups))
-        archives.require_size(8 * file.metadata.num_rows * file.metadata.num_columns)  # equal cells take no space
-        return _arrow(file.read(use_threads=False))
-
-
-def feather(content: bytes) -> tuple[list[list[str]], frozenset[str]]:
-    """Reads a Feather file, as `parquet` does."""
-    import pyarrow as pa
-
-    with reading("Feather file"), pa.ipc.open_file(io.BytesIO(content)) as file:
-        batches = []
-        for i in range(file.num_record_batches):
-            batches.append(file.get_batch(i))
-            archives.require_size(sum(batch.nbytes for batch in batches))
-        return _arrow(pa.Table.from_batches(batches, schema=file.schema))
-
-
-def _arrow(table: "pa.Table") -> tuple[list[list[str]], frozenset[str]]:
-    """Header and rows, and the columns that pandas says are the index."""
-    columns = [[text_of(cell) for cell in column.to_pylist()] for column in table.columns]
-    metadata = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
-    index = frozenset(name for name in metadata.get("index_columns", []) if isinstance(name, str))
-    return [list(table.column_names), *map(list, zip(*columns))], index
-
-
-def excel(content: bytes, sheet: str | None) -> list[list[str]]:
-    """Reads the rows of a sheet, by default the first."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise DataError(
-            "an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]' in the checkout, or save as csv"
-        ) from None
-    with reading("Excel file"):
-        archives.require_size(sum(member.file_size for member in zipfile.ZipFile(io.BytesIO(content)).infolist()))
-        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
-        if sheet is not None and sheet not in book.sheetnames:
-            raise DataError(f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
-        return [list(map(text_of, row)) for row in book[sheet or book.sheetnames[0]].values]

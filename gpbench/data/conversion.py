@@ -71,7 +71,8 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
             row_labels.require(f"{name}: {row_labels.column_of(card, noun)}", lacks)
     if X.size == 0:
         left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
-        raise DataError(f"{name}: {f'no inputs{left_out}' if len(X) else 'no complete rows'}")
+        notes = "".join(f"; {note.text}" for note in raw.notes)
+        raise DataError(f"{name}: {f'no inputs{left_out}{notes}' if len(X) else 'no complete rows'}")
     if indicators:
         X = np.column_stack([X, *(np.isnan(X[:, columns.index(column)]) for column in indicators.values())])
     columns += tuple(indicators)

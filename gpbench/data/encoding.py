@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from gpbench.data import archives
+from gpbench import limits
 from gpbench.data.cells import Numbers, number
 from gpbench.data.faults import SpellingError, fault
 from gpbench.errors import DataError
@@ -62,8 +62,8 @@ def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> 
     """
     labels = [normal_label(cell) for cell in cells if not numbers.is_missing(cell)]
     levels = [*map(normal_label, spec[kind_of(spec)])] if isinstance(spec, Mapping) else in_order([*{*labels}])
-    if unknown := [label for label in labels if label not in levels]:
-        raise DataError(f"column {name!r}: {unknown[0]!r} is not among its levels, {', '.join(levels[:20])}")
+    if unknown := {*labels} - {*levels}:
+        raise DataError(f"column {name!r}: {min(unknown)!r} is not among its levels, {', '.join(levels[:20])}")
     if not levels:
         raise DataError(f"encode: column {name!r} has no texts")
     if len({*levels}) < len(levels):
@@ -78,7 +78,11 @@ def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> 
             f"encode: column {name!r} has {len(levels)} numbers in {len(labels)} rows: take it out of `encode`, and it"
             " is an input as it is"
         )
-    archives.require_size(8 * len(cells) * len(levels))
+    if kind_of(spec) == ONEHOT and 32 * len(cells) * len(levels) > limits.memory(8 * len(cells)):
+        raise DataError(
+            f"encode: column {name!r} has {len(levels):,} levels in {len(cells):,} rows, too many for a column each:"
+            f" leave it out by `drop`, or write `{name}: ordinal`"
+        )
     return tuple(levels)
 
 

@@ -13,6 +13,7 @@ UNKNOWN = frozenset(
 """Texts that mark missing cells in many files, in lower case."""
 _DATE = r"\d{4}-\d\d?-\d\d?([T ].*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}( .*)?|(\d+ days?,? )?\d{1,2}:\d\d(:.*)?"
 _KINDS = {
+    r"=.*": ("is a formula whose value the file lacks: save it by a spreadsheet program", ""),
     r"[+-]?\d{16,}": (
         "has more digits than a number can hold (2^53)",
         "name the column in `drop` if it labels the rows",

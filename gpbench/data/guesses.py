@@ -6,6 +6,7 @@ A guess is written into a card, where people see and change it; nothing that is 
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,8 +80,9 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     if not any(len(row) == len(names) for row in rows):
         tables.table([content], {**options, "target": target})  # says what is wrong
     # others are refused where they are read
-    rows, lines = zip(*((row, line) for row, line in zip(rows, lines) if len(row) == len(names)))
-    columns = [[cell.strip() for cell in column] for column in zip(*rows)]
+    fits = [len(row) == len(names) for row in rows]
+    rows, lines = [*compress(rows, fits)], [*compress(lines, fits)]
+    columns = tables.columns_of(rows, len(names))
     inputs = [i for i, name in enumerate(names) if i not in positions and name not in labels]
     units = ""
     if header and odd_rows.has_units([columns[i] for i in [*inputs, *positions]], numbers):
@@ -213,19 +215,19 @@ def _spelling(content: bytes, targets: Set[str]) -> tuple[dict[str, Any], cells.
             table = cells.read(content, options)
             if table.is_named:
                 return {}, table
-            readings.append(_without_comments(content, options, table, targets))
+            options, table = _without_comments(content, options, table, targets)
+            # five whole tables would fill memory
+            readings.append((options, table := table._replace(rows=table.rows[:50], lines=())))
         except DataError as error:
-            faults[delimiter] = error
+            faults[delimiter] = DataError(str(error))  # whose frames hold no table
     names_target = lambda table: targets <= {*map(str.strip, table.rows[0])}
-    fits = [
-        entry for entry in readings if _is_table(entry[1].rows[:50]) and ("," not in faults or names_target(entry[1]))
-    ]
+    fits = [entry for entry in readings if _is_table(entry[1].rows) and ("," not in faults or names_target(entry[1]))]
     if faults and not fits:
         raise next(iter(faults.values()))
     if not fits:
-        return readings[0]
-    options, table = max(fits, key=lambda entry: (names_target(entry[1]), _numeric(entry[1])))
-    rows = table.rows[:50]
+        return readings[0][0], cells.read(content, readings[0][0])
+    options, (rows, *_) = max(fits, key=lambda entry: (names_target(entry[1]), _numeric(entry[1])))
+    table = cells.read(content, options)
     split = [cell.strip() for row in rows for cell in row if re.fullmatch(r"[+-]?\d+,\d+", cell.strip())]
     if len(split) <= len(rows) // 2 or "delimiter" not in options:
         return options, table

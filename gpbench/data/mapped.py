@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
+from gpbench import limits, npz
 from gpbench.data.containers import reading
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaling import Scaler
@@ -87,9 +88,7 @@ def _member(path: Path, name: str, dimensions: int) -> np.ndarray:
         if entry.compress_type != zipfile.ZIP_STORED:
             raise ValueError(f"array {name} is compressed; write the file by numpy.savez")
         with archive.open(entry) as member:
-            version = np.lib.format.read_magic(member)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, is_fortran, dtype = read(member)
+            shape, is_fortran, dtype = npz.header(member)
             header = member.tell()
     if dtype.hasobject or len(shape) != dimensions or (is_fortran and dimensions > 1):
         raise ValueError(f"array {name} of {dtype} and shape {shape}: must be numbers, in C order")
@@ -102,6 +101,7 @@ def _member(path: Path, name: str, dimensions: int) -> np.ndarray:
 
 def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
     """A Parquet file as a .npy file with the target as last column, and the names of the inputs."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with reading("Parquet file of numbers"):
@@ -113,6 +113,11 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
         columns = [*(name for name in names if name != last), last]
         if copy.exists():
             return copy, columns[:-1]
+        for name, kind in zip(names, file.schema_arrow.types):
+            if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
+                raise ValueError(f"column {name!r} is not of numbers: leave it out")
+        size, most = 8 * file.metadata.num_rows * len(names), limits.unpacked(os.path.getsize(path), 2**63)
+        limits.check(size, most, "it unpacks to", mend="save it as .npy")
         is_single = all(str(file.schema_arrow.field(name).type) == "float" for name in columns)
         dtype = np.dtype(np.float32 if is_single else np.float64)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -149,6 +149,7 @@ def obtain(
         (read, options), blobs = _reader(source), _content(source, mirror, offline, folders)
         try:
             raw = read(blobs, {"variant": card.get("variant"), **source, **options})
+            archives.require_memory(16 * raw.X.size, *blobs)  # bytes and bits become numbers of eight bytes
         except DataError as error:
             raise DataError(f"{card['name']}: {describe(source)}: {error}") from None
     if file := source.get("split_file"):

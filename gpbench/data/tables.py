@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from gpbench import limits
+from gpbench.data import archives, encoding, odd_rows, row_labels
 from gpbench.data import cells as text
-from gpbench.data import encoding, odd_rows, row_labels
 from gpbench.data.cells import Numbers
 from gpbench.data.dataset import Raw
 from gpbench.data.delimited import COMMENT_MARKS
@@ -81,6 +83,9 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     labels = [list(map(numbers.plain, columns[i])) for i in target_columns]
     group, order, split = ([list(map(numbers.plain, columns[i])) for i in indices] for indices in of_rows.values())
     titles = {role: [row_labels.label(names[i], role) for i in indices] for role, indices in of_rows.items()}
+    most = limits.memory(sum(map(archives.size_of, blobs)))
+    for i, texts in zip([*target_columns, *chain(*of_rows.values())], [*labels, *group, *order, *split]):
+        _require_short(names[i], texts, most)
     notes = [Finding(note) for file in files for note in file.notes]
     numeric = [values for values, name in zip([*X, *map(_floats, labels)], [*input_names, *names]) if name in names]
     if odd_rows.has_totals(columns, numeric):
@@ -142,6 +147,12 @@ def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: S
     return next((k for k, row in enumerate(rows[:20], 1) if {*targets} <= {cell.strip() for cell in row}), 0)
 
 
+def _require_short(name: str, cells: Sequence[str], most: int) -> None:
+    """Raises DataError for a column whose arrays of text, in which each cell is as long as the longest, fill memory."""
+    if 16 * len(cells) * (longest := max(map(len, cells))) > most:
+        raise DataError(f"column {name!r} has a text of {longest:,} characters in {len(cells):,} rows: shorten it")
+
+
 def _floats(cells: Sequence[str]) -> Float[np.ndarray, " N"]:
     """The numbers of a column; NaN for all where one is none."""
     try:
@@ -173,7 +184,7 @@ def columns_of(rows: Sequence[Sequence[str]], width: int, lines: Sequence[int] =
     if (ragged := next((i for i, row in enumerate(rows) if len(row) != width), None)) is not None:
         line = f" (line {lines[ragged]})" if lines else ""
         raise SpellingError(f"row {ragged + 1} has {len(rows[ragged])} cells, not {width}{line}", _DELIMITER)
-    return [[cell.strip() for cell in column] for column in zip(*rows)]
+    return [[row[i].strip() for row in rows] for i in range(width)]
 
 
 def _position(names: Sequence[str], column: Any, header: bool) -> int:

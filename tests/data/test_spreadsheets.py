@@ -58,5 +58,5 @@ def test_a_damaged_or_huge_file_is_one_line(monkeypatch):
             tables.table([content], OPTIONS)
     monkeypatch.setattr(archives, "LARGEST", 100)
     for content in (parquet(), excel(a=FRAME)):
-        with pytest.raises(DataError, match="unpacks to"):
+        with pytest.raises(DataError, match="bytes of memory, and 1,600 are the most for its size: save it as csv"):
             tables.table([content], OPTIONS)

@@ -1,0 +1,147 @@
+"""Tables in Parquet and Feather files.
+
+Their sizes are known before anything is unpacked, and columns without numbers or texts are never read.
+"""
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gpbench.data import archives
+from gpbench.data.containers import reading, text_of
+from gpbench.data.lines import Cells, of_rows
+from gpbench.errors import DataError, listed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MAGIC = 8
+"""Bytes before the messages of a Feather file."""
+_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+"""Types of texts."""
+
+
+def parquet(content: bytes, skip: int | Sequence[int]) -> Cells:
+    """Reads a Parquet file: header and rows, and the names of columns that hold the index of a pandas DataFrame."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with reading("Parquet file"):
+        source = pa.BufferReader(content)
+        facts = pq.read_metadata(source)
+        flat, notes = _flat(schema := facts.schema.to_arrow_schema())
+        size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+        kinds = {name: kind for i, (name, kind) in enumerate(zip(schema.names, schema.types)) if i in flat}
+        size += facts.num_rows * sum(t.byte_width for t in kinds.values() if pa.types.is_fixed_size_binary(t))
+        needed = _require(content, facts.num_rows, len(flat), size)
+        texts = [name for name, kind in kinds.items() if str(kind) in _TEXTS]  # of which equal ones take no space
+        with pq.ParquetFile(source, metadata=facts, pre_buffer=False, read_dictionary=texts) as file:
+            return _cells(content, file.read([*kinds], use_threads=False), needed, skip, notes)
+
+
+def feather(content: bytes, skip: int | Sequence[int]) -> Cells:
+    """Reads a Feather file, as `parquet` does: as a stream, so that no message is read but those that are counted."""
+    import pyarrow as pa
+
+    with reading("Feather file"):
+        messages = pa.py_buffer(content)[_MAGIC:]
+        flat, notes = _flat(pa.ipc.open_stream(messages).schema)
+        sizes = [_sizes(message) for message in pa.ipc.MessageReader.open_stream(messages)]
+        needed = _require(content, sum(rows for rows, _ in sizes), len(flat), sum(size for _, size in sizes))
+        options = pa.ipc.IpcReadOptions(included_fields=flat, use_threads=False)
+        table = pa.ipc.open_stream(messages, options=options).read_all()
+        table.validate(full=True)
+        return _cells(content, table, needed, skip, notes)
+
+
+def _flat(schema: "pa.Schema") -> tuple[list[int], tuple[str, ...]]:
+    """The numbers of the columns of which a cell is a number or a text, and what is said of the others."""
+    import pyarrow as pa
+
+    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in schema.types]
+    is_flat = [
+        not (pa.types.is_nested(kind) or pa.types.is_run_end_encoded(kind) or isinstance(kind, pa.BaseExtensionType))
+        for kind in kinds
+    ]
+    others = [f"{name} ({str(kind)[:40]})" for name, kind, keep in zip(schema.names, kinds, is_flat) if not keep]
+    note = f"left out, since a cell is no number or text: {listed(others)}; make plain columns of them"
+    if not any(is_flat):
+        raise DataError(f"no column is of numbers or texts: {listed(others)}")
+    return [i for i, keep in enumerate(is_flat) if keep], (note,) * bool(others)
+
+
+def _require(content: bytes, rows: int, columns: int, unpacked: int) -> int:
+    """The bytes of memory of a table without its texts.  Raises DataError where they are too many."""
+    needed = archives.memory_of_rows(rows, rows * columns) + 4 * unpacked
+    archives.require_memory(needed, content)
+    return needed
+
+
+def _sizes(message: "pa.ipc.Message") -> tuple[int, int]:
+    """The rows of a message of Arrow's, and the bytes that its buffers unpack to."""
+    if message.type not in ("dictionary", "record batch"):
+        return 0, 0
+    table = _FlatBuffer(bytes(message.metadata)).table(2)
+    batch = table if message.type == "record batch" else table.table(1)
+    rows, places = batch.number(0), batch.pairs(2)
+    if batch.has(3):  # compressed: each buffer begins with its size, or -1 where it is not
+        starts = [struct.unpack_from("<q", message.body, place)[0] if length else 0 for place, length in places]
+        size = sum(length - 8 if start < 0 else start for start, (_, length) in zip(starts, places))
+    else:
+        size = sum(length for _, length in places)
+    return (rows, size) if batch is table else (0, size + archives.TEXT * rows)
+
+
+class _FlatBuffer(NamedTuple):
+    """A table of FlatBuffers, in which Arrow describes its messages, of which pyarrow shows none."""
+
+    content: bytes
+    start: int = 0
+
+    def _at(self, field: int) -> int:
+        """The place of a field; 0 where the table has none."""
+        table = self.start + struct.unpack_from("<I", self.content, self.start)[0]
+        fields = table - struct.unpack_from("<i", self.content, table)[0]
+        if 4 + 2 * field >= struct.unpack_from("<H", self.content, fields)[0]:
+            return 0
+        offset = struct.unpack_from("<H", self.content, fields + 4 + 2 * field)[0]
+        return table + offset if offset else 0
+
+    def has(self, field: int) -> bool:
+        return self._at(field) > 0
+
+    def table(self, field: int) -> "_FlatBuffer":
+        return self._replace(start=self._at(field))
+
+    def number(self, field: int) -> int:
+        return int(struct.unpack_from("<q", self.content, place)[0]) if (place := self._at(field)) else 0
+
+    def pairs(self, field: int) -> list[tuple[int, int]]:
+        """A vector of two numbers each."""
+        start = (place := self._at(field)) + struct.unpack_from("<I", self.content, place)[0]
+        count = struct.unpack_from("<I", self.content, start)[0]
+        return [*struct.iter_unpack("<qq", self.content[start + 4 : start + 4 + 16 * count])]
+
+
+def _cells(content: bytes, table: "pa.Table", needed: int, skip: int | Sequence[int], notes: tuple[str, ...]) -> Cells:
+    """Header and rows, and the columns that pandas says are the index."""
+    import pyarrow as pa
+
+    columns: list[list[str]] = [[] for _ in table.columns]
+    for cells, column in zip(columns, table.columns):
+        for chunk in column.chunks:
+            chunk = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+            needed += archives.TEXT * len(chunk.dictionary)
+            archives.require_memory(needed, content)
+            texts = [*map(text_of, chunk.dictionary.to_pylist()), ""]
+            rows = chunk.indices.cast("int64").fill_null(len(texts) - 1).to_numpy()
+            needed += int(np.bincount(rows, minlength=len(texts)) @ [*map(len, texts)])
+            archives.require_memory(needed, content)
+            cells += [texts[row] for row in rows.tolist()]
+    metadata = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
+    index = frozenset(name for name in metadata.get("index_columns", []) if isinstance(name, str))
+    table_rows = [list(table.column_names), *map(list, zip(*columns))]
+    return of_rows(table_rows, skip, is_sheet=False)._replace(labels=index, notes=notes)

@@ -1,0 +1,181 @@
+"""Tables in Excel files.
+
+What a workbook holds is counted before openpyxl reads it, which keeps trees of XML, and makes rows that are not there.
+Its streams of rows know neither hidden rows, nor merged cells, nor formulas without values.
+"""
+
+import contextlib
+import io
+import re
+import zipfile
+from collections.abc import Sequence
+from typing import Any
+from xml.parsers import expat
+
+from gpbench import limits
+from gpbench.data import archives
+from gpbench.data.containers import reading, text_of
+from gpbench.data.lines import Cells, of_rows
+from gpbench.errors import DataError, listed
+
+_ROWS, _COLUMNS = 2**20, 2**14
+"""Largest numbers of rows and columns of a sheet."""
+_ROW, _INNER, _OUTER, _CHARACTER = 500, 100, 400, 4
+"""Bytes of memory: of a row, of an element or attribute in a row, of one elsewhere, of a character."""
+_FORMULA = 200
+"""Characters of a formula without a value that are kept."""
+
+
+def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
+    """Reads the rows of a sheet, by default the first."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise DataError(
+            "an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]' in the checkout, or save as csv"
+        ) from None
+    with reading("Excel file"):
+        parts = _scanned(content)
+        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
+        if sheet is not None and sheet not in book.sheetnames:
+            raise DataError(f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
+        chosen = book[sheet or book.sheetnames[0]]
+        part = parts[chosen._worksheet_path]
+        needed = part.needed + archives.memory_of_rows(part.rows, part.rows * part.width)
+        archives.require_memory(needed, content)
+        chosen.reset_dimensions()  # those that the file states may be stale
+        rows = [part.cells(number, values) for number, values in enumerate(chosen.values, 1)]
+    return of_rows(rows, skip, is_sheet=True)._replace(notes=part.notes)
+
+
+def _scanned(content: bytes) -> dict[str, "_Part"]:
+    """The files of a workbook by name.  Raises DataError for more than memory can hold."""
+    parts: dict[str, _Part] = {}
+    needed = 0
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        archives.require_memory(4 * sum(member.file_size for member in archive.infolist()), content)
+        for name in archive.namelist():
+            parts[name] = _Part(content, needed, is_sheet=name.startswith("xl/worksheets/"))
+            with archive.open(name) as stream:
+                parts[name].scan(stream)
+            needed = parts[name].needed
+    return parts
+
+
+class _Part:
+    """A file of a workbook, scanned and not held.
+
+    Args:
+        content: The workbook.
+        needed: Bytes of memory that the files before it need.
+        is_sheet: Whether it is a sheet, whose rows are held one at a time.
+    """
+
+    def __init__(self, content: bytes, needed: int, *, is_sheet: bool):
+        self._content, self.needed, self._is_sheet = content, needed, is_sheet
+        self._most = limits.memory(archives.size_of(content), archives.LARGEST)
+        self.rows = self.width = self._hidden = 0
+        self._merged: list[str] = []
+        self._formulas: dict[int, dict[int, str]] = {}
+        self._in_row, self._row, self._column = False, 0, 0
+        self._element, self._kind, self._formula = "", "", ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the sheet says beside its cells."""
+        notes = []
+        if self._hidden:
+            notes.append(f"{self._hidden:,} rows of the sheet are hidden, as by a filter, and read like the others")
+        if self._merged:
+            notes.append(f"merged cells ({listed(self._merged, 3)}): the first has the value, and the others are empty")
+        return tuple(notes)
+
+    def cells(self, number: int, values: Sequence[Any]) -> list[str]:
+        """The cells of a row, where they have no value their formulas; none of a row that is not there."""
+        if not values:
+            return []
+        cells = [*map(text_of, values), *[""] * (self.width - len(values))][: self.width]
+        for column, formula in self._formulas.get(number, {}).items():
+            cells[column - 1] = formula
+        return cells
+
+    def scan(self, stream: zipfile.ZipExtFile) -> None:
+        """Counts elements.  Raises DataError for more than memory can hold, and for rows or cells in no order."""
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler = self._text
+        with contextlib.suppress(expat.ExpatError):  # no XML, as a picture, or refused by openpyxl too
+            parser.ParseFile(stream)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._element = name = name.rpartition(":")[2]
+        if name == "row" and self._is_sheet:
+            self._begin_row(attributes)
+        elif name == "c" and self._in_row:
+            self._begin_cell(attributes)
+        else:
+            self.needed += (_INNER if self._in_row else _OUTER) * (1 + len(attributes))
+            if name in ("v", "is", "f"):
+                self.width = max(self.width, self._column)
+            if name == "f":
+                self._formula = "="
+            elif name == "mergeCell":
+                self._merged.append(attributes.get("ref", ""))
+            elif name in ("Override", "Relationship"):
+                _check_use(attributes)
+        if self.needed > self._most:
+            archives.require_memory(self.needed, self._content)
+
+    def _begin_row(self, attributes: dict[str, str]) -> None:
+        above, self._in_row, self._column = self._row, True, 0
+        self._row = int(float(attributes.get("r", above + 1)))
+        if not above < self._row <= _ROWS:
+            order = f"stands below row {above:,}" if self._row <= above else f"is beyond the last, {_ROWS:,}"
+            raise DataError(f"row {self._row:,} of the sheet {order}: save the file again by a spreadsheet program")
+        self.rows += 1
+        self._hidden += attributes.get("hidden") in ("1", "true")
+        self.needed += _ROW
+
+    def _begin_cell(self, attributes: dict[str, str]) -> None:
+        before, self._kind, self._formula = self._column, attributes.get("t", "n"), ""
+        self._column = _column_of(attributes["r"]) if "r" in attributes else before + 1
+        if not before < self._column <= _COLUMNS:
+            raise DataError(
+                f"row {self._row:,} of the sheet has cells in no order, or beyond the last column: save the file again"
+                " by a spreadsheet program"
+            )
+        self.needed += archives.memory_of_rows(1, 1)
+
+    def _end(self, name: str) -> None:
+        name = name.rpartition(":")[2]
+        if name == "row":
+            self._in_row = False
+        elif name == "c" and self._formula and self._kind != "str":
+            self._formulas.setdefault(self._row, {})[self._column] = self._formula[:_FORMULA].strip()
+            self.needed += _OUTER
+
+    def _text(self, text: str) -> None:
+        self.needed += _CHARACTER * len(text)
+        if self._element == "f" and len(self._formula) < _FORMULA:
+            self._formula += text
+        elif self._element in ("v", "t") and text.strip():  # a value
+            self._formula = ""
+
+
+def _column_of(reference: str) -> int:
+    """The number of a column, from 1, in a reference such as AB7."""
+    column = 0
+    for letter in reference.rstrip("0123456789").upper():
+        column = 26 * column + ord(letter) - ord("A") + 1
+    return column
+
+
+def _check_use(attributes: dict[str, str]) -> None:
+    """Raises DataError for a sheet that is said to be something else, of which openpyxl holds all elements."""
+    path, kind = (
+        attributes.get(of_type, attributes.get(of_relation, ""))
+        for of_type, of_relation in (("PartName", "Target"), ("ContentType", "Type"))
+    )
+    if "worksheets/" in path and not re.search(r"worksheet(\+xml)?$", kind):
+        raise DataError(f"{path} is a sheet, and said to be {kind[:60]}")
