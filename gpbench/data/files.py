@@ -5,19 +5,19 @@ checksum is the one of git, 40 digits: sha1 of "blob", the size and the content.
 """
 
 import hashlib
+import io
 import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
+from gpbench import limits
 from gpbench.errors import DataError
 
 if TYPE_CHECKING:
     import requests
 
-_LARGEST = 2**31
-"""Bytes of a download."""
 LONGEST = 3600.0
 """Seconds of a download."""
 _SILENT = 30.0
@@ -67,7 +67,7 @@ def check(content: bytes, expected: str | None, source: str) -> bytes:
 
 
 def download(
-    url: str, *, largest: int = _LARGEST, longest: float = LONGEST, silent: float = _SILENT, site: str = ""
+    url: str, *, largest: int = limits.DOWNLOAD, longest: float = LONGEST, silent: float = _SILENT, site: str = ""
 ) -> bytes:
     """Downloads a file.
 
@@ -85,23 +85,29 @@ def download(
     import requests
     import urllib3
 
-    with requests.Session() as session:
-        content, end = bytearray(), time.monotonic() + longest
-        with closing(request(session, "GET", url, silent, site)) as response:
-            response.raise_for_status()
-            try:
-                # read1 returns the bytes that have arrived, without waiting for more
-                while chunk := response.raw.read1(_CHUNK, decode_content=True):
-                    content += chunk
-                    if len(content) > largest:
-                        raise DataError(f"{url} is larger than {largest:,} bytes")
-                    if time.monotonic() > end:
-                        raise DataError(
-                            f"{url} takes longer than {longest:,.0f} seconds: {len(content):,} bytes so far"
-                        )
-            except (urllib3.exceptions.HTTPError, OSError) as error:
-                raise requests.ConnectionError(error) from error
-    return bytes(content)
+    content, end = io.BytesIO(), time.monotonic() + longest
+    with requests.Session() as session, closing(request(session, "GET", url, silent, site)) as response:
+        response.raise_for_status()
+        stated = response.headers.get("Content-Length", "")
+        _require_size(url, int(stated) if stated.isdecimal() else 0, largest)
+        try:
+            # read1 returns the bytes that have arrived, without waiting for more
+            while chunk := response.raw.read1(_CHUNK, decode_content=True):
+                content.write(chunk)
+                size = content.tell()
+                _require_size(url, size, min(largest, limits.unpacked(response.raw.tell())))
+                if time.monotonic() > end:
+                    raise DataError(f"{url} takes longer than {longest:,.0f} seconds: {size:,} bytes so far")
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise requests.ConnectionError(error) from error
+    return content.getvalue()
+
+
+def _require_size(url: str, size: int, largest: int) -> None:
+    """Raises DataError for more bytes than are read; a server may send few that stand for any number of them."""
+    if size > largest:
+        mend = "download it yourself, and name it in a source of the kind `file`"
+        raise DataError(f"{url} is larger than {largest:,} bytes: {mend}")
 
 
 def request(
@@ -124,7 +130,14 @@ def request(
     for _ in range(_REDIRECTS):
         if site and not _is_of(current, site):
             raise DataError(f"{url} leads to {current}, and no checksum says which file is meant")
-        response = session.request(method, current, headers=headers, stream=True, timeout=silent, allow_redirects=False)
+        response = session.request(
+            method,
+            current,
+            headers={"Accept-Encoding": "identity", **headers},  # files are packed already, or sent as they are
+            stream=True,
+            timeout=silent,
+            allow_redirects=False,
+        )
         if not response.is_redirect:
             return response
         response.close()
