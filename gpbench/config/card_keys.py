@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from gpbench.keys import LIST, MAPPING, TEXT, Keys, optional, required
-from gpbench.schema import Range
+from gpbench.schema import Range, is_whole
 
 _COUNT = "count or null"
 _LABELS = optional(MAPPING, "Code of each class: -1 and 1, or 0 to C-1; else in numerical or alphabetical order.")
@@ -64,6 +64,14 @@ _MEMBER = optional(TEXT, "Member of a zip or tar archive.")
 _READ = {"reader": optional(READER, "Reader of the files."), "member": _MEMBER}
 _MUST_READ = {**_READ, "reader": required(READER, "Reader of the files.")}
 
+_GENERATED = Range(lambda value: is_whole(value) and 1 <= value <= 2**21, "a whole number from 1 to 2,097,152")
+_LOADERS = ["breast_cancer", "diabetes", "digits", "iris", "wine"]
+"""Loaders of scikit-learn that read no file and no address of the card's."""
+_ARGUMENTS = Range(
+    lambda value: isinstance(value, Mapping | None) and {*(value or ())} <= {"scaled", "n_class"},
+    "a mapping with `scaled` of diabetes or `n_class` of digits",
+)
+
 KINDS: Mapping[str, Keys] = {
     "mirror": Keys({"files": _MIRROR_FILES, **_MUST_READ}),
     "official": Keys({**_FILES, **_READ}),
@@ -79,15 +87,15 @@ KINDS: Mapping[str, Keys] = {
     ),
     "sklearn": Keys(
         {
-            "loader": required(TEXT, "Name of the loader, without `load_`."),
-            "arguments": optional(MAPPING, "Arguments of the loader."),
+            "loader": required(_LOADERS, "Name of the loader, without `load_`."),
+            "arguments": optional(_ARGUMENTS, "Arguments of the loader."),
         }
     ),
     "generated": Keys(
         {
             "generator": required(TEXT, "Name of the generator."),
             "seed": required("whole", "Seed."),
-            "rows": required(_COUNT, "Number of rows."),
+            "rows": required(_GENERATED, "Number of rows."),
         }
     ),
     "rows": Keys(

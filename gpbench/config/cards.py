@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import data_registry, paths
+from gpbench import data_registry, limits, paths
 from gpbench.config.card_keys import CARD, KINDS, NAME, READER, SOURCE, SPLITS
 from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError, as_word, either, nearest
@@ -170,6 +170,11 @@ def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
     for entry in sets:
         keys |= SPLIT_SETS[entry].options
     keys.check(splits, f"{path}: splits")
+    if (most := max(split_sets(card).values())) > limits.SPLITS:
+        raise ConfigError(
+            f"{path}: splits: one set has {most:,}, and {limits.SPLITS:,} are the most: lower `sets`, `folds` or"
+            " `repeats`"
+        )
     if "repeats" in splits and name in counts:
         raise ConfigError(
             f"{path}: splits.repeats and splits.sets.{name}: both say how many splits there are; give one"

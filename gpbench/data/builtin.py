@@ -23,15 +23,13 @@ def sklearn(options: Mapping) -> Raw:
         options: the source: `loader`, the name after `load_`, and the loader's `arguments`.
 
     Raises:
-        ConfigError: an unknown loader or argument.
+        ConfigError: an argument that the loader does not have.
     """
     from sklearn import datasets
 
-    loader = getattr(datasets, f"load_{options['loader']}", None)
-    if loader is None:
-        raise ConfigError(f"scikit-learn has no loader load_{options['loader']}")
+    loader = getattr(datasets, f"load_{options['loader']}")
     try:
-        bunch = loader(**options.get("arguments", {}))
+        bunch = loader(**(options.get("arguments") or {}))
     except (TypeError, ValueError) as error:  # scikit-learn's InvalidParameterError is both
         raise ConfigError(f"scikit-learn's load_{options['loader']}: {' '.join(str(error).split())}") from None
     target = bunch.target if "target_names" not in bunch else np.array(bunch.target_names).astype(str)[bunch.target]
