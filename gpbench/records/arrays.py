@@ -11,7 +11,7 @@ stored in float32.
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpbench import limits, npz
 from gpbench.records import kept
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Predictions = Mapping[str, "ndarray"]
 """Columns of predictions by name."""
+
+Headers = Mapping[str, tuple[tuple[int, ...], Any]]
+"""Shapes and types of arrays by name."""
 
 PREDICTIONS = "predictions.parquet"
 MOST_ROWS = 10_000
@@ -75,18 +78,10 @@ def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:
     return file.getvalue() if arrays else None
 
 
-def unpack(content: bytes, most: int | None = None) -> "dict[str, ndarray]":
-    """Reads the arrays of an .npz file.
-
-    Args:
-        content: the file.
-        most: largest size of all its arrays, in bytes; by default that of traces.
-
-    Raises:
-        ValueError: it is damaged, or unpacks to more.
-    """
+def unpack(content: bytes) -> "dict[str, ndarray]":
+    """Reads the arrays of an .npz file.  Raises ValueError where it is damaged, or unpacks to too much."""
     try:
-        with npz.opened(content, most or limits.TRACE) as arrays:
+        with npz.opened(content, limits.unpacked(len(content), limits.TRACE)) as arrays:
             return dict(arrays)
     except ValueError as error:
         raise ValueError(f"its arrays cannot be read ({error})") from None
@@ -112,9 +107,26 @@ def unpack_trace(content: bytes) -> "dict[str, ndarray]":
     return arrays
 
 
-def unpack_state(content: bytes) -> "dict[str, ndarray]":
-    """Reads the arrays of a trained state, as `unpack`."""
-    return unpack(content, limits.STATE)
+def unpack_state(content: bytes, expected: Headers | None = None) -> "dict[str, ndarray] | None":
+    """Reads the arrays of a trained state.
+
+    Args:
+        content: the file.
+        expected: the shape and the type of each array; None for any.
+
+    Returns:
+        The arrays; None where they are others than expected, of which none is read.
+
+    Raises:
+        ValueError: it is damaged, or unpacks to too much.
+    """
+    try:
+        if expected is not None and npz.headers(content) != expected:
+            return None
+        with npz.opened(content, limits.unpacked(len(content), limits.STATE)) as arrays:
+            return dict(arrays)
+    except ValueError as error:
+        raise ValueError(f"its arrays cannot be read ({error})") from None
 
 
 def write_predictions(folder: Path, predictions: Predictions) -> None:
@@ -143,8 +155,14 @@ def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
 
     try:
         with pq.ParquetFile(pa.BufferReader(content), pre_buffer=False) as file:
+            kinds = [*zip(file.schema_arrow.names, file.schema_arrow.types)]
+            if others := [
+                name for name, kind in kinds if not pa.types.is_primitive(kind) or pa.types.is_temporal(kind)
+            ]:
+                raise ValueError(f"its column {others[0]} is not of numbers")
             size = 8 * file.metadata.num_rows * file.metadata.num_columns  # equal values take no space in the file
-            limits.check(size, limits.PREDICTIONS, f"a file of {len(content):,} bytes unpacks to")
+            most = limits.unpacked(len(content), limits.PREDICTIONS)
+            limits.check(size, most, f"a file of {len(content):,} bytes unpacks to")
             table = file.read(use_threads=False)  # as in a collection
         columns = {name: table.column(name).to_numpy() for name in table.column_names}
         _check_predictions(columns)

@@ -93,7 +93,7 @@ class Collection(Store):
         """Nothing: a collection has no predictions."""
         return {}
 
-    def state(self, id: str) -> "dict[str, np.ndarray]":
+    def state(self, id: str, expected: arrays.Headers | None = None) -> "dict[str, np.ndarray] | None":
         """Nothing: a collection has no states."""
         return {}
 
@@ -286,8 +286,11 @@ def _text(record: Record) -> str:
 def _table(path: Path, names: Sequence[str]) -> "pa.Table":
     """The columns of these names that the file has.  Raises ConfigError for a file that cannot be read."""
     try:
-        return parquet.read(path, names, _TEXT_COLUMNS)
-    except ValueError as error:
+        table = parquet.read(path, names, _TEXT_COLUMNS)
+        for name in {*table.column_names} & {"id", _RECORD, _CONFIG, _TRACE}:
+            parquet.check_texts(table.column(name), limits.unpacked(path.stat().st_size, limits.COLLECTION))
+        return table
+    except (ValueError, OSError) as error:
         raise ConfigError(f"cannot read {path} ({error}); `gpbench collect DIR --out {path}` makes one") from error
 
 

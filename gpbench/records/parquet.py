@@ -67,7 +67,7 @@ def read(path: Path, names: Sequence[str], dictionaries: Sequence[str]) -> "pa.T
         facts = pq.read_metadata(path)
         limits.check(facts.num_rows, limits.ROWS, "it has", "records")
         size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
-        limits.check(size, limits.COLLECTION, "it unpacks to")
+        limits.check(size, limits.unpacked(path.stat().st_size, limits.COLLECTION), "it unpacks to")
         texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {*dictionaries}
         options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
         with pq.ParquetFile(path, metadata=facts, **options) as file:
@@ -87,6 +87,16 @@ def values(column: "pa.ChunkedArray") -> list[Any]:
         return list(whole.to_pylist())
     known = [*whole.dictionary.to_pylist(), None]
     return [known[-1 if index is None else index] for index in whole.indices.to_pylist()]
+
+
+def check_texts(column: "pa.ChunkedArray", most: int) -> None:
+    """Raises ValueError for texts of more bytes than these in all rows, of which each is parsed."""
+    import pyarrow.compute as pc
+
+    whole = column.combine_chunks()
+    if hasattr(whole, "dictionary"):
+        size = pc.sum(pc.binary_length(whole.dictionary).take(whole.indices)).as_py() or 0
+        limits.check(size, most, "a column unpacks to")
 
 
 def _check_footer(path: Path) -> None:

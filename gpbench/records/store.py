@@ -145,9 +145,12 @@ class Store:
         """The predictions of the test rows (`gpbench.records.arrays`); empty if none were kept."""
         return self._beside(id, arrays.PREDICTIONS, arrays.unpack_predictions, {})
 
-    def state(self, id: str) -> "dict[str, np.ndarray]":
-        """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read."""
-        return self._beside(id, files.STATE, arrays.unpack_state, {})
+    def state(self, id: str, expected: arrays.Headers | None = None) -> "dict[str, np.ndarray] | None":
+        """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read.
+
+        None, and nothing is read, where they have other names, shapes or types than expected.
+        """
+        return self._beside(id, files.STATE, lambda content: arrays.unpack_state(content, expected), {})
 
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name.  Raises AbsentError, or ConfigError for a damaged one."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from gpbench import paths
 from gpbench.errors import AbsentError, ConfigError, SoleMethodError
-from gpbench.records import packages
+from gpbench.records import arrays, packages
 from gpbench.records.collection import Collection, open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest
@@ -74,9 +74,9 @@ class StoreUnion(Store):
         """The predictions of a run."""
         return self._holder(id).predictions(id)
 
-    def state(self, id: str) -> "dict[str, np.ndarray]":
+    def state(self, id: str, expected: arrays.Headers | None = None) -> "dict[str, np.ndarray] | None":
         """The trained state of a run."""
-        return self._holder(id).state(id)
+        return self._holder(id).state(id, expected)
 
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name, from the first store that has it."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from gpbench import limits, npz
 from gpbench.errors import StorageError, failure
+from gpbench.records.arrays import Headers
 
 
 class Checkpoint:
@@ -75,17 +76,20 @@ def arrays_of(state: Any) -> dict[str, np.ndarray]:
     return {_name(i, leaf): np.asarray(_numbers(leaf)) for i, leaf in enumerate(jax.tree.leaves(state))}
 
 
+def headers_of(state: Any) -> Headers:
+    """The shapes and types of the leaves of a state by their names in a file."""
+    leaves = jax.tree.leaves(state)
+    return {_name(i, leaf): (_numbers(leaf).shape, _numbers(leaf).dtype) for i, leaf in enumerate(leaves)}
+
+
 def state_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any | None:
     """The state that has these arrays and the structure of `like`; None where names, shapes or types differ."""
     leaves, structure = jax.tree.flatten(like)
-    names = [_name(i, leaf) for i, leaf in enumerate(leaves)]
-    if arrays.keys() != {*names}:
+    headers = headers_of(like)
+    if {name: (numbers.shape, numbers.dtype) for name, numbers in arrays.items()} != headers:
         return None
-    saved = [arrays[name] for name in names]
-    shapes = [(leaf.shape, leaf.dtype) for leaf in map(_numbers, leaves)]
-    if [(numbers.shape, numbers.dtype) for numbers in saved] != shapes:
-        return None
-    state = [_of_kind(leaf, numbers) for leaf, numbers in zip(leaves, jax.device_put(saved), strict=True)]
+    saved = jax.device_put([arrays[name] for name in headers])
+    state = [_of_kind(leaf, numbers) for leaf, numbers in zip(leaves, saved, strict=True)]
     return jax.tree.unflatten(structure, state)
 
 

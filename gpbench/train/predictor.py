@@ -18,7 +18,7 @@ from gpbench.errors import ConfigError, DataError
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.train.checkpoint import state_of
+from gpbench.train.checkpoint import headers_of, state_of
 from gpbench.train.context import Context
 from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Fit, initial
@@ -43,8 +43,6 @@ class Predictor:
     """
 
     def __init__(self, store: Store, record: Record, cfg: Mapping[str, Any]):
-        if not (arrays := store.state(record.id)):
-            raise ConfigError("its saved state cannot be read: train it again with run.save=true run.again=true")
         check_recorded(cfg["method"], folders([Path(folder) for folder in cfg["config_dirs"]]))
         plan = _plan(cfg, record)
         self._context = context = Context.create(plan)
@@ -52,11 +50,12 @@ class Predictor:
             raise DataError(f"the data set {context.dataset.name} has other data here than the run was trained on")
         self._group, (self._split,) = load(context, plan.runs)
         with one_line_if_users_code(cfg):
-            state = state_of(arrays, jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group)))
+            start = jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group))
+        arrays = store.state(record.id, headers_of(start))
+        state = state_of(arrays, start) if arrays else None
         if state is None:
-            raise ConfigError(
-                "its state is of another version of its method: train it again with run.save=true run.again=true"
-            )
+            reason = "its state is of another version of its method" if arrays is None else "its state cannot be read"
+            raise ConfigError(f"{reason}: train it again with run.save=true run.again=true")
         self._fit = Fit(jax.tree.map(lambda leaf: leaf[None], state))
 
     @property
