@@ -28,8 +28,10 @@ TRACE = 2**28
 """trace.npz with the arrays of pictures, and a row's in a collection."""
 PREDICTIONS = 2**30
 """predictions.parquet: 40 million test rows of regression."""
-IMPORTED = 2**24
-"""Rows of a file of predictions of another program."""
+IMPORTED = 2**28
+"""A file of predictions of another program."""
+IMPORTED_ROWS = 2**24
+"""Rows of it."""
 DOWNLOAD = 2**28
 """A file from an http(s) address."""
 SPLITS = 10_000
@@ -85,17 +87,18 @@ def opened(path: Path | str) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def read(path: Path | str, most: int) -> bytes:
+def read(path: Path | str, most: int, mend: str = "") -> bytes:
     """Reads a regular file of limited size.
 
     Args:
         path: The file.
         most: Most bytes that it may have.
+        mend: What to do about a larger one, for the message.
 
     Raises:
         ValueError: It is larger, or no regular file.
         OSError: It cannot be read.
     """
     with opened(path) as file:
-        check(os.fstat(file.fileno()).st_size, most, "the file has")
+        check(os.fstat(file.fileno()).st_size, most, "the file has", mend=mend)
         return file.read()

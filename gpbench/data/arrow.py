@@ -26,20 +26,44 @@ _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "bi
 
 def parquet(content: bytes, skip: int | Sequence[int]) -> Cells:
     """Reads a Parquet file: header and rows, and the names of columns that hold the index of a pandas DataFrame."""
+    with reading("Parquet file"):
+        table, needed, notes = _read_parquet(content)
+        return _cells(content, table, needed, skip, notes)
+
+
+def check_parquet(content: bytes) -> int:
+    """The rows of a Parquet file.  Raises DataError for columns without numbers or texts, and for more than memory."""
+    import pyarrow.compute as pc
+
+    with reading("Parquet file"):
+        table, needed, notes = _read_parquet(content)
+        if notes:
+            raise DataError(f"columns {notes[0]}")
+        for chunk in (chunk for column in table.columns for chunk in column.chunks if _is_text(column.type)):
+            needed += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+        archives.require_memory(needed, content)
+        return int(table.num_rows)
+
+
+def _is_text(kind: "pa.DataType") -> bool:
+    return str(getattr(kind, "value_type", kind)) in _TEXTS
+
+
+def _read_parquet(content: bytes) -> tuple["pa.Table", int, tuple[str, ...]]:
+    """The columns of numbers and texts, the memory that they need without their texts, and what is said of others."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with reading("Parquet file"):
-        source = pa.BufferReader(content)
-        facts = pq.read_metadata(source)
-        flat, notes = _flat(schema := facts.schema.to_arrow_schema())
-        size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
-        kinds = {name: kind for i, (name, kind) in enumerate(zip(schema.names, schema.types)) if i in flat}
-        size += facts.num_rows * sum(t.byte_width for t in kinds.values() if pa.types.is_fixed_size_binary(t))
-        needed = _require(content, facts.num_rows, len(flat), size)
-        texts = [name for name, kind in kinds.items() if str(kind) in _TEXTS]  # of which equal ones take no space
-        with pq.ParquetFile(source, metadata=facts, pre_buffer=False, read_dictionary=texts) as file:
-            return _cells(content, file.read([*kinds], use_threads=False), needed, skip, notes)
+    source = pa.BufferReader(content)
+    facts = pq.read_metadata(source)
+    flat, notes = _flat(schema := facts.schema.to_arrow_schema())
+    size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+    kinds = {name: kind for i, (name, kind) in enumerate(zip(schema.names, schema.types)) if i in flat}
+    size += facts.num_rows * sum(t.byte_width for t in kinds.values() if pa.types.is_fixed_size_binary(t))
+    needed = _require(content, facts.num_rows, len(flat), size)
+    texts = [name for name, kind in kinds.items() if _is_text(kind)]  # of which equal ones take no space
+    with pq.ParquetFile(source, metadata=facts, pre_buffer=False, read_dictionary=texts) as file:
+        return file.read([*kinds], use_threads=False), needed, notes
 
 
 def feather(content: bytes, skip: int | Sequence[int]) -> Cells:

@@ -84,8 +84,9 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     group, order, split = ([list(map(numbers.plain, columns[i])) for i in indices] for indices in of_rows.values())
     titles = {role: [row_labels.label(names[i], role) for i in indices] for role, indices in of_rows.items()}
     most = limits.memory(sum(map(archives.size_of, blobs)))
-    for i, texts in zip([*target_columns, *chain(*of_rows.values())], [*labels, *group, *order, *split]):
-        _require_short(names[i], texts, most)
+    arrays = {"header": [names], "target": labels, "`group`": group, "`order`": order, "`split`": split}
+    for subject, of_text in arrays.items():
+        _require_short(subject, of_text, most)
     notes = [Finding(note) for file in files for note in file.notes]
     numeric = [values for values, name in zip([*X, *map(_floats, labels)], [*input_names, *names]) if name in names]
     if odd_rows.has_totals(columns, numeric):
@@ -147,10 +148,11 @@ def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: S
     return next((k for k, row in enumerate(rows[:20], 1) if {*targets} <= {cell.strip() for cell in row}), 0)
 
 
-def _require_short(name: str, cells: Sequence[str], most: int) -> None:
-    """Raises DataError for a column whose arrays of text, in which each cell is as long as the longest, fill memory."""
-    if 16 * len(cells) * (longest := max(map(len, cells))) > most:
-        raise DataError(f"column {name!r} has a text of {longest:,} characters in {len(cells):,} rows: shorten it")
+def _require_short(subject: str, columns: Sequence[Sequence[str]], most: int) -> None:
+    """Raises DataError for texts whose array, in which each takes as much memory as the longest, is too large."""
+    count, longest = sum(map(len, columns)), max(map(len, chain(*columns)), default=0)
+    if 16 * count * longest > most:
+        raise DataError(f"the {subject} has {count:,} texts, one of them of {longest:,} characters: shorten it")
 
 
 def _floats(cells: Sequence[str]) -> Float[np.ndarray, " N"]:
@@ -176,7 +178,9 @@ def split_table(content: bytes, options: Mapping) -> np.ndarray:
     if len(rows) < 2:
         raise DataError("the table has no rows")
     names = [f"column {cell.strip()!r}" for cell in rows[0]]
-    return row_labels.fixed_parts(names, np.array(columns_of(rows[1:], len(names))).T)
+    columns = columns_of(rows[1:], len(names))
+    _require_short("table", columns, limits.memory(archives.size_of(content)))
+    return row_labels.fixed_parts(names, np.array(columns).T)
 
 
 def columns_of(rows: Sequence[Sequence[str]], width: int, lines: Sequence[int] = ()) -> list[list[str]]:

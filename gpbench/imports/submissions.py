@@ -6,6 +6,7 @@ Columns: `dataset`, `split`, `method`, `row`, and `mean` and `variance` (regress
 `lost`, why there are no predictions.
 """
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
+from gpbench import limits
+from gpbench.data import arrow
 from gpbench.errors import ConfigError, DataError, nearest
 from gpbench.records.absences import LARGE, LATE
 
@@ -174,15 +177,20 @@ def _table(path: Path) -> "pd.DataFrame":
         raise ConfigError(f"{path}: is a folder")
     if path.exists() and not path.is_file():
         raise ConfigError(f"{path}: not a regular file: write the predictions to one")
+    is_csv = path.suffix == ".csv"
     try:
-        return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+        content = limits.read(path, limits.IMPORTED, "split it")
+        if not is_csv and not content.startswith(b"PAR1"):
+            raise ValueError("neither a Parquet file nor a CSV file with the ending .csv")
+        rows = content.count(b"\n") if is_csv else arrow.check_parquet(content)
+        limits.check(rows, limits.IMPORTED_ROWS, "it has", "rows", "split it")
+        return pd.read_csv(io.BytesIO(content)) if is_csv else pd.read_parquet(io.BytesIO(content))
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file") from error
     except pd.errors.EmptyDataError as error:
         raise DataError(f"{path}: the file is empty") from error
-    except (OSError, ValueError) as error:  # pyarrow's and pandas's own are ValueErrors
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(f"{path}: neither a Parquet file nor a CSV file with the ending .csv ({reason})") from error
+    except (OSError, ValueError, DataError) as error:  # pyarrow's and pandas's own are ValueErrors
+        raise ConfigError(f"{path}: {str(error).partition(chr(10))[0]}") from error
 
 
 def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
