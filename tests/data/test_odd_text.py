@@ -24,7 +24,7 @@ Y = RNG.normal(size=N).round(3)
 LINES = ["load|angle|note|wear", *(f"{a}|{b:.0f}|ok {k}|{y}" for k, ((a, b), y) in enumerate(zip(X, Y)))]
 """A table with `|` for the delimiter; the first look leaves its column of texts out."""
 DELIMITERS = [",", ";", "\t", "|", " "]
-READ, SHORT = None, "row {row} has 3 cells, not 4 .line {line}."
+READ, SHORT = None, "row {row} has 3 cells, not 4 .line {line}: '1, 2, 3'.; .*`skip: .{line}.`"
 
 
 def sums(lines):
@@ -76,7 +76,7 @@ FEATURES = {
     "totals": (lambda lines: [*lines, "1|1|Total|1"], "totals", "looks like totals of the others, which skip: [26]"),
     "sums": (sums, "totals", "the last row, 25 (line 26), looks like totals of the others, which skip: [26] leaves"),
     "a short row": (at(5, "1|2|3"), SHORT.format(row=5, line=6), ""),
-    "a long row": (at(9, "1|2|3|4|5"), "row 9 has 5 cells, not 4 .line 10.", ""),
+    "a long row": (at(9, "1|2|3|4|5"), "row 9 has 5 cells, not 4 .line 10: '1, 2, 3, 4, 5'", ""),
     "a short row below a comment": (lambda lines: ["# rig", *lines, "1|2|3"], SHORT.format(row=25, line=27), ""),
     "a name twice": (lambda lines: ["load|load|note|wear", *lines[1:]], "the header has 'load' more than once", ""),
     "no name of the target": (lambda lines: ["load|angle|note|worn", *lines[1:]], "target=wear: no such column", ""),
@@ -86,7 +86,7 @@ FEATURES = {
         "line 7: a quotation mark (is opened|opens)",
         "",
     ),
-    "a control character": (lambda lines: [*lines, "\x1a"], "row 25 has 1 cells, not 4 .line 26.", ""),
+    "a control character": (lambda lines: [*lines, "\x1a"], r"row 25 has 1 cells, not 4 .line 26: '.x1a'", ""),
     "only names": (lambda lines: lines[:1], "the table has no rows", ""),
 }
 ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
