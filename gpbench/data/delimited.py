@@ -44,12 +44,14 @@ def read(text: str, skip: int | Sequence[int], delimiter: str, comment: str | No
         form = partial(csv.reader, delimiter=" " if is_space else delimiter, skipinitialspace=not delimiter.isspace())
         for row in form(source()):
             if is_over:
-                raise DelimiterError(f"line {first}: a quotation mark is opened and never closed; mend it in the file")
+                raise DelimiterError(
+                    f"line {first}: a quotation mark is opened and never closed: close it, or take it out"
+                )
             if len(lines) > 1:
                 if _holds_rows(row, len(rows[0] if rows else row), lines, form):
                     raise DelimiterError(
-                        f"line {first}: a quotation mark opens a cell that ends in line {number} and has rows in it;"
-                        " mend it in the file"
+                        f"line {first}: a quotation mark opens a cell that ends in line {number} and has rows in it:"
+                        " take it out, or write it twice"
                     )
                 others[FURTHER] += len(lines) - 1
             if any(map(str.strip, row)) or (len(row) > 1 and not delimiter.isspace()):

@@ -5,10 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-LEFT_OUT, BLANK, COMMENTS, DECLARATIONS, FURTHER = (
-    *("left out by `skip`", "blank", "comments", "declarations"),
-    "in cells of several lines",
-)
+LEFT_OUT, FURTHER = "left out by `skip`", "in cells of several lines"
+BLANK, COMMENTS, DECLARATIONS = "blank", "comments", "declarations"
 """Kinds of lines that begin no row."""
 
 
@@ -65,7 +63,7 @@ def of_rows(rows: Sequence[list[str]], skip: int | Sequence[int], *, is_sheet: b
         else:
             table.append(row)
             lines.append(number)
-    return Cells(table, is_named=True, lines=lines, others=others if is_sheet else None)
+    return Cells(table, is_named=True, lines=lines, others=others if is_sheet or others else None)
 
 
 def account(files: Sequence[Cells], header: int, rows: int) -> str:
