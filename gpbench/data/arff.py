@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gpbench.data import archives
-from gpbench.data.lines import BLANK, COMMENTS, DECLARATIONS, Cells, kept
+from gpbench.data.lines import BLANK, COMMENTS, DECLARATIONS, Cells, numbered_lines
 from gpbench.errors import DataError
 
 # quantifiers are possessive (`++`, `*+`): no text is read twice
@@ -45,7 +45,7 @@ class _Attribute(NamedTuple):
 
 def is_arff(text: str, skip: int | Sequence[int]) -> bool:
     """Whether a text begins, after comments, with the declaration of a relation."""
-    text = "".join(line for _, line in kept(text, skip, Counter())) if skip else text
+    text = "".join(line for _, line in numbered_lines(text, skip, Counter())) if skip else text
     return _BEGINNING.match(text) is not None
 
 
@@ -57,7 +57,7 @@ def read(text: str, skip: int | Sequence[int]) -> Cells:
     lines: list[int] = []
     unknown: dict[str, str] = {}
     weighted = 0
-    for number, line in kept(text, skip, others):
+    for number, line in numbered_lines(text, skip, others):
         line = line.strip()
         try:
             if not line or line.startswith("%"):
@@ -77,7 +77,7 @@ def read(text: str, skip: int | Sequence[int]) -> Cells:
             raise DataError(f"line {number} of the ARFF file: {str(error)[:200]}") from None
     if not lines:
         raise DataError("the ARFF file has no @data")
-    notes = [f"{name!r} has values that its declaration lacks, as {cell!r}" for name, cell in unknown.items()]
+    notes = [f"{name!r} has values that its declaration lacks, as {cell[:40]!r}" for name, cell in unknown.items()]
     notes += [f"weights of {weighted:,} rows are not used: all rows count alike"] * bool(weighted)
     nominal = frozenset(attribute.name for attribute in attributes if attribute.is_nominal)
     return Cells(rows, nominal=nominal, is_named=True, lines=lines, others=others, notes=tuple(notes))
@@ -135,14 +135,14 @@ def _date_of(java: str) -> Callable[[str], str]:
     return lambda cell: datetime.strptime(cell, form).isoformat()[: None if has_time else 10]
 
 
-def _until_brace(pattern: re.Pattern[str], text: str, place: int = 1) -> Iterator[re.Match[str]]:
+def _until_brace(pattern: re.Pattern[str], text: str, start: int = 1) -> Iterator[re.Match[str]]:
     """The entries of a text that begins with `{`, to the `}`."""
     end = ","
     while end == ",":
-        if (match := pattern.match(text, place)) is None:
-            raise ValueError(f"not entries between braces, or a quotation mark is not closed: {text[place:][:40]!r}")
+        if (match := pattern.match(text, start)) is None:
+            raise ValueError(f"not entries between braces, or a quotation mark is not closed: {text[start:][:40]!r}")
         yield match
-        place, end = match.end(), match["end"]
+        start, end = match.end(), match["end"]
 
 
 def _text(match: re.Match[str]) -> str:
@@ -160,12 +160,13 @@ def _value(match: re.Match[str], attribute: _Attribute) -> str:
 
 def _dense(line: str, attributes: Sequence[_Attribute]) -> tuple[list[str], float]:
     """The cells of a row, and its weight."""
-    matches, place = [], 0
-    while place < len(line):
-        if (match := _VALUE.match(line, place)) is None:
+    matches: list[re.Match[str]] = []
+    while not matches or matches[-1]["end"]:
+        if (match := _VALUE.match(line, matches[-1].end() if matches else 0)) is None:
             raise ValueError("a quotation mark is not closed, or text follows a closing one")
         matches.append(match)
-        place = match.end()
+    if len(matches) > len(attributes) and matches[-1][0] == "":
+        del matches[-1]  # behind a comma at the end
     weight = _WEIGHT.fullmatch(matches[-1]["plain"] or "")
     count = len(matches) - bool(weight)
     if count != len(attributes):
@@ -175,13 +176,13 @@ def _dense(line: str, attributes: Sequence[_Attribute]) -> tuple[list[str], floa
 
 def _sparse(line: str, attributes: Sequence[_Attribute]) -> tuple[list[str], float]:
     """The cells of a row `{INDEX VALUE, ...}`, and its weight."""
-    cells, last, place = [attribute.zero for attribute in attributes], -1, line.find("}") + 1
-    for match in _until_brace(_ENTRY, line) if line[1:place].strip() != "}" else ():
-        place, index = match.end(), int(match["index"])
+    cells, last, start = [attribute.zero for attribute in attributes], -1, line.find("}") + 1
+    for match in _until_brace(_ENTRY, line) if line[1:start].strip() != "}" else ():
+        start, index = match.end(), int(match["index"])
         if not last < index < len(cells):
             raise ValueError(f"index {index}: indices ascend, from 0 to {len(cells) - 1}")
         cells[index], last = _value(match, attributes[index]), index
-    rest = line[place:].lstrip(" \t,")
+    rest = line[start:].lstrip(" \t,")
     weight = _WEIGHT.fullmatch(rest)
     if rest and not rest.startswith("%") and not weight:
         raise ValueError(f"{rest[:40]!r} follows the row")

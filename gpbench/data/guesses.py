@@ -4,14 +4,12 @@ A guess is written into a card, where people see and change it; nothing that is 
 """
 
 import math
-import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpbench.data import cells, encoding, odd_rows, tables
-from gpbench.data.delimited import COMMENT_MARKS
+from gpbench.data import cells, encoding, odd_rows, spelling, tables
 from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
 from gpbench.data.lines import skip_also
 from gpbench.errors import ConfigError, DataError, listed, nearest
@@ -64,7 +62,7 @@ def _libsvm(content: bytes) -> _Guess:
 
 def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _Guess:
     targets = target if isinstance(target, list) else [target]
-    options, table = _spelling(content, {*map(str, targets)})
+    options, table = spelling.guess(content, {*map(str, targets)})
     numbers = cells.Numbers.from_options(options)
     is_number = [numbers.parse(cell.strip()) is not None for row in table.rows[:1] for cell in row]
     # without a header a target is a number; a first row with a text and a number may then be one of the rows
@@ -200,63 +198,3 @@ def _task(labels: Sequence[str], is_nominal: bool) -> str:
     if is_text and len(kinds) > min(_MOST_CLASSES, len(labels) // 2):
         raise ConfigError(f"the target has {len(kinds)} different texts, as {listed(sorted(kinds), 4)}: no classes")
     return "multiclass" if is_text else "regression"
-
-
-def _spelling(content: bytes, targets: Set[str]) -> tuple[dict[str, Any], cells.Cells]:
-    """The delimiter, the mark of comments and the decimal sign, where they are not the usual ones; and the table."""
-    if sign := re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", content):  # Excel's own first line
-        options: dict[str, Any] = {"skip": 1, "delimiter": sign[1].decode(errors="replace")}
-        return options, cells.read(content, options)
-    readings: list[tuple[dict[str, Any], cells.Cells]] = []
-    faults: dict[str, DataError] = {}
-    for delimiter in (",", ";", "\t", "|", "space"):
-        options = {"delimiter": delimiter} if delimiter != "," else {}
-        try:
-            table = cells.read(content, options)
-            if table.is_named:
-                return {}, table
-            options, table = _without_comments(content, options, table, targets)
-            # five whole tables would fill memory
-            readings.append((options, table := table._replace(rows=table.rows[:50], lines=())))
-        except DataError as error:
-            faults[delimiter] = DataError(str(error))  # whose frames hold no table
-    names_target = lambda table: targets <= {*map(str.strip, table.rows[0])}
-    fits = [entry for entry in readings if _is_table(entry[1].rows) and ("," not in faults or names_target(entry[1]))]
-    if faults and not fits:
-        raise next(iter(faults.values()))
-    if not fits:
-        return readings[0][0], cells.read(content, readings[0][0])
-    options, (rows, *_) = max(fits, key=lambda entry: (names_target(entry[1]), _numeric(entry[1])))
-    table = cells.read(content, options)
-    split = [cell.strip() for row in rows for cell in row if re.fullmatch(r"[+-]?\d+,\d+", cell.strip())]
-    if len(split) <= len(rows) // 2 or "delimiter" not in options:
-        return options, table
-    if all(re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", cell) for cell in split):
-        signs = '`thousands: ","` or `decimal: ","`'
-        raise DataError(f"{split[0]!r}: its comma may separate thousands or decimals: write a card that states {signs}")
-    return options | {"decimal": ","}, table
-
-
-def _is_table(rows: Sequence[Sequence[str]]) -> bool:
-    return len({*map(len, rows)}) == 1 and len(rows[0]) > 1
-
-
-def _numeric(table: cells.Cells) -> float:
-    """The share of cells below the first row that are numbers, with a point or a comma."""
-    some = [cell.strip() for row in table.rows[1:50] for cell in row]
-    return sum(cells.number(cell.replace(",", ".", 1)) is not None for cell in some) / max(1, len(some))
-
-
-def _without_comments(
-    content: bytes, options: dict[str, Any], table: cells.Cells, targets: Set[str]
-) -> tuple[dict[str, Any], cells.Cells]:
-    """The options and the table without the comments with which it begins."""
-    first = [cell.strip() for cell in table.rows[0]] if table.rows else [""]
-    mark = next((mark for mark in COMMENT_MARKS if first[0].startswith(mark)), None)
-    if mark is None or targets <= {*first}:
-        return options, table
-    start = next((i for i, row in enumerate(table.rows) if not row[0].startswith(mark)), 0)
-    rows = table.rows[start:]
-    is_cell = any(row[0].startswith(mark) and len(row) == len(rows[0]) for row in rows)
-    options = options | ({"skip": table.lines[start] - 1} if is_cell else {"comment": mark})
-    return options, cells.read(content, options)

@@ -5,10 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-LEFT_OUT, BLANK, COMMENTS, DECLARATIONS, FURTHER = (
-    *("left out by `skip`", "blank", "comments", "declarations"),
-    "in cells of several lines",
-)
+LEFT_OUT, FURTHER = "left out by `skip`", "in cells of several lines"
+BLANK, COMMENTS, DECLARATIONS = "blank", "comments", "declarations"
 """Kinds of lines that begin no row."""
 
 
@@ -34,16 +32,16 @@ class Cells(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def kept(text: str, skip: int | Sequence[int], others: Counter[str]) -> Iterator[tuple[int, str]]:
+def numbered_lines(text: str, skip: int | Sequence[int], others: Counter[str]) -> Iterator[tuple[int, str]]:
     """The numbers and lines of a text that `skip` does not leave out; those it leaves out are counted."""
     for number, line in enumerate(io.StringIO(text, newline=""), 1):  # ends at \n, \r or \r\n, and at no U+2028
-        if is_skipped(number, skip):
+        if _is_skipped(number, skip):
             others[LEFT_OUT] += 1
         else:
             yield number, line
 
 
-def is_skipped(number: int, skip: int | Sequence[int]) -> bool:
+def _is_skipped(number: int, skip: int | Sequence[int]) -> bool:
     """Whether a line is one of the first `skip`, or one of those that it lists."""
     return number <= skip if isinstance(skip, int) else number in skip
 
@@ -58,22 +56,22 @@ def of_rows(rows: Sequence[list[str]], skip: int | Sequence[int], *, is_sheet: b
     others: Counter[str] = Counter()
     table, lines = [], []
     for number, row in enumerate(rows, 1):
-        if is_skipped(number, skip):
+        if _is_skipped(number, skip):
             others[LEFT_OUT] += 1
         elif is_sheet and not any(row):
             others[BLANK] += 1
         else:
             table.append(row)
             lines.append(number)
-    return Cells(table, is_named=True, lines=lines, others=others if is_sheet else None)
+    return Cells(table, is_named=True, lines=lines, others=others if is_sheet or others else None)
 
 
 def account(files: Sequence[Cells], header: int, rows: int) -> str:
-    """The rows that were read beside the lines of their files; "" for files without lines."""
+    """The rows that were read, beside the lines of their files."""
     others = Counter({"of names": header})
     for file in files:
         if file.others is None:
-            return ""
+            return f"{rows:,} rows"
         others.update(file.others)
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in others.items() if count)
     return f"{rows:,} rows of {rows + others.total():,} lines" + (f" ({kinds})" if kinds else "")

@@ -75,7 +75,8 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
         X.resize(rows, inputs or largest)
     if len(queries) not in (0, rows):
         raise DataError(f"not libsvm text: {len(queries)} of {rows} lines have a `qid`")
-    return Raw(X.toarray(), target, groups=queries)
+    lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    return Raw(X.toarray(), target, groups=queries, file=f"{rows:,} rows of {lines:,} lines")
 
 
 @archives.parsing("an idx file of unsigned bytes")

@@ -185,9 +185,12 @@ def split_table(content: bytes, options: Mapping) -> np.ndarray:
 
 def columns_of(rows: Sequence[Sequence[str]], width: int, lines: Sequence[int] = ()) -> list[list[str]]:
     """The cells of each column of a table of this width, stripped.  Raises DataError for a row of another length."""
-    if (ragged := next((i for i, row in enumerate(rows) if len(row) != width), None)) is not None:
-        line = f" (line {lines[ragged]})" if lines else ""
-        raise SpellingError(f"row {ragged + 1} has {len(rows[ragged])} cells, not {width}{line}", _DELIMITER)
+    if ragged := [i for i, row in enumerate(rows) if len(row) != width]:
+        first, line, mend = ragged[0], "", _DELIMITER
+        if lines:
+            line = f" (line {lines[first]}: {', '.join(rows[first])[:30]!r})"
+            mend = f"mend it, or leave it out by `skip: [{lines[first]}]`" if len(ragged) < len(rows) else mend
+        raise SpellingError(f"row {first + 1} has {len(rows[first])} cells, not {width}{line}", mend)
     return [[row[i].strip() for row in rows] for i in range(width)]
 
 

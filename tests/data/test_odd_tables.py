@@ -96,7 +96,7 @@ def test_an_odd_table_is_read_right(name):
 
 
 REFUSED = {
-    "an open quote": (b'a,y\n1,2\n"3,4\n5,6\n', "line 3: a quotation mark is opened and never closed; mend it"),
+    "an open quote": (b'a,y\n1,2\n"3,4\n5,6\n', "line 3: a quotation mark is opened and never closed: close it"),
     "a name twice": (b"a,a,y\n1,2,3\n", "the header has 'a' more than once"),
     "a name twice with a space": (b"a, a,y\n1,2,3\n", "the header has 'a' more than once"),
     "more cells than names": (b"a,y\n1,2,\n3,4,5,\n", "row 1 has 3 cells, not 2"),
