@@ -32,7 +32,7 @@ IMPORTED = 2**28
 """A file of predictions of another program."""
 IMPORTED_ROWS = 2**24
 """Rows of it."""
-DOWNLOAD = 2**28
+DOWNLOAD = 240 * 10**6
 """A file from an http(s) address."""
 SPLITS = 10_000
 """Splits of a split set of a card."""

@@ -8,6 +8,7 @@ import functools
 import gc
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -19,6 +20,14 @@ from pathlib import Path
 
 def run(words: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of `gpbench WORDS` in `folder`, in an environment with a PYTHONPATH."""
+    code, out, err, _ = measured(words, folder, environment, timeout)
+    return code, out, err
+
+
+def measured(
+    words: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float
+) -> tuple[int, str, str, int]:
+    """The same, and the largest memory that the process had, in kB; that of the imports is in it."""
     server = _server(environment["PYTHONPATH"])
     with tempfile.TemporaryDirectory() as scratch:
         streams = [os.devnull, *(os.path.join(scratch, name) for name in ("out", "err"))]
@@ -28,8 +37,9 @@ def run(words: Sequence[str], folder: Path, environment: Mapping[str, str], time
             os.killpg(server.pid, signal.SIGKILL)
             _server.cache_clear()
             raise subprocess.TimeoutExpired(["gpbench", *words], timeout)
-        code = int(server.stdout.readline())
-        return code, *(Path(stream).read_text() for stream in streams[1:])
+        code, peak = map(int, server.stdout.readline().split())
+        out, err = (Path(stream).read_text() for stream in streams[1:])
+        return code, out, err, peak
 
 
 @functools.cache
@@ -70,7 +80,8 @@ def _serve() -> list[str]:
             words, folder, environment, streams = json.loads(line)
             _enter(folder, environment, streams)
             return words
-        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+        _, status, usage = os.wait4(process, 0)
+        print(os.waitstatus_to_exitcode(status), usage.ru_maxrss, flush=True)
     sys.exit()
 
 
@@ -80,6 +91,8 @@ def _enter(folder: str, environment: dict[str, str], streams: list[str]) -> None
     sys.path[0] = folder
     os.environ.clear()
     os.environ.update(environment)
+    if most := environment.get("GPBENCH_TEST_MEMORY"):  # bytes of a process that may fill the machine
+        resource.setrlimit(resource.RLIMIT_AS, (int(most), int(most)))
     for number, stream in enumerate(streams):
         opened = os.open(stream, os.O_RDWR | os.O_CREAT)
         os.dup2(opened, number)

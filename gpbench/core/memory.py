@@ -76,16 +76,19 @@ def amount(bytes: float) -> str:
 
 
 def free_memory() -> int | None:
-    """Bytes that JAX can still take: of the GPU's pool, or of this machine's memory; None where it is unknown.
+    """Bytes that JAX can still take: of the GPU's pool, or of this machine's memory; None where it is unknown."""
+    import jax
+
+    stats = jax.local_devices()[0].memory_stats() or {}
+    return int(stats["bytes_limit"] - stats["bytes_in_use"]) if "bytes_limit" in stats else free_host_memory()
+
+
+def free_host_memory() -> int | None:
+    """Bytes of this machine's memory that are free; None where it is unknown.
 
     A limit on this process's control group (version 2: containers, Slurm) counts too, less the group's memory without
     cached files, which give way.
     """
-    import jax
-
-    stats = jax.local_devices()[0].memory_stats() or {}
-    if "bytes_limit" in stats:
-        return int(stats["bytes_limit"] - stats["bytes_in_use"])
     if not (available := proc_field("/proc/meminfo", "MemAvailable")):
         return None
     free = int(available.split()[0]) * 1024

@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from gpbench import limits, npz
+from gpbench.core import memory
 from gpbench.errors import DataError
 
 LARGEST = limits.DATA
@@ -26,6 +27,8 @@ LARGEST = limits.DATA
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
 _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """By the first bytes."""
+_LARGE = 2**30
+"""Bytes of memory of tables that are compared with what is free."""
 _UNPACK = "store it without compression"
 
 
@@ -57,12 +60,17 @@ def memory_of_rows(rows: int, cells: int) -> int:
 
 
 def require_memory(needed: int, *sources: bytes) -> None:
-    """Refuses a table that needs more memory than files of their sizes may have.  Raises DataError."""
+    """Refuses a table that needs more memory than files of their sizes may have, or than is free.  Raises DataError."""
     size = sum(map(size_of, sources))
     if needed > (most := limits.memory(size, LARGEST)):
         raise DataError(
             f"a table of {size:,} bytes needs {needed:,} bytes of memory, and {most:,} are the most for its size: save"
             " it as csv that is not packed, or split it"
+        )
+    if needed > _LARGE and needed > (free := memory.free_host_memory() or needed):
+        raise DataError(
+            f"a table of {size:,} bytes needs {memory.amount(needed)}, and {memory.amount(free)} of memory are free:"
+            " split it, or save it for `reader: mapped`"
         )
 
 

@@ -33,6 +33,9 @@ _MARKS = {
 }
 """Encodings by the bytes with which a file begins; of two that begin alike the longer is first."""
 
+_LONG = 2**24
+"""Bytes of plain text whose memory is counted."""
+
 
 def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     """Reads a table.
@@ -66,7 +69,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
         return arrow.feather(content, skip)
     if archives.is_packed(content):
         return _unpacked(archives.unzipped(content), options, levels)
-    if archives.size_of(content) < len(content):
+    if archives.size_of(content) < len(content) or len(content) > _LONG:
         archives.require_memory(_memory_of(content, options.get("delimiter", ",")), content)
     text = _decoded(content, options.get("encoding"))
     if arff.is_arff(text, skip):

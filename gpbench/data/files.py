@@ -23,7 +23,7 @@ LONGEST = 3600.0
 _SILENT = 30.0
 """Seconds that a server may be silent."""
 _REDIRECTS = 10
-_CHUNK = 2**16
+_CHUNK = 2**14
 
 
 class Absent(DataError):

@@ -74,7 +74,7 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
         )
     if header and tables.later_header(names, rows, targets):
         tables.table([content], {**options, "target": target})  # says what is wrong
-    positions = [_position(names, entry, title) for entry in targets]
+    positions = [_position(names, entry, title, table.notes) for entry in targets]
     if not any(len(row) == len(names) for row in rows):
         tables.table([content], {**options, "target": target})  # says what is wrong
     # others are refused where they are read
@@ -123,14 +123,14 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     return _Guess(task, source, "; ".join(summary))
 
 
-def _position(names: Sequence[str], target: Any, title: str) -> int:
+def _position(names: Sequence[str], target: Any, title: str, notes: Sequence[str]) -> int:
     """The column of a name or a number.  Raises ConfigError where there is none."""
     if str(target) in names:
         return names.index(str(target))
     if isinstance(target, int) and -len(names) <= target < len(names):
         return target % len(names)
     hint = nearest(str(target), names) if names else "the file is empty"
-    raise ConfigError(f"target={target}: no such column in {title}; {hint}")
+    raise ConfigError(f"target={target}: no such column in {title}; {'; '.join([hint, *notes])}")
 
 
 def _texts(

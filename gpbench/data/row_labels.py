@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from gpbench import limits
 from gpbench.data.cells import number
 from gpbench.data.faults import first_rows
 from gpbench.errors import DataError
@@ -103,7 +104,9 @@ def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N
     """
     if columns.shape[1] == 1 and all(number(cell) is not None for cell in columns[:, 0]):
         folds = columns[:, 0].astype(float)
-        return np.where(folds[:, None] == np.unique(folds), TEST, TRAIN)
+        if 32 * len(folds) * len(different := np.unique(folds)) > limits.memory(8 * len(folds)):
+            raise DataError(f"{names[0]} has {len(different):,} folds of {len(folds):,} rows: write fewer")
+        return np.where(folds[:, None] == different, TEST, TRAIN)
     parts = np.empty(columns.shape, int)
     for (row, split), cell in np.ndenumerate(columns):
         if (code := _PARTS.get(cell.lower())) is None:

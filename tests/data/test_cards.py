@@ -122,6 +122,23 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (SOURCE.format("kind: file, path: a, target: y, missing: {a: 1}"), "a number or a list of them"),
         (SOURCE.format("kind: file, path: a, reader: mujoco_walk, frames: 3"), "frames=3: must be 1 or 2"),
         (SOURCE.format("kind: sklearn, loader: wine, reader: npz"), "the sklearn source has an unknown key 'reader'"),
+        (
+            SOURCE.format("kind: sklearn, loader: svmlight_file"),
+            "loader=svmlight_file: must be breast_cancer, diabetes,",
+        ),
+        (
+            SOURCE.format("kind: sklearn, loader: iris, arguments: {as_frame: true}"),
+            "a mapping with `scaled` of diabet",
+        ),
+        (FILE + "splits: {sets: {random90: 10001}}", "splits: one set has 10,001, and 10,000 are the most: lower"),
+        (
+            FILE + "splits: {set: kfold, folds: 101, repeats: 100}",
+            "splits: one set has 10,100, and 10,000 are the most",
+        ),
+        (
+            SOURCE.format("kind: generated, generator: sinc, seed: 0, rows: 3000000"),
+            "a whole number from 1 to 2,097,152",
+        ),
         (SOURCE.format("kind: generated, generator: sinc, seed: 0, row: 9"), "the generated source lacks rows"),
         (SOURCE.format("kind: file, path: a, target: y, labels: {a: 0.5}"), "the code of label 'a'=0.5: must be"),
     ],
@@ -141,8 +158,8 @@ def test_a_name_that_is_a_path_is_refused():
 
 def test_an_unknown_argument_of_a_scikit_learn_loader_is_one_line():
     card = {"name": "mine", "task": "regression", "sources": [{"kind": "sklearn", "loader": "diabetes"}]}
-    card["sources"][0]["arguments"] = {"scalled": False}
-    with pytest.raises(ConfigError, match=r"scikit-learn's load_diabetes: .*scalled"):
+    card["sources"][0]["arguments"] = {"n_class": 3}
+    with pytest.raises(ConfigError, match=r"scikit-learn's load_diabetes: .*n_class"):
         load(card, offline=True)
 
 

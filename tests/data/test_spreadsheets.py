@@ -1,12 +1,21 @@
 """Excel and Parquet tables are read as the same table in csv is."""
 
+import gzip
 import io
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 
-from gpbench.data import archives, tables
+from gpbench.cli import main
+from gpbench.core import memory
+from gpbench.data import archives, arrow, tables
+from gpbench.data import cells as text
 from gpbench.errors import DataError
 
 FRAME = pandas.DataFrame(
@@ -60,3 +69,168 @@ def test_a_damaged_or_huge_file_is_one_line(monkeypatch):
     for content in (parquet(), excel(a=FRAME)):
         with pytest.raises(DataError, match="bytes of memory, and 1,600 are the most for its size: save it as csv"):
             tables.table([content], OPTIONS)
+
+
+A = [7 * k % 61 for k in range(1, 61)]
+
+
+def sheet(change=lambda sheet: None) -> bytes:
+    """A sheet with the columns a and y that has been changed."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book, file = openpyxl.Workbook(), io.BytesIO()
+    for row in (["a", "y"], *([a, 2 * a] for a in A)):
+        book.active.append(row)
+    change(book.active)
+    book.save(file)
+    return file.getvalue()
+
+
+def in_xml(content: bytes, before: str, after: str) -> bytes:
+    """The workbook with another text in its sheet."""
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(file := io.BytesIO(), "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name.startswith("xl/worksheets"):
+                assert before.encode() in text
+                text = text.replace(before.encode(), after.encode())
+            new.writestr(name, text)
+    return file.getvalue()
+
+
+def hide(*rows):
+    def change(sheet):
+        for row in rows:
+            sheet.row_dimensions[row].hidden = True
+
+    return change
+
+
+def merge(*ranges):
+    return lambda sheet: [sheet.merge_cells(cells) for cells in ranges]
+
+
+@pytest.mark.parametrize("dimension", ["A1:B21", "A1", "A1:XFD1048576"])
+def test_a_sheet_has_all_of_its_rows_whatever_its_dimension_says(dimension):
+    raw = tables.table([in_xml(sheet(), 'dimension ref="A1:B61"', f'dimension ref="{dimension}"')], {"target": "y"})
+    assert raw.X[:, 0].tolist() == A and raw.columns == ("a",)
+
+
+@pytest.mark.parametrize(
+    "change, rows, note",
+    [
+        (hide(5, 7, 30), 60, "3 rows of the sheet are hidden, as by a filter, and read like the others"),
+        (merge("A2:A4", "B5:B6"), 57, "merged cells (A2:A4, B5:B6): the first has the value, and the others are empty"),
+        (merge("D1:E1"), 60, "merged cells (D1:E1): the first has the value, and the others are empty"),
+        (lambda sheet: None, 60, None),
+    ],
+)
+def test_what_a_sheet_says_beside_its_cells_is_said(change, rows, note, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("t.xlsx").write_bytes(sheet(change))
+    assert main(["run", "dataset=t.xlsx", "target=y", "method=constant", "split=0", "run.results=r"]) == 0
+    first_look = capsys.readouterr().err
+    assert main(["data", "check", "t", "--config-dir", "."]) == 0
+    checked = capsys.readouterr().out
+    assert f"t: regression, {rows} rows" in checked
+    assert (note is None or note in first_look) and (note or "alone tells") in checked
+    assert ("hidden" in checked) == ("hidden" in (note or "")) and ("merged" in checked) == ("merged" in (note or ""))
+
+
+def test_a_formula_whose_value_the_file_lacks_is_named_and_one_with_a_value_is_read():
+    content = sheet(lambda sheet: sheet.__setitem__("A9", "=A8+7"))
+    with pytest.raises(DataError, match=r"column 'a', row 8: '=A8\+7' is a formula whose value the file lacks: save"):
+        tables.table([content], {"target": "y"})
+    valued = in_xml(content, "<f>A8+7</f><v />", "<f>A8+7</f><v>56</v>")
+    assert tables.table([valued], {"target": "y"}).X[:, 0].tolist() == A
+    in_notes = sheet(lambda sheet: sheet.__setitem__("C9", "=A8+7"))  # a column that is left out
+    assert tables.table([in_notes], {"target": "y"}).X[:, 0].tolist() == A
+
+
+def test_gaps_and_rows_without_numbers_are_where_they_stand():
+    content = sheet(lambda sheet: sheet.move_range("A3:B61", rows=1000))
+    raw = tables.table([content], {"target": "y"})
+    assert raw.X[:, 0].tolist() == A and "1,000 blank" in raw.file
+    bare = in_xml(in_xml(sheet(), ' r="61"', ""), ' r="A61"', "")  # what counts on
+    assert tables.table([bare], {"target": "y"}).X[:, 0].tolist() == A
+
+
+def feather(table: pa.Table, **options) -> bytes:
+    pyarrow.feather.write_feather(table, file := io.BytesIO(), **options)
+    return file.getvalue()
+
+
+def parquet_of(table: pa.Table) -> bytes:
+    pyarrow.parquet.write_table(table, file := io.BytesIO())
+    return file.getvalue()
+
+
+WRITERS = {
+    "parquet": parquet_of,
+    "feather": feather,
+    "zstd": lambda table: feather(table, compression="zstd"),
+    "plain": lambda table: feather(table, compression="uncompressed"),
+    "batches": lambda table: feather(table, chunksize=7),
+    "gzip": lambda table: gzip.compress(parquet_of(table)),
+}
+FLAT = {
+    "text": pa.array(["x", "1.5", None, "x"] * 5),
+    "category": pa.array(["3", "2", "3", None] * 5).dictionary_encode(),
+    "long": pa.array(["7", "2", "", "9"] * 5, pa.large_string()),
+    "view": pa.array(["7", "2", "", "9"] * 5, pa.string_view()),
+    "whole": pa.array([-1, None, 2**53, 3] * 5),
+    "byte": pa.array([255, 0, 7, 3] * 5, pa.uint8()),
+    "half": pa.array([0.5, float("nan"), -0.0, 1] * 5, pa.float16()),
+    "real": pa.array([0.1 * k for k in range(20)]),
+    "flag": pa.array([True, False, None, True] * 5),
+    "none": pa.nulls(20),
+}
+NESTED = {
+    "list": pa.array([[1.0, 2.0], [], None, [3.0]] * 5),
+    "struct": pa.array([{"u": 1, "v": "a"}] * 20),
+    "map": pa.array([[("k", 1)]] * 20, pa.map_(pa.string(), pa.int64())),
+    "id": pa.array([b"0123456789abcdef"] * 20, pa.uuid()),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_columns_of_every_type_are_the_texts_of_a_csv_file_and_nested_ones_are_left_out(writer):
+    content = WRITERS[writer](pa.table(FLAT | NESTED))
+    (header, *rows), _, *_, notes = text.read(content, {})
+    assert header == [*FLAT]
+    expected = [
+        ["" if cell is None else str(int(cell) if cell is True or cell is False else cell) for cell in column]
+        for column in (column.to_pylist() for column in FLAT.values())
+    ]
+    assert [*map(list, zip(*rows))] == expected
+    (note,) = notes
+    assert all(f"{name} (" in note for name in NESTED) and note.startswith(
+        "left out, since a cell is no number or text"
+    )
+
+
+@pytest.mark.parametrize("writer", ["parquet", "feather"])
+def test_a_target_that_is_left_out_is_named_with_the_reason(writer):
+    content = WRITERS[writer](pa.table(FLAT | NESTED))
+    with pytest.raises(DataError, match=r"no column 'list'; the table has .*: list \(list<"):
+        tables.table([content], {"target": "list"})
+    with pytest.raises(DataError, match=r"no column is of numbers or texts: list \(list<"):
+        tables.table([WRITERS[writer](pa.table(NESTED))], {"target": "list"})
+
+
+def test_the_sizes_of_a_feather_file_are_those_that_arrow_unpacks():
+    table = pa.table({name: FLAT[name] for name in ("text", "real", "category")})
+    for options in ({"compression": "lz4"}, {"compression": "zstd"}, {"compression": "uncompressed"}):
+        messages = pa.py_buffer(feather(table, **options))[8:]
+        sizes = [arrow._sizes(message) for message in pa.ipc.MessageReader.open_stream(messages)]
+        assert sum(rows for rows, _ in sizes) == 20
+        batches = sum(size for rows, size in sizes if rows)
+        assert table.nbytes <= batches + 100 and batches <= table.nbytes + 64 * 10
+
+
+def test_a_table_that_needs_more_memory_than_is_free_is_one_line(monkeypatch):
+    content = archives.Content(b"")
+    content.size = 10**9
+    archives.require_memory(3 * 10**9, content)
+    monkeypatch.setattr(memory, "free_host_memory", lambda: 2 * 10**9)
+    with pytest.raises(DataError, match=r"needs 3\.0 GB, and 2\.0 GB of memory are free: split it, or save it for"):
+        archives.require_memory(3 * 10**9, content)

@@ -1,0 +1,229 @@
+"""Small files of a stranger's that would fill the memory, or take hours: each is made in a folder, in a moment."""
+
+import gzip
+import http.server
+import io
+import threading
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy.io import savemat
+
+_TEXT = "x" * 10**6
+
+
+def packed(write: Callable, *args, **options) -> bytes:
+    """What a function writes into a file."""
+    file = io.BytesIO()
+    write(file, *args, **options)
+    return file.getvalue()
+
+
+def gz(start: bytes, block: bytes, count: int) -> bytes:
+    """A gzip file of a block that stands very often, from members of 16 MB."""
+    times = -(-(2**24) // len(block))
+    return gzip.compress(start) + gzip.compress(block * times, 9) * (count // times)
+
+
+def parquet(rows: int, **columns: pa.Array) -> bytes:
+    """A Parquet file in which a table stands as often as makes so many rows."""
+    table, file = pa.table(columns), io.BytesIO()
+    with pq.ParquetWriter(file, table.schema, compression="zstd") as writer:
+        for _ in range(max(1, rows // len(table))):
+            writer.write_table(table)
+    return file.getvalue()
+
+
+def arrow(**columns: pa.Array) -> bytes:
+    """A Feather file of one batch."""
+    table, file = pa.table(columns), io.BytesIO()
+    with pa.ipc.new_file(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return file.getvalue()
+
+
+def same(text: str, rows: int) -> pa.Array:
+    """A text in many rows, which stands once in a file."""
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text]))
+
+
+_NS = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+_NAMES = "".join(f'<c r="{cell}1" t="inlineStr"><is><t>{name}</t></is></c>' for cell, name in (("A", "a"), ("B", "y")))
+_SHEETS = '<sheets><sheet name="s" sheetId="1" r:id="r"/></sheets>'
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+
+
+def excel(rows: str = "", head: str = "", tail: str = "", **parts: str) -> bytes:
+    """A workbook of one sheet, with the columns a and y, these rows, what stands around them, and other files."""
+    first = f'<row r="1">{_NAMES}</row>'
+    kinds = {"xl/workbook.xml": "sheet.main", "xl/worksheets/sheet1.xml": "worksheet"}
+    kinds |= {f"xl/{name}.xml": name for name in parts}
+    types = "".join(f'<Override PartName="/{name}" ContentType="{_KIND}.{kind}+xml"/>' for name, kind in kinds.items())
+    contents = {
+        "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types">{types}</Types>',
+        "_rels/.rels": _related("officeDocument", "xl/workbook.xml"),
+        "xl/_rels/workbook.xml.rels": _related("worksheet", "worksheets/sheet1.xml"),
+        "xl/workbook.xml": f'<workbook {_NS} xmlns:r="{_OFFICE}">{_SHEETS}</workbook>',
+        "xl/worksheets/sheet1.xml": f"<worksheet {_NS}>{head}<sheetData>{first}{rows}</sheetData>{tail}</worksheet>",
+    }
+    return zipped(contents | {f"xl/{name}.xml": content for name, content in parts.items()})
+
+
+def _related(kind: str, target: str) -> str:
+    relation = f'<Relationship Id="r" Type="{_OFFICE}/{kind}" Target="{target}"/>'
+    return f'<Relationships xmlns="{_PACKAGE}/relationships">{relation}</Relationships>'
+
+
+def zipped(contents: Mapping[str, str | bytes]) -> bytes:
+    """A zip archive."""
+    with zipfile.ZipFile(file := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def _cells(cell: str, rows: range) -> str:
+    return "".join(f'<row r="{k}"><c r="{cell}{k}"><v>1</v></c></row>' for k in rows)
+
+
+_ZEROS = pa.array(np.zeros(10**6))
+_TEXTS = pa.array([_TEXT] * 30)
+_LIST = pa.ListArray.from_arrays(pa.array([0, 10**6], pa.int32()), _ZEROS)
+_RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([2**31 - 1], pa.int32()), pa.array([1.5]))
+_LONG, _COLUMNS = _TEXT.encode(), b"".join(b",%d" % k for k in range(999))
+_CSV = (b"a,y\n", b"0,0\n")
+_MEMORY = "bytes of memory, and .* are the most for its size: save it as csv"
+_UNPACKS = "unpacks to more than"
+
+TABLES: Mapping[str, tuple[Callable[[], bytes], str]] = {
+    "far.xlsx": (lambda: excel(_cells("B", range(2**20, 2**20 + 1))), "no inputs"),
+    "beyond.xlsx": (lambda: excel(_cells("A", range(10**12, 10**12 + 1))), "row 1,000,000,000,000 .* beyond the last"),
+    "wide.xlsx": (lambda: excel(_cells("XFD", range(2, 5000))), _MEMORY),
+    "row.xlsx": (lambda: excel(f'<row r="2">{"<c/>" * 10**6}</row>'), "row 2 of the sheet has cells in no order, or"),
+    "order.xlsx": (lambda: excel('<row r="5"/><row r="3"/>'), "row 3 of the sheet stands below row 5: save the file"),
+    "rows.xlsx": (lambda: excel("<row/>" * 10**6), _MEMORY),
+    "values.xlsx": (lambda: excel(f'<row r="2"><c r="A2">{"<v/>" * 3 * 10**6}</c></row>'), _MEMORY),
+    "merged.xlsx": (lambda: excel(tail=f"<mergeCells>{'<mergeCell/>' * 10**6}</mergeCells>"), _MEMORY),
+    "styles.xlsx": (lambda: excel(styles=f"<styleSheet {_NS}>{'<a/>' * 10**6}</styleSheet>"), _MEMORY),
+    "texts.xlsx": (lambda: excel(sharedStrings=f"<sst {_NS}>{'<si/>' * 10**6}</sst>"), _MEMORY),
+    "text.xlsx": (lambda: excel(sharedStrings=f"<sst {_NS}><si><t>\U0001f600{_TEXT * 60}</t></si></sst>"), _MEMORY),
+    "part.xlsx": (lambda: excel(other="x" * 2**27), _MEMORY),
+    "dictionary.parquet": (lambda: parquet(3000, a=same(_TEXT, 3000), y=_ZEROS[:3000]), _MEMORY),
+    "plain.parquet": (lambda: parquet(600, a=_TEXTS, y=_ZEROS[:30]), _MEMORY),
+    "fixed.parquet": (lambda: parquet(600, a=_TEXTS.cast("binary").cast(pa.binary(10**6)), y=_ZEROS[:30]), _MEMORY),
+    "rows.parquet": (lambda: parquet(10**7, a=_ZEROS, y=_ZEROS), _MEMORY),
+    "list.parquet": (lambda: parquet(50, a=_LIST, y=_ZEROS[:1]), "no inputs; left out, since a cell is no number or"),
+    "dictionary.feather": (lambda: arrow(a=same(_TEXT, 3000), y=_ZEROS[:3000]), _MEMORY),
+    "runs.feather": (lambda: arrow(a=_RUNS, y=_RUNS), r"no column is of numbers or texts: a \(run_end_encoded"),
+    "nulls.feather": (lambda: arrow(a=pa.nulls(10**9), y=pa.nulls(10**9)), _MEMORY),
+    "cell.feather": (lambda: arrow(a=pa.array([_TEXT * 100]), y=_ZEROS[:1]), _MEMORY),
+    "rows.csv.gz": (lambda: gz(*_CSV, 15 * 10**6), _MEMORY),
+    "gigabyte.csv.gz": (lambda: gz(*_CSV, 3 * 10**8), _UNPACKS),
+    "twice.csv.gz": (lambda: gzip.compress(gz(*_CSV, 3 * 10**8)), _UNPACKS),
+    "label.csv": (
+        lambda: b"a,y\n1,%s\n%s" % (_TEXT.encode(), b"1,u\n2,v\n" * 1500),
+        "the target has 3,001 texts, one of",
+    ),
+    "header.csv": (lambda: b"%s,%sy\n%s1\n" % (_TEXT.encode(), b"a," * 999, b"1," * 1000), "the header has 'a' more"),
+    "index.svm": (lambda: b"1 200000000:1\n2 1:1\n", "a sparse file of 20 bytes has 400,000,000 cells"),
+}
+"""Tables by file name: their content, and the line that refuses them."""
+
+
+def _arrays(**shapes: tuple[int, ...]) -> bytes:
+    """An .npz file of bytes that are 0."""
+    return packed(np.savez_compressed, **{name: np.zeros(shape, np.uint8) for name, shape in shapes.items()})
+
+
+def _rows(count: int, form: bytes) -> bytes:
+    return b"a,y\n" + b"".join(form % (k, k) for k in range(count))
+
+
+_MATLAB = {"x": np.zeros((10**6, 12)), "y": np.zeros(10**6)}
+CARDS: Mapping[str, tuple[Callable[[], bytes], dict, str]] = {
+    "large.npz": (
+        lambda: _arrays(X=(10**6, 100), y=(10**6,)),
+        {"reader": "npz"},
+        "unpacks to 101,.*: store it without compression",
+    ),
+    "wide.npz": (lambda: _arrays(X=(600, 10**5), y=(600,)), {"reader": "npz"}, _MEMORY),
+    "bits.npz": (lambda: _arrays(bits=(10**6, 40), y=(10**6,)), {"reader": "fingerprints_npz", "bits": 320}, _MEMORY),
+    "x.mat": (lambda: packed(savemat, _MATLAB, do_compression=True), {"reader": "mat", "matrix": "x"}, _UNPACKS),
+    "levels.csv": (lambda: _rows(16000, b"l%d,%d\n"), {"encode": {"a": "onehot"}}, "16,000 levels in 16,000 rows"),
+    "folds.csv": (lambda: _rows(30000, b"%d,%d\n"), {"split": "a"}, "30,000 folds of 30,000 rows"),
+    "splits.csv": (lambda: _rows(3, b"%d,%d\n"), {"split_file": "long.csv"}, "the table has 3,001 texts, one of them"),
+    "rows.parquet": (
+        lambda: parquet(10**7, a=_ZEROS, y=_ZEROS),
+        {"reader": "mapped"},
+        "unpacks to 160,000,000 bytes, .*: save it as .npy",
+    ),
+    "text.parquet": (
+        lambda: parquet(3000, a=same(_TEXT, 3000), y=_ZEROS[:3000]),
+        {"reader": "mapped"},
+        "column 'a' is not of numbers: leave it out",
+    ),
+    "member.zip": (lambda: zipped({"a.csv.gz": gz(*_CSV, 3 * 10**8)}), {"member": "a.csv.gz"}, _UNPACKS),
+}
+"""Tables that need a card by file name: their content, what its source says, and the line that refuses them."""
+
+
+def _predictions(rows: int, **more: pa.Array) -> bytes:
+    names = ("row", "target", "log_prob", "mean", "variance")
+    return parquet(rows, **dict.fromkeys(names, _ZEROS[: min(rows, 10**6)]) | more)
+
+
+_PREDICT = ("predict", "--data", "rows.csv", "--no-header")
+RECORDS: Mapping[str, tuple[str, Callable[[], bytes], Sequence[str], str]] = {
+    "rows": ("predictions.parquet", lambda: _predictions(2 * 10**7), ["show"], "unpacks to 800,000,000 bytes"),
+    "texts": (
+        "predictions.parquet",
+        lambda: _predictions(3000, text=same(_TEXT, 3000)),
+        ["show"],
+        "its column text is not of numbers",
+    ),
+    "lists": ("predictions.parquet", lambda: _predictions(1, mean=_LIST), ["show"], "column mean is not of numbers"),
+    "trace": ("trace.npz", lambda: _arrays(step=(10**8,)), ["plot", "--kind", "learning"], "unpacks to 100,000,"),
+    "state": ("state.npz", lambda: _arrays(**{"state/0": (10**8,)}), _PREDICT, "its state is of another version"),
+    "states": (
+        "state.npz",
+        lambda: _arrays(**{f"state/{k}": (6 * 10**6,) for k in range(3)}),
+        _PREDICT,
+        "its state is of another version",
+    ),
+}
+"""Files of a saved run by title: their names, their content, the verb that reads them, and its line."""
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The address of files that have no end: what is sent is zeros, packed by gzip or not, with its length or not."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            if "packed" in self.path:
+                self.send_header("Content-Encoding", "gzip")
+            if "stated" in self.path:
+                self.send_header("Content-Length", str(10**9))
+            self.end_headers()
+            block = gzip.compress(b"0,0\n" * 2**22) if "packed" in self.path else b"0,0\n" * 2**18
+            try:
+                for _ in range(1000):
+                    self.wfile.write(block)
+            except OSError:
+                pass
+
+        def log_message(self, *args) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
