@@ -51,17 +51,17 @@ def headers(content: bytes) -> "dict[str, tuple[tuple[int, ...], np.dtype]]":
     """The shape and the type of each array of a file, of which none is read.  Raises ValueError as `opened` does."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            found = {}
+            entries = {}
             for name in archive.namelist():
                 with archive.open(name) as stream:
                     shape, _, dtype = header(stream)
-                found[name.removesuffix(".npy")] = (shape, dtype)
-            return found
+                entries[name.removesuffix(".npy")] = (shape, dtype)
+            return entries
     except damaged() as error:
         raise ValueError(reason(error)) from error
 
 
-def header(stream: zipfile.ZipExtFile) -> "tuple[tuple[int, ...], bool, np.dtype]":
+def header(stream: Any) -> "tuple[tuple[int, ...], bool, np.dtype]":
     """The shape of an array, whether it is in the order of Fortran, and its type; the numbers follow in the stream."""
     from numpy.lib import format
 

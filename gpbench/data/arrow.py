@@ -111,8 +111,8 @@ def _sizes(message: "pa.ipc.Message") -> tuple[int, int]:
     table = _FlatBuffer(bytes(message.metadata)).table(2)
     batch = table if message.type == "record batch" else table.table(1)
     rows, places = batch.number(0), batch.pairs(2)
-    if batch.has(3):  # compressed: each buffer begins with its size, or -1 where it is not
-        starts = [struct.unpack_from("<q", message.body, place)[0] if length else 0 for place, length in places]
+    if batch.is_present(3):  # compressed: each buffer begins with its size, or -1 where it is not
+        starts = [struct.unpack_from("<q", message.body, position)[0] if length else 0 for position, length in places]
         size = sum(length - 8 if start < 0 else start for start, (_, length) in zip(starts, places))
     else:
         size = sum(length for _, length in places)
@@ -125,8 +125,8 @@ class _FlatBuffer(NamedTuple):
     content: bytes
     start: int = 0
 
-    def _at(self, field: int) -> int:
-        """The place of a field; 0 where the table has none."""
+    def _position(self, field: int) -> int:
+        """The position of a field; 0 where the table has none."""
         table = self.start + struct.unpack_from("<I", self.content, self.start)[0]
         fields = table - struct.unpack_from("<i", self.content, table)[0]
         if 4 + 2 * field >= struct.unpack_from("<H", self.content, fields)[0]:
@@ -134,18 +134,18 @@ class _FlatBuffer(NamedTuple):
         offset = struct.unpack_from("<H", self.content, fields + 4 + 2 * field)[0]
         return table + offset if offset else 0
 
-    def has(self, field: int) -> bool:
-        return self._at(field) > 0
+    def is_present(self, field: int) -> bool:
+        return self._position(field) > 0
 
     def table(self, field: int) -> "_FlatBuffer":
-        return self._replace(start=self._at(field))
+        return self._replace(start=self._position(field))
 
     def number(self, field: int) -> int:
-        return int(struct.unpack_from("<q", self.content, place)[0]) if (place := self._at(field)) else 0
+        return int(struct.unpack_from("<q", self.content, position)[0]) if (position := self._position(field)) else 0
 
     def pairs(self, field: int) -> list[tuple[int, int]]:
         """A vector of two numbers each."""
-        start = (place := self._at(field)) + struct.unpack_from("<I", self.content, place)[0]
+        start = (position := self._position(field)) + struct.unpack_from("<I", self.content, position)[0]
         count = struct.unpack_from("<I", self.content, start)[0]
         return [*struct.iter_unpack("<qq", self.content[start + 4 : start + 4 + 16 * count])]
 

@@ -39,13 +39,13 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         if sheet is not None and sheet not in book.sheetnames:
             raise DataError(f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
-        chosen = book[sheet or book.sheetnames[0]]
-        part = parts[chosen._worksheet_path]
-        needed = part.needed + archives.memory_of_rows(part.rows, part.rows * part.width)
+        worksheet = book[sheet or book.sheetnames[0]]
+        scan = parts[worksheet._worksheet_path]
+        needed = scan.needed + archives.memory_of_rows(scan.rows, scan.rows * scan.width)
         archives.require_memory(needed, content)
-        chosen.reset_dimensions()  # those that the file states may be stale
-        rows = [part.cells(number, values) for number, values in enumerate(chosen.values, 1)]
-    return of_rows(rows, skip, is_sheet=True)._replace(notes=part.notes)
+        worksheet.reset_dimensions()  # those that the file states may be stale
+        rows = [scan.cells(number, values) for number, values in enumerate(worksheet.values, 1)]
+    return of_rows(rows, skip, is_sheet=True)._replace(notes=scan.notes)
 
 
 def _scanned(content: bytes) -> dict[str, "_Part"]:
@@ -99,7 +99,7 @@ class _Part:
             cells[column - 1] = formula
         return cells
 
-    def scan(self, stream: zipfile.ZipExtFile) -> None:
+    def scan(self, stream: Any) -> None:
         """Counts elements.  Raises DataError for more than memory can hold, and for rows or cells in no order."""
         parser = expat.ParserCreate()
         parser.buffer_text = True

@@ -48,8 +48,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     columns = columns_of(rows, len(names), lines)
     if repeated := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
         raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
-    said = "".join(f"; {note}" for file in files for note in file.notes)
-    target_columns = [_position(names, target, header, said) for target in targets]
+    remarks = "".join(f"; {note}" for file in files for note in file.notes)
+    target_columns = [_position(names, target, header, remarks) for target in targets]
     roles = {"group": options.get("group"), "order": options.get("order"), "split": options.get("split")}
     of_rows = {role: [_position(names, name, header) for name in _listed(value)] for role, value in roles.items()}
     if doubled := [role for role, columns in of_rows.items() if not {*columns}.isdisjoint(target_columns)]:
@@ -195,7 +195,7 @@ def columns_of(rows: Sequence[Sequence[str]], width: int, lines: Sequence[int] =
     return [[row[i].strip() for row in rows] for i in range(width)]
 
 
-def _position(names: Sequence[str], column: Any, header: bool, said: str = "") -> int:
+def _position(names: Sequence[str], column: Any, header: bool, remarks: str = "") -> int:
     """The index of a column, from its name or its number.  Raises DataError where the table has no such column."""
     if header and str(column) in names:
         return names.index(str(column))
@@ -203,5 +203,5 @@ def _position(names: Sequence[str], column: Any, header: bool, said: str = "") -
         return column % len(names)
     if column not in names:
         hint = f"; {_DELIMITER}" * (len(names) == 1)
-        raise DataError(f"no column {column!r}; the table has {', '.join(names[:20])}{hint}{said}")
+        raise DataError(f"no column {column!r}; the table has {', '.join(names[:20])}{hint}{remarks}")
     return names.index(column)

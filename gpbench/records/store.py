@@ -150,7 +150,8 @@ class Store:
 
         None, and nothing is read, where they have other names, shapes or types than expected.
         """
-        return self._beside(id, files.STATE, lambda content: arrays.unpack_state(content, expected), {})
+        nothing: dict[str, np.ndarray] | None = {}
+        return self._beside(id, files.STATE, lambda content: arrays.unpack_state(content, expected), nothing)
 
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name.  Raises AbsentError, or ConfigError for a damaged one."""
