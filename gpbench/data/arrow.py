@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gpbench import pages
 from gpbench.data import archives
 from gpbench.data.containers import reading, text_of
 from gpbench.data.lines import Cells, of_rows
@@ -57,7 +58,7 @@ def _read_parquet(content: bytes) -> tuple["pa.Table", int, tuple[str, ...]]:
     source = pa.BufferReader(content)
     facts = pq.read_metadata(source)
     flat, notes = _flat(schema := facts.schema.to_arrow_schema())
-    size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+    size = pages.unpacked(content, facts)
     kinds = {name: kind for i, (name, kind) in enumerate(zip(schema.names, schema.types)) if i in flat}
     size += facts.num_rows * sum(t.byte_width for t in kinds.values() if pa.types.is_fixed_size_binary(t))
     needed = _require(content, facts.num_rows, len(flat), size)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from gpbench import limits, npz
+from gpbench import limits, npz, pages
 from gpbench.data.containers import reading
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaling import Scaler
@@ -116,7 +116,8 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
         for name, kind in zip(names, file.schema_arrow.types):
             if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
                 raise ValueError(f"column {name!r} is not of numbers: leave it out")
-        size, most = 8 * file.metadata.num_rows * len(names), limits.unpacked(os.path.getsize(path), 2**63)
+        size = pages.unpacked(pa.memory_map(str(path)).read_buffer(), file.metadata)
+        size, most = max(size, 8 * file.metadata.num_rows * len(names)), limits.unpacked(os.path.getsize(path), 2**63)
         limits.check(size, most, "it unpacks to", mend="save it as .npy")
         is_single = all(str(file.schema_arrow.field(name).type) == "float" for name in columns)
         dtype = np.dtype(np.float32 if is_single else np.float64)

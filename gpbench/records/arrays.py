@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import limits, npz
+from gpbench import limits, npz, pages
 from gpbench.records import kept
 
 if TYPE_CHECKING:
@@ -161,13 +161,14 @@ def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
             ]:
                 raise ValueError(f"its column {others[0]} is not of numbers")
             size = 8 * file.metadata.num_rows * file.metadata.num_columns  # equal values take no space in the file
+            size = max(size, pages.unpacked(content, file.metadata))
             most = limits.unpacked(len(content), limits.PREDICTIONS)
             limits.check(size, most, f"a file of {len(content):,} bytes unpacks to")
             table = file.read(use_threads=False)  # as in a collection
         columns = {name: table.column(name).to_numpy() for name in table.column_names}
         _check_predictions(columns)
         return columns
-    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+    except (OSError, pa.ArrowException, LookupError, RecursionError, ValueError) as error:
         raise ValueError(f"its {PREDICTIONS} cannot be read ({npz.reason(error)})") from None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import limits
+from gpbench import limits, pages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,7 @@ def read(path: Path, names: Sequence[str], dictionaries: Sequence[str]) -> "pa.T
         _check_footer(path)
         facts = pq.read_metadata(path)
         limits.check(facts.num_rows, limits.ROWS, "it has", "records")
-        size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+        size = pages.unpacked(pa.memory_map(str(path)).read_buffer(), facts)
         limits.check(size, limits.unpacked(path.stat().st_size, limits.COLLECTION), "it unpacks to")
         texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {*dictionaries}
         options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
@@ -75,7 +75,7 @@ def read(path: Path, names: Sequence[str], dictionaries: Sequence[str]) -> "pa.T
             table = file.read([name for name in file.schema_arrow.names if name in names], use_threads=False)
             table.validate(full=True)
             return table
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+    except (OSError, ValueError, LookupError, RecursionError, pa.ArrowException) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else str(error).partition("\n")[0]
         raise ValueError(reason) from error
 

@@ -2,6 +2,7 @@
 
 import gzip
 import http.server
+import inspect
 import io
 import threading
 import zipfile
@@ -36,6 +37,25 @@ def parquet(rows: int, **columns: pa.Array) -> bytes:
         for _ in range(max(1, rows // len(table))):
             writer.write_table(table)
     return file.getvalue()
+
+
+def forged(rows: int) -> bytes:
+    """A Parquet file of two pages of so many rows, whose footer says that they are ten."""
+    table, file = pa.table(dict.fromkeys("ay", pa.array(np.zeros(rows)))), io.BytesIO()
+    options = {"compression": "zstd", "use_dictionary": False, "write_statistics": False, "store_schema": False}
+    if "max_rows_per_page" in inspect.signature(pq.write_table).parameters:
+        options["max_rows_per_page"] = rows
+    pq.write_table(table, file, row_group_size=rows, data_page_size=2**31 - 1, **options)
+    content, group = file.getvalue(), pq.read_metadata(file).row_group(0)
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer = content[start:]
+    for number, other in ((rows, 10), (group.total_byte_size, 160), (group.column(0).total_uncompressed_size, 80)):
+        before, after = (b"".join(bytes([2 * n >> 7 * k & 127 | 128]) for k in range(5)) for n in (number, other))
+        length = -(-(2 * number).bit_length() // 7)
+        last = lambda digits: digits[: length - 1] + bytes([digits[length - 1] & 127])  # noqa: B023
+        assert last(before) in footer
+        footer = footer.replace(last(before), last(after))
+    return content[:start] + footer
 
 
 def arrow(**columns: pa.Array) -> bytes:
@@ -118,6 +138,7 @@ TABLES: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "plain.parquet": (lambda: parquet(600, a=_TEXTS, y=_ZEROS[:30]), _MEMORY),
     "fixed.parquet": (lambda: parquet(600, a=_TEXTS.cast("binary").cast(pa.binary(10**6)), y=_ZEROS[:30]), _MEMORY),
     "rows.parquet": (lambda: parquet(10**7, a=_ZEROS, y=_ZEROS), _MEMORY),
+    "forged.parquet": (lambda: forged(10**7), _MEMORY),
     "list.parquet": (lambda: parquet(50, a=_LIST, y=_ZEROS[:1]), "no inputs; left out, since a cell is no number or"),
     "dictionary.feather": (lambda: arrow(a=same(_TEXT, 3000), y=_ZEROS[:3000]), _MEMORY),
     "runs.feather": (lambda: arrow(a=_RUNS, y=_RUNS), r"no column is of numbers or texts: a \(run_end_encoded"),

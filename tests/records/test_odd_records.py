@@ -168,7 +168,7 @@ def test_predictions_of_too_many_rows_are_one_line(store, monkeypatch, capsys):
     monkeypatch.setattr(limits, "PREDICTIONS", 10_000)
     (store.runs / A / "record.json").write_text(json.dumps(raw()))
     arrays.write_predictions(store.runs / A, {"row": np.zeros(4000)})
-    assert store.predictions(A) == {} and "unpacks to 32,000 bytes, and 10,000 are the most" in capsys.readouterr().err
+    assert store.predictions(A) == {} and "unpacks to 32,007 bytes, and 10,000 are the most" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["record.json", *folder.FILES])
