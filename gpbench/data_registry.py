@@ -68,6 +68,14 @@ _MARKERS = Range(
     lambda value: not any(isinstance(entry, Mapping) for entry in (value if isinstance(value, list) else [value])),
     "a text, a number or a list of them",
 )
+_LINES = Range(
+    lambda value: (
+        all(is_whole(n) and n >= 1 for n in value)
+        if isinstance(value, list | tuple)
+        else is_whole(value) and value >= 0
+    ),
+    "a whole number from 0, or a list of numbers of lines",
+)
 ENCODINGS = Range(
     lambda value: value is None or (isinstance(value, Mapping) and all(map(_is_encoding, value.values()))),
     "a mapping from columns to onehot or ordinal, or to one of them with its levels, as in {size: {ordinal: [S, L]}}",
@@ -99,7 +107,7 @@ READERS: Mapping[str, Entry] = {
                 "delimiter": optional("text", "Delimiter of cells; `space` for white space.", ","),
                 "sheet": optional("text", "Sheet of an Excel file; by default the first."),
                 "header": optional("flag", "True for names in the first line; by default if `target` is a name."),
-                "skip": optional("whole", "Lines to leave out at the top.", 0),
+                "skip": optional(_LINES, "Lines to leave out at the top, or numbers of lines, as [2] for units.", 0),
                 "missing": optional(_MARKERS, "Mark of an empty cell, or several; numbers are compared as numbers."),
                 "drop": optional(LIST, "Columns to leave out."),
                 "keep": optional(LIST, "Inputs that look like labels of rows: no name, the index, counting the rows."),

@@ -58,6 +58,14 @@ def require_size(size: int) -> None:
         raise DataError(str(error)) from None
 
 
+def require_dense(cells: int, size: int) -> None:
+    """Refuses a sparse table of far more cells than its file has bytes.  Raises DataError."""
+    try:
+        limits.check(cells, 10**7 + 20 * size, f"a sparse file of {size:,} bytes has", "cells")
+    except ValueError as error:
+        raise DataError(str(error)) from None
+
+
 def member(content: bytes, name: str) -> bytes:
     """Returns the content of a member of a zip or tar archive.
 

@@ -1,20 +1,19 @@
 """Rows of text from users' tables: delimited text, Excel sheets, Parquet, Feather and ARFF; and numbers in cells."""
 
 import codecs
-import csv
 import io
 import math
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from gpbench.data import archives, containers
+from gpbench.data import archives, arff, containers, delimited, lines
 from gpbench.data.faults import SpellingError
+from gpbench.data.lines import Cells
 from gpbench.errors import DataError
 
 _PARQUET, _ZIP, _FEATHER = b"PAR1", b"PK\x03\x04", b"ARROW1"
-_ARFF = re.compile(rb"(?:\xef\xbb\xbf)?(\s*%[^\n]*\n|\s)*@relation\b", re.IGNORECASE)
 _OTHERS = {
     b"FEA1": "a Feather file of version 1: write it again with a newer package",
     b"\xff\xff\xff\xff": "a stream of Arrow: write a Feather file",
@@ -34,32 +33,13 @@ _MARKS = {
 """Encodings by the bytes with which a file begins; of two that begin alike the longer is first."""
 
 
-class Cells(NamedTuple):
-    """A table as text.
-
-    Attributes:
-        rows: Rows of cells, the header among them where there is one; "" is an empty cell.
-        labels: Names of the columns that hold the index of a pandas DataFrame.
-        nominal: Names of the columns that the file says are classes.
-    """
-
-    rows: list[list[str]]
-    labels: frozenset[str] = frozenset()
-    nominal: frozenset[str] = frozenset()
-
-
-def has_header(content: bytes) -> bool:
-    """Recognises a format whose columns always have names: Excel, Parquet, Feather or ARFF."""
-    return content.startswith((_PARQUET, _ZIP, _FEATHER)) or _ARFF.match(content) is not None
-
-
 def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     """Reads a table.
 
     Args:
         content: The file; text may be compressed by gzip, bzip2, xz, or be the one member of a zip archive.
         options: `delimiter` (default ","; "space" for runs of white space), `encoding` (default UTF-8, or what the
-            file's byte order mark says), `comment` with which lines begin that are left out, `skip` first rows, and
+            file's byte order mark says), `comment` with which lines begin that are left out, `skip` lines, and
             `sheet` of an Excel file (default: the first).
         levels: number of times that a packed file may be packed.
 
@@ -75,23 +55,22 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
         with containers.reading("Excel file or zip archive"):
             names = [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if not name.endswith("/")]
         if "[Content_Types].xml" in names:
-            return Cells(containers.excel(content, options.get("sheet"))[skip:])
+            return lines.of_rows(containers.excel(content, options.get("sheet")), skip, is_sheet=True)
         if len(names) != 1:
             raise SpellingError(f"a zip archive of {len(names)} files ({', '.join(names[:5])})", "name one by `member`")
         return _unpacked(archives.member(content, names[0]), options, levels)
     if content.startswith(_PARQUET):
         rows, index = containers.parquet(content)
-        return Cells(rows[skip:], index)
+        return lines.of_rows(rows, skip, is_sheet=False)._replace(labels=index)
     if content.startswith(_FEATHER):
         rows, index = containers.feather(content)
-        return Cells(rows[skip:], index)
+        return lines.of_rows(rows, skip, is_sheet=False)._replace(labels=index)
     if archives.is_packed(content):
         return _unpacked(archives.decompressed(content).read(), options, levels)
     text = _decoded(content, options.get("encoding"))
-    if _ARFF.match(content):
-        rows, nominal = containers.arff(text)
-        return Cells(rows[skip:], nominal=nominal)
-    return Cells(list(_delimited(text, skip, options.get("delimiter", ","), options.get("comment"))))
+    if arff.is_arff(text, skip):
+        return arff.read(text, skip)
+    return delimited.read(text, skip, options.get("delimiter", ","), options.get("comment"))
 
 
 def _unpacked(content: bytes, options: Mapping[str, Any], levels: int) -> Cells:
@@ -169,30 +148,16 @@ def _decoded(content: bytes, encoding: str | None) -> str:
         return content.decode(encoding)
     except LookupError:
         raise DataError(f"encoding: {encoding!r} is unknown; examples are utf-8, latin-1, cp1252, utf-16") from None
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         if b"\0" in content[:1000]:
             mend = "state it in the card by `encoding: utf-16`"
             raise SpellingError("null bytes, as UTF-16 has them", mend) from None
-        line = content[: error.start].count(b"\n") + 1
+        start = getattr(error, "start", 0)
+        line = content[:start].count(b"\n") + 1
         raise SpellingError(
-            f"line {line}: byte 0x{content[error.start]:02x} is not {encoding.upper()}",
+            f"line {line}: byte 0x{content[start]:02x} is not {encoding.upper()}",
             "state the encoding in the card, as in `encoding: latin-1`",
         ) from None
-
-
-def _delimited(text: str, skip: int, delimiter: str, comment: str | None) -> Iterator[list[str]]:
-    """The rows of delimited text that are not blank; line ends within quotation marks belong to their cell."""
-    stream = io.StringIO(text, newline="")  # a line ends at \n, \r or \r\n, and at no form feed or U+2028
-    lines: Iterable[str] = (line for number, line in enumerate(stream) if number >= skip)
-    if comment:
-        lines = (line for line in lines if not line.startswith(comment))
-    try:
-        rows = (line.split() for line in lines) if delimiter == "space" else csv.reader(lines, delimiter=delimiter)
-        for row in rows:
-            if any(map(str.strip, row)) or (len(row) > 1 and not delimiter.isspace()):
-                yield row
-    except (csv.Error, TypeError) as error:
-        raise DataError(f"not a table with delimiter {delimiter!r}: {error}") from None
 
 
 def bookkeeping(header: Sequence[str], columns: Sequence[Sequence[str]], index: frozenset[str]) -> dict[int, str]:

@@ -9,7 +9,8 @@ from jaxtyping import Float
 
 from gpbench.data import filling, splits
 from gpbench.data.dataset import Dataset
-from gpbench.data.findings import Finding, count_classes, find, span
+from gpbench.data.faults import Finding
+from gpbench.data.findings import count_classes, find, span
 from gpbench.errors import listed
 
 _MOST = 30
@@ -31,6 +32,7 @@ class Report(NamedTuple):
     """A description of a data set.
 
     Attributes:
+        file: the rows of the file beside its lines, "" where it has none.
         inputs, targets: the columns; classes have `classes` in place of targets.
         target: the name of the target.
         classes: the number of rows of each class.
@@ -42,6 +44,7 @@ class Report(NamedTuple):
     name: str
     task: str
     rows: int
+    file: str
     inputs: Sequence[Column]
     targets: Sequence[Column]
     target: str
@@ -85,6 +88,7 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
         dataset.name,
         dataset.task,
         len(dataset.y),
+        dataset.file,
         _columns(dataset.columns, dataset.X),
         () if dataset.classes else _columns(dataset.outputs or (dataset.target,), outputs),
         listed(dataset.outputs or [dataset.target]),
@@ -122,6 +126,8 @@ def _columns(names: Sequence[str], table: Float[np.ndarray, "N D"]) -> list[Colu
 def _lines(report: Report) -> Iterator[tuple[str, str]]:
     columns = report.inputs if len(report.inputs) <= _MOST else [*report.inputs[: _MOST - 2], report.inputs[-1]]
     width = max(len(column.name) for column in [*columns, *report.targets])
+    if report.file:
+        yield "file", report.file
     for column in columns:
         if column is columns[-1] and len(columns) < len(report.inputs):
             yield "", f"... {len(report.inputs) - len(columns)} more"

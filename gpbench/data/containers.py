@@ -1,4 +1,4 @@
-"""Rows of text from files that are no delimited text: Excel sheets, Parquet, Feather and ARFF."""
+"""Rows of text from files that are no text: Excel sheets, Parquet and Feather."""
 
 import io
 import json
@@ -67,22 +67,8 @@ def _arrow(table: "pa.Table") -> tuple[list[list[str]], frozenset[str]]:
     return [list(table.column_names), *map(list, zip(*columns))], index
 
 
-def arff(text: str) -> tuple[list[list[str]], frozenset[str]]:
-    """Header and rows of an ARFF file, and its nominal columns; SciPy reads neither strings nor sparse rows."""
-    from scipy.io import arff
-
-    with reading("ARFF file of numbers and nominal values in ASCII"):
-        data, meta = arff.loadarff(io.StringIO(text))
-        # whole numbers without a point, as codes and columns that count the rows have them
-        plain = lambda value: str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-        rows = [[cell.decode() if isinstance(cell, bytes) else plain(float(cell)) for cell in row] for row in data]
-    cleaned = [[cell if cell not in ("?", "nan") else "" for cell in row] for row in rows]
-    nominal = frozenset(name for name, kind in zip(meta.names(), meta.types()) if kind == "nominal")
-    return [list(meta.names()), *cleaned], nominal
-
-
 def excel(content: bytes, sheet: str | None) -> list[list[str]]:
-    """Reads the rows of a sheet, by default the first, that are not blank."""
+    """Reads the rows of a sheet, by default the first."""
     try:
         import openpyxl
     except ImportError:
@@ -94,5 +80,4 @@ def excel(content: bytes, sheet: str | None) -> list[list[str]]:
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         if sheet is not None and sheet not in book.sheetnames:
             raise DataError(f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
-        table = [list(map(text_of, row)) for row in book[sheet or book.sheetnames[0]].values]
-    return [row for row in table if any(row)]
+        return [list(map(text_of, row)) for row in book[sheet or book.sheetnames[0]].values]

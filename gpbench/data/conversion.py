@@ -106,6 +106,8 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         levels=raw.levels,
         impute=impute,
         indicators=indicators,
+        file=raw.file,
+        notes=raw.notes,
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from gpbench.data.faults import Finding
+
 
 def brief(value: Any) -> str:
     """The fields of a dataclass as `repr` shows them, of arrays the shape and the type."""
@@ -37,6 +39,8 @@ class Raw:
             none.
         left_out: columns that are no inputs because they only label the rows, each with the reason.
         levels: levels of encoded columns by the name of the column in the table (`gpbench.data.encoding`).
+        file: the rows of the table beside the lines of its files, "" where these have none.
+        notes: doubtful things in the file.
     """
 
     X: np.ndarray
@@ -49,6 +53,8 @@ class Raw:
     order: Sequence | np.ndarray = ()
     split: Sequence | np.ndarray = ()
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    file: str = ""
+    notes: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,7 @@ class Dataset:
         levels: levels of encoded columns of the table; those of a one-hot column `city` are inputs `city=LEVEL`.
         impute: "mean" or "median" by input, of inputs whose missing cells (NaN) are filled from training rows.
         indicators: inputs that say where another one is missing, at the end of all, with the name of the other one.
+        file, notes: those of the table.
     """
 
     name: str
@@ -95,6 +102,8 @@ class Dataset:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     impute: Mapping[str, str] = field(default_factory=dict)
     indicators: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
+    notes: tuple[Finding, ...] = ()
 
     __repr__ = brief
 

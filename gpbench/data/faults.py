@@ -1,7 +1,8 @@
-"""Cells that are no numbers: what each of them is, and how to mend it."""
+"""Faults of tables: doubtful things, and cells that are no numbers, each with its mend."""
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from gpbench.errors import DataError
 
@@ -38,6 +39,13 @@ _KINDS = {
     ),
 }
 """What is wrong with a text, and what a card would say, by the pattern that it has; of several the first."""
+
+
+class Finding(NamedTuple):
+    """A doubtful thing in a data set, and the line of the card that mends it, "" where nothing is to be changed."""
+
+    text: str
+    mend: str = ""
 
 
 class SpellingError(DataError):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,19 +11,12 @@ from gpbench import paths
 from gpbench.config.cards import reader
 from gpbench.data import splits
 from gpbench.data.dataset import Dataset
-from gpbench.data.faults import UNKNOWN
+from gpbench.data.faults import UNKNOWN, Finding
 from gpbench.data.scaling import LARGEST
 from gpbench.errors import listed
 
 _Parts = Sequence[tuple[np.ndarray, np.ndarray]]
 """Training and test rows of some splits."""
-
-
-class Finding(NamedTuple):
-    """A doubtful thing in a data set, and the line of the card that mends it, "" where nothing is to be changed."""
-
-    text: str
-    mend: str = ""
 
 
 def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Finding]:
@@ -35,6 +28,7 @@ def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Findi
         parts: numbers of the training and test rows of its splits.
     """
     findings = [
+        *dataset.notes,
         *_missing(dataset),
         *_levels(dataset),
         *_huge(dataset),

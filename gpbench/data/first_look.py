@@ -8,12 +8,15 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpbench import paths
 from gpbench.config.words import read
 from gpbench.data import guesses
 from gpbench.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from gpbench.data.dataset import Dataset
 
 _TABLES = (
     *(".csv", ".tsv", ".txt", ".data", ".dat", ".arff", ".parquet", ".pq", ".feather", ".arrow", ".xlsx"),
@@ -141,7 +144,9 @@ def _write(
         raise DataError(f"dataset={title}: {error}{_beginning(card, start, str(error))}") from None
     drops = {"incomplete": "drop"} if options.pop("incomplete", False) else {}
     node = {"name": card.stem, "task": task, "sources": [source | options], **drops, **facts}
-    _check(card, node, content, title)
+    dataset = _checked(card, node, content, title)
+    notes = [f"{text}, which {mend} leaves out" if mend else text for text, mend in dataset.notes]
+    summary = "; ".join(filter(None, [summary, dataset.file, *notes]))
     text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
     card.parent.mkdir(exist_ok=True)
     with open(card, "x", encoding="utf-8") as file:
@@ -161,8 +166,8 @@ def _beginning(card: Path, node: Mapping[str, Any], reason: str) -> str:
     return f"; there is no card yet: write {card}, which begins as {text}"
 
 
-def _check(card: Path, node: Mapping[str, Any], content: bytes, title: str) -> None:
-    """Raises DataError, before anything is written, for a table that the card cannot be used with."""
+def _checked(card: Path, node: Mapping[str, Any], content: bytes, title: str) -> "Dataset":
+    """The rows; before anything is written, DataError for a table that the card cannot be used with."""
     from gpbench.config.cards import reader
     from gpbench.data import cards
     from gpbench.data.conversion import from_raw
@@ -172,7 +177,7 @@ def _check(card: Path, node: Mapping[str, Any], content: bytes, title: str) -> N
     [source] = checked["sources"]
     try:
         read, _ = function_and_options(reader(source) or "table")
-        from_raw(checked, read([content], source))
+        return from_raw(checked, read([content], source))
     except DataError as error:
         reason = str(error).removeprefix(f"{card.stem}: ")
         beginning = _beginning(card, node, reason) or "; no card is written"

@@ -4,13 +4,14 @@ A guess is written into a card, where people see and change it; nothing that is 
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpbench.data import cells, encoding, tables
+from gpbench.data import cells, encoding, odd_rows, spelling, tables
 from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
+from gpbench.data.lines import skip_also
 from gpbench.errors import ConfigError, DataError, listed, nearest
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")
@@ -21,6 +22,8 @@ _FEW = 0.05
 """Largest share of texts in a column that is taken for one of numbers."""
 _MOST_LEVELS = 20
 """Largest number of texts of a column that become columns of their own."""
+_LONGEST_LEVEL = 200
+"""Largest number of characters of a text that becomes a level."""
 _MOST_REASONS = 5
 """Largest number of columns that are left out with a reason for each."""
 
@@ -58,32 +61,38 @@ def _libsvm(content: bytes) -> _Guess:
 
 
 def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _Guess:
-    options = _spelling(content)
-    table = cells.read(content, options)
-    first = [cell.strip() for cell in table.rows[0]] if table.rows else []
+    targets = target if isinstance(target, list) else [target]
+    options, table = spelling.guess(content, {*map(str, targets)})
     numbers = cells.Numbers.from_options(options)
-    header = cells.has_header(content) or not all(numbers.parse(cell) is not None for cell in first)
-    names = first if header else [str(i) for i in range(len(first))]
+    is_number = [numbers.parse(cell.strip()) is not None for row in table.rows[:1] for cell in row]
+    # without a header a target is a number; a first row with a text and a number may then be one of the rows
+    header = table.is_named or not (any if all(isinstance(entry, int) for entry in targets) else all)(is_number)
+    names, rows, lines = tables.headed([table], header)
     if target is None:
         raise ConfigError(
             f"dataset={title}: name the column to predict by target=NAME; columns are {listed(names, 20)}"
         )
-    targets = target if isinstance(target, list) else [target]
-    if header and tables.later_header(names, table.rows[1:], targets):
+    if header and tables.later_header(names, rows, targets):
         tables.table([content], {**options, "target": target})  # says what is wrong
     positions = [_position(names, entry, title) for entry in targets]
-    rows = [row for row in table.rows[header:] if len(row) == len(names)]  # others are refused where they are read
-    if not rows:
+    if not any(len(row) == len(names) for row in rows):
         tables.table([content], {**options, "target": target})  # says what is wrong
-        raise DataError("the table has no rows")
-    columns = [[cell.strip() for cell in column] for column in zip(*rows)]
+    # others are refused where they are read
+    fits = [len(row) == len(names) for row in rows]
+    rows, lines = [*compress(rows, fits)], [*compress(lines, fits)]
+    columns = tables.columns_of(rows, len(names))
     inputs = [i for i, name in enumerate(names) if i not in positions and name not in labels]
+    units = ""
+    if header and odd_rows.has_units([columns[i] for i in [*inputs, *positions]], numbers):
+        options["skip"] = skip_also(lines[0], options.get("skip", 0))
+        units = f"line {lines[0]} left out, as one of units ({', '.join(filter(None, rows[0]))[:40]})"
+        columns, lines = [column[1:] for column in columns], lines[1:]
     marks = {cell for i in [*inputs, *positions] for cell in _marks(columns[i], numbers)}
     if marks:
         options["missing"] = sorted(marks)
         numbers = cells.Numbers.from_options(options)
     for i in [*inputs, *positions]:
-        _require_numbers(names[i], columns[i], numbers)
+        _require_numbers(names[i], columns[i], numbers, lines)
     counted = cells.bookkeeping(names, columns, table.labels)
     codes, encode, drop = _texts({names[i]: columns[i] for i in inputs if i not in counted}, numbers)
     options |= {"codes": codes} if codes else {}
@@ -100,6 +109,7 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
         task = _task(plain, is_nominal=names[positions[0]] in table.nominal)
     target_names = [names[i] if header else i for i in positions]
     summary = [f"{task} of {listed(map(str, target_names))}", *["decimal comma"] * ("decimal" in options)]
+    summary += [units] * bool(units)
     summary += [f"{name} left out ({reason})" for name, reason in drop.items()][:_MOST_REASONS]
     summary += [f"{len(drop) - _MOST_REASONS} more left out"] * (len(drop) > _MOST_REASONS)
     summary += [f"codes for {listed(codes)}"] * bool(codes)
@@ -140,6 +150,8 @@ def _texts(
         is_text = not is_flag and any(numbers.parse(kind) is None for kind in kinds)
         if 2 * len(known) < len(column):
             drop[name] = f"{len(column) - len(known):,} of {len(column):,} cells are missing"
+        elif is_text and (longest := max(map(len, kinds))) > _LONGEST_LEVEL:
+            drop[name] = f"texts of up to {longest:,} characters"
         elif is_text and len(kinds) > min(_MOST_LEVELS, len(known) // 4):
             texts = [cell for cell in known if numbers.parse(cell) is None]
             if 2 * sum(map(is_misspelt, texts)) > len(texts):
@@ -153,7 +165,7 @@ def _texts(
     return codes, encode, drop
 
 
-def _require_numbers(name: str, column: Sequence[str], numbers: cells.Numbers) -> None:
+def _require_numbers(name: str, column: Sequence[str], numbers: cells.Numbers, lines: Sequence[int]) -> None:
     """Raises DataError for a column of numbers in which a few cells are none."""
     known = {row: cell for row, cell in enumerate(column) if not numbers.is_missing(cell)}
     texts = {row: cell for row, cell in known.items() if numbers.parse(cell) is None}
@@ -161,7 +173,8 @@ def _require_numbers(name: str, column: Sequence[str], numbers: cells.Numbers) -
         row, cell = next(iter(texts.items()))
         raise DataError(
             f"column {name!r}: {len(known) - len(texts)} cells are numbers, and {len(texts)} not, as {cell!r}"
-            f" ({first_rows([row])}): mend the table, or write a card where `missing` or `drop` says what they are"
+            f" ({first_rows([row])}): mend the table, or write a card where `missing`, `drop` or `skip: [{lines[row]}]`"
+            " says what they are"
         )
 
 
@@ -185,31 +198,3 @@ def _task(labels: Sequence[str], is_nominal: bool) -> str:
     if is_text and len(kinds) > min(_MOST_CLASSES, len(labels) // 2):
         raise ConfigError(f"the target has {len(kinds)} different texts, as {listed(sorted(kinds), 4)}: no classes")
     return "multiclass" if is_text else "regression"
-
-
-def _spelling(content: bytes) -> dict[str, Any]:
-    """The delimiter and the decimal sign of delimited text, where they are not the usual ones."""
-    if cells.has_header(content) and not content.startswith(b"PK"):
-        return {}
-    if sign := re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", content):  # Excel's own first line
-        return {"skip": 1, "delimiter": sign[1].decode(errors="replace")}
-    widths = {}
-    for delimiter in (",", ";", "\t", "|", "space"):
-        try:
-            rows = cells.read(content, {"delimiter": delimiter}).rows[:50]
-        except DataError:
-            if delimiter == ",":
-                raise
-            continue
-        if len({*map(len, rows)}) == 1 and len(rows[0]) > 1:
-            widths[delimiter] = rows
-    if not widths or "," in widths:
-        return {}
-    delimiter, rows = next(iter(widths.items()))
-    split = [cell.strip() for row in rows for cell in row if re.fullmatch(r"[+-]?\d+,\d+", cell.strip())]
-    if len(split) <= len(rows) // 2:
-        return {"delimiter": delimiter}
-    if all(re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", cell) for cell in split):
-        signs = '`thousands: ","` or `decimal: ","`'
-        raise DataError(f"{split[0]!r}: its comma may separate thousands or decimals: write a card that states {signs}")
-    return {"delimiter": delimiter, "decimal": ","}

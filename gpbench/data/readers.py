@@ -49,6 +49,8 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads `label index:value ...` lines with indices from 1; what a line leaves out is 0, and `#` begins a comment.
 
+    Queries, `label qid:number index:value ...`, are groups of rows.
+
     Args:
         blobs: the text, plain or compressed by gzip, bzip2 or xz.
         options: the number of `inputs`; by default the largest index.
@@ -56,20 +58,25 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     Raises:
         DataError: a line is something else, or has an index out of range.
     """
-    text = archives.decompressed(blobs[0]).read().decode(errors="replace")
-    lines = [words for line in text.splitlines() if (words := line.partition("#")[0].split())]
-    inputs = options.get("inputs")
-    with archives.parsing("libsvm text" + f" with {inputs} inputs" * bool(inputs)):
-        pairs = [[pair.split(":") for pair in words[1:]] for words in lines]
-        inputs = inputs or max((int(index) for row in pairs for index, _ in row), default=0)
-        archives.require_size(8 * len(lines) * inputs)
-        X = np.zeros((len(lines), inputs))
-        for row, entries in enumerate(pairs):
-            for index, value in entries:
-                if not 1 <= int(index) <= inputs:
-                    raise ValueError(f"line {row + 1} has index {index}, and indices count from 1")
-                X[row, int(index) - 1] = float(value)
-    return Raw(X, np.array([words[0] for words in lines]))
+    from sklearn.datasets import load_svmlight_file
+
+    content = archives.decompressed(blobs[0]).read()
+    stream, inputs = io.BytesIO(content), options.get("inputs")
+    with archives.parsing("libsvm text"):
+        try:
+            X, target, queries = load_svmlight_file(stream, zero_based=False, query_id=True)
+        except ValueError as error:
+            line = content.count(b"\n", 0, max(0, stream.tell() - 1)) + 1
+            raise ValueError(f"line {line}: {error}; indices count from 1") from None
+        rows, largest = X.shape
+        if largest > (inputs or largest):
+            raise ValueError(f"it has index {largest}, and its card {inputs} inputs")
+        archives.require_dense(rows * (inputs or largest), len(content))
+        X.resize(rows, inputs or largest)
+    if len(queries) not in (0, rows):
+        raise DataError(f"not libsvm text: {len(queries)} of {rows} lines have a `qid`")
+    lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    return Raw(X.toarray(), target, groups=queries, file=f"{rows:,} rows of {lines:,} lines")
 
 
 @archives.parsing("an idx file of unsigned bytes")

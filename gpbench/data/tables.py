@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from gpbench.data import cells as text
-from gpbench.data import encoding, row_labels
+from gpbench.data import encoding, odd_rows, row_labels
 from gpbench.data.cells import Numbers
 from gpbench.data.dataset import Raw
-from gpbench.data.faults import SpellingError
+from gpbench.data.delimited import COMMENT_MARKS
+from gpbench.data.faults import Finding, SpellingError
+from gpbench.data.lines import Cells, account, skip_also
 from gpbench.errors import DataError, nearest
 
 _DELIMITER = 'is the delimiter right, as in `delimiter: ";"` in the card?'
@@ -35,22 +38,12 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """
     options = {key: value for key, value in options.items() if value is not None}
     targets = _listed(options["target"])
-    header = options.get("header", isinstance(targets[0], str) or text.has_header(blobs[0]))
     files = [text.read(blob, options) for blob in blobs]
-    rows = [row for file in files for row in file.rows]
-    if len(rows) <= header:
-        raise DataError("the table has no rows")
-    names = [cell.strip() for cell in rows.pop(0)] if header else [str(i) for i in range(len(rows[0]))]
-    is_longer = {len(row) for row in rows} == {len(names) + 1} and any(row[-1] for row in rows)
-    if header and is_longer and len(names) > 1:
-        raise DataError(
-            f"the header has {len(names)} names, and all rows have {len(names) + 1} cells, as R writes names of rows:"
-            " write the table with row.names=FALSE, or name the first column"
-        )
-    if header and (late := later_header(names, rows, targets)):
-        absent = f"the first line has no {targets[0]!r}, and row {late} has"
-        raise DataError(f"{absent}: leave out the lines above by `skip`")
-    columns = columns_of(rows, len(names))
+    header = options.get("header", isinstance(targets[0], str) or files[0].is_named)
+    names, rows, lines = headed(files, header)
+    if header:
+        _require_names(names, rows, targets)
+    columns = columns_of(rows, len(names), lines)
     if repeated := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
         raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
     target_columns = [_position(names, target, header) for target in targets]
@@ -77,11 +70,22 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     if uncoded := [name for name in {**codes, **specs} if name not in {names[i] for i in inputs}]:
         key, hint = "codes" if uncoded[0] in codes else "encode", nearest(uncoded[0], [names[i] for i in inputs])
         raise DataError(f"{key}: no column {uncoded[0]!r} among the inputs; {hint}")
-    numbers = Numbers.from_options(options)
+    numbers, skip = Numbers.from_options(options), options.get("skip", 0)
+    plain = [columns[i] for i in [*inputs, *target_columns] if names[i] not in {**codes, **specs}]
+    if header and odd_rows.has_units(plain, numbers):
+        units, mend = ", ".join(filter(None, rows[0]))[:60], skip_also(lines[0], skip)
+        raise DataError(
+            f"line {lines[0]} has no numbers ({units}): if it has the units, leave it out by `skip: {mend}`"
+        )
     X, input_names, levels = encoding.inputs_of({names[i]: columns[i] for i in inputs}, numbers, specs, codes)
     labels = [list(map(numbers.plain, columns[i])) for i in target_columns]
     group, order, split = ([list(map(numbers.plain, columns[i])) for i in indices] for indices in of_rows.values())
     titles = {role: [row_labels.label(names[i], role) for i in indices] for role, indices in of_rows.items()}
+    notes = [Finding(note) for file in files for note in file.notes]
+    numeric = [values for values, name in zip([*X, *map(_floats, labels)], [*input_names, *names]) if name in names]
+    if odd_rows.has_totals(columns, numeric):
+        last = f"the last row, {len(rows)} (line {lines[-1]}), looks like totals of the others"
+        notes.append(Finding(last, f"skip: {skip_also(lines[-1], skip)}" if len(files) == 1 else ""))
     return Raw(
         np.array(X).reshape(len(X), len(rows)).T,
         np.array(labels if len(target_columns) > 1 else labels[0]).T,
@@ -93,7 +97,42 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         split=row_labels.fixed_parts(titles["split"], np.array(split).T) if split else (),
         # a trailing delimiter makes a column without name and cells, of which nobody needs to hear
         left_out=tuple(reason for i, reason in left_out.items() if any(columns[i])),
+        file=account(files, header, len(rows)),
+        notes=tuple(notes),
     )
+
+
+def headed(files: Sequence[Cells], header: bool) -> tuple[list[str], list[list[str]], list[int]]:
+    """The names of the columns (their numbers without a header), the rows, and the lines with which these begin."""
+    rows = [row for file in files for row in file.rows]
+    lines = [line for file in files for line in file.lines]
+    if len(rows) <= header:
+        raise DataError("the table has no rows")
+    if not header:
+        return [str(i) for i in range(len(rows[0]))], rows, lines
+    names, rows = [cell.strip() for cell in rows[0]], rows[1:]
+    widths = {len(row) for row in rows}
+    if widths == {len(names) + 1} and not any(row[-1].strip() for row in rows):
+        names.append("")  # of a delimiter at the end of each row
+    elif names[0] in COMMENT_MARKS and widths == {len(names) - 1}:
+        del names[0]
+    return names, rows, lines[1:]
+
+
+def _require_names(names: Sequence[str], rows: Sequence[Sequence[str]], targets: Sequence) -> None:
+    """Raises DataError for a first line that is no header of the rows."""
+    has_targets = {*map(str, targets)} <= {*names} or not all(isinstance(target, str) for target in targets)
+    if not has_targets and (mark := names[0][: 1 + names[0].startswith("//")]) in COMMENT_MARKS:
+        mend = f'state `comment: "{mark}"`, or take {mark!r} away from the names of the columns'
+        raise DataError(f"the first line begins with {mark!r}, as comments do: {mend}")
+    if len(names) > 1 and {len(row) for row in rows} == {len(names) + 1}:
+        raise DataError(
+            f"the header has {len(names)} names, and all rows have {len(names) + 1} cells, as R writes names of rows:"
+            " write the table with row.names=FALSE, or name the first column"
+        )
+    if late := later_header(names, rows, targets):
+        absent = f"the first line has no {targets[0]!r}, and row {late} has"
+        raise DataError(f"{absent}: leave out the lines above by `skip`")
 
 
 def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: Sequence) -> int:
@@ -101,6 +140,14 @@ def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: S
     if not all(isinstance(target, str) for target in targets) or {*targets} <= {*names}:
         return 0
     return next((k for k, row in enumerate(rows[:20], 1) if {*targets} <= {cell.strip() for cell in row}), 0)
+
+
+def _floats(cells: Sequence[str]) -> Float[np.ndarray, " N"]:
+    """The numbers of a column; NaN for all where one is none."""
+    try:
+        return np.array([float(cell or "nan") for cell in cells])
+    except ValueError:
+        return np.full(len(cells), np.nan)
 
 
 def _listed(value: Any) -> list:
@@ -121,10 +168,14 @@ def split_table(content: bytes, options: Mapping) -> np.ndarray:
     return row_labels.fixed_parts(names, np.array(columns_of(rows[1:], len(names))).T)
 
 
-def columns_of(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+def columns_of(rows: Sequence[Sequence[str]], width: int, lines: Sequence[int] = ()) -> list[list[str]]:
     """The cells of each column of a table of this width, stripped.  Raises DataError for a row of another length."""
     if ragged := [i for i, row in enumerate(rows) if len(row) != width]:
-        raise SpellingError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}", _DELIMITER)
+        first, line, mend = ragged[0], "", _DELIMITER
+        if lines:
+            line = f" (line {lines[first]}: {', '.join(rows[first])[:30]!r})"
+            mend = f"mend it, or leave it out by `skip: [{lines[first]}]`" if len(ragged) < len(rows) else mend
+        raise SpellingError(f"row {first + 1} has {len(rows[first])} cells, not {width}{line}", mend)
     return [[cell.strip() for cell in column] for column in zip(*rows)]
 
 

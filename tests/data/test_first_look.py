@@ -122,7 +122,10 @@ def rows_of(cell):
         (rows_of(lambda k: f"{k} kg"), "b left out (60 texts, as '0 kg')"),
         (rows_of(lambda k: "#DIV/0!" if k % 9 == 0 else k), "7 rows with missing cells left out"),
         ("a;b;y\n" + "".join(f"{k % 7};{k},25;{k}\n" for k in range(60)), "decimal comma"),
-        ("sep=;\na;b;y\n" + "".join(f"{k % 7};{k}.25;{k}\n" for k in range(60)), "regression of y): edit"),
+        (
+            "sep=;\na;b;y\n" + "".join(f"{k % 7};{k}.25;{k}\n" for k in range(60)),
+            "regression of y; 60 rows of 62 lines (1 of names, 1 left out by `skip`)): edit",
+        ),
     ],
 )
 def test_what_is_guessed_is_said_with_the_reason(folder, capsys, table, summary):
@@ -144,7 +147,7 @@ def test_what_is_guessed_is_said_with_the_reason(folder, capsys, table, summary)
             "a;b;y\n" + "".join(f"{k + 1}.000,5;{k},5;{k}\n" for k in range(60)),
             "state the signs between thousands and of",
         ),
-        ("", "the file is empty"),
+        ("", "the table has no rows"),
     ],
 )
 def test_numbers_in_another_spelling_are_refused_and_not_left_out(folder, table, line):

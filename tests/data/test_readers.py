@@ -68,16 +68,34 @@ def test_a_table_that_cannot_be_read_gives_one_clear_line(text, options, message
 def test_libsvm_text_fills_what_a_line_leaves_out_with_zero():
     raw = readers.libsvm([b"+1 1:0.5 3:2\n2 2:1e-3\n"], {"inputs": 3})
     np.testing.assert_array_equal(raw.X, [[0.5, 0, 2], [0, 1e-3, 0]])
-    assert raw.target.tolist() == ["+1", "2"]
+    assert raw.target.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("index", [0, -1, 3])
-def test_libsvm_indices_count_from_one(index):
-    text = f"1 1:1\n1 {index}:1\n".encode()
-    with pytest.raises(DataError, match=f"not libsvm text with 2 inputs: line 2 has index {index}, and indices count"):
-        readers.libsvm([text], {"inputs": 2})
-    with pytest.raises(DataError, match="not libsvm text with 2 inputs"):
-        readers.libsvm([b"1 a:1\n"], {"inputs": 2})
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("1 0:1", "line 2: Invalid index 0 .*; indices count from 1"),
+        ("1 -1:1", "line 2: Invalid index -1 .*; indices count from 1"),
+        ("1 3:1", "it has index 3, and its card 2 inputs"),
+        ("1 a:1", "line 2: "),
+        ("red 1:1", "line 2: could not convert string to float: b'red'"),
+        ("1 2:1 1:1", "line 2: Feature indices .* should be sorted and unique"),
+        ("1 qid:3 2:1", "1 of 3 lines have a `qid`"),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_a_line_that_is_no_libsvm_text_is_named(line, message, end):
+    text = f"1 1:1\n{line}\n1 1:1{end}" if end or "3 lines" in message else f"1 1:1\n{line}"
+    with pytest.raises(DataError, match=f"not libsvm text: {message}"):
+        readers.libsvm([text.encode()], {"inputs": 2})
+
+
+def test_queries_of_libsvm_are_groups_and_small_files_have_no_large_tables():
+    raw = readers.libsvm([b"2 qid:7 1:1 3:5 # a\n\n1 qid:7 2:1\n3 qid:9\n"], {})
+    assert raw.X.tolist() == [[1, 0, 5], [0, 1, 0], [0, 0, 0]] and raw.target.tolist() == [2, 1, 3]
+    assert raw.groups.tolist() == [7, 7, 9]
+    with pytest.raises(DataError, match="a sparse file of 19 bytes has 200,000,000 cells"):
+        readers.libsvm([b"1 100000000:1\n1 1:2"], {})
 
 
 def _idx(array: np.ndarray) -> bytes:
