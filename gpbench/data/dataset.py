@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from gpbench.data.cells import POINT, Numbers
+
 
 def brief(value: Any) -> str:
     """The fields of a dataclass as `repr` shows them, of arrays the shape and the type."""
@@ -37,6 +39,7 @@ class Raw:
             none.
         left_out: columns that are no inputs because they only label the rows, each with the reason.
         levels: levels of encoded columns by the name of the column in the table (`gpbench.data.encoding`).
+        numbers: spelling of numbers in text of `target` and `groups`.
     """
 
     X: np.ndarray
@@ -49,6 +52,7 @@ class Raw:
     order: Sequence | np.ndarray = ()
     split: Sequence | np.ndarray = ()
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    numbers: Numbers = POINT
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Dataset:
         task: "regression", "count", "binary" or "multiclass".
         X: inputs (N, D).
         y: targets (N,), float64: -1/+1 (binary), 0 to C-1 (multiclass) or original units (regression); (N, O) for
-            O > 1 outputs.
+            O > 1 outputs, NaN where a row lacks some of them.
         columns: names of the inputs, () where there are none.
         classes: original labels in the order of their codes, labels of one code joined by "/"; () for regression.
         checksum: sha256 of the arrays.
