@@ -12,7 +12,7 @@ from gpbench.data.faults import first_rows
 from gpbench.errors import DataError
 
 TRAIN, TEST = 1, 2
-"""Codes of the rows of a fixed split; 0 is a row that it leaves out."""
+"""Codes of the rows of a fixed split; 0 is a row that it leaves out, and below 0 one whose fold is missing."""
 _PARTS = {"": 0, "-": 0, "train": TRAIN, "test": TEST}
 
 
@@ -117,7 +117,7 @@ def formats_of(cells: Iterable[str]) -> list[str | None]:
 
 
 def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N splits"]:
-    """The part of each row in each fixed split, 0, `TRAIN` or `TEST`.
+    """The part of each row in each fixed split, 0, `TRAIN` or `TEST`; -1 for a missing number of a fold.
 
     Args:
         names: the columns, for messages, as `label` has them.
@@ -129,10 +129,12 @@ def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N
     """
     if columns.shape[1] == 1 and any(number(cell) is not None for cell in columns[:, 0]):
         folds = np.array([np.nan if (value := number(cell)) is None else value for cell in columns[:, 0]])
-        if (strange := np.flatnonzero(~np.isfinite(folds))).size:
+        is_known = np.isfinite(folds)
+        if (strange := np.flatnonzero(~is_known & (columns[:, 0] != ""))).size:
             cell = str(columns[strange[0], 0])
             raise DataError(f"{names[0]}, row {strange[0] + 1}: {cell!r} is no number of a fold, as other rows have")
-        return np.where(folds[:, None] == np.unique(folds), TEST, TRAIN)
+        parts = np.where(folds[:, None] == np.unique(folds[is_known]), TEST, TRAIN)
+        return np.where(is_known[:, None], parts, -1)
     parts = np.empty(columns.shape, int)
     for (row, split), cell in np.ndenumerate(columns):
         if (code := _PARTS.get(cell.lower())) is None:

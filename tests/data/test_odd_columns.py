@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpbench.data import cards, new_rows, sources, splits, tables
+from gpbench.data import cards, new_rows, row_labels, sources, splits, tables
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Dataset
 from gpbench.errors import DataError, GpbenchError
@@ -229,6 +229,29 @@ def test_marks_of_missing_cells_hold_in_every_place(mark):
     ]:
         dataset = read(columns, task, card, missing=mark, **options)
         assert len(dataset.y) == 3 and {*dataset.missing.values()} == {2}
+
+
+@pytest.mark.parametrize(
+    "cells", [["", "1", "2", "1.0"], ["2", "", "+1", "1e0"], ["1", "02", "2.0", "?"]], ids="/".join
+)
+def test_folds_are_compared_as_numbers_and_a_row_without_one_is_left_out_where_the_card_says_so(cells):
+    rows = {"f": cells, "x": steps(4), "y": steps(4)}
+    dataset = read(rows, card={"incomplete": "drop"}, split="f", missing="?")
+    folds = [float(cell) for cell in cells if cell not in ("", "?")]
+    expected = np.where(np.array(folds)[:, None] == [1, 2], row_labels.TEST, row_labels.TRAIN)
+    np.testing.assert_array_equal(dataset.folds["fixed"], expected)
+    assert dataset.missing == {"column 'f' of `split`": 1}
+    with pytest.raises(DataError, match=r"column 'f' of `split` has 1 missing cell \(row \d\); .*`incomplete: drop`"):
+        read(rows, split="f", missing="?")
+
+
+def test_a_dataframe_has_the_codes_of_the_table_whatever_its_types():
+    dataset = read({"c": ["3", "20B", "3.5", "4"] * 2, "x": steps(8), "y": steps(8)}, encode={"c": "onehot"})
+    card = {"sources": [{"encode": {"c": "onehot"}}]}
+    for cells in ([3, 4, 3.5], [3.0, 4.0, 3.5], ["3", 4.0, "3.5"], np.array([3, 4, 3.5], object)):
+        rows = new_rows.new_inputs(pd.DataFrame({"c": cells, "x": steps(3)}), card, dataset)
+        assert [dataset.columns[k] for k in rows[:, :4].argmax(axis=1)] == ["c=3", "c=4", "c=3.5"]
+        np.testing.assert_array_equal(alike(frame([*cells, "20B", 3.0])), alike([1, 2, 3, 4, 1]))
 
 
 def test_groups_are_numbered_as_their_texts_were_so_that_no_split_moves():
