@@ -18,15 +18,14 @@ def numbers_of(
     name: str, task: str, target: np.ndarray, numbers: Numbers, outputs: Sequence[str]
 ) -> tuple[Float[np.ndarray, " N *O"], _Coded]:
     """Targets as numbers: NaN for a missing one, and infinity for a text that is none, which their check names."""
-    texts, index = np.unique(target, return_inverse=True) if target.dtype.kind == "U" else (np.empty(0), target)
-    values = [np.nan if numbers.is_missing(text) else numbers.parse(text) for text in texts.tolist()]
-    index = index.reshape(target.shape)
+    texts = target.ravel().tolist() if target.dtype.kind == "U" else []
+    values = [np.nan if numbers.is_missing(text) else numbers.parse(text) for text in texts]
 
     def checked(y: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-        for row in rows if None in values else ():
-            for column, k in zip(outputs, np.atleast_1d(index[row])):
+        for row in rows.tolist() if None in values else ():
+            for k, column in enumerate(outputs, row * len(outputs)):
                 if values[k] is None:
-                    fact, mend = fault(str(texts[k]))
+                    fact, mend = fault(texts[k])
                     if "`drop`" in mend:  # nobody drops a target
                         mend = "say `task: multiclass` for classes" * fact.endswith("is not a number")
                     raise DataError(f"{name}: column {column!r}, row {row + 1}: {fact}; {mend}".rstrip("; "))
@@ -34,21 +33,14 @@ def numbers_of(
             check_counts(name, y, outputs[0], rows=rows)
         return y, ()
 
-    y = np.array([np.inf if value is None else value for value in values])[index] if values else target.astype("<f8")
-    return y, checked
+    y = np.array([np.inf if value is None else value for value in values]) if values else target.astype("<f8")
+    return y.reshape(target.shape), checked
 
 
 def labels_of(
     name: str, task: str, target: np.ndarray, numbers: Numbers, card_codes: Mapping
 ) -> tuple[Float[np.ndarray, " N"], _Coded]:
-    """The number of each target among the labels, NaN for a missing one.
-
-    Args:
-        name, task: those of the data set.
-        target: labels as text or numbers.
-        numbers: spelling of numbers in text.
-        card_codes: codes by label; without any labels are numbered.
-    """
+    """The number of each target among the labels, NaN for a missing one; the card may have codes by label."""
     texts, index = np.unique(target, return_inverse=True)
     labels, keys = alike(texts.tolist(), card_codes, numbers)
 

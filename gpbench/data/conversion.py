@@ -60,8 +60,8 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     columns = _names(name, "inputs", X.shape[1], (not raw.levels and card.get("columns")) or raw.columns, "x")
     impute, indicators = filling.rules(name, card.get("impute"), columns, raw.levels, X)
     required = np.array([column not in impute for column in columns], dtype=bool)
-    of_rows = {"group": row_labels.missing(groups), "order": row_labels.missing(order)}
-    of_rows["split"] = (parts < 0).any(axis=1)
+    of_rows: dict[str, np.ndarray] = {"group": row_labels.missing(groups), "order": row_labels.missing(order)}
+    of_rows["split"] = np.asarray((parts < 0).any(axis=1))
     lacking = {row_labels.column_of(card, noun): lacks for noun, lacks in of_rows.items() if len(lacks)}
     gaps = dict(zip(columns_of_table(columns, raw.levels), np.isnan(X).sum(axis=0).tolist()))
     gaps |= dict(zip(target_names, unlabelled.sum(axis=0).tolist()))

@@ -463,3 +463,12 @@ def test_a_first_look_at_several_targets_trains_each_on_its_rows(tmp_path, monke
     card = cards.read("t", folders)
     dataset = sources.load(card, config_dirs=folders)
     assert card["outputs"] == 2 and np.isnan(dataset.y).sum(axis=0).tolist() == [6, 4]
+
+
+@pytest.mark.parametrize(("task", "cell"), [("regression", "abc"), ("count", "1.5"), ("count", "abc")])
+def test_a_wrong_target_has_the_row_of_the_table_where_rows_above_are_left_out(task, cell):
+    rows = {"x": ["", *steps(4)], "y": ["1", "", "3", cell, "5"]}
+    with pytest.raises(DataError, match=r"column 'y', row 4: "):
+        read(rows, task, {"incomplete": "drop"})
+    rows["x"][3] = ""  # nobody needs the target of a row that is left out
+    assert read(rows, task, {"incomplete": "drop"}).y.tolist() == [3, 5]
