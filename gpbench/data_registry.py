@@ -10,8 +10,10 @@ of settings.  The source of a card names a custom reader by
 `expand` turns names of the last two kinds into the first.  Nothing that a record says adds a name.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,15 @@ def _is_encoding(value: Any) -> bool:
     return value in ("onehot", "ordinal")
 
 
+def _is_format(value: Any) -> bool:
+    """Tests for a format of dates: `strptime` knows it, and it has more than white space."""
+    try:
+        datetime.strptime("", str(value))
+    except (ValueError, re.error) as error:
+        return "%" in str(value) and "does not match" in str(error)
+    return False
+
+
 _D = "gpbench.data."
 _COUNT = "count or null"
 _MARKERS = Range(
@@ -80,6 +91,10 @@ ENCODINGS = Range(
     lambda value: value is None or (isinstance(value, Mapping) and all(map(_is_encoding, value.values()))),
     "a mapping from columns to onehot or ordinal, or to one of them with its levels, as in {size: {ordinal: [S, L]}}",
 )
+_ORDER = Range(
+    lambda value: not isinstance(value, Mapping) or (len(value) == 1 and all(map(_is_format, value.values()))),
+    'a column, or a mapping from it to the format of its dates, as Python writes it: {day: "%d/%m/%Y"}',
+)
 _TARGET = required("any", "Column or array of the targets; a list for several outputs.")
 _BITS = required("count", "Bits of a fingerprint.")
 
@@ -90,7 +105,7 @@ READERS: Mapping[str, Entry] = {
             {
                 "target": optional("any", "Array of the targets.", "y"),
                 "group": optional("any", "Array of the groups of rows."),
-                "order": optional("any", "Array of the order of rows in time: numbers or dates."),
+                "order": optional(_ORDER, "Array of the order of rows in time: as for `table`."),
                 "split": optional("any", "Array of fixed splits, or several columns: as for `table`."),
                 "folds": optional(MAPPING, "Index arrays of split sets, by the name that gpbench gives them."),
             }
@@ -102,7 +117,11 @@ READERS: Mapping[str, Entry] = {
             {
                 "target": _TARGET,
                 "group": optional("any", "Column that says which rows belong together."),
-                "order": optional("any", "Column of the order of rows in time: numbers or dates."),
+                "order": optional(
+                    _ORDER,
+                    "Column of the order of rows in time: numbers, or dates, of which "
+                    'others than 2024-01-31 have a format, as in {day: "%d/%m/%Y"}.',
+                ),
                 "split": optional("any", "Column of fixed splits, or several: train, test or empty; or fold numbers."),
                 "delimiter": optional("text", "Delimiter of cells; `space` for white space.", ","),
                 "sheet": optional("text", "Sheet of an Excel file; by default the first."),

@@ -18,6 +18,7 @@ _FLOAT = re.compile(
     re.X,
 )
 
+_NUMBER = "tag:yaml.org,2002:float"
 _CONTEXT = "while constructing a mapping"
 _DEEPEST, _LARGEST = 100, 20_000
 """Limits of levels and of entries: libyaml's recursion ends the process, and few aliases stand for billions."""
@@ -40,19 +41,21 @@ def loader(*, fast: bool = True) -> Any:
     class Loader(getattr(yaml, "CSafeLoader" if fast else "SafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             keys = [key for key, _ in node.value if key.tag in scalars]
-            if len({(key.tag, key.value) for key in keys}) < len(keys):
-                names = [(key.tag, key.value) for key in keys]
-                key = next(key for k, key in enumerate(keys) if names[k] in names[:k])
+            values = [self.construct_object(key) for key in keys]
+            if len({*values}) < len(values):  # 1E2 and 100 are one number, of which a mapping keeps the last
+                k = next(k for k, value in enumerate(values) if value in values[:k])
+                key, first = keys[k], keys[values.index(values[k])].value
                 fault = f"found duplicate key {key.value}"
+                fault += f", which is {first}: quote both to tell them apart" if first != key.value else ""
                 raise yaml.constructor.ConstructorError(_CONTEXT, node.start_mark, fault, key.start_mark)
             return super().construct_mapping(node, deep=deep)
 
-    timestamp, number = "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:float"
+    timestamp = "tag:yaml.org,2002:timestamp"
     Loader.yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != timestamp]
         for first, resolvers in Loader.yaml_implicit_resolvers.items()
     }
-    Loader.add_implicit_resolver(number, _FLOAT, list("-+0123456789."))
+    Loader.add_implicit_resolver(_NUMBER, _FLOAT, list("-+0123456789."))
     names = ("null", "bool", "int", "float", "str", "seq", "map")
     tags = {None, *(f"tag:yaml.org,2002:{name}" for name in names)}
     Loader.yaml_constructors = {tag: make for tag, make in Loader.yaml_constructors.items() if tag in tags}
@@ -121,6 +124,30 @@ def read(path: Path) -> Any:
             return yaml.load(text, Loader=loader(fast=False))  # its message says more
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise unreadable(path, error) from error
+
+
+def dump(content: Any, **options: Any) -> str:
+    """Writes plain data as YAML that `load` reads as it was: the text 1E2 is quoted, which PyYAML takes for no number.
+
+    Args:
+        content: Mappings, lists, texts, numbers and None.
+        **options: Those of `yaml.dump`.
+    """
+    import yaml
+
+    return yaml.dump(content, Dumper=_dumper(), sort_keys=False, **options)
+
+
+@cache
+def _dumper() -> Any:
+    """The class of PyYAML that writes plain data, with the numbers of `loader`."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    Dumper.add_implicit_resolver(_NUMBER, _FLOAT, list("-+0123456789."))
+    return Dumper
 
 
 def is_section(content: Any) -> bool:

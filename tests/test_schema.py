@@ -27,7 +27,7 @@ def subclasses(cls: type) -> list[type]:
     return [cls, *(below for child in cls.__subclasses__() for below in subclasses(child))]
 
 
-CLASSES = [cls for cls in subclasses(Method) if cls.__module__.startswith("gpbench.")]
+CLASSES = sorted({cls for cls in subclasses(Method) if cls.__module__.startswith("gpbench.")}, key=repr)
 
 
 @pytest.mark.parametrize("path", sorted(conf_dir().glob("protocol/*.yaml")), ids=lambda path: path.stem)

@@ -96,7 +96,7 @@ class LoadedDataset:
         from gpbench.data.scaled import prepare
 
         (k,) = splits.split_numbers(self.card, [number])
-        train, test = splits.indices(self.card, self.rows, k)
+        train, test = splits.indices(self.card, self.rows, k, output=output)
         scalers = {key: self.protocol[key] for key in ("inputs", "targets")}
         return prepare(self.rows, train, test, output=output, **scalers)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from gpbench import paths
+from gpbench import paths, yamls
 from gpbench.api import words
 from gpbench.api.runs import Runs
 from gpbench.api.training import train_here
@@ -95,11 +95,9 @@ def run(args: argparse.Namespace) -> int:
     plan = RunPlan.from_json(sys.stdin.buffer.read()) if args.plan else None
     cfg = plan.cfg if plan else composed(args.overrides, folders)
     if args.cfg:
-        import yaml
-
         settings = {key: value for key, value in cfg.items() if key not in _DERIVED}
         text = json.dumps(settings)  # a value that two sections share is written twice, without YAML's anchors
-        print(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True), end="")
+        print(yamls.dump(json.loads(text), allow_unicode=True), end="")
         return 0
     if args.plot and processes.needed(cfg["run"]):
         raise ConfigError("--plot is for runs of one process: leave it out; `gpbench plot RUN --kind A,B` draws later")

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from gpbench import yamls
 from gpbench.analysis import printing
 from gpbench.api.models import RecordedRun, load_run
 from gpbench.cli import options
@@ -33,8 +34,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         printing.print_json({**record.to_json(), "predictions": rows, "config": config})
         return 0
-    import yaml
-
     values = {name: absence(record, name) or value for name, value in record.metrics.items()}
     texts = {**record.to_json(), "metrics": values, **({"packages": _packages(run)} if record.packages else {})}
     fields = [(name, _line(value)) for name, value in texts.items() if name not in ("id", "undefined")]
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"folder  {run.folder}")
     print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
     if config:
-        print("\n" + yaml.safe_dump(config, sort_keys=False).rstrip())
+        print("\n" + yamls.dump(config).rstrip())
     return 0
 
 

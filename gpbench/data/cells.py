@@ -152,6 +152,10 @@ class Numbers:
         return repr(value)
 
 
+POINT = Numbers()
+"""The spelling of a table whose card states none: a decimal point, and only empty cells are missing."""
+
+
 def _decoded(content: bytes, encoding: str | None) -> str:
     """The text of a file.  Raises DataError that names the first byte of another encoding, and its line."""
     marked = next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)

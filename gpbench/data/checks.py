@@ -112,6 +112,7 @@ def _some(dataset: Dataset, parts: list, every: int) -> tuple[Dataset, list]:
 def _columns(names: Sequence[str], table: Float[np.ndarray, "N D"]) -> list[Column]:
     columns = []
     for name, values in zip(names, table.T):
+        values = values[~np.isnan(values)]
         low, high = float(values.min()), float(values.max())
         if low == high:
             kind = "constant"

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from gpbench.data import filling, row_labels
-from gpbench.data.cells import number
+from gpbench.data import coding, filling, row_labels
 from gpbench.data.dataset import Dataset, Raw, canonical, checksum
-from gpbench.data.encoding import columns_of_table, in_order, normal_label
-from gpbench.data.faults import fault, first_rows
+from gpbench.data.encoding import alike, columns_of_table
+from gpbench.data.faults import first_rows
 from gpbench.errors import DataError
 
 
@@ -27,7 +26,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     """
     name, task = card["name"], card["task"]
     _check_arrays(name, raw.X, raw.target)
-    X, target, groups = raw.X.astype("<f8"), raw.target, np.asarray(raw.groups)
+    X, target, groups = raw.X.astype("<f8"), raw.target, coding.groups_of(np.asarray(raw.groups), raw.numbers)
     order = row_labels.times(f"{name}: {row_labels.column_of(card, 'order')}", raw.order)
     parts = np.asarray(raw.split) if len(raw.split) else np.empty((0, 0), int)
     if parts.dtype.kind == "U":
@@ -53,36 +52,49 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     if (expected := card.get("outputs")) and expected != max(1, len(outputs)):
         raise DataError(f"{name}: the table has {max(1, len(outputs))} outputs, but its card says {expected}")
     target_names = outputs or raw.outputs or ("target",)
-    unlabelled = row_labels.missing(target).reshape(len(target), -1)
+    if task in ("regression", "count"):
+        y, codes_of = coding.numbers_of(name, task, target, raw.numbers, target_names)
+    else:
+        y, codes_of = coding.labels_of(name, task, target, raw.numbers, labels or card.get("labels") or {})
+    unlabelled = np.isnan(y).reshape(len(y), -1)
     columns = _names(name, "inputs", X.shape[1], (not raw.levels and card.get("columns")) or raw.columns, "x")
     impute, indicators = filling.rules(name, card.get("impute"), columns, raw.levels, X)
     required = np.array([column not in impute for column in columns], dtype=bool)
-    lacking = {noun: row_labels.missing(a) for noun, a in (("group", groups), ("order", order)) if len(a)}
+    of_rows: dict[str, np.ndarray] = {"group": row_labels.missing(groups), "order": row_labels.missing(order)}
+    of_rows["split"] = np.asarray((parts < 0).any(axis=1))
+    lacking = {row_labels.column_of(card, noun): lacks for noun, lacks in of_rows.items() if len(lacks)}
+    gaps = dict(zip(columns_of_table(columns, raw.levels), np.isnan(X).sum(axis=0).tolist()))
+    gaps |= dict(zip(target_names, unlabelled.sum(axis=0).tolist()))
+    gaps |= {column: int(lacks.sum()) for column, lacks in lacking.items()}
     if card.get("incomplete") == "drop":
-        gaps = [unlabelled.any(axis=1), np.isnan(X[:, required]).any(axis=1), *lacking.values()]
-        rows = np.flatnonzero(~np.any(gaps, axis=0))
-        X, target = X[rows], target[rows]
+        # a row that lacks some outputs is one of the others'
+        lost = [unlabelled.all(axis=1), np.isnan(X[:, required]).any(axis=1), *lacking.values()]
+        rows = np.flatnonzero(~np.any(lost, axis=0))
+        X, y = X[rows], y[rows]
         groups, order, parts = (array[rows] if len(array) else array for array in (groups, order, parts))
     else:
         rows = np.arange(len(X))
         for column, lacks in zip(target_names, unlabelled.T):
             row_labels.require(f"{name}: the target, column {column!r},", lacks)
-        for noun, lacks in lacking.items():
-            row_labels.require(f"{name}: {row_labels.column_of(card, noun)}", lacks)
+        for column, lacks in lacking.items():
+            row_labels.require(f"{name}: {column}", lacks)
     if X.size == 0:
         left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
         notes = "".join(f"; {note.text}" for note in raw.notes)
         raise DataError(f"{name}: {f'no inputs{left_out}{notes}' if len(X) else 'no complete rows'}")
+    if outputs and (empty := np.isnan(y).all(axis=0)).any():
+        raise DataError(f"{name}: column {outputs[int(empty.argmax())]!r} has no number: take it out of `target`")
     if indicators:
         X = np.column_stack([X, *(np.isnan(X[:, columns.index(column)]) for column in indicators.values())])
     columns += tuple(indicators)
-    y, classes = _codes(name, task, target, labels or card.get("labels"), target_names)
+    y, classes = codes_of(y, rows)
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
-        classes = _classes({normal_label(key): code for key, code in card["labels"].items()})
+        classes = coding.classes_of(dict(zip(alike((), card["labels"])[1], card["labels"].values())))
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
     filled = np.where(np.isnan(X) & [column in impute for column in columns], 0.0, X) if impute else X
-    check_finite(name, filled, y, columns_of_table(columns, raw.levels), target_names, rows)
+    known = np.where(np.isnan(y), 0.0, y) if outputs else y
+    check_finite(name, filled, known, columns_of_table(columns, raw.levels), target_names, rows)
     numbers = np.unique(groups, return_inverse=True)[1].astype("<i8") if groups.size else None
     for key, value in raw.folds.items():
         if value.dtype.kind not in "biu":
@@ -104,6 +116,8 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         groups=numbers,
         target=(outputs or raw.outputs or (str(card.get("target") or "target"),))[0],
         order=places,
+        left_out=raw.left_out,
+        missing={column: count for column, count in gaps.items() if count},
         levels=raw.levels,
         impute=impute,
         indicators=indicators,
@@ -171,61 +185,3 @@ def check_finite(
         remedies += ["fill them by `impute`"] * (column in columns) + ["drop such rows by `incomplete: drop`"]
     mend = mend or ", or ".join(remedies) + " in the card" * (len(remedies) > 1)
     raise DataError(f"{name}: column {column!r} has {len(lacks)} missing or infinite cells{location}{more}; {mend}")
-
-
-def _codes(
-    name: str, task: str, target: np.ndarray, labels: Mapping | None, outputs: Sequence[str]
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Targets as float64, and the class names in order of code."""
-    if task in ("regression", "count"):
-        if target.dtype.kind == "U":
-            for (row, column), cell in np.ndenumerate(target.reshape(len(target), -1)):
-                if number(cell) is None:
-                    fact, mend = fault(str(cell))
-                    if "`drop`" in mend:  # nobody drops a target
-                        mend = "say `task: multiclass` for classes" * fact.endswith("is not a number")
-                    raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {fact}; {mend}".rstrip("; "))
-        y = target.astype("<f8")
-        if task == "count":
-            check_counts(name, y, outputs[0])
-        return y, ()
-    values, index = np.unique(target, return_inverse=True)
-    spellings = [normal_label(value) for value in values]
-    present = sorted(set(spellings))
-    if len(present) < 2:
-        raise DataError(f"{name}: one class only ({present[0]!r}); classification needs two")
-    codes = {normal_label(key): int(code) for key, code in labels.items()} if labels else _number(name, task, present)
-    if unknown := [label for label in present if label not in codes]:
-        yaml = unknown[0].lower() in ("yes", "no", "on", "off") and {*codes} & {"True", "False"}
-        mend = "; quote yes, no, on and off: YAML reads them as true and false" if yaml else ""
-        raise DataError(f"{name}: label {unknown[0]!r} is not in the card's labels ({', '.join(codes)}){mend}")
-    expected = [-1, 1] if task == "binary" else list(range(max(codes.values()) + 1))
-    if sorted(set(codes.values())) != expected:
-        raise DataError(f"{name}: the card's labels must have the codes {expected} for task {task}")
-    return np.array([codes[label] for label in spellings], dtype="<f8")[index], _classes(codes)
-
-
-def check_counts(
-    name: str, y: Float[np.ndarray, " N"], column: str = "target", mend: str = "say `task: regression`"
-) -> None:
-    """Raises DataError, which names the column, the first such row and how to mend it, unless all are counts."""
-    bad = np.flatnonzero(np.isfinite(y) & ((y < 0) | (y != np.floor(y))))  # others have a message of their own
-    if bad.size:
-        raise DataError(
-            f"{name}: column {column!r}, row {bad[0] + 1}: {y[bad[0]]:g} is no count (0, 1, 2, ...); mend it, or {mend}"
-        )
-
-
-def _classes(codes: Mapping[str, int]) -> tuple[str, ...]:
-    """Class names in order of code; labels that share a code are joined."""
-    return tuple("/".join(key for key in codes if codes[key] == code) for code in sorted(set(codes.values())))
-
-
-def _number(name: str, task: str, labels: list[str]) -> dict[str, int]:
-    """Codes for labels that no card lists: in numerical order where they are numbers, else alphabetical."""
-    ordered = in_order(labels)
-    if task == "binary" and len(ordered) != 2:
-        regression = ", `task: regression` if they are numbers" * all(number(label) is not None for label in labels)
-        mend = f"`task: multiclass`{regression}, or give `labels` with codes -1 and 1"
-        raise DataError(f"{name}: {len(ordered)} classes; say {mend}")
-    return {label: 2 * i - 1 if task == "binary" else i for i, label in enumerate(ordered)}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from gpbench.data.cells import POINT, Numbers
 from gpbench.data.faults import Finding
 
 
@@ -41,6 +42,7 @@ class Raw:
         levels: levels of encoded columns by the name of the column in the table (`gpbench.data.encoding`).
         file: the rows of the table beside the lines of its files, "" where these have none.
         notes: doubtful things in the file.
+        numbers: spelling of numbers in text of `target` and `groups`.
     """
 
     X: np.ndarray
@@ -55,6 +57,7 @@ class Raw:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     file: str = ""
     notes: tuple[Finding, ...] = ()
+    numbers: Numbers = POINT
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Dataset:
         task: "regression", "count", "binary" or "multiclass".
         X: inputs (N, D).
         y: targets (N,), float64: -1/+1 (binary), 0 to C-1 (multiclass) or original units (regression); (N, O) for
-            O > 1 outputs.
+            O > 1 outputs, NaN where a row lacks some of them.
         columns: names of the inputs, () where there are none.
         classes: original labels in the order of their codes, labels of one code joined by "/"; () for regression.
         checksum: sha256 of the arrays.

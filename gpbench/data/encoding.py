@@ -1,13 +1,14 @@
 """Columns of text as numbers: numbers as they are spelled, codes of the card, and categories as columns or numbers."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from gpbench import limits
-from gpbench.data.cells import Numbers, number
+from gpbench.data.cells import POINT, Numbers, number
 from gpbench.data.faults import SpellingError, fault
 from gpbench.errors import DataError
 
@@ -15,21 +16,44 @@ ONEHOT, ORDINAL = "onehot", "ordinal"
 """Kinds of encodings: a column of 0 and 1 for each level, or the number of the level in the order of levels."""
 
 
-def normal_label(value: Any) -> str:
-    """The label in its normal spelling: "1", "+1", "1.0" and 1 are the same, and so are "true", "True" and True."""
-    text = str(value).strip()
-    if text.lower() in ("true", "false"):
-        return text.capitalize()
-    value = number(text)
-    return str(int(value)) if value is not None and value.is_integer() else text
+def alike(cells: Iterable[Any], keys: Iterable[Any] = (), numbers: Numbers = POINT) -> tuple[list[str], list[str]]:
+    """Labels of a column, "" for a missing one, and those that a card names, equal ones in one spelling.
+
+    They are numbers where all that the card names are, and differ as numbers, or, where it names none, where all cells
+    are: then 1, "+1" and "1.0" are "1".  Else they are texts, of which 1E2 and 100 are two; true is in any case "True".
+    """
+    texts, names = [str(cell).strip() for cell in cells], [str(key).strip() for key in keys]
+    of_text = {text: numbers.parse(text) for text in {*texts} if not numbers.is_missing(text)}
+    of_name = [numbers.parse(name) if number(name) is None else number(name) for name in names]
+    are_numbers = None not in (of_name or of_text.values()) and len({*of_name}) == len(of_name)
+    label = {text: _label(text, value if are_numbers else None) for text, value in of_text.items()}
+    labels = [label.get(text, "") for text in texts]
+    return labels, [_label(name, value if are_numbers else None) for name, value in zip(names, of_name)]
 
 
-def in_order(labels: Sequence[str]) -> list[str]:
+def _label(text: str, value: float | None) -> str:
+    """The one spelling of a text, or of the number that it is; "" for NaN."""
+    if value is None:
+        return text.capitalize() if text.lower() in ("true", "false") else text
+    return str(int(value)) if value.is_integer() else "" if math.isnan(value) else repr(value)
+
+
+def unknown(label: str, keys: Iterable[str]) -> str:
+    """How a card would name a label that is none of its keys, because YAML reads it as something else; else ""."""
+    if label.lower() in ("yes", "no", "on", "off") and {*keys} & {"True", "False"}:
+        return "quote yes, no, on and off in the card, for YAML reads them as true and false"
+    value = number(label)
+    is_number = value is not None and value in map(number, keys)
+    return f'quote it in the card, "{label}", for YAML reads it as a number' if is_number else ""
+
+
+def in_order(labels: Iterable[str]) -> list[str]:
     """Labels in numerical order where all are numbers, else in alphabetical order."""
+    alphabetical = sorted(labels)
     try:
-        return sorted(labels, key=float)
+        return sorted(alphabetical, key=float)
     except ValueError:
-        return sorted(labels)
+        return alphabetical
 
 
 def kind_of(spec: Any) -> str:
@@ -60,10 +84,13 @@ def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> 
         DataError: A cell is none of the card's levels, a level is named twice, the column is empty, its levels are too
             many for memory, or nearly every row has a number of its own.
     """
-    labels = [normal_label(cell) for cell in cells if not numbers.is_missing(cell)]
-    levels = [*map(normal_label, spec[kind_of(spec)])] if isinstance(spec, Mapping) else in_order([*{*labels}])
-    if unknown := {*labels} - {*levels}:
-        raise DataError(f"column {name!r}: {min(unknown)!r} is not among its levels, {', '.join(levels[:20])}")
+    labels, levels = alike(cells, spec[kind_of(spec)] if isinstance(spec, Mapping) else (), numbers)
+    labels = [label for label in labels if label]
+    levels = levels or in_order({*labels})
+    known = {*levels}
+    if strange := [label for label in labels if label not in known]:
+        which = f"column {name!r}: {strange[0]!r} is not among its levels, {', '.join(levels[:20])}"
+        raise DataError("; ".join(filter(None, [which, unknown(strange[0], levels)])))
     if not levels:
         raise DataError(f"encode: column {name!r} has no texts")
     if len({*levels}) < len(levels):
@@ -94,11 +121,11 @@ def encoded(
     Returns:
         The inputs, and the texts that are none of the levels: 0 in every input of `onehot`, and NaN in `ordinal`.
     """
-    missing = np.array([numbers.is_missing(cell) for cell in cells])
-    labels = ["" if lacks else normal_label(cell) for cell, lacks in zip(cells, missing)]
+    labels, _ = alike(cells, levels, numbers)
     code = {level: float(i) for i, level in enumerate(levels)}
     codes = np.array([code.get(label, -1.0) for label in labels])
-    unseen = [label for label, k, lacks in zip(labels, codes, missing) if k < 0 and not lacks]
+    missing = np.array([not label for label in labels])
+    unseen = [label for label, k in zip(labels, codes) if k < 0 and label]
     if kind_of(spec) == ORDINAL:
         return [np.where(codes < 0, np.nan, codes)], unseen
     return [np.where(missing, np.nan, codes == i) for i in range(len(levels))], unseen
@@ -134,14 +161,15 @@ def inputs_of(
 def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | None) -> Float[np.ndarray, " N"]:
     """A column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
     values = np.empty(len(cells))
-    coded = {normal_label(key): code for key, code in (codes or {}).items()}
-    if not coded and {cell.lower() for cell in cells if not numbers.is_missing(cell)} <= {"true", "false"}:
-        coded = {"True": 1, "False": 0}
-    for row, cell in enumerate(cells):
-        if numbers.is_missing(cell):
+    if not codes and {cell.lower() for cell in cells if not numbers.is_missing(cell)} <= {"true", "false"}:
+        codes = {"True": 1, "False": 0}
+    labels, keys = alike(cells, codes, numbers) if codes else (cells, [])
+    coded = dict(zip(keys, codes.values())) if codes else {}
+    for row, (cell, label) in enumerate(zip(cells, labels)):
+        if label == "" or numbers.is_missing(cell):
             values[row] = np.nan
             continue
-        value = coded.get(normal_label(cell)) if coded else numbers.parse(cell)
+        value = coded.get(label) if codes else numbers.parse(cell)
         if value is None:
             fact, mend = _fault(cell, list(coded))
             raise SpellingError(f"column {name!r}, row {row + 1}: {fact}", mend)
@@ -155,8 +183,5 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
 def _fault(cell: str, coded: Sequence[str]) -> tuple[str, str]:
     """Says why a cell is no number, and what its card would say."""
     if coded:
-        if cell.lower() in ("yes", "no", "on", "off") and {*coded} & {"True", "False"}:
-            mend = "quote yes, no, on and off in the card, for YAML reads them as true and false"
-            return f"{cell!r} has no code", mend
-        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}", ""
+        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}", unknown(cell, coded)
     return fault(cell)

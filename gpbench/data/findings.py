@@ -59,10 +59,19 @@ def _missing(dataset: Dataset) -> Iterator[Finding]:
     for reason in dataset.left_out:
         name = re.match("'(.+)' ", reason)
         yield Finding(f"{reason}: no input", f"keep: [{name[1]}]" if name else "name it in the file to keep it")
-    if dataset.missing:
-        cells = listed([f"{name} {count}" for name, count in dataset.missing.items()])
+    gaps = {name: int(np.isnan(column).sum()) for name, column in _targets(dataset)}
+    if any(gaps.values()):
+        rows = listed([f"{name} {count}" for name, count in gaps.items() if count])
+        yield Finding(f"rows that lack an output count for the others alone ({rows})")
+    if missing := {name: n for name, count in dataset.missing.items() if (n := count - gaps.get(name, 0))}:
+        cells = listed([f"{name} {count}" for name, count in missing.items()])
         remedy = "missing cells are filled" if dataset.impute else "rows with missing cells are left out"
         yield Finding(f"{remedy} ({cells})")
+
+
+def _targets(dataset: Dataset) -> Iterator[tuple[str, Float[np.ndarray, " N"]]]:
+    """The targets by name; NaN where a row lacks one of several."""
+    yield from zip(dataset.outputs or (dataset.target,), dataset.y.reshape(len(dataset.y), -1).T)
 
 
 def _levels(dataset: Dataset) -> Iterator[Finding]:
@@ -78,10 +87,8 @@ def _levels(dataset: Dataset) -> Iterator[Finding]:
 
 def _huge(dataset: Dataset) -> Iterator[Finding]:
     """Numbers whose squares float64 cannot hold: splits fail where these train, and diverge where they test."""
-    columns = [*zip(dataset.columns, dataset.X.T)]
-    columns += zip(dataset.outputs or (dataset.target,), dataset.y.reshape(len(dataset.y), -1).T)
-    for name, column in columns:
-        row = int(np.argmax(np.abs(column)))
+    for name, column in [*zip(dataset.columns, dataset.X.T), *_targets(dataset)]:
+        row = int(np.nanargmax(np.abs(column)))
         if abs(column[row]) > LARGEST:
             text = f"{name!r} has {column[row]:.3g} in row {row + 1}, whose square float64 cannot hold"
             yield Finding(text, "mend it in the file, or mark it as missing")
@@ -155,16 +162,17 @@ def _zeros(values: Float[np.ndarray, " N"]) -> int:
 
 def _of_target(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
     """Inputs that tell the target, and rows in its order."""
-    y = dataset.y.reshape(len(dataset.y), -1)
-    if len(y) < 10:
-        return
-    for name, column in zip(dataset.outputs or (dataset.target,), y.T):
+    for name, column in _targets(dataset):
+        known = ~np.isnan(column)
+        X, column = (dataset.X, column) if known.all() else (dataset.X[known], column[known])
+        if len(column) < 10:
+            continue
         steps = np.diff(column)
         if not dataset.classes and np.count_nonzero(steps) >= 10 and ((steps >= 0).all() or (steps <= 0).all()):
             yield Finding(f"the rows are in the order of {name!r}: a column that numbers them would tell it")
         tells = _separates if dataset.classes else _follows
-        some = slice(None, None, -(-len(y) // 1000))
-        for i, values in enumerate(dataset.X.T):
+        some = slice(None, None, -(-len(column) // 1000))
+        for i, values in enumerate(X.T):
             if tells(values[some], column[some]) and tells(values, column):
                 yield Finding(
                     f"{dataset.columns[i]!r} alone tells {name!r}: is it known before {name!r} is?",
@@ -245,8 +253,8 @@ def _classes(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterat
 
 
 def _values(dataset: Dataset) -> Iterator[Finding]:
-    for name, column in zip(dataset.outputs or (dataset.target,), dataset.y.reshape(len(dataset.y), -1).T):
-        different = len(np.unique(column))
+    for name, column in _targets(dataset):
+        different = len(np.unique(column[~np.isnan(column)]))
         if different == 1:
             yield Finding(f"{name!r} has one value: there is nothing to learn")
         elif dataset.task != "count" and different <= 10 and len(column) >= 5 * different:

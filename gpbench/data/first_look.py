@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import paths
+from gpbench import paths, yamls
 from gpbench.config.words import read
 from gpbench.data import guesses
 from gpbench.errors import ConfigError, DataError
@@ -104,8 +104,6 @@ def _differ(shadow: Path, path: Path) -> bool:
 
 def _existing(card: Path, target: Any, table: str | None = None) -> tuple[str, Path]:
     """The card that is there, if it is of this table and this target."""
-    from gpbench import yamls
-
     content = yamls.read(card)
     sources = (content.get("sources") if isinstance(content, dict) else None) or [{}]
     source = sources[0] if isinstance(sources[0], Mapping) else {}
@@ -135,22 +133,21 @@ def _write(
     facts: Mapping[str, Any] = {},
 ) -> tuple[str, Path]:
     """Writes a card and says so in a line."""
-    import yaml
-
     try:
         task, options, summary = guesses.guess(content, title, target, labels)
     except DataError as error:
         start = {"name": card.stem, "task": "regression", "sources": [source | {"target": target or "COLUMN"}]}
         raise DataError(f"dataset={title}: {error}{_beginning(card, start, str(error))}") from None
     drops = {"incomplete": "drop"} if options.pop("incomplete", False) else {}
-    node = {"name": card.stem, "task": task, "sources": [source | options], **drops, **facts}
+    several = {"outputs": len(target)} if isinstance(target, list) and len(target) > 1 else {}
+    node = {"name": card.stem, "task": task, **several, "sources": [source | options], **drops, **facts}
     dataset = _checked(card, node, content, title)
     notes = [f"{text}, which {mend} leaves out" if mend else text for text, mend in dataset.notes]
     summary = "; ".join(filter(None, [summary, dataset.file, *notes]))
     text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
     card.parent.mkdir(exist_ok=True)
     with open(card, "x", encoding="utf-8") as file:
-        file.write(text + yaml.safe_dump(node, sort_keys=False, allow_unicode=True, width=100))
+        file.write(text + yamls.dump(node, allow_unicode=True, width=100))
     command = f"--config-dir {card.parent.parent} dataset={card.stem}"
     print(f"gpbench: wrote {card} ({summary}): edit it, then run with {command}", file=sys.stderr)
     return card.stem, card.parent.parent
@@ -158,11 +155,9 @@ def _write(
 
 def _beginning(card: Path, node: Mapping[str, Any], reason: str) -> str:
     """How to begin a card by hand, where a table can be read with one alone, as the reason says; else ""."""
-    import yaml
-
     if not re.search(r"\bcard\b|`\w+[:`]", reason):
         return ""
-    text = yaml.safe_dump(node, sort_keys=False, default_flow_style=True, width=10**6).strip()
+    text = yamls.dump(node, default_flow_style=True, width=10**6).strip()
     return f"; there is no card yet: write {card}, which begins as {text}"
 
 

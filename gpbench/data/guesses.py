@@ -3,13 +3,16 @@
 A guess is written into a card, where people see and change it; nothing that is read later depends on one.
 """
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpbench.data import cells, encoding, odd_rows, spelling, tables
+import numpy as np
+
+from gpbench.data import cells, encoding, odd_rows, row_labels, spelling, tables
 from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
 from gpbench.data.lines import skip_also
 from gpbench.errors import ConfigError, DataError, listed, nearest
@@ -56,7 +59,7 @@ def _libsvm(content: bytes) -> _Guess:
     from gpbench.data.readers import libsvm
 
     raw = libsvm([content], {})
-    task = _task([*map(str, raw.target)], is_nominal=False)
+    task = _task([*map(str, raw.target)], cells.POINT, is_nominal=False)
     return _Guess(task, {"reader": "libsvm", "inputs": raw.X.shape[1]}, f"{task}, {raw.X.shape[1]} inputs")
 
 
@@ -94,19 +97,22 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     for i in [*inputs, *positions]:
         _require_numbers(names[i], columns[i], numbers, lines)
     counted = cells.bookkeeping(names, columns, table.labels)
-    codes, encode, drop = _texts({names[i]: columns[i] for i in inputs if i not in counted}, numbers)
+    codes, encode, drop, notes = _texts({names[i]: columns[i] for i in inputs if i not in counted}, numbers)
     options |= {"codes": codes} if codes else {}
     options |= {"encode": encode} if encode else {}
     options |= {"drop": [*labels, *drop]} if labels or drop else {}
     inputs = [i for i in inputs if i not in counted and names[i] not in drop]
     if drop and not inputs:  # says why the first of them is none
         encoding.parsed(columns[names.index(first_dropped := next(iter(drop)))], first_dropped, numbers, None)
-    lacking = sum(any(map(numbers.is_missing, row)) for row in zip(*(columns[i] for i in [*inputs, *positions])))
+    of_inputs, of_targets = (
+        np.array([[*map(numbers.is_missing, columns[i])] for i in indices]) for indices in (inputs, positions)
+    )
+    is_lost = of_inputs.any(axis=0) | of_targets.all(axis=0)
+    lacking, gaps = int(is_lost.sum()), int((of_targets.any(axis=0) & ~is_lost).sum())
+    notes += [note for i in positions if (note := _equal(names[i], {*columns[i]}, numbers))]
     task = "regression"
     if len(positions) == 1:
-        known = [cell for cell in columns[positions[0]] if not numbers.is_missing(cell)]
-        plain = [cell if (value := numbers.parse(cell)) is None else str(value) for cell in known]
-        task = _task(plain, is_nominal=names[positions[0]] in table.nominal)
+        task = _task(columns[positions[0]], numbers, is_nominal=names[positions[0]] in table.nominal)
     target_names = [names[i] if header else i for i in positions]
     summary = [f"{task} of {listed(map(str, target_names))}", *["decimal comma"] * ("decimal" in options)]
     summary += [units] * bool(units)
@@ -115,10 +121,12 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     summary += [f"codes for {listed(codes)}"] * bool(codes)
     summary += [f"columns for the texts of {listed(encode)}"] * bool(encode)
     summary += [f"{lacking} rows with missing cells left out"] * bool(lacking)
+    summary += [f"{gaps} rows that lack a target count for the others"] * bool(gaps)
+    summary += notes
     source = {
         "target": target_names if isinstance(target, list) else target_names[0],
         **options,
-        "incomplete": bool(lacking),
+        "incomplete": bool(lacking or gaps),
     }
     return _Guess(task, source, "; ".join(summary))
 
@@ -135,19 +143,21 @@ def _position(names: Sequence[str], target: Any, title: str, notes: Sequence[str
 
 def _texts(
     columns: Mapping[str, Sequence[str]], numbers: cells.Numbers
-) -> tuple[dict[str, dict[str, int]], dict[str, str], dict[str, str]]:
-    """Codes of columns with two texts, encodings of those with few, and columns to leave out, with the reason.
+) -> tuple[dict[str, dict[str, int]], dict[str, str], dict[str, str], list[str]]:
+    """Codes of columns with two texts, encodings of those with few, columns to leave out with the reason, and notes.
 
     These have many texts, or half of their cells is missing.  Raises DataError for numbers in another spelling.
     """
     codes: dict[str, dict[str, int]] = {}
     encode: dict[str, str] = {}
     drop: dict[str, str] = {}
+    notes: list[str] = []
     for name, column in columns.items():
         known = [cell for cell in column if not numbers.is_missing(cell)]
         kinds = sorted({*known})
         is_flag = {kind.lower() for kind in kinds} <= {"true", "false"}
         is_text = not is_flag and any(numbers.parse(kind) is None for kind in kinds)
+        order = _order(name, kinds) if is_text else ""
         if 2 * len(known) < len(column):
             drop[name] = f"{len(column) - len(known):,} of {len(column):,} cells are missing"
         elif is_text and (longest := max(map(len, kinds))) > _LONGEST_LEVEL:
@@ -157,12 +167,48 @@ def _texts(
             if 2 * sum(map(is_misspelt, texts)) > len(texts):
                 encoding.parsed(column, name, numbers, None)  # says what is wrong
             others = f"{len(known) - len(texts):,} numbers and " * (len(texts) < len(known))
-            drop[name] = f"{others}{len(texts):,} texts, as {texts[0][:20]!r}"
-        elif is_text and len(kinds) == 2:
-            codes[name] = {kind: code for code, kind in enumerate(kinds)}
+            noun = "dates" if order else "texts"
+            drop[name] = f"{others}{len(texts):,} {noun}, as {texts[0][:20]!r}{order and f'; {order}'}"
+        elif is_text and {kind.lower() for kind in kinds} <= {"true", "false", "1", "0"}:
+            codes[name] = {kind: int(kind.lower() in ("true", "1")) for kind in kinds}
+            notes.append(f"{name} has {listed(kinds)}: they are 1 and 0")
         elif is_text:
-            encode[name] = "onehot"
-    return codes, encode, drop
+            codes |= {name: {kind: code for code, kind in enumerate(kinds)}} if len(kinds) == 2 else {}
+            encode |= {name: "onehot"} if len(kinds) != 2 else {}
+            notes += [f"{name} has dates; {order}"] if order else []
+        else:
+            notes += filter(None, [_labels(name, column, kinds, numbers), _equal(name, kinds, numbers)])
+    return codes, encode, drop, notes
+
+
+def _order(name: str, kinds: Iterable[str]) -> str:
+    """How a card has the rows in the order of a column of dates; "" for other texts."""
+    formats = row_labels.formats_of(kinds)
+    if not formats:
+        return ""
+    column = f"{{{name}: {' or '.join(map(json.dumps, formats))}}}" if formats[0] else name
+    return f"for splits by time `order: {column}`"
+
+
+def _labels(name: str, column: Sequence[str], kinds: Sequence[str], numbers: cells.Numbers) -> str:
+    """A note of a column with another whole number in each row, as labels of rows are; else ""."""
+    if not 10 <= len(column) == len(kinds):
+        return ""
+    values = [value for kind in kinds if (value := numbers.parse(kind)) is not None]
+    low, high = min(values), max(values)
+    if len(values) < len(kinds) or high - low >= 2 * len(values) or not all(map(float.is_integer, values)):
+        return ""
+    return f"{name} has another whole number in each row, {low:.0f} to {high:.0f}; `drop: [{name}]` if it labels them"
+
+
+def _equal(name: str, kinds: Iterable[str], numbers: cells.Numbers) -> str:
+    """A note of a column of numbers where one of them has two spellings as different as 1E2 and 100; else ""."""
+    values = {kind: numbers.parse(kind) for kind in sorted(kinds)}
+    if None in values.values():
+        return ""
+    powers = {value: kind for kind, value in values.items() if "e" in kind.lower()}
+    plain = (kind for kind, value in values.items() if powers.get(value, kind) != kind)
+    return f"{name}: {other} and {powers[values[other]]} are one number" if (other := next(plain, "")) else ""
 
 
 def _require_numbers(name: str, column: Sequence[str], numbers: cells.Numbers, lines: Sequence[int]) -> None:
@@ -186,13 +232,11 @@ def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:
     return others if is_numeric and others and all(cell.lower() in UNKNOWN for cell in others) else set()
 
 
-def _task(labels: Sequence[str], is_nominal: bool) -> str:
+def _task(column: Sequence[str], numbers: cells.Numbers, is_nominal: bool) -> str:
     """The task by the labels: of text or of two values classes, of more numbers regression."""
+    labels = [label for label in encoding.alike(column, (), numbers)[0] if label]
     kinds = {*labels}
-    try:
-        is_text = is_nominal or not {*map(float, kinds)}
-    except ValueError:
-        is_text = True
+    is_text = is_nominal or any(cells.number(kind) is None for kind in kinds)
     if len(kinds) == 2:
         return "binary"
     if is_text and len(kinds) > min(_MOST_CLASSES, len(labels) // 2):

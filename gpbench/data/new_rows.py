@@ -75,9 +75,14 @@ def new_inputs(
 
 
 def rows_of_frame(frame: "pd.DataFrame") -> list[list[str]]:
-    """The cells of a DataFrame as a csv file has them: "" for all that pandas counts as missing."""
+    """The cells of a DataFrame as a csv file has them: "" for all that pandas counts as missing, 3 for 3.0.
+
+    A column of whole numbers is one of floats where a cell is missing, and a code 3 must stay 3 beside 20B.
+    """
     cells = frame.astype(object).where(frame.notna(), None)
-    return [list(map(text_of, row)) for row in cells.itertuples(index=False, name=None)]
+    is_whole = lambda cell: isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
+    texts = lambda row: [text_of(int(cell) if is_whole(cell) else cell) for cell in row]
+    return [*map(texts, cells.itertuples(index=False, name=None))]
 
 
 def _options(card: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,13 +30,15 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """
     options = {key: value for key, value in options.items() if value is not None}
     target, folds = options.get("target", "y"), options.get("folds", {})
-    names_of = {"group": options.get("group"), "order": options.get("order"), "split": options.get("split")}
+    time, format = row_labels.column_and_format(options.get("order"))
+    names_of = {"group": options.get("group"), "order": time, "split": options.get("split")}
     labels = {key: str(name) for key, name in names_of.items() if name is not None}
     content = archives.arrays(blobs[0], "X", target, *folds.values(), *labels.values(), optional=("feature_names",))
     names = tuple(map(str, content.get("feature_names", ())))
     of_rows = {key: content[name] for key, name in labels.items()}
     if "order" in of_rows:
-        of_rows["order"] = row_labels.times(row_labels.label(labels["order"], "order"), of_rows["order"])
+        title = row_labels.label(labels["order"], "order")
+        of_rows["order"] = row_labels.times(title, of_rows["order"], format=format)
     if "split" in of_rows:
         parts = row_labels.texts(of_rows["split"].reshape(len(of_rows["split"]), -1))
         columns = [f"{row_labels.label(labels['split'], 'split')}, split {k}" for k in range(parts.shape[1])]

@@ -1,6 +1,6 @@
 """Columns that say something about rows and are no inputs: groups, the order in time, and fixed splits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,19 +8,24 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from gpbench import limits
-from gpbench.data.cells import number
+from gpbench.data.cells import POINT, Numbers, number
 from gpbench.data.faults import first_rows
 from gpbench.errors import DataError
 
 TRAIN, TEST = 1, 2
-"""Codes of the rows of a fixed split; 0 is a row that it leaves out."""
+"""Codes of the rows of a fixed split; 0 is a row that it leaves out, and below 0 one whose fold is missing."""
 _PARTS = {"": 0, "-": 0, "train": TRAIN, "test": TEST}
 
 
 def column_of(card: Mapping[str, Any], key: str) -> str:
     """The column of groups, of order or of splits, as messages name it: "column 'day' of `order`"."""
     names = (source[key] for source in card.get("sources") or () if source.get(key) is not None)
-    return label(next(names, None), key)
+    return label(column_and_format(next(names, None))[0], key)
+
+
+def column_and_format(value: Any) -> tuple[Any, str | None]:
+    """The column that a source names, and the format of its dates where it states one, as `order` may."""
+    return next(iter(value.items())) if isinstance(value, Mapping) else (value, None)
 
 
 def label(name: Any, key: str) -> str:
@@ -49,31 +54,39 @@ def require(subject: str, lacking: Bool[np.ndarray, " N"]) -> None:
         raise DataError(f"{subject} has {count} ({first_rows(rows)}); {mend}")
 
 
-def times(column: str, cells: Sequence | np.ndarray) -> Float[np.ndarray, " N"]:
+def times(
+    column: str, cells: Sequence | np.ndarray, numbers: Numbers = POINT, format: str | None = None
+) -> Float[np.ndarray, " N"]:
     """The order of rows as numbers: numbers themselves, or the seconds of dates; NaN for a missing one.
 
     Args:
         column: the column, for messages, as `label` has it.
         cells: numbers, dates of NumPy, or text such as "3.5", "2024-01-31" or "2024-01-31T12:30"; UTC where there is no
             time zone.
+        numbers: spelling of numbers and of missing cells.
+        format: format of dates, as Python's `strptime` takes it.
 
     Raises:
         DataError: other text, an infinite number, or numbers among dates; the message names the row.
     """
-    if (array := np.asarray(cells)).dtype.kind in "biuf":
+    if (array := np.asarray(cells)).dtype.kind in "biuf" and format is None:
         return array.astype(float)
-    cells = texts(array)
-    parse = _seconds if any(cell and number(cell) is None for cell in cells[:1]) else number
-    values = np.full(len(cells), np.nan)
-    for row, cell in enumerate(cells):
-        if cell == "":
-            continue
-        value = parse(cell)
-        if value is None or not np.isfinite(value):
-            kind = "date, as 2024-01-31 or 2024-01-31T12:30" if parse is _seconds else "number"
-            raise DataError(f"{column}, row {row + 1}: {str(cell)!r} is no {kind}")
+    known = {row: cell for row, cell in enumerate(texts(array).tolist()) if not numbers.is_missing(cell)}
+    are_numbers = format is None and any(numbers.parse(cell) is not None for cell in [*known.values()][:1])
+    values = np.full(len(array), np.nan)
+    for row, cell in known.items():
+        value = numbers.parse(cell) if are_numbers else _seconds(cell, format)
+        if value is None or np.isinf(value):
+            raise DataError(f"{column}, row {row + 1}: {cell!r} is no {'number' if are_numbers else _dates(format)}")
         values[row] = value
     return values
+
+
+def _dates(format: str | None) -> str:
+    """The dates that are read, for messages."""
+    if format:
+        return f"date of the format {format!r}"
+    return 'date, as 2024-01-31 or 2024-01-31T12:30; state another format, as in `order: {COLUMN: "%d/%m/%Y"}`'
 
 
 def texts(array: np.ndarray) -> np.ndarray:
@@ -82,17 +95,30 @@ def texts(array: np.ndarray) -> np.ndarray:
     return np.where(absent, "", array.astype(str))
 
 
-def _seconds(cell: str) -> float | None:
-    """Seconds since 1970 of a date of ISO 8601; None for other text."""
+def _seconds(cell: str, format: str | None) -> float | None:
+    """Seconds since 1970 of a date of this format, or of ISO 8601; None for other text."""
     try:
-        moment = datetime.fromisoformat(cell)
+        moment = datetime.strptime(cell, format) if format else datetime.fromisoformat(cell)
     except ValueError:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+_DATES = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y")
+_FORMATS = (
+    None,
+    *(f"{date}{time}" for date in (*_DATES, "%d %b %Y", "%d-%b-%Y") for time in ("", " %H:%M", " %H:%M:%S")),
+)
+
+
+def formats_of(cells: Iterable[str]) -> list[str | None]:
+    """The usual formats of dates that all texts have, None for that of ISO 8601."""
+    texts = list(cells)
+    return [format for format in _FORMATS if all(_seconds(text, format) is not None for text in texts)]
+
+
 def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N splits"]:
-    """The part of each row in each fixed split, 0, `TRAIN` or `TEST`.
+    """The part of each row in each fixed split, 0, `TRAIN` or `TEST`; -1 for a missing number of a fold.
 
     Args:
         names: the columns, for messages, as `label` has them.
@@ -102,11 +128,16 @@ def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N
     Raises:
         DataError: other text, or a split without training or test rows.
     """
-    if columns.shape[1] == 1 and all(number(cell) is not None for cell in columns[:, 0]):
-        folds = columns[:, 0].astype(float)
-        if 32 * len(folds) * len(different := np.unique(folds)) > limits.memory(8 * len(folds)):
+    if columns.shape[1] == 1 and any(number(cell) is not None for cell in columns[:, 0]):
+        folds = np.array([np.nan if (value := number(cell)) is None else value for cell in columns[:, 0]])
+        is_known = np.isfinite(folds)
+        if (strange := np.flatnonzero(~is_known & (columns[:, 0] != ""))).size:
+            cell = str(columns[strange[0], 0])
+            raise DataError(f"{names[0]}, row {strange[0] + 1}: {cell!r} is no number of a fold, as other rows have")
+        if 32 * len(folds) * len(different := np.unique(folds[is_known])) > limits.memory(8 * len(folds)):
             raise DataError(f"{names[0]} has {len(different):,} folds of {len(folds):,} rows: write fewer")
-        return np.where(folds[:, None] == different, TEST, TRAIN)
+        parts = np.where(folds[:, None] == different, TEST, TRAIN)
+        return np.where(is_known[:, None], parts, -1)
     parts = np.empty(columns.shape, int)
     for (row, split), cell in np.ndenumerate(columns):
         if (code := _PARTS.get(cell.lower())) is None:

@@ -13,8 +13,7 @@ from gpbench.config.cards import reader, resolved
 from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
-from gpbench.data.dataset import Dataset, Raw, checksum
-from gpbench.data.encoding import columns_of_table
+from gpbench.data.dataset import Dataset, checksum
 from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
@@ -164,7 +163,7 @@ def obtain(
     except DataError as error:
         reason = str(error).removeprefix(f"{card['name']}: ")
         raise DataError(f"{card['name']}: {describe(source)}: {reason}") from None
-    return _verified(replace(dataset, left_out=raw.left_out, missing=_missing(dataset, raw)), card, source)
+    return _verified(dataset, card, source)
 
 
 def _verified(dataset: Dataset, card: Mapping, source: Mapping) -> Dataset:
@@ -176,15 +175,6 @@ def _verified(dataset: Dataset, card: Mapping, source: Mapping) -> Dataset:
         if card.get(key) and actual and actual != card[key]:
             raise DataError(f"{card['name']}: {describe(source)} gives arrays with {key} {actual}, not {card[key]}")
     return dataset
-
-
-def _missing(dataset: Dataset, raw: Raw) -> dict[str, int]:
-    """The missing cells of each column of a table, where it has some."""
-    names = columns_of_table(dataset.columns, dataset.levels)
-    counts = dict(zip(names, np.isnan(raw.X).sum(axis=0).tolist())) if raw.X.dtype.kind == "f" else {}
-    if raw.target.dtype.kind == "U" and raw.target.ndim == 1:
-        counts[dataset.target] = int((raw.target == "").sum())
-    return {name: count for name, count in counts.items() if count}
 
 
 @functools.cache

@@ -65,15 +65,16 @@ def identity(card: Mapping) -> dict:
 
 
 def indices(
-    card: Mapping, dataset: Dataset, k: int, seed: int = 0
+    card: Mapping, dataset: Dataset, k: int, seed: int = 0, output: int | None = None
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
-    """The numbers of the training rows and of the test rows of split k.
+    """The numbers of the training rows and of the test rows of split k: of an output those that have it.
 
     Args:
         card: the data card, which names the split set.
         dataset: the data set.
         k: number of the split, from 0.
         seed: changes the order of the training rows, which is random, and nothing else.
+        output: number of the output, from 0; None for all rows.
 
     Raises:
         ConfigError: no such split.
@@ -84,11 +85,24 @@ def indices(
         raise ConfigError(f"split {k} out of range: {card['name']} has splits 0..{available - 1} in set {name!r}")
     train, test = SPLIT_SETS[name].function(card, dataset, k)
     _check_rows(dataset, name, k, (train, test))
+    rows, mend = f"{len(dataset.y)} rows", ""
+    if output is not None and dataset.y.ndim == 2 and output < dataset.y.shape[1]:
+        known = ~np.isnan(dataset.y[:, output])
+        train, test, rows = train[known[train]], test[known[test]], f"{known.sum()} rows of {dataset.outputs[output]!r}"
+        mend = f" in split {k}; name other splits or outputs by split= and output="
     if len(train) < 2 or len(test) < 1:
         sizes = f"{len(train)} to train and {len(test)} to test"
-        raise DataError(f"{card['name']}: {len(dataset.y)} rows are too few to split: the set {name} leaves {sizes}")
+        raise DataError(f"{card['name']}: {rows} are too few to split: the set {name} leaves {sizes}{mend}")
     order = generator(dataset.name, name, k, seed).permutation(len(train))
     return train[order].astype(np.int64, copy=False), test.astype(np.int64)
+
+
+def fewest(card: Mapping, dataset: Dataset) -> int | None:
+    """The fewest training rows of an output in the first 100 splits, where rows lack outputs; else None."""
+    if dataset.y.ndim == 1 or not np.isnan(dataset.y).any():
+        return None
+    known = ~np.isnan(dataset.y)
+    return min(int(known[indices(card, dataset, k)[0]].sum(axis=0).min()) for k in range(min(count(card), 100)))
 
 
 def sizes(card: Mapping) -> tuple[int, int] | None:

@@ -50,11 +50,12 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
     remarks = "".join(f"; {note}" for file in files for note in file.notes)
     target_columns = [_position(names, target, header, remarks) for target in targets]
-    roles = {"group": options.get("group"), "order": options.get("order"), "split": options.get("split")}
+    time, format = row_labels.column_and_format(options.get("order"))
+    roles = {"group": options.get("group"), "order": time, "split": options.get("split")}
     of_rows = {role: [_position(names, name, header) for name in _listed(value)] for role, value in roles.items()}
     if doubled := [role for role, columns in of_rows.items() if not {*columns}.isdisjoint(target_columns)]:
         role = doubled[0]
-        raise DataError(f"column {options[role]!r} is the target and `{role}`: choose another column for one")
+        raise DataError(f"column {roles[role]!r} is the target and `{role}`: choose another column for one")
     excluded = {
         *target_columns,
         *(i for columns in of_rows.values() for i in columns),
@@ -81,8 +82,9 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
             f"line {lines[0]} has no numbers ({units}): if it has the units, leave it out by `skip: {mend}`"
         )
     X, input_names, levels = encoding.inputs_of({names[i]: columns[i] for i in inputs}, numbers, specs, codes)
-    labels = [list(map(numbers.plain, columns[i])) for i in target_columns]
-    group, order, split = ([list(map(numbers.plain, columns[i])) for i in indices] for indices in of_rows.values())
+    labels = [columns[i] for i in target_columns]
+    group, order = ([columns[i] for i in of_rows[role]] for role in ("group", "order"))
+    split = [list(map(numbers.plain, columns[i])) for i in of_rows["split"]]
     titles = {role: [row_labels.label(names[i], role) for i in indices] for role, indices in of_rows.items()}
     most = limits.memory(sum(map(archives.size_of, blobs)))
     arrays = {"header": [names], "target": labels, "`group`": group, "`order`": order, "`split`": split}
@@ -99,8 +101,9 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         tuple(input_names) if header or levels else (),
         outputs=tuple(names[i] for i in target_columns) if header else (),
         levels=levels,
+        numbers=numbers,
         groups=group[0] if group else (),
-        order=row_labels.times(titles["order"][0], order[0]) if order else (),
+        order=row_labels.times(titles["order"][0], order[0], numbers, format) if order else (),
         split=row_labels.fixed_parts(titles["split"], np.array(split).T) if split else (),
         # a trailing delimiter makes a column without name and cells, of which nobody needs to hear
         left_out=tuple(reason for i, reason in left_out.items() if any(columns[i])),

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
-from gpbench.data.conversion import check_counts
+from gpbench.data.coding import check_counts
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 from gpbench.estimators.compiled import configuration, folder_of, programs_of

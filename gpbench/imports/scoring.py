@@ -86,7 +86,7 @@ class Importer:
                 names = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
                 raise ConfigError(f"the column output is empty; the outputs of {dataset.name} are {names}")
             members.outputs(card, "all" if submission.output is None else submission.output)
-            train, test = splits.indices(card, dataset, submission.split)
+            train, test = splits.indices(card, dataset, submission.split, output=submission.output)
             # scaling by "none" leaves the original units, in which the predictions are
             prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
         except GpbenchError as error:

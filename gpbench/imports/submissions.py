@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _NEEDED = ("dataset", "split", "method", "row")
 _PER_RUN = ("seconds", "versions", "lost")
 _OPTIONAL = ("setting", "output", *_PER_RUN)
+_TEXTS = dict.fromkeys(("dataset", "method", "setting"), str)
 _NUMBERED = re.compile(r"(log_)?prob_\d+")
 _VERSIONS = re.compile(r"[\w.-]+ [\w.+!-]+(, [\w.-]+ [\w.+!-]+)*")
 _GROUP = ["dataset", "split", "method", "setting", "output"]
@@ -90,7 +91,8 @@ class Submission:
         self.require(np.isin(np.arange(len(self.rows)), first), "is there twice")
         in_test = np.isin(self.rows, test)
         self.require(in_test | ~np.isin(self.rows, train), "is a training row of this split; give its test rows alone")
-        self.require(in_test, "is no test row of this split; `gpbench data rows` gives these")
+        split = "this split" if self.output is None else "this split that has the output"
+        self.require(in_test, f"is no test row of {split}; `gpbench data rows` gives these")
         absent = test[~np.isin(test, self.rows)]
         if len(absent):
             verb, row = ("is", "row") if len(absent) == 1 else ("are", "the first is row")
@@ -184,7 +186,7 @@ def _table(path: Path) -> "pd.DataFrame":
             raise ValueError("neither a Parquet file nor a CSV file with the ending .csv")
         rows = content.count(b"\n") if is_csv else arrow.check_parquet(content)
         limits.check(rows, limits.IMPORTED_ROWS, "it has", "rows", "split it")
-        return pd.read_csv(io.BytesIO(content)) if is_csv else pd.read_parquet(io.BytesIO(content))
+        return pd.read_csv(io.BytesIO(content), dtype=_TEXTS) if is_csv else pd.read_parquet(io.BytesIO(content))
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file") from error
     except pd.errors.EmptyDataError as error:

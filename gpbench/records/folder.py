@@ -85,10 +85,9 @@ def write(
 ) -> None:
     """Makes the folder with its files, on the disk and not only in its cache.  Raises OSError."""
     import numpy as np
-    import yaml
 
     folder.mkdir()
-    (folder / CONFIG).write_text(yaml.safe_dump(clean(config, math.inf), sort_keys=False))
+    (folder / CONFIG).write_text(yamls.dump(clean(config, math.inf)))
     np.savez_compressed(folder / TRACE, allow_pickle=False, **{k: np.asarray(v) for k, v in trace.items()})
     if predictions:
         arrays.write_predictions(folder, predictions)

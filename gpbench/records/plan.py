@@ -70,11 +70,11 @@ class RunPlan:
         from gpbench.data.members import members, name_of_output
 
         card = cards.resolved(cfg["dataset"])
-        checksum, rows = card.get("checksum"), card.get("rows")
+        checksum, rows, fewest = card.get("checksum"), card.get("rows"), None
         if not checksum:
-            checksum, rows = _checksum_and_rows(json.dumps([cfg[key] for key in _DATA_KEYS]))
-        if sizes := splits.sizes({**card, "rows": rows}):
-            cfg = declared.within_rows(cfg, sizes[0])
+            checksum, rows, fewest = _checksum_and_rows(json.dumps([cfg[key] for key in _DATA_KEYS]))
+        if fewest := fewest or (splits.sizes({**card, "rows": rows}) or (None,))[0]:
+            cfg = declared.within_rows(cfg, fewest)
         shared = identity.canonical(identity.identify(cfg, checksum))
         trained = members(card, cfg["split"], cfg["output"])
         by_output = {member.output: member for member in trained}  # splits share the cell
@@ -178,9 +178,14 @@ _DATA_KEYS = ("dataset", "data", "config_dirs")
 
 
 @functools.cache
-def _checksum_and_rows(data: str) -> tuple[str, int]:
-    """The checksum and rows of a data set whose card has no checksum; of many jobs on it the first alone loads it."""
+def _checksum_and_rows(data: str) -> tuple[str, int, int | None]:
+    """The checksum, the rows and the fewest training rows of a data set whose card has no checksum.
+
+    Of many jobs on it the first alone loads it.
+    """
+    from gpbench.data import splits
     from gpbench.data.sources import configured
 
-    dataset = configured(dict(zip(_DATA_KEYS, json.loads(data))))
-    return dataset.checksum, len(dataset.y)
+    cfg = dict(zip(_DATA_KEYS, json.loads(data)))
+    dataset = configured(cfg)
+    return dataset.checksum, len(dataset.y), splits.fewest(cfg["dataset"], dataset)

@@ -1,6 +1,5 @@
 """Runs of one shape that train together: how many of them, and their arrays."""
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,10 +34,9 @@ def groups(context: Context) -> Iterator[list[Run]]:
     They depend on the plan and not on what is recorded, so that a killed command finds its groups again.
     """
     shapes: dict[tuple[int, int], list[Run]] = {}
-    by_split = sorted(context.plan.runs, key=lambda run: run.member)
-    for split, runs in itertools.groupby(by_split, key=lambda run: run.split):
-        train, test = splits.indices(context.card, context.dataset, split)
-        shapes.setdefault((len(train), len(test)), []).extend(runs)
+    for run in sorted(context.plan.runs, key=lambda run: run.member):
+        train, test = splits.indices(context.card, context.dataset, run.split, output=run.output)
+        shapes.setdefault((len(train), len(test)), []).append(run)
     _say_cut(context, max(n for n, _ in shapes))
     for alike in shapes.values():
         size = _size(context, alike)
@@ -89,7 +87,7 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     Raises ConfigError where the method's state for the training rows exceeds the free memory.
     """
     method, dataset, card = context.method, context.dataset, context.card
-    indices = [splits.indices(card, dataset, run.split) for run in runs]
+    indices = [splits.indices(card, dataset, run.split, output=run.output) for run in runs]
     n, d = len(indices[0][0]), dataset.X.shape[1]
     of_rows = method.row_memory(n) if isinstance(method, HasRowMemory) else 0
     size = len(runs) * n * np.dtype(context.precision).itemsize

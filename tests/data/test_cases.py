@@ -17,7 +17,7 @@ REFUSED = {
     "c02": "line 2: byte 0xe4 is not UTF-8; .*`encoding: latin-1`",
     "c03": "column 'CO', row 1: '2,0' is not a number; .*`decimal: \",\"`",
     "c03q": "column 'CO', row 1: '2,0' is not a number; .*`decimal: \",\"`",
-    "c07b": "column 'valve', row 1: 'on' has no code; quote yes, no, on and off in the card",
+    "c07b": "column 'valve', row 1: 'on' is not among its codes, False, True; quote yes, no, on and off in the card",
     "c07c": "label 'no' is not in the card's labels .*quote yes, no, on and off",
     "c08": "column 'bean', row 1: 'arabica' is not a number; .*`codes`",
 }

@@ -145,3 +145,29 @@ def test_check_describes_shipped_data(name, capsys, monkeypatch):
         pytest.skip("needs the mirror")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"{name}: ") and any(line.startswith("  splits") for line in lines)
+
+
+def test_rows_that_lack_an_output_are_counted_and_findings_are_those_of_the_others():
+    y = np.column_stack([2 * A, np.abs(TARGET), TARGET])
+    y[:20, 0] = y[50:, 1] = y[55:] = np.nan
+    y[30, 1] = 1e200
+    sources = [{"kind": "file", "path": "a", "target": "y"}]
+    card = {"name": "mine", "task": "regression", "incomplete": "drop", "sources": sources}
+    found = check(card, from_raw(card, Raw(np.column_stack([A, B]), y, ("a", "b"), outputs=("u", "v", "w"))))
+    texts = [finding.text for finding in found.findings]
+    assert texts[:2] == [
+        "rows that lack an output count for the others alone (u 20, v 5)",
+        "rows with missing cells are left out (u 5, v 5, w 5)",
+    ]
+    assert "'a' alone tells 'u': is it known before 'u' is?" in texts and found.rows == 55
+    assert "'v' has 1e+200 in row 31, whose square float64 cannot hold" in texts
+    assert (found.targets[0].name, found.targets[0].low) == ("u", (2 * A[20:55]).min())
+
+
+def test_rows_without_a_place_in_time_or_a_group_are_said():
+    lines = "".join(f"{k % 3 or ''},{k % 4 or ''},{a},{b}\n" for k, (a, b) in enumerate(zip(A, TARGET, strict=True)))
+    source = {"target": "y", "order": "t", "group": "g"}
+    raw = tables.table([f"t,g,a,y\n{lines}".encode()], source)
+    card = {"name": "mine", "task": "regression", "incomplete": "drop", "sources": [source]}
+    [finding, *_] = check(card, from_raw(card, raw)).findings
+    assert finding.text == "rows with missing cells are left out (column 'g' of `group` 15, column 't' of `order` 20)"

@@ -145,7 +145,7 @@ def test_codes_are_compared_as_numbers_and_yaml_words_are_explained():
     content = b"grade,valve,y\n1.0,on,1\n2.0,off,2\n"
     codes = {"grade": {1: 0, 2: 1}, "valve": {"on": 1, "off": 0}}
     np.testing.assert_array_equal(tables.table([content], {"target": "y", "codes": codes}).X, [[0, 1], [1, 0]])
-    with pytest.raises(DataError, match="column 'valve', row 1: 'on' has no code; quote yes, no, on and off"):
+    with pytest.raises(DataError, match="'on' is not among its codes, True, False; quote yes, no, on and off"):
         tables.table([content], {"target": "y", "codes": codes | {"valve": {True: 1, False: 0}}})
     with pytest.raises(DataError, match=r"'2\.0' is not among its codes, 1"):
         tables.table([content], {"target": "y", "codes": codes | {"grade": {1: 0}}})

@@ -132,3 +132,9 @@ def test_tasks_may_be_mixed_in_a_file(tmp_path):
     assert bring(tmp_path, pd.concat([regression(), classification()], ignore_index=True), name="both.csv") == 0
     by_dataset = {record.dataset: record.metrics for record in records(tmp_path)}
     assert "rmse" in by_dataset["sinc"] and "auc" in by_dataset["moons"] and "rmse" not in by_dataset["moons"]
+
+
+def test_a_setting_and_a_method_are_texts_in_a_csv_file_too(tmp_path):
+    both = pd.concat([regression(setting="0.10", method="1E2"), regression(setting="0.1", method="100")])
+    assert bring(tmp_path, both, name="both.csv") == 0
+    assert {(record.setting, record.method) for record in records(tmp_path)} == {("0.10", "1E2"), ("0.1", "100")}

@@ -1,0 +1,474 @@
+"""Odd columns, drawn at random and by kind: labels, levels, groups and folds are compared in one way everywhere."""
+
+import csv
+import io
+import itertools
+import random
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpbench.data import cards, new_rows, row_labels, sources, splits, tables
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Dataset
+from gpbench.errors import DataError, GpbenchError
+from gpbench.estimators.table import fit_table
+
+NUMBERS = [
+    *("3", "3.0", "+3", "03", "3.", "30e-1", "0.3E1"),  # one number
+    *("100", "1E2", "1e+2", "100.00", "0100"),
+    *("0", "-0", "0.0", "0e12", "0e73", "00"),
+    *(".5", "0.5", "5e-1", "0.50"),
+    *("-7", "-7.0", "-07", "12", "1e3", "1000"),
+]
+CODES = ["20B", "A7", "1E2x", "1_000", "0x1F", "1,000", "\u0663", "\uff13", "1 2", "12:30", "2024-01-31", "#4", "3a"]
+WORDS = ["yes", "no", "Yes", "inf", "n/a", "-", "Oslo", "TRUE", "e5", "na1"]
+
+
+def table(columns: dict[str, Sequence]) -> bytes:
+    """A file of these columns, all cells in quotation marks."""
+    file = io.StringIO()
+    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+    writer.writerows([[*columns], *zip(*columns.values(), strict=True)])
+    return file.getvalue().encode()
+
+
+def read(columns: dict[str, Sequence], task: str = "regression", card: dict | None = None, **options) -> Dataset:
+    """The data set of columns, of which y is the target."""
+    raw = tables.table([table(columns)], {"target": "y", **options})
+    return from_raw({"name": "odd", "task": task, "sources": [options], **(card or {})}, raw)
+
+
+def alike(values: Sequence) -> np.ndarray:
+    """The pairs of rows that have equal values."""
+    codes = np.unique(np.asarray(values), return_inverse=True)[1]
+    return codes[:, None] == codes
+
+
+def steps(n: int) -> list[int]:
+    """Numbers that do not count rows."""
+    return [3 * k + 2 for k in range(n)]
+
+
+def levels(cells: Sequence[str], **options) -> np.ndarray:
+    """The level of each row, of a one-hot column."""
+    y = steps(len(cells))
+    dataset = read({"c": cells, "x": y, "y": y}, encode={"c": "onehot"}, **options)
+    return dataset.X[:, :-1].argmax(axis=1)
+
+
+def order(cells: Sequence[str], **options) -> np.ndarray:
+    y = steps(len(cells))
+    return read({"c": cells, "x": y, "y": y}, encode={"c": "ordinal"}, **options).X[:, 0]
+
+
+def classes(cells: Sequence[str], **options) -> np.ndarray:
+    return read({"x": steps(len(cells)), "y": cells}, "multiclass", **options).y
+
+
+def groups(cells: Sequence[str], **options) -> np.ndarray:
+    y = steps(len(cells))
+    return read({"c": cells, "x": y, "y": y}, group="c", **options).groups
+
+
+def frame(cells: Sequence[str]) -> np.ndarray:
+    """The level of each row of a DataFrame, as the estimators have it."""
+    return fit_table(pd.DataFrame({"c": cells}), "odd", {"c": "onehot"}, None)[1].argmax(axis=1)
+
+
+PLACES: dict[str, Callable] = {
+    "levels": levels,
+    "ordinal": order,
+    "labels": classes,
+    "groups": groups,
+    "estimators": frame,
+}
+
+
+def drawn(seed: int) -> list[str]:
+    """A column of 40 cells: of numbers in many spellings, with codes or words among them in two of three."""
+    rng = random.Random(seed)
+    pool = rng.sample(NUMBERS, rng.randint(6, 14))
+    others = [[], CODES, WORDS][seed % 3]
+    pool += rng.sample(others, min(len(others), rng.randint(1, 3)))
+    return [*pool, *rng.choices(pool, k=40 - len(pool))]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_cells_are_one_as_numbers_where_all_are_numbers_and_as_texts_elsewhere(seed):
+    cells = drawn(seed)
+    if all(cell in [*NUMBERS, "inf"] for cell in cells):
+        expected = alike([hash(Decimal(cell)) for cell in cells])
+    else:
+        expected = alike(["True" if cell == "TRUE" else cell for cell in cells])
+    for place, codes_of in PLACES.items():
+        np.testing.assert_array_equal(alike(codes_of(cells)), expected, err_msg=place)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_new_rows_have_the_levels_of_the_rows_that_trained(seed, tmp_path):
+    cells = drawn(seed)
+    y = steps(len(cells))
+    options = {"encode": {"c": "onehot"}}
+    dataset = read({"c": cells, "x": y, "y": y}, **options)
+    card = {"sources": [{"kind": "file", "path": "x.csv", "target": "y", **options}]}
+    file = tmp_path / "new.csv"
+    for part in (slice(None), slice(0, 1), slice(7, 9)):  # one row alone has fewer spellings than all
+        file.write_bytes(table({"c": cells[part], "x": y[part]}))
+        np.testing.assert_array_equal(new_rows.new_inputs(file, card, dataset), dataset.X[part])
+
+
+PAIRS = [("1E2", "100"), ("0e12", "0e73"), ("3", "3.0"), ("007", "7"), ("+1", "1"), (".5", "0.50"), ("-0", "0")]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_a_card_that_names_both_spellings_tells_them_apart(pair):
+    cells, x = [*pair] * 4, steps(8)
+    rows = {"c": cells, "x": x, "y": x}
+    assert read(rows, encode={"c": {"onehot": [*pair]}}).X[:2, :2].tolist() == [[1, 0], [0, 1]]
+    assert read(rows, codes={"c": dict(zip(pair, (5, 9)))}).X[:2, 0].tolist() == [5, 9]
+    dataset = read({"x": x, "y": cells}, "binary", {"labels": dict(zip(pair, (1, -1)))})
+    assert dataset.classes == pair[::-1] and dataset.y[:2].tolist() == [1, -1]
+    with pytest.raises(DataError, match="one class only"):
+        read({"x": x, "y": cells}, "binary")
+
+
+@pytest.mark.parametrize("cell", CODES)
+def test_a_code_is_no_number_and_leaves_all_cells_of_its_column_texts(cell):
+    cells = ["3", "3.0", cell, "003"] * 2
+    for place, codes_of in PLACES.items():
+        np.testing.assert_array_equal(alike(codes_of(cells)), alike(cells), err_msg=place)
+    with pytest.raises(DataError, match=r"column 'c', row 3: ") as refused:
+        read({"c": cells, "x": steps(8), "y": steps(8)})
+    assert "\n" not in str(refused.value)
+    with pytest.raises(DataError, match=r"column 'c' of `split`, row 3: .* is no number of a fold"):
+        read({"c": cells, "x": steps(8), "y": steps(8)}, split="c")
+
+
+@pytest.mark.parametrize(
+    "cells", [(2**53 + 1, 2**53), (10**17 + 1, 10**17), ("9" * 20, "9" * 19 + "8")], ids=["16", "18", "20"]
+)
+def test_whole_numbers_of_more_digits_than_a_float_has_are_texts(cells):
+    cells = [*map(str, cells)] * 3
+    for place, codes_of in PLACES.items():
+        np.testing.assert_array_equal(alike(codes_of(cells)), alike(cells), err_msg=place)
+    assert order(cells).tolist() == [1, 0] * 3  # whatever the seed of Python's hashes
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "NAN", "-nan"])
+@pytest.mark.parametrize("card", [{}, {"incomplete": "drop"}], ids=["error", "drop"])
+def test_nan_among_numbers_is_a_missing_cell_in_every_place(word, card):
+    cells, x, y = ["1", "2.0", word, "2", "1.0", "3"], steps(6), ["4", "5", "6", "7", "8", "9"]
+    tries = [
+        ({"x": x, "y": cells}, "regression", {}),
+        ({"x": x, "y": cells}, "multiclass", {}),
+        ({"x": x, "y": cells}, "count", {}),
+        ({"c": cells, "x": x, "y": y}, "regression", {}),
+        ({"c": cells, "x": x, "y": y}, "regression", {"encode": {"c": "ordinal"}}),
+        ({"c": cells, "x": x, "y": y}, "regression", {"group": "c"}),
+        ({"c": cells, "x": x, "y": y}, "regression", {"order": "c"}),
+    ]
+    for columns, task, options in tries:
+        if card:
+            dataset = read(columns, task, card, **options)
+            assert len(dataset.y) == 5 and list(dataset.missing.values()) == [1]
+        else:
+            with pytest.raises(DataError, match=r"has 1 missing (or infinite )?cells? ?\(row 3\)"):
+                read(columns, task, **options)
+
+
+@pytest.mark.parametrize("words", [("true", "false"), ("TRUE", "FALSE"), ("True", "false"), ("tRUE", "False")])
+def test_true_and_false_are_one_word_in_any_case(words):
+    cells = [*words, "True", "FALSE", "true"] * 2
+    expected = alike([cell.lower() for cell in cells])
+    for place, codes_of in PLACES.items():
+        np.testing.assert_array_equal(alike(codes_of(cells)), expected, err_msg=place)
+    rows = {"c": cells, "x": steps(10), "y": steps(10)}
+    assert read(rows).X[:2, 0].tolist() == [1, 0]
+    assert read(rows, codes={"c": {True: 5, False: 7}}).X[:2, 0].tolist() == [5, 7]
+    assert read({"x": steps(10), "y": cells}, "binary", {"labels": {True: -1, False: 1}}).classes == ("True", "False")
+
+
+SPELLINGS = [
+    ({"decimal": ","}, "1,5", "1,50", "15e-1"),
+    ({"decimal": ",", "thousands": "."}, "1.234,0", "1234", "1234,00"),
+    ({"thousands": ","}, "1,234", "1234.0", "1234"),
+    ({"thousands": " "}, "1 234 567", "1234567", "1234567.0"),
+    ({"thousands": "'"}, "1'234", "+1234", "1234"),
+]
+
+
+@pytest.mark.parametrize(("signs", *"abc"), SPELLINGS, ids=[case[1] for case in SPELLINGS])
+def test_the_signs_of_a_card_hold_for_labels_too_unless_a_code_is_among_them(signs, a, b, c):
+    for codes_of in (levels, order, classes, groups):
+        np.testing.assert_array_equal(alike(codes_of([a, "7", b, c, "7"], **signs)), alike([1, 2, 1, 1, 2]))
+        np.testing.assert_array_equal(alike(codes_of([a, "7", b, "20B"], **signs)), alike([1, 2, 3, 4]))
+    number = float(str(a).replace(signs.get("thousands", "x"), "").replace(",", "."))
+    rows = {"c": [a, "7", b], "x": steps(3), "y": steps(3)}
+    assert read(rows, encode={"c": {"ordinal": [7, number]}}, **signs).X[:, 0].tolist() == [1, 0, 1]
+    assert read(rows, codes={"c": {a: 3, "7": 4}}, **signs).X[:, 0].tolist() == [3, 4, 3]
+    with pytest.raises(DataError, match=r"column 'y', row 2: 'abc' is not a number"):
+        read({"x": steps(3), "y": [a, "abc", b]}, **signs)
+
+
+@pytest.mark.parametrize("mark", [-200, "-200", "-200.0", ["?", -200], ["-2e2"]], ids=str)
+def test_marks_of_missing_cells_hold_in_every_place(mark):
+    cells, x = ["1", "-200", "2", "-200.0", "1.0"], steps(5)
+    card = {"incomplete": "drop"}
+    for columns, task, options in [
+        ({"c": cells, "x": x, "y": x}, "regression", {"group": "c"}),
+        ({"c": cells, "x": x, "y": x}, "regression", {"order": "c"}),
+        ({"c": cells, "x": x, "y": x}, "regression", {"encode": {"c": "onehot"}}),
+        ({"x": x, "y": cells}, "regression", {}),
+        ({"x": x, "y": cells}, "binary", {}),
+    ]:
+        dataset = read(columns, task, card, missing=mark, **options)
+        assert len(dataset.y) == 3 and {*dataset.missing.values()} == {2}
+
+
+@pytest.mark.parametrize(
+    "cells", [["", "1", "2", "1.0"], ["2", "", "+1", "1e0"], ["1", "02", "2.0", "?"]], ids="/".join
+)
+def test_folds_are_compared_as_numbers_and_a_row_without_one_is_left_out_where_the_card_says_so(cells):
+    rows = {"f": cells, "x": steps(4), "y": steps(4)}
+    dataset = read(rows, card={"incomplete": "drop"}, split="f", missing="?")
+    folds = [float(cell) for cell in cells if cell not in ("", "?")]
+    expected = np.where(np.array(folds)[:, None] == [1, 2], row_labels.TEST, row_labels.TRAIN)
+    np.testing.assert_array_equal(dataset.folds["fixed"], expected)
+    assert dataset.missing == {"column 'f' of `split`": 1}
+    with pytest.raises(DataError, match=r"column 'f' of `split` has 1 missing cell \(row \d\); .*`incomplete: drop`"):
+        read(rows, split="f", missing="?")
+
+
+def test_a_dataframe_has_the_codes_of_the_table_whatever_its_types():
+    dataset = read({"c": ["3", "20B", "3.5", "4"] * 2, "x": steps(8), "y": steps(8)}, encode={"c": "onehot"})
+    card = {"sources": [{"encode": {"c": "onehot"}}]}
+    for cells in ([3, 4, 3.5], [3.0, 4.0, 3.5], ["3", 4.0, "3.5"], np.array([3, 4, 3.5], object)):
+        rows = new_rows.new_inputs(pd.DataFrame({"c": cells, "x": steps(3)}), card, dataset)
+        assert [dataset.columns[k] for k in rows[:, :4].argmax(axis=1)] == ["c=3", "c=4", "c=3.5"]
+        np.testing.assert_array_equal(alike(frame([*cells, "20B", 3.0])), alike([1, 2, 3, 4, 1]))
+
+
+def test_groups_are_numbered_as_their_texts_were_so_that_no_split_moves():
+    texts = ["10", "9", "007", "1.50", "x", "-3"]
+    assert groups(texts[:4]).tolist() == [2, 3, 0, 1]  # in alphabetical order
+    assert groups(texts).tolist() == [3, 4, 1, 2, 5, 0]
+    assert groups(["10", "9", "9.0", "10.0", "2"]).tolist() == [0, 2, 2, 0, 1]
+
+
+DATES = [
+    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%d/%m/%y", "%Y%m%d", "%d %b %Y", "%B %d, %Y"),
+    *("%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%a %d %b %Y", "week of %d/%m/%Y", "%j of %Y"),
+]
+
+
+@pytest.mark.parametrize("format", DATES)
+@pytest.mark.parametrize("signs", [{}, {"decimal": ",", "thousands": "."}], ids=["point", "comma"])
+def test_a_card_says_the_format_of_dates(format, signs):
+    days = [datetime.fromisoformat("2023-11-05T00:00:00+00:00") + timedelta(days=3 * k) for k in range(30)]
+    cells = ["", *(day.strftime(format) for day in days)]
+    rows = {"day": cells, "x": steps(31), "y": steps(31)}
+    dataset = read(rows, card={"incomplete": "drop"}, order={"day": format}, **signs)
+    assert dataset.order.tolist() == [day.timestamp() for day in days] and dataset.columns == ("x",)
+    with pytest.raises(DataError, match=r"column 'day' of `order` has 1 missing cell \(row 1\); .*`incomplete: drop`"):
+        read(rows, order={"day": format}, **signs)
+    with pytest.raises(DataError, match=r"column 'day' of `order`, row 3: 'soon' is no date of the format"):
+        read(rows | {"day": [*cells[:2], "soon", *cells[3:]]}, order={"day": format}, **signs)
+
+
+def test_without_a_format_the_first_date_says_what_the_others_are_and_others_are_refused_with_the_remedy():
+    rows = {"x": steps(4), "y": steps(4)}
+    for cells in (["", "2024-01-02", "", "2024-01-04T10:00"], ["", "", "5", "3.5"]):
+        assert np.isnan(from_raw_order(rows, cells)).tolist() == [cell == "" for cell in cells]
+    with pytest.raises(DataError, match=r'row 2: .* state another format, as in `order: {COLUMN: "%d/%m/%Y"}`'):
+        from_raw_order(rows, ["", "31/01/2024", "1/2/2024", ""])
+    with pytest.raises(DataError, match="row 3: '2024-01-02' is no number"):
+        from_raw_order(rows, ["", "5", "2024-01-02", ""])
+
+
+def from_raw_order(rows: dict, cells: Sequence[str]) -> np.ndarray:
+    return tables.table([table({"day": cells, **rows})], {"target": "y", "order": "day"}).order
+
+
+@pytest.mark.parametrize(
+    "value", [{"day": "%Q"}, {"day": "dd/mm/yyyy"}, {"day": "%d %d"}, {"day": 5}, {}, {1: 2, 3: 4}]
+)
+def test_a_format_that_python_does_not_know_is_refused_in_the_card(value):
+    source = {"kind": "file", "path": "x.csv", "target": "y", "order": value}
+    with pytest.raises(GpbenchError, match=r"order.*must be a column, or a mapping from it to the format") as refused:
+        cards.checked({"name": "odd", "task": "regression", "sources": [source]})
+    assert "\n" not in str(refused.value)
+
+
+def test_an_archive_of_arrays_has_dates_with_a_format_too(tmp_path):
+    np.savez(tmp_path / "own.npz", X=np.eye(3), y=np.arange(3.0), day=np.array(["02/01/2024", "", "01/02/2023"]))
+    source = {"kind": "file", "path": str(tmp_path / "own.npz"), "reader": "npz", "order": {"day": "%d/%m/%Y"}}
+    card = cards.checked({"name": "own", "task": "regression", "sources": [source], "incomplete": "drop"})
+    assert np.diff(sources.load(card, store=tmp_path).order).tolist() == [-335 * 86400.0]
+
+
+OUTPUTS = list(itertools.product([0, 0.2, 0.6], [0, 0.3], ["random90", "kfold", "temporal"]))
+
+
+@pytest.mark.parametrize(("a", "b", "kind"), OUTPUTS)
+def test_a_row_that_lacks_an_output_is_a_row_of_the_others(a, b, kind, tmp_path):
+    rng = np.random.default_rng(int(10 * (a + b)))
+    lacks = rng.random((200, 2)) < [a, b]
+    y = rng.normal(size=(200, 2)).round(3)
+    text = np.where(lacks, "", y.astype(str))
+    file = tmp_path / "own.csv"
+    file.write_bytes(table({"x": y[:, 0].round(1), "t": range(200), "a": text[:, 0], "b": text[:, 1]}))
+    source = {"kind": "file", "path": str(file), "target": ["a", "b"], "order": "t"}
+    card = {"name": "own", "task": "regression", "outputs": 2, "sources": [source], "incomplete": "drop"}
+    card = cards.checked(card | {"splits": {"set": kind}})
+    dataset = sources.load(card, store=tmp_path)
+    kept = ~lacks.all(axis=1)
+    np.testing.assert_array_equal(dataset.y, np.where(lacks, np.nan, y)[kept])
+    for output, k in itertools.product(range(2), range(splits.count(card))):
+        train, test = splits.indices(card, dataset, k, output=output)
+        whole = splits.indices(card, dataset, k)
+        for rows, all_rows in ((train, whole[0]), (test, whole[1])):
+            assert {*rows} == {row for row in all_rows if not lacks[kept][row, output]}
+    if lacks.any():
+        with pytest.raises(DataError, match=r"the target, column '[ab]', has \d+ missing cell"):
+            sources.load({key: value for key, value in card.items() if key != "incomplete"}, store=tmp_path)
+
+
+def test_an_output_of_few_rows_is_refused_for_the_splits_that_lack_it():
+    rows = {"x": steps(60), "a": [*range(4), *[""] * 56], "b": steps(60), "y": steps(60)}
+    card = {"name": "odd", "task": "regression", "outputs": 2, "incomplete": "drop"}
+    dataset = read(rows, card=card, target=["a", "b"])
+    lines = []
+    for k in range(20):
+        try:
+            assert len(splits.indices(card, dataset, k, output=0)[1]) >= 1
+        except DataError as error:
+            lines.append(str(error))
+        splits.indices(card, dataset, k, output=1)
+    assert 0 < len(lines) < 20 and "4 rows of 'a' are too few to split" in lines[0]
+    assert "name other splits or outputs by split= and output=" in lines[0] and "\n" not in lines[0]
+
+
+def test_an_output_without_any_number_is_refused_by_name():
+    rows = {"x": steps(4), "a": range(4), "b": [""] * 4, "y": steps(4)}
+    with pytest.raises(DataError, match="column 'b' has no number: take it out of `target`"):
+        read(rows, card={"incomplete": "drop"}, target=["a", "b"])
+
+
+N = 40
+COUNT = [str(k) for k in range(N)]
+NOTED = {
+    "truth words and digits": (
+        ["True", "FALSE", "1", "0"] * 10,
+        "c has 0, 1, FALSE, True: they are 1 and 0",
+        [1, 0, 1, 0],
+    ),
+    "lower truth words": (["true", "0"] * 20, "c has 0, true: they are 1 and 0", [1, 0]),
+    "an id": ([str(1000 + k) for k in range(N)], "c has another whole number in each row, 1000 to 1039", [1000, 1001]),
+    "an id in another order": ([str(1000 + 7 * k % N) for k in range(N)], "1000 to 1039; `drop: [c]` if", [1000, 1007]),
+    "an id with a point": ([f"{500 + k}.0" for k in range(N)], "c has another whole number in each row", [500, 501]),
+    "dates": (
+        [f"2024-{1 + k // 20:02}-{1 + k % 20:02}" for k in range(N)],
+        "c left out (40 dates, as '2024-01-01'; for splits by time `order: c`)",
+        None,
+    ),
+    "dates of another form": (
+        [f"{1 + k % 20}/{1 + k // 20}/2024" for k in range(N)],
+        'for splits by time `order: {c: "%d/%m/%Y"}`',
+        None,
+    ),
+    "dates of two forms": (
+        [f"{1 + k % 9}/{1 + k // 9}/2024" for k in range(N)],
+        '`order: {c: "%d/%m/%Y" or "%m/%d/%Y"}`',
+        None,
+    ),
+    "times of day with dates": (
+        [f"0{1 + k % 3}.01.2024 {k % 24:02}:{k:02}" for k in range(N)],
+        '"%d.%m.%Y %H:%M"',
+        None,
+    ),
+    "few dates": (["2024-01-01", "2024-01-02", "2024-01-03"] * 13 + ["2024-01-01"], "c has dates; for splits", [1, 0]),
+    "two dates": (["01.02.2024", "02.02.2024"] * 20, 'c has dates; for splits by time `order: {c: "%d.%m.%Y"', [0, 1]),
+    "one number in two spellings": (["1E2", "100", "7", "8"] * 10, "c: 100 and 1E2 are one number", [100, 100]),
+    "zeros": (["0e12", "0e73", "7", "8"] * 10, "c: 0e12 and 0e73 are one number", [0, 0]),
+}
+QUIET = {
+    "part codes": (["1E2", "100", "1E3", "20B"] * 10, [0, 1]),
+    "numbers far apart": ([str(1000 + 3 * k) for k in range(N)], [1000, 1003]),
+    "numbers": ([f"{k}.5" for k in range(N)], [0.5, 1.5]),
+    "numbers that repeat": ([str(1000 + k // 2) for k in range(N)], [1000, 1000]),
+    "powers": ([f"{k}e-3" for k in range(1, N + 1)], [0.001, 0.002]),
+    "truth words": (["True", "FALSE"] * 20, [1, 0]),
+    "ones and zeros": (["1", "0"] * 20, [1, 0]),
+    "versions": (["1.2.3", "1.2.4"] * 20, [0, 1]),
+}
+
+
+def first_look(cells: Sequence[str], capsys) -> tuple[str, Dataset]:
+    """What a first look says of the column c, and the data set of the card that it writes."""
+    from gpbench.api.words import with_cards
+
+    Path("t.csv").write_bytes(table({"c": cells, "x": [k * k % 7 + 0.5 for k in range(len(cells))], "y": COUNT}))
+    _, folders = with_cards(["dataset=t.csv", "target=y"], [])
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    return line, sources.load(cards.read("t", folders), config_dirs=folders, quiet=True)
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_a_first_look_notes_what_a_column_may_be(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    cells, note, first = NOTED[name]
+    line, dataset = first_look(cells, capsys)
+    assert note in line
+    if first is None:
+        assert dataset.columns == ("x",)
+    else:
+        assert dataset.X[: len(first), 0].tolist() == first
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_a_first_look_says_nothing_of_usual_columns(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    cells, first = QUIET[name]
+    line, dataset = first_look(cells, capsys)
+    assert not any(word in line for word in ("dates", "another whole", "one number", "they are"))
+    assert dataset.X[: len(first), 0].tolist() == first
+
+
+def test_a_first_look_writes_codes_that_are_read_as_they_were(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for cells in (["1E2", "20B"], ["007", "x"], ["0e12", "y"], ["12:30", "no"], ["1_0", "2024-01-31"], ["null", "~"]):
+        line, dataset = first_look(cells * 20, capsys)
+        assert "codes for c" in line and dataset.X[:2, 0].tolist() == [0, 1], cells
+        Path("dataset/t.yaml").unlink()
+
+
+def test_a_first_look_at_several_targets_trains_each_on_its_rows(tmp_path, monkeypatch, capsys):
+    from gpbench.api.words import with_cards
+
+    monkeypatch.chdir(tmp_path)
+    lacks = {"a": 3, "b": 4}
+    columns = {name: ["" if k % step == 0 else k for k in range(24)] for name, step in lacks.items()}
+    Path("t.csv").write_bytes(table({"x": [k % 5 + 0.5 for k in range(24)], **columns}))
+    _, folders = with_cards(["dataset=t.csv", "target=[a,b]"], [])
+    assert (
+        "2 rows with missing cells left out; 10 rows that lack a target count for the others" in capsys.readouterr().err
+    )
+    card = cards.read("t", folders)
+    dataset = sources.load(card, config_dirs=folders)
+    assert card["outputs"] == 2 and np.isnan(dataset.y).sum(axis=0).tolist() == [6, 4]
+
+
+@pytest.mark.parametrize(("task", "cell"), [("regression", "abc"), ("count", "1.5"), ("count", "abc")])
+def test_a_wrong_target_has_the_row_of_the_table_where_rows_above_are_left_out(task, cell):
+    rows = {"x": ["", *steps(4)], "y": ["1", "", "3", cell, "5"]}
+    with pytest.raises(DataError, match=r"column 'y', row 4: "):
+        read(rows, task, {"incomplete": "drop"})
+    rows["x"][3] = ""  # nobody needs the target of a row that is left out
+    assert read(rows, task, {"incomplete": "drop"}).y.tolist() == [3, 5]
