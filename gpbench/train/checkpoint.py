@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +76,29 @@ def arrays_of(state: Any) -> dict[str, np.ndarray]:
     return {_name(i, leaf): np.asarray(_numbers(leaf)) for i, leaf in enumerate(jax.tree.leaves(state))}
 
 
-def headers_of(state: Any) -> Headers:
-    """The shapes and types of the leaves of a state by their names in a file."""
-    leaves = jax.tree.leaves(state)
-    return {_name(i, leaf): (_numbers(leaf).shape, _numbers(leaf).dtype) for i, leaf in enumerate(leaves)}
+def headers_of(make: Callable[[], Any]) -> Headers:
+    """The shapes and types of the leaves of a state by their names in a file, in their order.
+
+    The state is not made where its shapes are known without numbers: it may be larger than memory.
+    """
+    names: list[str] = []
+
+    def numbers() -> list[Any]:
+        leaves = jax.tree.leaves(make())
+        names[:] = [_name(i, leaf) for i, leaf in enumerate(leaves)]
+        return [*map(_numbers, leaves)]
+
+    try:
+        shapes = jax.eval_shape(numbers)
+    except Exception:  # of a method that looks at its data, whatever it makes of a trace
+        shapes = numbers()
+    return {name: (array.shape, array.dtype) for name, array in zip(names, shapes, strict=True)}
 
 
 def state_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any | None:
     """The state that has these arrays and the structure of `like`; None where names, shapes or types differ."""
     leaves, structure = jax.tree.flatten(like)
-    headers = headers_of(like)
+    headers = headers_of(lambda: like)
     if {name: (numbers.shape, numbers.dtype) for name, numbers in arrays.items()} != headers:
         return None
     saved = jax.device_put([arrays[name] for name in headers])

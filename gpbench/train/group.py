@@ -114,7 +114,8 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     """
     states = []
     weights = [None] * group.size if group.weight is None else group.weight
-    for X, y, key, weight in zip(group.X, group.y, group.init_keys, weights, strict=True):
+    keys = [group.init_keys[member] for member in range(group.size)]  # which JAX can trace, and no iteration
+    for X, y, key, weight in zip(group.X, group.y, keys, weights, strict=True):
         data = batches.whole(jax.device_put(X), jax.device_put(y), group.classes, rows=group.rows, weight=weight)
         with run.timed("init") if run else nullcontext():
             state = method.init(data, key=key)

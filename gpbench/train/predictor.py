@@ -19,7 +19,7 @@ from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train.checkpoint import headers_of, state_of
-from gpbench.train.context import Context
+from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Fit, initial
 from gpbench.train.grouping import load
@@ -49,10 +49,10 @@ class Predictor:
         if context.dataset.checksum != record.data_checksum:
             raise DataError(f"the data set {context.dataset.name} has other data here than the run was trained on")
         self._group, (self._split,) = load(context, plan.runs)
-        with one_line_if_users_code(cfg):
-            start = jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group))
-        arrays = store.state(record.id, headers_of(start))
-        state = state_of(arrays, start) if arrays else None
+        start = lambda: jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group))
+        with one_line_if_users_code(cfg), one_line_if_out_of_memory(self._group):
+            arrays = store.state(record.id, headers_of(start))
+            state = state_of(arrays, start()) if arrays else None
         if state is None:
             reason = "its state is of another version of its method" if arrays is None else "its state cannot be read"
             raise ConfigError(f"{reason}: train it again with run.save=true run.again=true")

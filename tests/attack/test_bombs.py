@@ -129,17 +129,32 @@ def saved(tmp_path_factory) -> Path:
     return next((results / "runs").iterdir())
 
 
+def put(saved: Path, folder: Path, name: str, content: bytes) -> None:
+    """A results folder with the saved run, of which one file has another content, and is sealed."""
+    run = folder / "results" / "runs" / saved.name
+    shutil.copytree(saved, run)
+    (run / name).write_bytes(content)
+    record, _ = files.unseal((run / files.RECORD).read_bytes())
+    others = {other.name: other.read_bytes() for other in run.iterdir() if other.name != files.RECORD}
+    (run / files.RECORD).write_bytes(files.seal(record, others))
+    (folder / "rows.csv").write_text("0.5\n")
+
+
 @pytest.mark.parametrize("name", bombs.RECORDS)
 def test_a_file_of_a_record(name, saved, tmp_path):
     file, make, (verb, *options), line = bombs.RECORDS[name]
-    folder = tmp_path / "results" / "runs" / saved.name
-    shutil.copytree(saved, folder)
-    (folder / file).write_bytes(make())
-    record, _ = files.unseal((folder / files.RECORD).read_bytes())
-    others = {other.name: other.read_bytes() for other in folder.iterdir() if other.name != files.RECORD}
-    (folder / files.RECORD).write_bytes(files.seal(record, others))
-    (tmp_path / "rows.csv").write_text("0.5\n")
+    put(saved, tmp_path, file, make())
     refused(tmp_path, line, verb, saved.name, *options, code={"show": 0}.get(verb, 2))
+
+
+def test_a_record_of_a_network_that_is_larger_than_memory(tmp_path):
+    words = ["dataset=sinc", "method=ensemble", "method.steps=1", "run.save=true", f"run.results={tmp_path}"]
+    assert main(["run", *words]) == 0
+    (saved,) = (tmp_path / "runs").iterdir()
+    config = yaml.safe_load((saved / files.CONFIG).read_text())
+    config["method"]["hidden"] = [20_000, 20_000]
+    put(saved, tmp_path, files.CONFIG, yaml.safe_dump(config).encode())
+    refused(tmp_path, "its state is of another version", "predict", saved.name, "--data", "rows.csv", "--no-header")
 
 
 def test_a_record_that_stands_a_million_times_in_a_collection(saved, tmp_path):

@@ -12,6 +12,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import bombs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -104,7 +105,7 @@ def write(results: Path, source: Path, seed: int, trap: Trap) -> str:
     record, _ = files.unseal((source / "record.json").read_bytes())
     config = yaml.safe_load((source / "config.yaml").read_text())
     record["id"] = id
-    attacks = [_target, _target, _folders, _stores, _paths, _names, _names, _numbers, _pickles, _arrays, _links]
+    attacks = [_target, _target, _folders, _stores, _paths, _names, _names, _numbers, _pickles, _arrays, _links, _bombs]
     for attack in rng.sample(attacks, rng.randint(1, 2)) if seed % 3 else [attacks[seed // 3 % len(attacks)]]:
         attack(rng, trap, folder, record, config)
     _seal(folder, record, config)
@@ -271,6 +272,14 @@ def _links(rng, trap, folder, record, config):
     name = rng.choice([files.CONFIG, files.TRACE, files.STATE])
     (folder / name).unlink(missing_ok=True)
     os.symlink(rng.choice(["/etc/passwd", "/dev/zero/x", str(trap.marks / "absent"), ".", "../../.."]), folder / name)
+
+
+def _bombs(rng, trap, folder, record, config):
+    name, make, *_ = rng.choice([*bombs.RECORDS.values()])
+    (folder / name).unlink(missing_ok=True)  # which may be a link
+    (folder / name).write_bytes(make())
+    config["dataset"]["splits"] = {"sets": {"random90": rng.choice([10**9, 20])}}
+    config["dataset"]["sources"] = [{"kind": "sklearn", "loader": "svmlight_file", "arguments": {"f": "/dev/zero"}}]
 
 
 def rows() -> str:
