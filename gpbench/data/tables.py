@@ -91,7 +91,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     for subject, of_text in arrays.items():
         _require_short(subject, of_text, most)
     notes = [Finding(note) for file in files for note in file.notes]
-    numeric = [values for values, name in zip([*X, *map(_floats, labels)], [*input_names, *names]) if name in names]
+    known = {*names}
+    numeric = [values for values, name in zip([*X, *map(_floats, labels)], [*input_names, *names]) if name in known]
     if odd_rows.has_totals(columns, numeric):
         last = f"the last row, {len(rows)} (line {lines[-1]}), looks like totals of the others"
         notes.append(Finding(last, f"skip: {skip_also(lines[-1], skip)}" if len(files) == 1 else ""))
