@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from gpbench.data.watched import WatchedFile
+
 
 def brief(value: Any) -> str:
     """The fields of a dataclass as `repr` shows them, of arrays the shape and the type."""
@@ -76,6 +78,7 @@ class Dataset:
         levels: levels of encoded columns of the table; those of a one-hot column `city` are inputs `city=LEVEL`.
         impute: "mean" or "median" by input, of inputs whose missing cells (NaN) are filled from training rows.
         indicators: inputs that say where another one is missing, at the end of all, with the name of the other one.
+        file: file of which X and y are maps; None where they are in memory.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Dataset:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     impute: Mapping[str, str] = field(default_factory=dict)
     indicators: Mapping[str, str] = field(default_factory=dict)
+    file: WatchedFile | None = None
 
     __repr__ = brief
 

@@ -19,6 +19,7 @@ from jaxtyping import Float, Int, Shaped
 from gpbench.data.containers import reading
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaling import Scaler
+from gpbench.data.watched import WatchedFile, say_if_cut_short, watch
 from gpbench.errors import DataError
 
 _BLOCK = 2**17
@@ -46,11 +47,15 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
     name, task, target = card["name"], card["task"], options.get("target", -1)
     if unknown := [key for key in ("incomplete", "impute", "labels") if card.get(key)]:
         raise DataError(f"{name}: the reader `mapped` knows no `{unknown[0]}`: change the file instead")
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     columns: Sequence[str] = ()
+    file = watch(path)
+    with open(path, "rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
     if path.suffix.lower() in (".parquet", ".pq"):
         path, columns, target = *_converted(path, target, store / "mapped" / f"{digest[:16]}-{target}.npy"), -1
+        file.check()
+        file = watch(path)
+    say_if_cut_short(file)
     with reading("table for the reader `mapped`"):
         X, y = _pair(path, target)
     if X.dtype not in (np.float32, np.float64) or y.dtype not in (np.float32, np.float64):
@@ -65,7 +70,7 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
     if len(columns) != X.shape[1]:
         raise DataError(f"{name}: {X.shape[1]} inputs, but its card names {len(columns)} columns")
     label = options["target"] if isinstance(options.get("target"), str) else card.get("target") or "target"
-    return Dataset(name, task, X, y, columns, classes, digest, target=label)
+    return Dataset(name, task, X, y, columns, classes, digest, target=label, file=file)
 
 
 def _pair(path: Path, target: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -201,6 +206,7 @@ class MappedRows:
         rows: numbers of the training rows.
         scalers: those of inputs and targets.
         y_variance: variance of the scaled targets.
+        file: file of the table.
     """
 
     X: Shaped[np.ndarray, "N D"]
@@ -208,10 +214,12 @@ class MappedRows:
     rows: Int[np.ndarray, " n"]
     scalers: tuple[Scaler, Scaler]
     y_variance: float
+    file: WatchedFile
 
     def __call__(self, index: Int[np.ndarray, "*B"]) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
         rows = self.rows[index]
         X, y = gather(self.X, self.y, rows)
+        self.file.check()
         for scaler, array in zip(self.scalers, (X, y)):
             scaler.transform(array)
         return X, y

@@ -81,7 +81,7 @@ def _load(
         for problem in failures:
             if not isinstance(problem, files.Absent):
                 local.warn(f"{problem}; took the next source")
-        if not isinstance(dataset.X, np.memmap):
+        if not dataset.file:
             local.save(dataset, card, store)
         if dataset.left_out and not quiet:
             lines = "; ".join(dataset.left_out)

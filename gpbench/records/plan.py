@@ -3,7 +3,6 @@
 It is made once from a resolved configuration, and read by the sweep, the claim, the job, tables and the site.
 """
 
-import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -55,11 +54,12 @@ class RunPlan:
     runs: Sequence[Run]
 
     @classmethod
-    def from_config(cls, cfg: Mapping[str, Any]) -> "RunPlan":
+    def from_config(cls, cfg: Mapping[str, Any], loaded: dict[str, tuple[str, int]] | None = None) -> "RunPlan":
         """The plan of a configuration.  Data are loaded only where the card has no checksum.
 
         Args:
             cfg: what `gpbench.config.compose.compose` returned.
+            loaded: checksums and rows of the data that plans of the same command have loaded, to which it adds.
 
         Raises:
             ConfigError: there are no such splits or outputs.
@@ -72,7 +72,7 @@ class RunPlan:
         card = cards.resolved(cfg["dataset"])
         checksum, rows = card.get("checksum"), card.get("rows")
         if not checksum:
-            checksum, rows = _checksum_and_rows(json.dumps([cfg[key] for key in _DATA_KEYS]))
+            checksum, rows = _checksum_and_rows(cfg, {} if loaded is None else loaded)
         if sizes := splits.sizes({**card, "rows": rows}):
             cfg = declared.within_rows(cfg, sizes[0])
         shared = identity.canonical(identity.identify(cfg, checksum))
@@ -174,13 +174,12 @@ class RunPlan:
         return has_arrays and has_state and has_gap
 
 
-_DATA_KEYS = ("dataset", "data", "config_dirs")
-
-
-@functools.cache
-def _checksum_and_rows(data: str) -> tuple[str, int]:
+def _checksum_and_rows(cfg: Mapping[str, Any], loaded: dict[str, tuple[str, int]]) -> tuple[str, int]:
     """The checksum and rows of a data set whose card has no checksum; of many jobs on it the first alone loads it."""
     from gpbench.data.sources import configured
 
-    dataset = configured(dict(zip(_DATA_KEYS, json.loads(data))))
-    return dataset.checksum, len(dataset.y)
+    key = json.dumps([cfg[section] for section in ("dataset", "data", "config_dirs")])
+    if key not in loaded:
+        dataset = configured(cfg)
+        loaded[key] = dataset.checksum, len(dataset.y)
+    return loaded[key]

@@ -173,6 +173,8 @@ class _Job:
                 outcome = self._fit(group, runs, prepared, checkpoint)
         finally:
             self.progress.end()
+        if group.stream and context.dataset.file:
+            context.dataset.file.check()
         results = []
         for i, run in enumerate(runs):
             trace = {name: v if v.ndim == 1 else v[:, i] for name, v in outcome.trace.items()}

@@ -77,6 +77,16 @@ def test_recorded_runs_are_not_trained_again(results):
         runs.mean("rmsee")
 
 
+def test_a_table_that_was_edited_between_two_calls_is_other_data(tmp_path):
+    table, made = tmp_path / "mine.csv", []
+    for noise in (0.1, 1.0):
+        x, rest = np.random.default_rng(0).normal(size=(2, 60))
+        pd.DataFrame({"x": x, "y": x + noise * rest}).to_csv(table, index=False)
+        made += gpbench.run(**LINEAR | {"dataset": table}, target="y", results=tmp_path / "results")
+    assert made[0].id != made[1].id and made[0].data_checksum != made[1].data_checksum
+    assert made[0].metrics["rmse"] < 0.3 < made[1].metrics["rmse"]
+
+
 def test_the_printed_runs_are_what_the_command_prints(results, capsys):
     runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
     words = ["run", "dataset=sinc", "method=linear", "split=[0,1]", f"run.results={results}", "run.device=cpu"]

@@ -1,5 +1,9 @@
 """Tables that stay on disk."""
 
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -86,3 +90,29 @@ def test_compressed_arrays_are_refused(tmp_path):
     np.savez_compressed(tmp_path / "big.npz", X=np.zeros((9, 2)), y=np.arange(9.0))
     with pytest.raises(DataError, match=r"array X is compressed; write the file by numpy\.savez"):
         load(card(tmp_path / "big.npz"), store=tmp_path)
+
+
+CUT = """
+import os, sys
+import numpy as np
+from gpbench.data.sources import load
+path, other = sys.argv[1:]
+splits = {"set": "random", "sets": {"random": 1}, "test_rows": 20}
+sources = [{"kind": "file", "path": path, "reader": "mapped"}]
+dataset = load({"name": "big", "task": "regression", "sources": sources, "splits": splits})
+X = np.load(other, mmap_mode="r")
+os.truncate(other, 128)
+print(dataset.X[::500].sum(), X[::500].sum())
+"""
+
+
+def test_a_table_that_is_cut_short_while_it_is_read_ends_the_process_in_a_line(tmp_path):
+    for path in (mapped := tmp_path / "mapped.npy", other := tmp_path / "other.npy"):
+        np.save(path, np.random.default_rng(0).normal(size=(10_000, 3)))
+    command = [sys.executable, "-c", CUT, str(mapped)]
+    done = subprocess.run([*command, str(mapped)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith(f"gpbench: {mapped} was changed while it was in use") and done.stderr.count("\n") == 1
+    np.save(mapped, np.load(other))
+    done = subprocess.run([*command, str(other)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGBUS, "", "")  # which is not of our file
