@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gpbench.data import archives
-from gpbench.errors import DataError
+from gpbench.errors import DataError, GpbenchError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ def reading(kind: str) -> Iterator[None]:
     """Makes a DataError of every error of a parser: it raises of any kind, and the content is the user's."""
     try:
         yield
-    except DataError:
+    except GpbenchError:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:200]

@@ -14,6 +14,7 @@ from gpbench import paths
 from gpbench.config.words import read
 from gpbench.data import guesses
 from gpbench.errors import ConfigError, DataError
+from gpbench.outputs import write_whole
 
 _TABLES = (
     *(".csv", ".tsv", ".txt", ".data", ".dat", ".arff", ".parquet", ".pq", ".feather", ".arrow", ".xlsx"),
@@ -143,9 +144,7 @@ def _write(
     node = {"name": card.stem, "task": task, "sources": [source | options], **drops, **facts}
     _check(card, node, content, title)
     text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
-    card.parent.mkdir(exist_ok=True)
-    with open(card, "x", encoding="utf-8") as file:
-        file.write(text + yaml.safe_dump(node, sort_keys=False, allow_unicode=True, width=100))
+    write_whole(card, (text + yaml.safe_dump(node, sort_keys=False, allow_unicode=True, width=100)).encode())
     command = f"--config-dir {card.parent.parent} dataset={card.stem}"
     print(f"gpbench: wrote {card} ({summary}): edit it, then run with {command}", file=sys.stderr)
     return card.stem, card.parent.parent

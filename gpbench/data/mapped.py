@@ -6,7 +6,6 @@ its cache, but the process does not count it as its own.
 
 import hashlib
 import mmap
-import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ from gpbench.data.containers import reading
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaling import Scaler
 from gpbench.data.watched import WatchedFile, say_if_cut_short, watch
-from gpbench.errors import DataError
+from gpbench.errors import DataError, StorageError, failure
+from gpbench.outputs import whole_file
 
 _BLOCK = 2**17
 """Rows of a pass over a table at a time."""
@@ -120,16 +120,19 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
             return copy, columns[:-1]
         is_single = all(str(file.schema_arrow.field(name).type) == "float" for name in columns)
         dtype = np.dtype(np.float32 if is_single else np.float64)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        beside = copy.with_suffix(f".{os.getpid()}.part")
-        with open(beside, "wb") as out:
-            shape = (file.metadata.num_rows, len(columns))
-            header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(out, header)
-            for batch in file.iter_batches(_BLOCK, columns=columns):
-                cells = [batch.column(name).to_numpy(zero_copy_only=False) for name in columns]
-                out.write(np.column_stack(cells).astype(dtype).tobytes())
-        os.replace(beside, copy)
+        try:
+            with whole_file(copy) as out:
+                shape = (file.metadata.num_rows, len(columns))
+                header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(out, header)
+                for batch in file.iter_batches(_BLOCK, columns=columns):
+                    cells = [batch.column(name).to_numpy(zero_copy_only=False) for name in columns]
+                    out.write(np.column_stack(cells).astype(dtype).tobytes())
+        except OSError as error:
+            if error.errno is None:  # of a damaged file
+                raise
+            mend = failure(error, "set GPBENCH_STORE to another folder")
+            raise StorageError(f"cannot write {copy}: {mend}") from error
     return copy, columns[:-1]
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from samples import FullDisk
 
 from gpbench.data import prepare, splits
 from gpbench.data.sources import load
-from gpbench.errors import DataError
+from gpbench.errors import DataError, StorageError
 
 SPLITS = {"set": "random", "sets": {"random": 1}, "test_rows": 20}
 
@@ -90,6 +91,14 @@ def test_compressed_arrays_are_refused(tmp_path):
     np.savez_compressed(tmp_path / "big.npz", X=np.zeros((9, 2)), y=np.arange(9.0))
     with pytest.raises(DataError, match=r"array X is compressed; write the file by numpy\.savez"):
         load(card(tmp_path / "big.npz"), store=tmp_path)
+
+
+def test_a_copy_that_finds_no_room_is_a_line_and_is_not_there(table, tmp_path, monkeypatch):
+    pq.write_table(pa.table({name: table[:, i] for i, name in enumerate("abcde")}), tmp_path / "big.parquet")
+    monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
+    with pytest.raises(StorageError, match="No space left on device; free some space, or set GPBENCH_STORE to another"):
+        load(card(tmp_path / "big.parquet"), store=tmp_path)
+    assert not [*(tmp_path / "mapped").iterdir()]
 
 
 CUT = """
