@@ -109,8 +109,8 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
     """A Parquet file as a .npy file with the target as last column, and the names of the inputs."""
     import pyarrow.parquet as pq
 
-    with reading("Parquet file of numbers"):
-        file = pq.ParquetFile(path)
+    with reading("Parquet file of numbers"), open(path, "rb") as content:  # pyarrow takes no path that is not UTF-8
+        file = pq.ParquetFile(content)
         names = file.schema_arrow.names
         last = names[target] if isinstance(target, int) else target
         if last not in names:

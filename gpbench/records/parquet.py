@@ -64,17 +64,18 @@ def read(path: Path, names: Sequence[str], dictionaries: Sequence[str]) -> "pa.T
 
     try:
         _check_footer(path)
-        facts = pq.read_metadata(path)
-        limits.check(facts.num_rows, limits.ROWS, "it has", "records")
-        size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
-        limits.check(size, limits.COLLECTION, "it unpacks to")
-        texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {*dictionaries}
-        options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
-        with pq.ParquetFile(path, metadata=facts, **options) as file:
-            # without its threads, which gain nothing here and have once ended a process by abort (code 134) at its exit
-            table = file.read([name for name in file.schema_arrow.names if name in names], use_threads=False)
-            table.validate(full=True)
-            return table
+        with open(path, "rb") as content:  # pyarrow takes no path that is not UTF-8
+            facts = pq.read_metadata(content)
+            limits.check(facts.num_rows, limits.ROWS, "it has", "records")
+            size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+            limits.check(size, limits.COLLECTION, "it unpacks to")
+            texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {*dictionaries}
+            options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
+            with pq.ParquetFile(content, metadata=facts, **options) as file:
+                # without its threads, which gain nothing here and have once ended a process by abort (code 134) at exit
+                table = file.read([name for name in file.schema_arrow.names if name in names], use_threads=False)
+                table.validate(full=True)
+                return table
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else str(error).partition("\n")[0]
         raise ValueError(reason) from error

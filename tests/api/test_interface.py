@@ -18,6 +18,7 @@ from gpbench.api.runs import Runs
 from gpbench.api.words import words
 from gpbench.cli import main
 from gpbench.config.compose import compose
+from gpbench.records.collection import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SEP = ROOT / "results" / "sep" / "records.parquet"
@@ -85,6 +86,15 @@ def test_a_table_that_was_edited_between_two_calls_is_other_data(tmp_path):
         made += gpbench.run(**LINEAR | {"dataset": table}, target="y", results=tmp_path / "results")
     assert made[0].id != made[1].id and made[0].data_checksum != made[1].data_checksum
     assert made[0].metrics["rmse"] < 0.3 < made[1].metrics["rmse"]
+
+
+def test_a_results_folder_whose_name_is_not_utf8_is_as_good_as_another(tmp_path, capsys):
+    results = tmp_path / os.fsdecode(b"r\xff")
+    (run,) = gpbench.run(**LINEAR, run__save=True, results=results)
+    assert gpbench.load_run(run.id, results=results).predict([[0.5]]).shape == (1,)
+    output(capsys, "collect", results, "--out", results / "all.parquet")
+    assert [record.id for record in open_store(results / "all.parquet").all()] == [run.id]
+    assert capsys.readouterr().err == ""
 
 
 def test_the_printed_runs_are_what_the_command_prints(results, capsys):
