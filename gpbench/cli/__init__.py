@@ -57,8 +57,8 @@ _STORAGE = {
 }
 """Errors of the operating system that a path which a user names, and the limits of a process, can meet."""
 
-_TRAINING = {"run", "reproduce", "leaderboard"}
-"""Verbs that train."""
+_TRAINING = {("run",), ("reproduce",), ("leaderboard", "add")}
+"""Words with which a command begins that trains."""
 
 _LONGEST = 1500
 """Characters of a message: a word of the user's in it may be of any length."""
@@ -106,7 +106,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 class _Deaf(io.FileIO):
     """A stream of the process that training outlives: what it says to a closed terminal or pipe is lost."""
 
-    def write(self, content: Any) -> int | None:
+    def write(self, content: Any) -> int:
         try:
             return super().write(content)
         except OSError as error:
@@ -128,7 +128,7 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal lacks is no error
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
     words = sys.argv[1:] if argv is None else argv
-    if _TRAINING.intersection(words[:1]):
+    if _TRAINING.intersection((tuple(words[:1]), tuple(words[:2]))):
         _outlive_readers()
     try:
         return _dispatch(words)

@@ -121,7 +121,7 @@ class Jobs:
                         view.print(f"waiting for {counted(len(waiting), 'job')} that other processes train")
                     view.running([child for _, child in running])
                     time.sleep(_POLL_S)
-            except BaseException:  # of a closed pipe too: `gpbench run -m ... | head`
+            except BaseException:  # as of a full disk that its lines go to
                 self.executor.cancel(children := [child for _, child in running])
                 while not all(child.ended() for child in children):  # else they would be killed as they write
                     time.sleep(_POLL_S)
