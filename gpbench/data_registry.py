@@ -19,7 +19,7 @@ from typing import Any
 
 from gpbench import custom, targets
 from gpbench.errors import ConfigError, nearest
-from gpbench.keys import LIST, MAPPING, Keys, optional, required
+from gpbench.keys import MAPPING, TEXTS, Keys, optional, required
 from gpbench.registry import TARGET
 from gpbench.schema import Range, is_whole
 
@@ -128,8 +128,8 @@ READERS: Mapping[str, Entry] = {
                 "header": optional("flag", "True for names in the first line; by default if `target` is a name."),
                 "skip": optional(_LINES, "Lines to leave out at the top, or numbers of lines, as [2] for units.", 0),
                 "missing": optional(_MARKERS, "Mark of an empty cell, or several; numbers are compared as numbers."),
-                "drop": optional(LIST, "Columns to leave out."),
-                "keep": optional(LIST, "Inputs that look like labels of rows: no name, the index, counting the rows."),
+                "drop": optional(TEXTS, "Columns to leave out."),
+                "keep": optional(TEXTS, "Inputs that look like labels of rows: no name, the index, counting the rows."),
                 "encoding": optional("text", "Encoding of text.", "UTF-8, or what the byte order mark says"),
                 "decimal": optional([".", ","], "Decimal sign.", "."),
                 "thousands": optional("text", "Sign between groups of three digits."),

@@ -90,7 +90,7 @@ class ClaimedError(GpbenchError):
 
 
 class Stopped(GpbenchError):
-    """Stopped at a checkpoint by SIGTERM, SIGINT or `run.time_limit`; run the same command to resume.
+    """Stopped at a checkpoint by SIGTERM, SIGINT, SIGHUP or `run.time_limit`; run the same command to resume.
 
     75 is EX_TEMPFAIL of sysexits: "try again later", which job schedulers understand.
     """

@@ -11,10 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gpbench.errors import ConfigError, as_word, nearest
-from gpbench.schema import Range, Words, parse
+from gpbench.schema import Range, Words, is_number, parse
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str) or is_number(value)
+
 
 TEXT = Range(lambda value: isinstance(value, str | None), "a text")
-LIST = Range(lambda value: isinstance(value, list | tuple | None), "a list")
+TEXTS = Range(
+    lambda value: value is None or (isinstance(value, list | tuple) and all(map(_is_scalar, value))),
+    "a list of texts or numbers; put quotes around an entry with a colon, and around yes, no, on and off",
+)
 MAPPING = Range(lambda value: isinstance(value, Mapping | None), "a mapping")
 MAPPINGS = Range(
     lambda value: isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value), "a list of mappings"

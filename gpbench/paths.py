@@ -1,9 +1,5 @@
-"""Folders: configuration, the local data store, results, caches; and files that are written whole.
+"""Folders: configuration, the local data store, results, caches.  No JAX, no NumPy."""
 
-No JAX, no NumPy.
-"""
-
-import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -68,26 +64,3 @@ def shipped_files() -> list[Path]:
 def cache_dir() -> Path:
     """The user's cache folder of gpbench (compiled programs); `GPBENCH_CACHE` overrides it."""
     return Path(os.environ.get("GPBENCH_CACHE") or platformdirs.user_cache_dir("gpbench"))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file, and its folder, beside and renames it into place.  Raises OSError."""
-    beside = path.with_name(f".{path.name[:60]}.{os.getpid()}.tmp")  # of a name that may be as long as names can be
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-
-
-def write_out(path: Path, content: bytes) -> None:
-    """Writes a file that the user names, as `write_whole` does: a link stays one, and a device or a pipe is written to.
-
-    Raises OSError.
-    """
-    if path.exists() and not path.is_file():
-        path.write_bytes(content)
-    else:
-        write_whole(path.resolve(), content)

@@ -10,7 +10,7 @@ import gpbench
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
     {"errors", "lazy", "limits", "paths", "plugins"},
-    {"npz", "pages", "schema", "scored", "targets", "yamls"},
+    {"npz", "outputs", "pages", "schema", "scored", "targets", "yamls"},
     {"arguments", "metrics", "papers"},
     {"registry", "keys"},
     {"custom"},

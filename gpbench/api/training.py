@@ -3,6 +3,7 @@
 import itertools
 import os
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
+
+_POLL_S = 0.05
 
 
 @checked
@@ -182,19 +185,20 @@ def _configure(run: Mapping[str, Any]) -> None:
 def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:
     """Trains the missing runs of a plan in a process of its own.  Raises the error that the process printed."""
     from gpbench.sweep.local import Child
+    from gpbench.train.stop import StopRequest
 
-    child = Child([], [f"--config-dir={folder}" for folder in plan.cfg["config_dirs"]], {}, plan=plan)
-    interrupted = False
-    try:
+    with StopRequest() as stop:
+        child = Child([], [f"--config-dir={folder}" for folder in plan.cfg["config_dirs"]], {}, plan=plan)
+        while not (child.ended() or stop.reason):
+            time.sleep(_POLL_S)
+        if stop.reason:
+            child.terminate()
         ended = child.how_it_ended()
-    except KeyboardInterrupt:
-        interrupted = True
-        child.terminate()
-        ended = child.how_it_ended()
+    outcome = ended.judged([])
     if ended.code not in (0, DivergedError.exit_code):
         kinds = {kind.exit_code: kind for kind in GpbenchError.__subclasses__()}
-        raise kinds.get(ended.code, GpbenchError)(ended.judged([], interrupted).text)
+        raise kinds.get(ended.code, GpbenchError)(outcome.text)
     records = plan.with_run(again=False).recorded(Store(plan.results))
     if len(records) < len(plan.runs):
-        raise GpbenchError(ended.judged([], interrupted).text)
+        raise GpbenchError(outcome.text)
     return Runs(records.values(), plan.results, recorded_before)

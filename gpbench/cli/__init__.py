@@ -57,6 +57,9 @@ _STORAGE = {
 }
 """Errors of the operating system that a path which a user names, and the limits of a process, can meet."""
 
+_TRAINING = {("run",), ("reproduce",), ("leaderboard", "add")}
+"""Words with which a command begins that trains."""
+
 _LONGEST = 1500
 """Characters of a message: a word of the user's in it may be of any length."""
 
@@ -100,6 +103,18 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         self._action_max_length = 4 + max(map(len, VERBS))
 
 
+class _Deaf(io.FileIO):
+    """A stream of the process that training outlives: what it says to a closed terminal or pipe is lost."""
+
+    def write(self, content: Any) -> int:
+        try:
+            return super().write(content)
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.EIO):
+                raise
+            return len(content)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs one command line (`sys.argv` by default) and returns its exit code.
 
@@ -112,8 +127,11 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal lacks is no error
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
+    words = sys.argv[1:] if argv is None else argv
+    if _TRAINING.intersection((tuple(words[:1]), tuple(words[:2]))):
+        _outlive_readers()
     try:
-        return _dispatch(sys.argv[1:] if argv is None else argv)
+        return _dispatch(words)
     except BrokenPipeError:  # `gpbench ls | head`
         _give_up_stdout()
         return 141
@@ -126,6 +144,15 @@ def main(argv: list[str] | None = None) -> int:
             raise
         _give_up_stdout()
         return _print_error(StorageError(f"{error.filename or 'cannot write'}: {failure(error)}"))
+
+
+def _outlive_readers() -> None:
+    """Lets this process go on where what it prints has nowhere to go."""
+    for name in ("stdout", "stderr"):
+        if (stream := getattr(sys, name)) is getattr(sys, f"__{name}__"):  # and nobody's own
+            raw = _Deaf(stream.fileno(), "w", closefd=False)
+            form = {key: getattr(stream, key) for key in ("encoding", "errors", "line_buffering", "write_through")}
+            setattr(sys, name, io.TextIOWrapper(raw if stream.write_through else io.BufferedWriter(raw), **form))
 
 
 def module_of(verb: str) -> Any:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
+from gpbench import outputs, paths
 from gpbench.analysis.printing import fitted, print_json, width
 from gpbench.api.words import folders
 from gpbench.cli import data_describe
@@ -161,14 +161,8 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     names: dict[str, Any] = {key: np.array(getattr(dataset, key), str) for key in ("columns", "classes", "outputs")}
     row = {"name": card["name"], "split": args.split, "split_set": split_set}
     names |= {"dataset": np.array(card["name"]), "split": np.array(args.split), "split_set": np.array(split_set)}
-    is_new = not out.exists()
-    try:
-        with open(out, "wb") as file:  # NumPy would append .npz to other names
-            np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, **names)
-    except OSError as error:  # half a file is none
-        if is_new:
-            out.unlink(missing_ok=True)
-        raise StorageError(f"cannot write {out}: {error.strerror}; name another file with --out") from error
+    with outputs.output(out) as file:  # NumPy would append .npz to other names
+        np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, **names)
     row |= {"train": len(train), "test": len(test), "out": str(out)}
     return row, f"{card['name']} split {args.split}: {len(train)} training and {len(test)} test rows in {out}"
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import paths
+from gpbench import outputs, paths
 from gpbench.analysis import formats, printing
 from gpbench.analysis.formats import FORMATS, format_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.selection import FIELDS, Filters
-from gpbench.errors import ConfigError, StorageError, failure
+from gpbench.errors import ConfigError
 from gpbench.records.collection import SUFFIX
 from gpbench.records.unions import SHIPPED
 
@@ -181,7 +181,7 @@ def check_place(out: Path | None) -> None:
         existing = next(folder for folder in out.absolute().parents if folder.exists())
         tempfile.TemporaryFile(dir=existing).close()
     except OSError as error:
-        raise _unwritable(out, error) from error
+        raise outputs.unwritable(out, error) from error
 
 
 def _write_picture(out: Path, table: "Table") -> None:
@@ -189,11 +189,7 @@ def _write_picture(out: Path, table: "Table") -> None:
         raise ConfigError(f"--out {out}: there is no picture of this table; name a file with another ending")
     from gpbench.report.figures import write
 
-    figure = table.figure()
-    try:
-        write(figure, out)
-    except OSError as error:
-        raise _unwritable(out, error) from error
+    write(table.figure(), out)
 
 
 def write_sheet(
@@ -217,17 +213,11 @@ def write_sheet(
 
 def write_text(out: Path, text: str) -> None:
     """Writes a file that --out names, and says where it is.  Raises StorageError where it cannot be written."""
-    try:
-        paths.write_out(out, text.encode())
-    except OSError as error:
-        raise _unwritable(out, error) from error
+    with outputs.output(out) as file:
+        file.write(text.encode())
     _say_saved(out)
 
 
 def _say_saved(out: Path) -> None:
     """Says where a file is: on stderr, for stdout may have a table or JSON."""
     print(f"gpbench: saved in {out}", file=sys.stderr)
-
-
-def _unwritable(out: Path, error: OSError) -> StorageError:
-    return StorageError(f"cannot write {out}: {failure(error, 'name another file with --out')}")

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from gpbench.sweep.child import arrange
+from gpbench.sweep.child import arrange, outlive_signals
 
 _LONGEST = 2**18
 """Largest number of bytes of a message."""
@@ -91,7 +91,7 @@ def _answer(requests: socket.socket, job: int, code: int) -> None:
 
 
 def _begin(parent: int, streams: Sequence[int], environment: dict[str, str]) -> None:
-    """Gives this forked process its streams, its environment and a session, and lets it die with its parent."""
+    """Gives this forked process its streams, environment, session and signals, and lets it die with its parent."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
@@ -105,6 +105,7 @@ def _begin(parent: int, streams: Sequence[int], environment: dict[str, str]) -> 
     os.environ.update(environment)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()  # a generator that modules of the user's may draw from; ours draw from keys
+    outlive_signals()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from gpbench.keys import LIST, MAPPING, TEXT, Keys, optional, required
+from gpbench.keys import MAPPING, MAPPINGS, TEXT, TEXTS, Keys, optional, required
 from gpbench.schema import Range, is_whole
 
 _COUNT = "count or null"
@@ -25,7 +25,7 @@ CARD = Keys(
     {
         "name": required(TEXT, "Name of the data set: that of the file."),
         "task": required(["binary", "multiclass", "regression", "count"], "Kind of targets; count: 0, 1, 2, ..."),
-        "sources": required(LIST, "Sources of the data, in the order in which they are tried."),
+        "sources": required(MAPPINGS, "Sources of the data, in the order in which they are tried."),
         "title": optional(TEXT, "Title in lists."),
         "rows": optional(_COUNT, "Number of rows."),
         "inputs": optional(_COUNT, "Number of inputs."),
@@ -33,8 +33,8 @@ CARD = Keys(
         "target": optional("any", "Description of the target."),
         "labels": _LABELS,
         "counts": optional(MAPPING, "Number of rows of each class."),
-        "columns": optional(LIST, "Names of the inputs."),
-        "output_names": optional(LIST, "Names of the outputs."),
+        "columns": optional(TEXTS, "Names of the inputs."),
+        "output_names": optional(TEXTS, "Names of the outputs."),
         "incomplete": optional(["drop", None], "`drop` leaves out rows with empty cells; else they are an error."),
         "impute": optional(CENTRES, "Values of empty cells of inputs, from the training rows."),
         "variant": optional("any", "Variant in use."),
@@ -42,7 +42,7 @@ CARD = Keys(
         "checksum": optional(TEXT, "Checksum of the arrays."),
         "folds_checksum": optional(TEXT, "Checksum of the index arrays."),
         "splits": optional(MAPPING, "Split sets; see below.", "{set: random90}, of classes {set: stratified90}"),
-        "oddities": optional(LIST, "Facts that a user of the data should know."),
+        "oddities": optional(TEXTS, "Facts that a user of the data should know."),
         "licence": optional("any", "Licence."),
         "cite": optional("any", "References."),
         "published": optional("any", "Sizes in publications."),
@@ -101,7 +101,7 @@ KINDS: Mapping[str, Keys] = {
     "rows": Keys(
         {
             "inputs": required(MAPPING, "Numbers of each input, by its name."),
-            "target": required(LIST, "Numbers of the target."),
+            "target": required("list of number", "Numbers of the target."),
         }
     ),
 }

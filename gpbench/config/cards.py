@@ -120,9 +120,9 @@ def check_changes(card: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
     _check_read("dataset", settings, [split_set(card)])
 
 
-def _checked_source(path: Path | str, source: Any, folders: Sequence[Path]) -> dict[str, Any]:
+def _checked_source(path: Path | str, source: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
     """The source with a custom reader named by its `_target_`."""
-    kind = str(mapping(source, f"{path}: a source").get("kind"))
+    kind = str(source.get("kind"))
     if kind not in KINDS:
         raise ConfigError(f"{path}: source kind {kind!r} is none of {', '.join(KINDS)}")
     subject, keys = f"{path}: the {kind} source", SOURCE | KINDS[kind]

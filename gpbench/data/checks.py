@@ -32,7 +32,7 @@ class Report(NamedTuple):
     """A description of a data set.
 
     Attributes:
-        file: the rows of the file beside its lines, "" where it has none.
+        account: the rows of the file beside its lines, "" where it has none.
         inputs, targets: the columns; classes have `classes` in place of targets.
         target: the name of the target.
         classes: the number of rows of each class.
@@ -44,7 +44,7 @@ class Report(NamedTuple):
     name: str
     task: str
     rows: int
-    file: str
+    account: str
     inputs: Sequence[Column]
     targets: Sequence[Column]
     target: str
@@ -88,7 +88,7 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
         dataset.name,
         dataset.task,
         len(dataset.y),
-        dataset.file,
+        dataset.account,
         _columns(dataset.columns, dataset.X),
         () if dataset.classes else _columns(dataset.outputs or (dataset.target,), outputs),
         listed(dataset.outputs or [dataset.target]),
@@ -127,8 +127,8 @@ def _columns(names: Sequence[str], table: Float[np.ndarray, "N D"]) -> list[Colu
 def _lines(report: Report) -> Iterator[tuple[str, str]]:
     columns = report.inputs if len(report.inputs) <= _MOST else [*report.inputs[: _MOST - 2], report.inputs[-1]]
     width = max(len(column.name) for column in [*columns, *report.targets])
-    if report.file:
-        yield "file", report.file
+    if report.account:
+        yield "file", report.account
     for column in columns:
         if column is columns[-1] and len(columns) < len(report.inputs):
             yield "", f"... {len(report.inputs) - len(columns)} more"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpbench.errors import DataError
+from gpbench.errors import DataError, GpbenchError
 
 
 def text_of(cell: Any) -> str:
@@ -21,7 +21,7 @@ def reading(kind: str) -> Iterator[None]:
     """Makes a DataError of every error of a parser: it raises of any kind, and the content is the user's."""
     try:
         yield
-    except DataError:
+    except GpbenchError:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:200]

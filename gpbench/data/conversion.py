@@ -121,7 +121,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         levels=raw.levels,
         impute=impute,
         indicators=indicators,
-        file=raw.file,
+        account=raw.account,
         notes=raw.notes,
     )
 

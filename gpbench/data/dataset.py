@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from gpbench.data.cells import POINT, Numbers
 from gpbench.data.faults import Finding
+from gpbench.data.watched import WatchedFile
 
 
 def brief(value: Any) -> str:
@@ -40,7 +41,7 @@ class Raw:
             none.
         left_out: columns that are no inputs because they only label the rows, each with the reason.
         levels: levels of encoded columns by the name of the column in the table (`gpbench.data.encoding`).
-        file: the rows of the table beside the lines of its files, "" where these have none.
+        account: the rows of the table beside the lines of its files, "" where these have none.
         notes: doubtful things in the file.
         numbers: spelling of numbers in text of `target` and `groups`.
     """
@@ -55,7 +56,7 @@ class Raw:
     order: Sequence | np.ndarray = ()
     split: Sequence | np.ndarray = ()
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    file: str = ""
+    account: str = ""
     notes: tuple[Finding, ...] = ()
     numbers: Numbers = POINT
 
@@ -85,7 +86,8 @@ class Dataset:
         levels: levels of encoded columns of the table; those of a one-hot column `city` are inputs `city=LEVEL`.
         impute: "mean" or "median" by input, of inputs whose missing cells (NaN) are filled from training rows.
         indicators: inputs that say where another one is missing, at the end of all, with the name of the other one.
-        file, notes: those of the table.
+        account, notes: those of the table.
+        file: file of which X and y are maps; None where they are in memory.
     """
 
     name: str
@@ -105,8 +107,9 @@ class Dataset:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     impute: Mapping[str, str] = field(default_factory=dict)
     indicators: Mapping[str, str] = field(default_factory=dict)
-    file: str = ""
+    account: str = ""
     notes: tuple[Finding, ...] = ()
+    file: WatchedFile | None = None
 
     __repr__ = brief
 

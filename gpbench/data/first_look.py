@@ -14,6 +14,7 @@ from gpbench import paths, yamls
 from gpbench.config.words import read
 from gpbench.data import guesses
 from gpbench.errors import ConfigError, DataError
+from gpbench.outputs import write_whole
 
 if TYPE_CHECKING:
     from gpbench.data.dataset import Dataset
@@ -143,11 +144,9 @@ def _write(
     node = {"name": card.stem, "task": task, **several, "sources": [source | options], **drops, **facts}
     dataset = _checked(card, node, content, title)
     notes = [f"{text}, which {mend} leaves out" if mend else text for text, mend in dataset.notes]
-    summary = "; ".join(filter(None, [summary, dataset.file, *notes]))
+    summary = "; ".join(filter(None, [summary, dataset.account, *notes]))
     text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
-    card.parent.mkdir(exist_ok=True)
-    with open(card, "x", encoding="utf-8") as file:
-        file.write(text + yamls.dump(node, allow_unicode=True, width=100))
+    write_whole(card, (text + yamls.dump(node, allow_unicode=True, width=100)).encode())
     command = f"--config-dir {card.parent.parent} dataset={card.stem}"
     print(f"gpbench: wrote {card} ({summary}): edit it, then run with {command}", file=sys.stderr)
     return card.stem, card.parent.parent

@@ -6,7 +6,6 @@ its cache, but the process does not count it as its own.
 
 import hashlib
 import mmap
-import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,9 @@ from gpbench import limits, npz, pages
 from gpbench.data.containers import reading
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaling import Scaler
-from gpbench.errors import DataError
+from gpbench.data.watched import WatchedFile, say_if_cut_short, watch
+from gpbench.errors import DataError, StorageError, failure
+from gpbench.outputs import whole_file
 
 _BLOCK = 2**17
 """Rows of a pass over a table at a time."""
@@ -47,11 +48,15 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
     name, task, target = card["name"], card["task"], options.get("target", -1)
     if unknown := [key for key in ("incomplete", "impute", "labels") if card.get(key)]:
         raise DataError(f"{name}: the reader `mapped` knows no `{unknown[0]}`: change the file instead")
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     columns: Sequence[str] = ()
+    file = watch(path)
+    with open(path, "rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
     if path.suffix.lower() in (".parquet", ".pq"):
         path, columns, target = *_converted(path, target, store / "mapped" / f"{digest[:16]}-{target}.npy"), -1
+        file.check()
+        file = watch(path)
+    say_if_cut_short(file)
     with reading("table for the reader `mapped`"):
         X, y = _pair(path, target)
     if X.dtype not in (np.float32, np.float64) or y.dtype not in (np.float32, np.float64):
@@ -66,7 +71,7 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
     if len(columns) != X.shape[1]:
         raise DataError(f"{name}: {X.shape[1]} inputs, but its card names {len(columns)} columns")
     label = options["target"] if isinstance(options.get("target"), str) else card.get("target") or "target"
-    return Dataset(name, task, X, y, columns, classes, digest, target=label)
+    return Dataset(name, task, X, y, columns, classes, digest, target=label, file=file)
 
 
 def _pair(path: Path, target: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -104,8 +109,8 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with reading("Parquet file of numbers"):
-        file = pq.ParquetFile(path)
+    with reading("Parquet file of numbers"), open(path, "rb") as content:  # pyarrow takes no path that is not UTF-8
+        file = pq.ParquetFile(content)
         names = file.schema_arrow.names
         last = names[target] if isinstance(target, int) else target
         if last not in names:
@@ -116,21 +121,24 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
         for name, kind in zip(names, file.schema_arrow.types):
             if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
                 raise ValueError(f"column {name!r} is not of numbers: leave it out")
-        size = pages.unpacked(pa.memory_map(str(path)).read_buffer(), file.metadata)
-        size, most = max(size, 8 * file.metadata.num_rows * len(names)), limits.unpacked(os.path.getsize(path), 2**63)
+        size = pages.unpacked(mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ), file.metadata)
+        size, most = max(size, 8 * file.metadata.num_rows * len(names)), limits.unpacked(path.stat().st_size, 2**63)
         limits.check(size, most, "it unpacks to", mend="save it as .npy")
         is_single = all(str(file.schema_arrow.field(name).type) == "float" for name in columns)
         dtype = np.dtype(np.float32 if is_single else np.float64)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        beside = copy.with_suffix(f".{os.getpid()}.part")
-        with open(beside, "wb") as out:
-            shape = (file.metadata.num_rows, len(columns))
-            header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(out, header)
-            for batch in file.iter_batches(_BLOCK, columns=columns):
-                cells = [batch.column(name).to_numpy(zero_copy_only=False) for name in columns]
-                out.write(np.column_stack(cells).astype(dtype).tobytes())
-        os.replace(beside, copy)
+        try:
+            with whole_file(copy) as out:
+                shape = (file.metadata.num_rows, len(columns))
+                header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(out, header)
+                for batch in file.iter_batches(_BLOCK, columns=columns):
+                    cells = [batch.column(name).to_numpy(zero_copy_only=False) for name in columns]
+                    out.write(np.column_stack(cells).astype(dtype).tobytes())
+        except OSError as error:
+            if error.errno is None:  # of a damaged file
+                raise
+            mend = failure(error, "set GPBENCH_STORE to another folder")
+            raise StorageError(f"cannot write {copy}: {mend}") from error
     return copy, columns[:-1]
 
 
@@ -207,6 +215,7 @@ class MappedRows:
         rows: numbers of the training rows.
         scalers: those of inputs and targets.
         y_variance: variance of the scaled targets.
+        file: file of the table.
     """
 
     X: Shaped[np.ndarray, "N D"]
@@ -214,10 +223,12 @@ class MappedRows:
     rows: Int[np.ndarray, " n"]
     scalers: tuple[Scaler, Scaler]
     y_variance: float
+    file: WatchedFile
 
     def __call__(self, index: Int[np.ndarray, "*B"]) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
         rows = self.rows[index]
         X, y = gather(self.X, self.y, rows)
+        self.file.check()
         for scaler, array in zip(self.scalers, (X, y)):
             scaler.transform(array)
         return X, y

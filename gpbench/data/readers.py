@@ -78,7 +78,7 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     if len(queries) not in (0, rows):
         raise DataError(f"not libsvm text: {len(queries)} of {rows} lines have a `qid`")
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
-    return Raw(X.toarray(), target, groups=queries, file=f"{rows:,} rows of {lines:,} lines")
+    return Raw(X.toarray(), target, groups=queries, account=f"{rows:,} rows of {lines:,} lines")
 
 
 @archives.parsing("an idx file of unsigned bytes")

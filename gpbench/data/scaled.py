@@ -107,7 +107,7 @@ def prepare(
         train_idx, test_idx: numbers of the training and test rows.
         inputs, targets: names of `SCALERS`; counts and class labels are never scaled.
         output: number of the output that is the target, from 0: for data sets with several, and only for those.
-        most: number of training rows of a mapped table to have in memory; None for all.
+        most: number of training rows of a mapped table to have in memory; None for all, as of other tables.
 
     Raises:
         DataError: an empty split, NaN or infinite cells, one class only among the training rows, constant targets, or
@@ -120,13 +120,16 @@ def prepare(
     names: dict[str, Any] = {"dataset": dataset.name, "columns": dataset.columns, "target": target}
     scaling: dict[str, Any] = {"inputs": inputs, "targets": targets, "task": dataset.task}
     on_disk, row_numbers = None, train_idx
-    if most is not None:
+    if most is not None and dataset.file:
         of_training = partial(blocks, dataset.X, all_y, train_idx)
         scalers, y_variance = fit_in_blocks(of_training, **scaling, **names)
-        on_disk, row_numbers = MappedRows(dataset.X, all_y, train_idx, scalers, y_variance), train_idx[:most]
+        on_disk = MappedRows(dataset.X, all_y, train_idx, scalers, y_variance, dataset.file)
+        row_numbers = train_idx[:most]
     # fancy indices copy: the data set stays as it is
     read = gather if on_disk else lambda X, y, rows: (np.asarray(X[rows], np.float64), np.asarray(y[rows], np.float64))
     (X, y), (X_test, y_test) = (read(dataset.X, all_y, rows) for rows in (row_numbers, test_idx))
+    if dataset.file:
+        dataset.file.check()
     population, absent = dataset.X, 0
     if filler := filling.fit(dataset, X):
         absent = filler.count_absent(X_test)

@@ -6,8 +6,6 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
-
 from gpbench import paths
 from gpbench.config.cards import reader, resolved
 from gpbench.data import archives, builtin, cards, files
@@ -80,7 +78,7 @@ def _load(
         for problem in failures:
             if not isinstance(problem, files.Absent):
                 local.warn(f"{problem}; took the next source")
-        if not isinstance(dataset.X, np.memmap):
+        if not dataset.file:
             local.save(dataset, card, store)
         if dataset.left_out and not quiet:
             lines = "; ".join(dataset.left_out)

@@ -3,11 +3,9 @@
 What an address gives for a card without a checksum is kept as it first came, under a hash of the card instead.
 """
 
-import contextlib
 import errno
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 from gpbench import limits, npz
 from gpbench.data.dataset import Dataset, canonical, checksum
 from gpbench.errors import DataError
+from gpbench.outputs import whole_file
 
 _NAMES = "names"
 _RULES = ("levels", "impute", "indicators")
@@ -69,10 +68,7 @@ def get(card: Mapping, store: Path) -> Dataset | None:
 
 
 def save(dataset: Dataset, card: Mapping, store: Path) -> None:
-    """Keeps a data set: written beside and renamed into place, so that no reader sees half a file.
-
-    Where that fails, a warning, and the run continues with the data in memory.
-    """
+    """Keeps a data set.  Where that fails, a warning, and the run continues with the data in memory."""
     file = path(card, store)
     if file is None:
         return
@@ -81,17 +77,12 @@ def save(dataset: Dataset, card: Mapping, store: Path) -> None:
     arrays |= {key: np.array(json.dumps(value)) for key in _RULES if (value := getattr(dataset, key))}
     arrays |= {f"fold_{key}": value for key, value in dataset.folds.items()}
     arrays = {_NAMES: np.array([*arrays]), **arrays}  # first, where no other entry's lengths can hide it
-    temporary = file.with_name(f"{file.stem}.{os.getpid()}.part")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as stream:
+        with whole_file(file) as stream:
             np.savez_compressed(stream, allow_pickle=False, **arrays)
-        os.replace(temporary, file)
     except OSError as error:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
         warn(f"{dataset.name} is not kept in {store}: {reason}; set GPBENCH_STORE to a folder that can be written")
-        with contextlib.suppress(OSError):
-            temporary.unlink()
 
 
 def _check_names(arrays: dict[str, np.ndarray]) -> None:

@@ -108,7 +108,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         split=row_labels.fixed_parts(titles["split"], np.array(split).T) if split else (),
         # a trailing delimiter makes a column without name and cells, of which nobody needs to hear
         left_out=tuple(reason for i, reason in left_out.items() if any(columns[i])),
-        file=account(files, header, len(rows)),
+        account=account(files, header, len(rows)),
         notes=tuple(notes),
     )
 

@@ -13,7 +13,7 @@ from gpbench.errors import ConfigError, GpbenchError, nearest
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell, cells_of, require_recorded
-from gpbench.records.plan import Records, RunPlan
+from gpbench.records.plan import Loaded, Records, RunPlan
 
 
 def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Records) -> tuple[Experiment, list[Cell]]:
@@ -77,6 +77,7 @@ class Planner:
         self._composer = Composer(config_dirs)
         self._known: dict[tuple[str, ...], RunPlan | GpbenchError] = {}
         self._bases: dict[tuple[str, ...], dict] = {}
+        self._loaded: Loaded = {}
 
     def plans(self, jobs: Sequence[Sequence[str]]) -> list[RunPlan | GpbenchError]:
         """The plan of each job, or the error of one whose runs are unknown.
@@ -95,7 +96,7 @@ class Planner:
             except ConfigError as error:
                 advice = optional.advice(jobs, self._composer)
                 raise ConfigError(advice or f"{error}{job_note(job, jobs)}") from error
-        self._known |= {job: _plan(cfg) for job, cfg in configurations.items()}
+        self._known |= {job: self._plan(cfg) for job, cfg in configurations.items()}
         return [self._known[tuple(job)] for job in jobs]
 
     def _composed(self, job: Sequence[str]) -> dict:
@@ -109,6 +110,12 @@ class Planner:
         split = {"split": list(word.value) if isinstance(word.value, tuple) else word.value}
         check_values(split)
         return {**self._bases[rest], **split}
+
+    def _plan(self, cfg: Mapping[str, Any]) -> RunPlan | GpbenchError:
+        try:
+            return RunPlan.from_config(cfg, self._loaded)
+        except GpbenchError as error:
+            return error
 
 
 def plan(
@@ -154,10 +161,3 @@ def job_note(job: Sequence[str], jobs: Sequence[Sequence[str]]) -> str:
     shared = set(jobs[0]).intersection(*jobs)
     own = [word for word in job if word not in shared]
     return f" (job {' '.join(own)})" if own else ""
-
-
-def _plan(cfg: Mapping[str, Any]) -> RunPlan | GpbenchError:
-    try:
-        return RunPlan.from_config(cfg)
-    except GpbenchError as error:
-        return error

@@ -141,7 +141,8 @@ def write_predictions(folder: Path, predictions: Predictions) -> None:
         # from its buffer: given an array, pyarrow imports pandas, which takes half a second
         columns[name] = pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, pa.py_buffer(array)])
     options = {"use_dictionary": False, "write_statistics": False, "store_schema": False}  # a third of a small file
-    pq.write_table(pa.table(columns), folder / PREDICTIONS, compression="zstd", **options)
+    with open(folder / PREDICTIONS, "wb") as file:  # pyarrow takes no path that is not UTF-8
+        pq.write_table(pa.table(columns), file, compression="zstd", **options)
 
 
 def unpack_predictions(content: bytes) -> "dict[str, ndarray]":

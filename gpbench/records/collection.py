@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpbench import limits
-from gpbench.errors import ConfigError, StorageError, failure
-from gpbench.paths import write_whole
+from gpbench.errors import ConfigError
+from gpbench.outputs import output
 from gpbench.records import arrays, packages, parquet
 from gpbench.records.folder import plain
 from gpbench.records.record import Record
@@ -160,7 +160,7 @@ def write(
     traces: Mapping[str, bytes] | None = None,
     package_lists: Mapping[str, str] | None = None,
 ) -> None:
-    """Writes a collection beside and renames it into place.
+    """Writes a collection.
 
     Args:
         path: the file.
@@ -169,10 +169,9 @@ def write(
     Raises:
         StorageError: the file cannot be written.
     """
-    try:
-        write_whole(path, content(rows, traces, package_lists))
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {failure(error, 'name another file with --out')}") from error
+    whole = content(rows, traces, package_lists)
+    with output(path) as file:
+        file.write(whole)
 
 
 def content(

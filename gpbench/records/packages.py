@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gpbench import limits
 from gpbench.errors import AbsentError, ConfigError, failure
-from gpbench.paths import write_whole
+from gpbench.outputs import write_whole
 from gpbench.records.record import Record
 
 _CHECKSUM = re.compile(r"[0-9a-f]{16}")

@@ -5,6 +5,7 @@ stands before it, where other readers pass over it.
 """
 
 import hashlib
+import mmap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,17 +65,18 @@ def read(path: Path, names: Sequence[str], dictionaries: Sequence[str]) -> "pa.T
 
     try:
         _check_footer(path)
-        facts = pq.read_metadata(path)
-        limits.check(facts.num_rows, limits.ROWS, "it has", "records")
-        size = pages.unpacked(pa.memory_map(str(path)).read_buffer(), facts)
-        limits.check(size, limits.unpacked(path.stat().st_size, limits.COLLECTION), "it unpacks to")
-        texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {*dictionaries}
-        options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
-        with pq.ParquetFile(path, metadata=facts, **options) as file:
-            # without its threads, which gain nothing here and have once ended a process by abort (code 134) at its exit
-            table = file.read([name for name in file.schema_arrow.names if name in names], use_threads=False)
-            table.validate(full=True)
-            return table
+        with open(path, "rb") as content:  # pyarrow takes no path that is not UTF-8
+            facts = pq.read_metadata(content)
+            limits.check(facts.num_rows, limits.ROWS, "it has", "records")
+            size = pages.unpacked(mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ), facts)
+            limits.check(size, limits.unpacked(path.stat().st_size, limits.COLLECTION), "it unpacks to")
+            texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {*dictionaries}
+            options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
+            with pq.ParquetFile(content, metadata=facts, **options) as file:
+                # without its threads, which gain nothing here and have once ended a process by abort (code 134) at exit
+                table = file.read([name for name in file.schema_arrow.names if name in names], use_threads=False)
+                table.validate(full=True)
+                return table
     except (OSError, ValueError, LookupError, RecursionError, pa.ArrowException) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else str(error).partition("\n")[0]
         raise ValueError(reason) from error

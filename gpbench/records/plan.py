@@ -3,7 +3,6 @@
 It is made once from a resolved configuration, and read by the sweep, the claim, the job, tables and the site.
 """
 
-import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,9 @@ if TYPE_CHECKING:
 
 GAP = "generalisation_gap"
 """The diagnostic that `run.gap` adds."""
+
+Loaded = dict[str, tuple[str, int, int | None]]
+"""Checksums, rows and fewest training rows of data that plans of one command have loaded."""
 
 
 @runtime_checkable
@@ -55,11 +57,14 @@ class RunPlan:
     runs: Sequence[Run]
 
     @classmethod
-    def from_config(cls, cfg: Mapping[str, Any]) -> "RunPlan":
+    def from_config(
+        cls, cfg: Mapping[str, Any], loaded: dict[str, tuple[str, int, int | None]] | None = None
+    ) -> "RunPlan":
         """The plan of a configuration.  Data are loaded only where the card has no checksum.
 
         Args:
             cfg: what `gpbench.config.compose.compose` returned.
+            loaded: the data that plans of the same command have loaded, to which it adds.
 
         Raises:
             ConfigError: there are no such splits or outputs.
@@ -72,7 +77,7 @@ class RunPlan:
         card = cards.resolved(cfg["dataset"])
         checksum, rows, fewest = card.get("checksum"), card.get("rows"), None
         if not checksum:
-            checksum, rows, fewest = _checksum_and_rows(json.dumps([cfg[key] for key in _DATA_KEYS]))
+            checksum, rows, fewest = _checksum_and_rows(cfg, {} if loaded is None else loaded)
         if fewest := fewest or (splits.sizes({**card, "rows": rows}) or (None,))[0]:
             cfg = declared.within_rows(cfg, fewest)
         shared = identity.canonical(identity.identify(cfg, checksum))
@@ -174,11 +179,7 @@ class RunPlan:
         return has_arrays and has_state and has_gap
 
 
-_DATA_KEYS = ("dataset", "data", "config_dirs")
-
-
-@functools.cache
-def _checksum_and_rows(data: str) -> tuple[str, int, int | None]:
+def _checksum_and_rows(cfg: Mapping[str, Any], loaded: Loaded) -> tuple[str, int, int | None]:
     """The checksum, the rows and the fewest training rows of a data set whose card has no checksum.
 
     Of many jobs on it the first alone loads it.
@@ -186,6 +187,8 @@ def _checksum_and_rows(data: str) -> tuple[str, int, int | None]:
     from gpbench.data import splits
     from gpbench.data.sources import configured
 
-    cfg = dict(zip(_DATA_KEYS, json.loads(data)))
-    dataset = configured(cfg)
-    return dataset.checksum, len(dataset.y), splits.fewest(cfg["dataset"], dataset)
+    key = json.dumps([cfg[section] for section in ("dataset", "data", "config_dirs")])
+    if key not in loaded:
+        dataset = configured(cfg)
+        loaded[key] = dataset.checksum, len(dataset.y), splits.fewest(cfg["dataset"], dataset)
+    return loaded[key]

@@ -14,13 +14,18 @@ LARGEST = 1e150
 
 
 def clean(value: Any, largest: float = LARGEST) -> Any:
-    """JSON-clean: NaN, infinities and numbers beyond `largest` to None, NumPy's to Python's, tuples to lists."""
+    """JSON-clean: NaN, infinities and numbers beyond `largest` to None, NumPy's to Python's, tuples to lists.
+
+    Of a path that is not UTF-8, the bytes that no text has become escapes, which YAML can read.
+    """
     if isinstance(value, Mapping):
         return {str(key): clean(item, largest) for key, item in value.items()}
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [clean(item, largest) for item in value]
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
     return None if isinstance(value, float) and not (math.isfinite(value) and abs(value) <= largest) else value
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from gpbench.analysis.formats import FORMATS
 from gpbench.analysis.sheets import Sheet
-from gpbench.errors import ConfigError, StorageError, failure
+from gpbench.errors import ConfigError
+from gpbench.outputs import output
 from gpbench.papers import references
-from gpbench.paths import write_whole
 from gpbench.records import collection, packages
 from gpbench.records.record import Record
 from gpbench.report.crate_metadata import METADATA, RECORDS, metadata
@@ -34,7 +34,7 @@ def write(
     package_lists: Mapping[str, str] | None = None,
     config_dirs: Sequence[Path] = (),
 ) -> None:
-    """Writes the crate of a table beside and renames it into place; equal runs give equal bytes.
+    """Writes the crate of a table; equal runs give equal bytes.
 
     Args:
         path: The zip file.
@@ -63,10 +63,8 @@ def write(
     files[_REFERENCES] = _references(runs, config_dirs).encode()
     description = metadata(sheet, runs, dict(sorted(files.items())), config_dirs)
     files[METADATA] = json.dumps(description, indent=1).encode()
-    try:
-        write_whole(path, _zipped(files))
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {failure(error, 'name another file with --out')}") from error
+    with output(path) as file:
+        file.write(_zipped(files))
 
 
 def _groups(records: Iterable[Record]) -> list[list[Record]]:

@@ -1,16 +1,39 @@
 """`python -m gpbench.sweep.child PARENT CORES WORDS`: the command `gpbench WORDS`, which dies with its parent process.
 
 The process arranges this itself, since a function between fork and exec is unsafe beside the threads of JAX, which
-warns of it.
+warns of it.  It starts with the signals blocked that ask to stop, so that each waits for the `StopRequest` of training.
 """
 
+import atexit
+import contextlib
 import ctypes
 import os
 import runpy
 import signal
 import sys
+from collections.abc import Iterator
+
+from gpbench.train.stop import SIGNALS
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+@contextlib.contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Blocks the signals that ask to stop, here and in processes that are started meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def outlive_signals() -> None:
+    """Lets signals that ask to stop do nothing but what a `StopRequest` makes of them."""
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+            atexit.register(signal.signal, number, signal.SIG_IGN)  # Python's end gives them back their own effect
 
 
 def arrange(parent: int, cores: str) -> None:
@@ -31,5 +54,6 @@ def arrange(parent: int, cores: str) -> None:
 
 if __name__ == "__main__":
     arrange(int(sys.argv[1]), sys.argv[2])
+    outlive_signals()
     sys.argv[1:] = sys.argv[3:]
     runpy.run_module("gpbench", run_name="__main__")

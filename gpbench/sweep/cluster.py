@@ -165,7 +165,7 @@ class Submitted:
         if ended is None:
             last = str(result).strip().rpartition("\n")[2]
             return Outcome(self.overrides, "failed", f"{last}; the log of job {self.id} is {self.log}", seconds)
-        judged = ended.judged(self.overrides, stopping=True)  # a SIGTERM is always Slurm's
+        judged = ended.judged(self.overrides)
         if judged.status != "failed":
             for path in self.result.parent.glob(f"{self.id}_*"):
                 path.unlink(missing_ok=True)

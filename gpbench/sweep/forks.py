@@ -3,7 +3,6 @@
 import json
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 
 from gpbench.records.plan import RunPlan
+from gpbench.sweep.child import signals_blocked
 
 _SHARED = ("device", "memory_fraction", "devices", "cores")
 """Settings of a `run` section that are made before the import of JAX."""
@@ -61,7 +61,7 @@ class _Server:
 
     def __init__(self, run: str):
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        with theirs, signals_blocked():
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gpbench.cli.server", str(os.getpid()), str(theirs.fileno()), run],
                 pass_fds=[theirs.fileno()],
@@ -88,7 +88,7 @@ class _Server:
                 self._codes[ended] = code
             else:
                 self.is_gone = True
-        return self._codes.get(job, -signal.SIGKILL)  # the jobs of a server that is killed die with it
+        return self._codes[job] if job in self._codes else self._process.wait()  # its jobs die with the server
 
     def close(self) -> None:
         """Lets it end with its last job."""

@@ -43,14 +43,14 @@ class Ended:
     printed: str
     seconds: float
 
-    def judged(self, overrides: list[str], stopping: bool) -> Outcome:
-        """The outcome.  While `stopping`, a SIGTERM too early for a checkpoint counts as a stop."""
-        return Outcome(overrides, *self._judge(stopping), self.seconds)
+    def judged(self, overrides: list[str]) -> Outcome:
+        """The outcome."""
+        return Outcome(overrides, *self._judge(), self.seconds)
 
-    def _judge(self, stopping: bool) -> tuple[str, str]:
+    def _judge(self) -> tuple[str, str]:
         code, last = self.code, self.last_line.partition("gpbench: ")[2] or self.last_line  # a print may stand before
-        if code == Stopped.exit_code or (stopping and code == -signal.SIGTERM):
-            return "stopped", last or "before it began"
+        if code == Stopped.exit_code:
+            return "stopped", last
         if code == DivergedError.exit_code:
             return _recorded(last), last
         if code == ClaimedError.exit_code:

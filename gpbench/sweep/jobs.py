@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from gpbench import paths, targets
 from gpbench.analysis.printing import counted
 from gpbench.config.values import check_values
-from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, SweepError, nearest
+from gpbench.errors import ConfigError, DivergedError, Stopped, SweepError, nearest
 from gpbench.experiments.plan import plans
 from gpbench.records.plan import RunPlan
 from gpbench.records.unions import SHIPPED, open_one
@@ -121,8 +121,10 @@ class Jobs:
                         view.print(f"waiting for {counted(len(waiting), 'job')} that other processes train")
                     view.running([child for _, child in running])
                     time.sleep(_POLL_S)
-            except GpbenchError:
-                self.executor.cancel([child for _, child in running])
+            except BaseException:  # as of a full disk that its lines go to
+                self.executor.cancel(children := [child for _, child in running])
+                while not all(child.ended() for child in children):  # else they would be killed as they write
+                    time.sleep(_POLL_S)
                 raise
             finally:
                 self.executor.close()

@@ -15,6 +15,7 @@ from typing import Any
 
 from gpbench import runtime
 from gpbench.records.plan import RunPlan
+from gpbench.sweep.child import signals_blocked
 from gpbench.sweep.forks import Forks
 from gpbench.sweep.job import Ended, Job, Outcome
 from gpbench.train.stop import StopRequest
@@ -58,8 +59,8 @@ class Child:
         self._process.send_signal(signal.SIGTERM)
 
     def outcome(self, stopping: bool) -> Outcome:
-        """Outcome of an ended job; `stopping` as for `Ended.judged`."""
-        return self.how_it_ended().judged(self.overrides, stopping)
+        """Outcome of an ended job, `stopping` or not."""
+        return self.how_it_ended().judged(self.overrides)
 
     def how_it_ended(self) -> Ended:
         """Waits for the process, and describes its end."""
@@ -90,7 +91,7 @@ def start_run(
         **streams: Further arguments of `subprocess.Popen`.
     """
     limits = [str(os.getpid()), ",".join(map(str, sorted(cores or ())))]
-    with tempfile.TemporaryFile() as stdin:
+    with tempfile.TemporaryFile() as stdin, signals_blocked():
         stdin.write(plan.to_json().encode() if plan else b"")
         stdin.seek(0)
         return subprocess.Popen(

@@ -3,6 +3,7 @@
 Each is a `gpbench run` of the same plan, and GPBENCH_PEERS says which one it is.  The first speaks for all of them.
 """
 
+import math
 import os
 import signal
 import socket
@@ -92,14 +93,13 @@ def _watch(workers: Sequence[_Worker], stop: StopRequest) -> int:
             for worker in workers:
                 worker.process.send_signal(signal.SIGTERM)
         time.sleep(_POLL_S)
-    limit = time.monotonic() + _GRACE_S
+    stopped = all(worker.process.returncode == Stopped.exit_code for worker in ended)
+    limit = time.monotonic() + (math.inf if stopped else _GRACE_S)  # the first one writes a checkpoint
     killed = [worker for worker in ended if worker.process.returncode < 0]
     while not killed and any(worker.process.poll() is None for worker in workers) and time.monotonic() < limit:
         time.sleep(_POLL_S)
     first, *others = workers
     for worker in killed or [worker for worker in others if worker.process.poll()]:
-        if signalled:  # too early for a checkpoint
-            raise Stopped(f"stopped by {stop.reason}; run the same command to resume")
         if first.process.poll() and not killed:  # it has said why
             break
         code = worker.process.returncode

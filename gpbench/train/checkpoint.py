@@ -13,6 +13,7 @@ import numpy as np
 
 from gpbench import limits, npz
 from gpbench.errors import StorageError, failure
+from gpbench.outputs import whole_file
 from gpbench.records.arrays import Headers
 
 
@@ -26,19 +27,14 @@ class Checkpoint:
         """Writes all three, or leaves the last checkpoint as it is.  Raises StorageError."""
         arrays = arrays_of(state)
         arrays |= {f"trace/{name}": np.asarray(values) for name, values in trace.items()}
-        beside = self.path.with_suffix(f".{os.getpid()}.tmp")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with open(beside, "wb") as file:
+            with whole_file(self.path) as file:
                 # Zip's checksums cover what an array holds and not what it is called: the index has the names.
                 index = json.dumps({"facts": dict(facts), "names": sorted(arrays)})
                 np.savez(file, allow_pickle=False, index=index, **arrays)  # type: ignore[arg-type]
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, self.path)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                beside.unlink(missing_ok=True)
             reason = failure(error, "name another folder with run.results=DIR", "make it writable")
             raise StorageError(f"cannot write the checkpoint {self.path}: {reason}; finished runs are kept") from error
 
@@ -66,7 +62,7 @@ class Checkpoint:
 
     def delete(self) -> None:
         """Forgets it, and what a process killed while it wrote has left beside it."""
-        for path in (self.path, *self.path.parent.glob(f"{self.path.stem}.*.tmp")):
+        for path in (self.path, *self.path.parent.glob(f".{self.path.name}.*.tmp")):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
 

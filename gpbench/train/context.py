@@ -16,7 +16,7 @@ from gpbench.config.compose import folders
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.data.dataset import Dataset
-from gpbench.errors import ConfigError, MemoryShortage, either
+from gpbench.errors import ConfigError, DataError, MemoryShortage, either
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import State
 from gpbench.own_metrics import OwnMetrics
@@ -60,7 +60,7 @@ class Context:
         """Loads the data and finds the devices.
 
         Raises ConfigError for a task that the method cannot have, for devices that are not there, and for several
-        runs with a budget; what loading raises.
+        runs with a budget; DataError for other data than those of the plan; what loading raises.
         """
         cfg = plan.cfg
         card, protocol, run = cfg["dataset"], cfg["protocol"], cfg["run"]
@@ -72,6 +72,8 @@ class Context:
                 f"method {method.name} is for {tasks} data, and {card['name']} is {card['task']}:"
                 " `gpbench ls datasets` and `gpbench ls methods` show what fits together"
             )
+        if (dataset := data_layer.configured(cfg)).checksum != plan.data_checksum:
+            raise DataError(f"{card['name']}: its data were changed since this command began: run it again")
         devices, precision = Devices(run["devices"]), protocol["precision"]
         facts = {
             "dataset": card["name"],
@@ -90,7 +92,7 @@ class Context:
         return cls(
             plan,
             Programs(method, devices),
-            data_layer.configured(cfg),
+            dataset,
             card,
             protocol["inputs"],
             protocol["targets"],

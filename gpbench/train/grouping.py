@@ -99,7 +99,7 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
             inputs=context.inputs,
             targets=context.targets,
             output=run.output,
-            most=SAMPLE if streams and isinstance(dataset.X, np.memmap) else None,
+            most=SAMPLE if streams else None,
         )
         for run, parts in zip(runs, indices, strict=True)
     ]

@@ -82,7 +82,7 @@ class _Job:
             context.devices.meet("recorded")
 
     def _heed_stop(self) -> None:
-        (stopped,) = self.context.devices.any(bool(self.trained) and bool(self.stop.reason))
+        (stopped,) = self.context.devices.any(bool((self.trained or self.stop.is_signalled) and self.stop.reason))
         if stopped:
             reason = self.stop.reason or "another process"
             raise Stopped(f"stopped by {reason} with runs left; run the same command to train them")
@@ -173,6 +173,8 @@ class _Job:
                 outcome = self._fit(group, runs, prepared, checkpoint)
         finally:
             self.progress.end()
+        if group.stream and context.dataset.file:
+            context.dataset.file.check()
         results = []
         for i, run in enumerate(runs):
             trace = {name: v if v.ndim == 1 else v[:, i] for name, v in outcome.trace.items()}

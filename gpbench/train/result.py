@@ -14,7 +14,7 @@ from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import listed, printable
 from gpbench.methods.parts.settings import NoiseMethod
-from gpbench.methods.protocols import HasDiagnostics, HasOptimum, HasSearch, State, diagnosis
+from gpbench.methods.protocols import STOP, HasDiagnostics, HasOptimum, HasSearch, State, diagnosis
 from gpbench.own_metrics import OwnMetrics
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import GAP, Run
@@ -176,6 +176,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
         if context.plan.needs_gap:
             diagnostics[GAP] = generalisation_gap(context, state, prepared, test_set, key=key)
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
+    stop = int(extras["settings"].get(STOP, fit.step))  # steps beyond it, up to the next point of the trace, are none
     return Record.create(
         **_identity(context, run),
         status="done" if finite else "diverged",
@@ -185,7 +186,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
         group=size,
         objective=float(objective),
         **{name: {key: float(value) for key, value in section.items()} for name, section in extras.items() if section},
-        steps=fit.step,
+        steps=min(fit.step, stop),
         converged=converged,
         peak_memory_mb=memory.peak_mb(),
         step_memory_mb=None if fit.step_memory is None else fit.step_memory / 1e6,

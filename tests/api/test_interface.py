@@ -18,6 +18,7 @@ from gpbench.api.runs import Runs
 from gpbench.api.words import words
 from gpbench.cli import main
 from gpbench.config.compose import compose
+from gpbench.records.collection import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SEP = ROOT / "results" / "sep" / "records.parquet"
@@ -75,6 +76,25 @@ def test_recorded_runs_are_not_trained_again(results):
     assert runs.mean("rmse") == pytest.approx(runs.frame["metrics.rmse"].mean())
     with pytest.raises(gpbench.ConfigError, match="no run has the metric 'rmsee'; did you mean"):
         runs.mean("rmsee")
+
+
+def test_a_table_that_was_edited_between_two_calls_is_other_data(tmp_path):
+    table, made = tmp_path / "mine.csv", []
+    for noise in (0.1, 1.0):
+        x, rest = np.random.default_rng(0).normal(size=(2, 60))
+        pd.DataFrame({"x": x, "y": x + noise * rest}).to_csv(table, index=False)
+        made += gpbench.run(**LINEAR | {"dataset": table}, target="y", results=tmp_path / "results")
+    assert made[0].id != made[1].id and made[0].data_checksum != made[1].data_checksum
+    assert made[0].metrics["rmse"] < 0.3 < made[1].metrics["rmse"]
+
+
+def test_a_results_folder_whose_name_is_not_utf8_is_as_good_as_another(tmp_path, capsys):
+    results = tmp_path / os.fsdecode(b"r\xff")
+    (run,) = gpbench.run(**LINEAR, run__save=True, results=results)
+    assert gpbench.load_run(run.id, results=results).predict([[0.5]]).shape == (1,)
+    output(capsys, "collect", results, "--out", results / "all.parquet")
+    assert [record.id for record in open_store(results / "all.parquet").all()] == [run.id]
+    assert capsys.readouterr().err == ""
 
 
 def test_the_printed_runs_are_what_the_command_prints(results, capsys):

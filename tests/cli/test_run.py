@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import sys
 
 import pytest
@@ -12,6 +11,7 @@ from commands import RUN, first_line, gpbench, start, wait_for
 from gpbench import cli
 from gpbench.config.compose import compose
 from gpbench.records.store import Store
+from gpbench.train.stop import SIGNALS
 
 
 def test_help_names_the_main_keys_and_gives_examples(capsys):
@@ -111,7 +111,7 @@ def test_a_users_module_beside_the_yaml_file_is_found(tmp_path):
     assert (code, err) == (0, "") and "mine" in out
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_stops_at_a_checkpoint(tmp_path, number):
     log = tmp_path / "log"
     process = start(tmp_path, *RUN, "method.seconds=60", FAKE_LOG=str(log))

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import pty
 import random
 import re
 import signal
@@ -12,11 +13,12 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import RUN, first_line, gpbench, start, wait_for
+from commands import RUN, environment, first_line, gpbench, start, wait_for
 
 from gpbench.errors import ConfigError
 from gpbench.records.store import Store
 from gpbench.sweep import launcher
+from gpbench.train.stop import SIGNALS
 
 SWEEP = [*RUN, "-m", "run.jobs=2"]
 
@@ -120,17 +122,60 @@ def test_runs_that_failed_within_their_budget_are_no_diverged_ones(tmp_path):
         assert err == "gpbench: of 3 jobs 1 diverged and 1 failed within their budget, as listed above\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number):
+@pytest.mark.parametrize("to_all", [False, True], ids=["to the first", "to all"])
+@pytest.mark.parametrize("number", SIGNALS, ids=[number.name for number in SIGNALS])
+def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number, to_all):
     log = tmp_path / "log"
     process = start(tmp_path, *SWEEP, "seed=0,1,2,3", "method.seconds=60", FAKE_LOG=str(log))
     wait_for(lambda: _trainings(log) == 2)
-    process.send_signal(number)
+    for id in sorted(map(int, _alive(tmp_path)), reverse=True) if to_all else [process.pid]:
+        os.kill(id, number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 75
     assert err == first_line(number) + f"gpbench: {number.name}; jobs left: 4; run the same command to resume\n"
     assert out.count("stopped at a checkpoint") == 2 and out.endswith("4 jobs: 4 stopped\n")
-    assert _alive(tmp_path) == []
+    assert len(list((tmp_path / "results" / "checkpoints").iterdir())) == 2
+    assert _alive(tmp_path) == [] == list((tmp_path / "results").glob("claims/*"))
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=[number.name for number in SIGNALS])
+def test_signals_before_the_first_step_are_stops_too(tmp_path, number):
+    process = start(tmp_path, *SWEEP, "seed=0,1", "method.seconds=60")
+    process.stdout.readline()
+    for id in _alive(tmp_path):
+        os.kill(int(id), number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err.splitlines()[-1][:9], out.splitlines()[-1]) == (
+        75,
+        "gpbench: ",
+        "2 jobs: 2 stopped",
+    )
+
+
+GONE = {
+    "terminal": (signal.SIGHUP, "import os, sys; os.login_tty(0); os.execv(sys.argv[1], sys.argv[1:])"),
+    "pipe": (signal.SIGINT, "import os, sys; os.execv(sys.argv[1], sys.argv[1:])"),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a terminal of its own needs Linux")
+@pytest.mark.parametrize("words", [RUN, SWEEP], ids=["run", "sweep"])
+@pytest.mark.parametrize(("number", "code"), GONE.values(), ids=GONE)
+def test_training_stops_at_a_checkpoint_where_nobody_reads_what_it_says(tmp_path, words, number, code):
+    """A terminal that was closed, and `gpbench ... 2>&1 | tee log` where Ctrl-C ends tee first."""
+    ours, theirs = pty.openpty() if number == signal.SIGHUP else os.pipe()
+    command = [sys.executable, "-c", code, sys.executable, "-m", "gpbench", *words, "method.seconds=60"]
+    log = tmp_path / "log"
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment(tmp_path, FAKE_LOG=str(log))
+    )
+    os.close(theirs)
+    wait_for(lambda: _trainings(log))
+    os.close(ours)  # of a terminal, a SIGHUP
+    if number == signal.SIGINT:
+        process.send_signal(number)
+    assert process.wait(timeout=60) == 75
+    assert len(list((tmp_path / "results" / "checkpoints").iterdir())) == 1
 
 
 def test_the_time_limit_is_that_of_the_whole_sweep(tmp_path):

@@ -122,7 +122,7 @@ def test_skip_counts_the_lines_of_the_file():
     content = b"a line of somebody's\n@relation r\n@attribute a numeric\n@attribute y numeric\n@data\n1,2\n3,4\n5,6\n"
     raw = tables.table([content], {"target": "y", "skip": [1, 7]})
     assert raw.X.tolist() == [[1], [5]]
-    assert raw.file == "2 rows of 8 lines (1 of names, 2 left out by `skip`, 3 declarations)"
+    assert raw.account == "2 rows of 8 lines (1 of names, 2 left out by `skip`, 3 declarations)"
 
 
 def test_dates_order_the_rows_and_strings_are_left_out(tmp_path):
@@ -144,7 +144,7 @@ def test_weights_are_said_by_the_check_and_the_first_look(tmp_path, capsys):
     assert f"30 rows of 34 lines (1 of names, 3 declarations); {note}): edit it" in capsys.readouterr().err
     card = cards.read("iw", folders)
     report = checks.check(card, load(card, config_dirs=folders))
-    assert (note, "") in report.findings and report.file.startswith("30 rows of 34 lines")
+    assert (note, "") in report.findings and report.account.startswith("30 rows of 34 lines")
 
 
 def test_a_small_file_has_no_large_table():

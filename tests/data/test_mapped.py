@@ -1,13 +1,18 @@
 """Tables that stay on disk."""
 
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from samples import FullDisk
 
 from gpbench.data import prepare, splits
 from gpbench.data.sources import load
-from gpbench.errors import DataError
+from gpbench.errors import DataError, StorageError
 
 SPLITS = {"set": "random", "sets": {"random": 1}, "test_rows": 20}
 
@@ -86,3 +91,37 @@ def test_compressed_arrays_are_refused(tmp_path):
     np.savez_compressed(tmp_path / "big.npz", X=np.zeros((9, 2)), y=np.arange(9.0))
     with pytest.raises(DataError, match=r"array X is compressed; write the file by numpy\.savez"):
         load(card(tmp_path / "big.npz"), store=tmp_path)
+
+
+def test_a_copy_that_finds_no_room_is_a_line_and_is_not_there(table, tmp_path, monkeypatch):
+    pq.write_table(pa.table({name: table[:, i] for i, name in enumerate("abcde")}), tmp_path / "big.parquet")
+    monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
+    with pytest.raises(StorageError, match="No space left on device; free some space, or set GPBENCH_STORE to another"):
+        load(card(tmp_path / "big.parquet"), store=tmp_path)
+    assert not [*(tmp_path / "mapped").iterdir()]
+
+
+CUT = """
+import os, sys
+import numpy as np
+from gpbench.data.sources import load
+path, other = sys.argv[1:]
+splits = {"set": "random", "sets": {"random": 1}, "test_rows": 20}
+sources = [{"kind": "file", "path": path, "reader": "mapped"}]
+dataset = load({"name": "big", "task": "regression", "sources": sources, "splits": splits})
+X = np.load(other, mmap_mode="r")
+os.truncate(other, 128)
+print(dataset.X[::500].sum(), X[::500].sum())
+"""
+
+
+def test_a_table_that_is_cut_short_while_it_is_read_ends_the_process_in_a_line(tmp_path):
+    for path in (mapped := tmp_path / "mapped.npy", other := tmp_path / "other.npy"):
+        np.save(path, np.random.default_rng(0).normal(size=(10_000, 3)))
+    command = [sys.executable, "-c", CUT, str(mapped)]
+    done = subprocess.run([*command, str(mapped)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith(f"gpbench: {mapped} was changed while it was in use") and done.stderr.count("\n") == 1
+    np.save(mapped, np.load(other))
+    done = subprocess.run([*command, str(other)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGBUS, "", "")  # which is not of our file

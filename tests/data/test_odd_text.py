@@ -143,9 +143,9 @@ def test_the_first_look_reads_every_row_or_refuses_the_table(
     np.testing.assert_array_equal(dataset.X[:N, :2], X)
     np.testing.assert_array_equal(dataset.y[:N], Y)
     assert len(dataset.y) == N + more and dataset.columns[:2] == ("load", "angle")
-    assert dataset.file.startswith(f"{N + more} rows of {lines_of(text)} lines (1 of names")
+    assert dataset.account.startswith(f"{N + more} rows of {lines_of(text)} lines (1 of names")
     report = checks.check(card, dataset)
-    assert f"file     {dataset.file}" in str(report)
+    assert f"file     {dataset.account}" in str(report)
     assert any("totals" in finding.text for finding in report.findings) == more
 
 
@@ -164,8 +164,8 @@ def read_or_refused(text: str) -> tables.Raw | None:
     except DataError as error:
         assert "\n" not in str(error) and len(str(error)) < 300
         return None
-    rows, lines = map(int, re.match(r"(\d+) rows of (\d+) lines", raw.file).groups())
-    others = sum(map(int, re.findall(r"(\d+) (?!rows|lines)[a-z]", raw.file)))
+    rows, lines = map(int, re.match(r"(\d+) rows of (\d+) lines", raw.account).groups())
+    others = sum(map(int, re.findall(r"(\d+) (?!rows|lines)[a-z]", raw.account)))
     assert rows == len(raw.X) and rows + others == lines == lines_of(text)
     return raw
 
@@ -279,4 +279,4 @@ def test_skip_counts_the_lines_of_the_file_in_every_format(lines, skip, rows):
         book.active.append([float(cell) if cell.isdigit() else cell for cell in line.split(",")] if line else [None])
     book.save(file)
     sheet = tables.table([file.getvalue()], {"target": "y", "skip": skip})
-    assert sheet.X[:, 0].tolist() == rows and sheet.file == raw.file
+    assert sheet.X[:, 0].tolist() == rows and sheet.account == raw.account

@@ -149,7 +149,7 @@ def test_a_formula_whose_value_the_file_lacks_is_named_and_one_with_a_value_is_r
 def test_gaps_and_rows_without_numbers_are_where_they_stand():
     content = sheet(lambda sheet: sheet.move_range("A3:B61", rows=1000))
     raw = tables.table([content], {"target": "y"})
-    assert raw.X[:, 0].tolist() == A and "1,000 blank" in raw.file
+    assert raw.X[:, 0].tolist() == A and "1,000 blank" in raw.account
     bare = in_xml(in_xml(sheet(), ' r="61"', ""), ' r="A61"', "")  # what counts on
     assert tables.table([bare], {"target": "y"}).X[:, 0].tolist() == A
 

@@ -1,6 +1,5 @@
 """Figures from records alone: panels, curves, labels, notes and files."""
 
-import errno
 import warnings
 from dataclasses import replace
 
@@ -8,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from drawings import STEPS, cell, drawn, experiment, on_a_line, record, small_print, trace
+from samples import FullDisk
 
 from gpbench.errors import ConfigError, StorageError
 from gpbench.experiments import definition
@@ -202,11 +202,8 @@ def test_a_picture_that_cannot_be_written_leaves_the_one_before(tmp_path, monkey
     before = [file.read_bytes() for file in figures.save(figure, tmp_path / "fig")]
     figure.text(0, 0, "later")
 
-    def full(*args):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("pathlib.Path.write_bytes", full)
-    with pytest.raises(StorageError, match=r"fig.png cannot be written: .*; free some space, or choose another --out"):
+    monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
+    with pytest.raises(StorageError, match=r"cannot write .*fig.png: .*; free some space, or name another file with "):
         figures.save(figure, tmp_path / "fig")
     monkeypatch.undo()
     assert [(tmp_path / f"fig.{ending}").read_bytes() for ending in ("png", "pdf")] == before

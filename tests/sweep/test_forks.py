@@ -12,6 +12,7 @@ from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.sweep.forks import Forks
 from gpbench.sweep.local import Child
+from gpbench.train.stop import SIGNALS
 
 OF_THE_PROCESS = ("created", "seconds", "peak_memory_mb", "step_memory_mb")
 
@@ -54,6 +55,24 @@ def test_a_forked_job_is_one_that_starts_from_nothing_and_takes_itself_alone_whe
     os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)  # a job that is sent before it is dead dies with it
     late = job(tmp_path / "late", forks)
     assert late.outcome(False).status == "done"
+    forks.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="a server needs Linux")
+def test_a_server_outlives_signals_to_stop_and_what_ends_it_is_said_of_its_jobs(tmp_path):
+    forks, before = Forks(), children(os.getpid())
+    first = job(tmp_path, forks, "split=0")
+    (server,) = {*children(os.getpid())} - {*before}
+    for number in (*SIGNALS, signal.SIGSTOP):
+        os.kill(server, number)
+    second = job(tmp_path, forks, "split=1")
+    os.kill(server, signal.SIGCONT)
+    assert {child.outcome(False).status for child in (first, second)} == {"done"}
+    os.kill(server, signal.SIGSTOP)
+    third = job(tmp_path, forks, "split=2")
+    for number in (signal.SIGUSR1, signal.SIGCONT):
+        os.kill(server, number)
+    assert third.outcome(False).text == "killed by SIGUSR1"
     forks.close()
 
 

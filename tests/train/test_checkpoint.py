@@ -123,7 +123,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
 
 def test_deleting_leaves_nothing_even_of_a_process_killed_while_it_wrote(checkpoint):
     folder: Path = checkpoint.path.parent
-    (folder / "abc.12345.tmp").write_bytes(b"half")
+    (folder / ".abc.npz.12345.tmp").write_bytes(b"half")
     (folder / "other.npz").write_bytes(b"")
     checkpoint.delete()
     checkpoint.delete()

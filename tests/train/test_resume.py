@@ -117,3 +117,15 @@ def test_a_time_limit_stops_at_a_checkpoint_with_exit_code_75(tmp_path, walked):
     line = "gpbench: stopped by time limit of 0.1 s at step 1 of 200; run the same command to resume"
     assert code == 75 and line in err
     assert numbers(run(tmp_path, *WALK)) == numbers(walked[:1])
+
+
+def test_a_signal_to_a_script_whose_run_trains_in_another_process_stops_at_a_checkpoint(tmp_path):
+    keys = {"method": "walk", "dataset": "moons", "method.batch_size": 64, "method.steps": 10**6, "run.trace_every": 1}
+    call = f"gpbench.run(**{keys}, **{{'run.checkpoint_every': 1e-4, 'run.cores': 1}}, config_dir={str(HERE)!r}"
+    command = [sys.executable, "-c", f"import gpbench; {call}, results={str(tmp_path)!r})"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    await_step(tmp_path, 20)
+    process.terminate()
+    code, err = finish(process)
+    assert code == 1 and err.splitlines()[-1].startswith("gpbench.errors.Stopped: stopped by SIGTERM at step ")
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 1 and not list(tmp_path.glob("claims/*"))

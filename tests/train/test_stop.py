@@ -5,10 +5,11 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gpbench.train.stop import StopRequest
+from gpbench.train.stop import SIGNALS, StopRequest
 
 
 def _soon(condition):
@@ -18,7 +19,7 @@ def _soon(condition):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_becomes_the_reason(number):
     with StopRequest(None) as stop:
         assert stop.reason is None
@@ -51,6 +52,43 @@ def test_the_handlers_before_come_back():
         assert signal.getsignal(signal.SIGTERM) != before[0]
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
     assert signal.set_wakeup_fd(-1) == -1
+
+
+@pytest.mark.parametrize("number", [signal.SIGCHLD, signal.SIGUSR1, signal.SIGWINCH, signal.SIGALRM, signal.SIGRTMIN])
+def test_other_signals_reach_the_handlers_of_the_user_and_stop_nothing(number):
+    called, (read_end, write_end) = [], os.pipe()
+    os.set_blocking(write_end, False)
+    before = signal.signal(number, lambda *_: called.append(number)), signal.set_wakeup_fd(write_end)
+    try:
+        with StopRequest() as stop:
+            os.kill(os.getpid(), number)
+            assert os.read(read_end, 1) == bytes([number])  # as asyncio does
+            assert called == [number] and stop.reason is None
+            os.kill(os.getpid(), signal.SIGTERM)
+            _soon(lambda: stop.reason == "SIGTERM")
+    finally:
+        signal.signal(number, before[0])
+        signal.set_wakeup_fd(before[1])
+
+
+def test_under_nohup_a_terminal_may_close():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopRequest() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            time.sleep(0.1)
+            assert stop.reason is None and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_outside_the_main_thread_there_is_the_time_limit_alone():
+    def work():
+        with StopRequest(0.0) as stop:
+            return stop.reason, signal.getsignal(signal.SIGTERM)
+
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(work).result() == ("time limit of 0 s", signal.getsignal(signal.SIGTERM))
 
 
 def test_two_sigterms_and_a_doubled_sigint_are_one_wish():

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 from scipy.stats import norm
-from toys import StopAfter, programs_of
+from toys import StopAfter, job, programs_of
 
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.data.members import Member
@@ -158,6 +158,13 @@ def test_training_that_stopped_has_not_converged(method, optimum):
     state = jax.tree.map(lambda leaf: leaf[0], run.state)
     assert run.over and run.converged == [True] and method.converged(state) and state.clock.count == 5
     assert method.optimum(state) is None if optimum is None else bool(method.optimum(state)) is optimum
+
+
+@pytest.mark.parametrize("words", [[], ["run.budget=1e6"]], ids=["in tens", "in chunks that double"])
+def test_a_record_has_the_steps_of_its_state_and_not_those_of_the_last_chunk(tmp_path, words):
+    sparse = ["dataset=sinc", "method=svi", "method.inducing=3", "method.batch_size=16", "method.steps=40"]
+    (record,) = job(tmp_path, *sparse, "method.stop_after=12", *words)
+    assert record.steps == record.settings["stop_after"] == 12
 
 
 def test_what_is_killed_in_the_search_or_after_it_ends_as_what_is_not(tmp_path):

@@ -4,14 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from toys import job, numbers, quiet
+from toys import job, numbers, programs_of, quiet
 
 from gpbench.config.compose import compose
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, DataError
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
-from gpbench.train import grouping, programs, stream
+from gpbench.train import context, grouping, programs, stream
 from gpbench.train.job import run_job
+from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
 
 SVI = ["dataset=sinc", "method=svi_natural", "method.inducing=5", "method.batch_size=64", "method.steps=25"]
@@ -58,7 +59,9 @@ def test_steps_on_all_rows_cannot_be_streamed(tmp_path):
         job(tmp_path, "dataset=friedman", "method=linear", "run.stream=true")
 
 
-def test_a_table_on_disk_trains_as_in_memory(tmp_path, monkeypatch):
+@pytest.fixture
+def big(tmp_path, monkeypatch):
+    """A function that trains on a table on disk: `big(folder, *words)`; `big.file` is the table."""
     rng = np.random.default_rng(0)
     X = rng.normal(2.0, 3.0, (400, 3))
     np.save(tmp_path / "big.npy", np.column_stack([X, np.sin(X[:, 0]) + X[:, 1]]).astype(np.float32))
@@ -67,14 +70,61 @@ def test_a_table_on_disk_trains_as_in_memory(tmp_path, monkeypatch):
     card["sources"] = [{"kind": "file", "path": "big.npy", "reader": "mapped"}]
     (tmp_path / "dataset" / "big.yaml").write_text(json.dumps(card))
 
-    def run(folder, *words):
+    def run(folder, *words, progress=None, before=lambda: None):
         words = ["dataset=big", *SVI[1:], "protocol.precision=float32", f"run.results={tmp_path / folder}", *words]
         plan = RunPlan.from_config(compose(words, [tmp_path]))
-        return run_job(plan, store=Store(tmp_path / folder), progress=quiet(), stop=StopRequest())[0]
+        before()
+        return run_job(plan, store=Store(tmp_path / folder), progress=progress or quiet(), stop=StopRequest())[0]
 
-    resident = run("resident")
-    streamed = run("streamed", "run.stream=true")
+    run.file = tmp_path / "big.npy"
+    monkeypatch.setattr(context, "Programs", lambda method, devices: programs_of(method))
+    return run
+
+
+def test_a_table_on_disk_trains_as_in_memory(big, monkeypatch):
+    resident = big("resident")
+    streamed = big("streamed", "run.stream=true")
     assert streamed.id == resident.id and streamed.metrics == pytest.approx(resident.metrics, rel=1e-3)
     monkeypatch.setattr(grouping, "SAMPLE", 100)
-    sample = run("sample", "run.stream=true")
+    sample = big("sample", "run.stream=true")
     assert sample.train_rows == 350 and sample.metrics["rmse"] < 2.0
+
+
+def write(path, array):
+    """Writes into the file that is there, as `cp` does."""
+    with open(path, "r+b") as file:
+        np.save(file, array)
+
+
+def exchange(path):
+    """Puts an equal file in the place of this one."""
+    path.with_suffix(".new").write_bytes(path.read_bytes())
+    path.with_suffix(".new").rename(path)
+
+
+CHANGES = {
+    "other numbers": (lambda path: write(path, np.load(path)[::-1]), 12),
+    "no numbers": (lambda path: write(path, np.load(path) * np.nan), 24),  # when all is read
+    "another file": (exchange, 12),
+    "no file": (lambda path: path.unlink(), 24),
+}
+
+
+@pytest.mark.parametrize(("change", "after"), CHANGES.values(), ids=CHANGES)
+def test_a_table_on_disk_that_changes_while_it_trains_leaves_no_record(big, tmp_path, monkeypatch, change, after):
+    monkeypatch.setattr(stream, "_STEPS", 4)
+
+    class Meanwhile(Progress):
+        def update(self, step, objective, metrics):
+            if step == after:
+                change(big.file)
+
+    with pytest.raises(DataError, match=r"big\.npy was changed while it was in use, and"):
+        big("runs", "run.stream=true", "run.trace_every=1", progress=Meanwhile())
+    assert not Store(tmp_path / "runs").all()
+
+
+def test_data_that_change_between_plan_and_training_leave_no_record(big, tmp_path):
+    with pytest.raises(DataError, match="big: its data were changed since this command began: run it again"):
+        big("runs", before=lambda: write(big.file, np.load(big.file)[::-1]))
+    assert not Store(tmp_path / "runs").all()

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpbench.analysis.provenance import provenance, seconds_lines
-from gpbench.errors import ConfigError, StorageError, failure
+from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent, preset_line, require_recorded
-from gpbench.paths import write_out
+from gpbench.outputs import output
 
 __all__ = ["Arrays", "draw", "save", "write"]
 
@@ -105,13 +105,11 @@ def save(figure: "Figure", path: Path) -> list[Path]:
     if notes:
         files.append(path.with_name(f"{path.name}.md"))
     for file in files:
-        try:
-            if file.suffix == ".md":
-                write_out(file, _page(figure.get_suptitle(), files[0].name, notes).encode())
-            else:
-                write(figure, file)
-        except OSError as error:
-            raise StorageError(f"{file} cannot be written: {failure(error, 'choose another --out')}") from None
+        if file.suffix == ".md":
+            with output(file) as page:
+                page.write(_page(figure.get_suptitle(), files[0].name, notes).encode())
+        else:
+            write(figure, file)
     return files
 
 
@@ -139,7 +137,8 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
     if isinstance(file, Path):
         picture = io.BytesIO()
         write(figure, picture, file.suffix[1:].lower())
-        write_out(file, picture.getvalue())
+        with output(file) as whole:
+            whole.write(picture.getvalue())
         return
     dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     style.take_literally(figure)

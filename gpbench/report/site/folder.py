@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpbench.errors import ConfigError, StorageError, failure
-from gpbench.paths import write_whole
+from gpbench.outputs import write_whole
 
 _LIST = ".gpbench-site.json"
 """Lists the files of the site; a folder with this file is a site."""

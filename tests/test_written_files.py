@@ -1,0 +1,87 @@
+"""Files that a user names with --out: complete or as they were, whichever verb writes them."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+from samples import FullDisk, sample
+
+from gpbench.cli import main
+from gpbench.errors import StorageError
+from gpbench.records.store import Store
+
+COMPARE = ["compare", "sep", "svi", "--results", "records"]
+WRITERS = {
+    "table.md": ["table", "--results", "records"],
+    "crate.zip": ["table", "--results", "records"],
+    "picture.svg": COMPARE,
+    "records.parquet": ["collect", "records"],
+    "rows.npz": ["data", "rows", "sinc", "--split", "0"],
+}
+"""Words of a verb for each kind of file."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with records of two methods."""
+    folder = tmp_path_factory.mktemp("outputs")
+    for k, method in enumerate(["sep", "svi"] * 2):
+        record = sample(f"{k:016x}", method=method, split=k // 2, metrics={"nll": 0.5 + k % 2}, seconds={"train": 1.0})
+        Store(folder / "records").write(record, {}, {"step": np.arange(2)})
+    return folder
+
+
+@pytest.fixture(params=WRITERS)
+def write(request, folder, tmp_path, monkeypatch):
+    """A function that writes a file of one kind, by its path: the verb's exit code; `write.file` is one in a folder."""
+    monkeypatch.chdir(folder)
+    write = lambda path: main([*WRITERS[request.param], "--out", str(path)])
+    write.file = tmp_path / request.param
+    return write
+
+
+def test_a_full_disk_leaves_the_older_file_as_it_was(write, monkeypatch, capsys):
+    write.file.write_text("older")
+    monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
+    assert write(write.file) == StorageError.exit_code
+    *_, line = capsys.readouterr().err.splitlines()
+    reason = "No space left on device; free some space, or name another file with --out"
+    assert line == f"gpbench: cannot write {write.file}: {reason}"
+    assert write.file.read_text() == "older" and [*write.file.parent.iterdir()] == [write.file]
+
+
+def test_a_link_stays_one_and_its_file_is_written(write):
+    link = write.file.parent / "link" / write.file.name
+    link.parent.mkdir()
+    for _ in range(2):  # its file is not there at first
+        link.unlink(missing_ok=True)
+        link.symlink_to(write.file)
+        assert write(link) == 0 and link.is_symlink() and len(content := write.file.read_bytes()) > 100
+    assert write(write.file) == 0 and write.file.read_bytes()[:4] == content[:4]
+    assert {*write.file.parent.iterdir()} == {write.file, link.parent} and [*link.parent.iterdir()] == [link]
+
+
+def test_a_link_to_itself_is_no_traceback(write):
+    write.file.symlink_to(write.file)
+    assert write(write.file) in (0, StorageError.exit_code)
+
+
+def test_a_pipe_is_written_to_and_stays_one(write):
+    read: list[bytes] = []
+    os.mkfifo(write.file)
+    reader = threading.Thread(target=lambda: read.append(write.file.read_bytes()))
+    reader.start()
+    assert write(write.file) == 0
+    reader.join()
+    assert len(read[0]) > 100 and write.file.is_fifo()
+
+
+def test_a_card_that_finds_no_room_is_not_there(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine.csv").write_text("x,y\n" + "".join(f"{k}.5,{2 * k}.25\n" for k in range(30)))
+    words = ["run", f"dataset={tmp_path}/mine.csv", "target=y", "method=linear", "--dry-run"]
+    with monkeypatch.context() as full:
+        full.setattr("gpbench.outputs.open", FullDisk, raising=False)
+        assert main(words) == StorageError.exit_code
+    assert "No space left on device" in capsys.readouterr().err and not [*(tmp_path / "dataset").iterdir()]
+    assert main(words) == 0
