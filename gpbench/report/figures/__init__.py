@@ -142,7 +142,7 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
         write_out(file, picture.getvalue())
         return
     title = {"Title": " ".join(figure.get_suptitle().split())}
-    dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(format or "", {})
+    metadata = {"png": title, "pdf": {**title, "CreationDate": None}, "svg": {**title, "Date": None}}
     style.take_literally(figure)
     with style.context():
         # None is the resolution of the style, at which the shaded panels of a large figure would take megabytes.
@@ -151,7 +151,7 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
         if engine := figure.get_layout_engine():
             engine.execute(figure)
             figure.set_layout_engine("none")
-        figure.savefig(file, format=format, metadata={**title, **dates}, dpi=dpi)
+        figure.savefig(file, format=format, metadata=metadata.get(format or ""), dpi=dpi)
 
 
 def _seconds(kind: str, planned: Sequence[Cell]) -> list[str]:
