@@ -104,10 +104,7 @@ def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterato
 
 
 def _verdicts(
-    records: Sequence[Record],
-    planned: "Sequence[PlannedExperiment]",
-    config_dirs: Sequence[Path],
-    read: "ReadArrays",
+    records: Sequence[Record], planned: "Sequence[PlannedExperiment]", config_dirs: Sequence[Path], read: "ReadArrays"
 ) -> "dict[str, list[Verdict]]":
     """The verdicts on each file of claims that recorded runs can judge; one that is wrong is named and left out."""
     from gpbench.claims import definition

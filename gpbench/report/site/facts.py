@@ -146,11 +146,7 @@ class Facts:
 def verdicts(
     claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[Record], read: ReadArrays
 ) -> list[Verdict]:
-    """The verdicts on the claims of one file, as `judge` gives them; none where no recorded run is of their experiments.
-
-    Raises:
-        ConfigError: As `gpbench.claims.verdicts.judge` does.
-    """
+    """The verdicts of `judge` on the claims of one file; none where no recorded run is of their experiments."""
     cells = {(p.experiment.id, p.preset): p.cells for p in planned}
     recorded = {id for (id, _), planned_cells in cells.items() if any(cell.records for cell in planned_cells)}
     of_any_runs = any(claim.clauses and not claim.experiments for claim in claims)
