@@ -6,6 +6,7 @@ Any other exception that escapes is a bug in gpbench, and keeps its traceback.
 import difflib
 import errno
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -109,6 +110,11 @@ def exit_error(error: SystemExit) -> ConfigError:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     code = "" if error.code is None else " ".join(str(error.code).split())[:200]
     return ConfigError(f"line {frame.lineno} of {frame.filename} calls sys.exit({code}): raise an error there instead")
+
+
+def cause(error: Exception) -> Exception | None:
+    """The error for `raise ... from`: itself where GPBENCH_TRACEBACK asks for whole tracebacks, otherwise None."""
+    return error if os.environ.get("GPBENCH_TRACEBACK") else None
 
 
 def failure(error: OSError, other: str = "", first: str = "") -> str:

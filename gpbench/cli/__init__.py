@@ -9,7 +9,17 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, exit_error, failure, nearest, printable
+from gpbench.errors import (
+    ConfigError,
+    GpbenchError,
+    Stopped,
+    StorageError,
+    cause,
+    exit_error,
+    failure,
+    nearest,
+    printable,
+)
 
 __all__ = ["VERBS", "main", "module_of"]
 
@@ -187,7 +197,7 @@ def _print_error(error: GpbenchError) -> int:
     text = " ".join((error.printed or str(error)).split())
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
-    if os.environ.get("GPBENCH_TRACEBACK"):
+    if cause(error):
         import traceback
 
         traceback.print_exception(error)

@@ -15,7 +15,7 @@ from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
 from gpbench.data.conversion import check_counts
 from gpbench.data.scaling import fit_scalers
-from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, cause, either
 from gpbench.estimators.compiled import configuration, folder_of, programs_of
 from gpbench.estimators.faults import check_dates, check_labels, in_one_line
 from gpbench.estimators.rows import WITH_WEIGHTS, checked_weights
@@ -76,7 +76,7 @@ class Estimator(BaseEstimator):
         except ValueError as error:
             raise in_one_line(error, X) from None
         except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)
         return X, y, None if (weight == 1.0).all() else weight
 
     def _new_rows(self, X: Any) -> Float[np.ndarray, "T D"]:
@@ -91,7 +91,7 @@ class Estimator(BaseEstimator):
         except ValueError as error:
             raise in_one_line(error, X) from None
         except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)
         self._x_scaler.transform(rows)
         return rows
 
@@ -123,7 +123,7 @@ class Estimator(BaseEstimator):
             self._classes = classes
             self.state_ = self._train(programs, X, y, weight)
         except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)
 
     def _composed(self, rows: int) -> dict:
         """The resolved configuration for these rows.  Raises ValueError for an unknown method, protocol or option."""
@@ -137,7 +137,7 @@ class Estimator(BaseEstimator):
             words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
             cfg = within_rows(configuration(*words, folder=folder_of(self.config_dir)), rows)
         except ConfigError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
     def _train(
@@ -215,7 +215,7 @@ class Estimator(BaseEstimator):
             with self._one_line():
                 predictions = programs.predict_new(group, run, X[None])
         except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)
         return {name: np.asarray(values[0], np.float64) for name, values in predictions.items()}
 
     def _covariance(self, X: Any) -> Float[np.ndarray, "T T"]:
@@ -239,4 +239,4 @@ class Estimator(BaseEstimator):
             with self._one_line():
                 return np.array(eqx.filter_jit(method.covariance)(self.state_, rows), np.float64)
         except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)

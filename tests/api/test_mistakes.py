@@ -1,6 +1,10 @@
 """Mistakes in calls of the Python interface: each is a GpbenchError of one line that names the keyword."""
 
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +121,49 @@ def test_a_wrong_argument_is_one_line(call, message, tmp_path, monkeypatch):
     line = str(caught.value)
     assert "\n" not in line and "--config-dir" not in line
     assert re.search(message if message.startswith("^") else re.escape(message), line), line
+
+
+WRONG = (
+    "run(method='seb')",
+    "run(method__inducng=3)",
+    "run(dataset='hart')",
+    "run(protocol='cleen')",
+    "run(split=99)",
+    "run(method='sep', overrides=['method.steps=1+'])",
+    "run(dataset='no.csv', target='y')",
+    "multirun(method=['sep', 'seb'])",
+    "load('hart')",
+    "load_run('zzzz')",
+    "table('sep/tabel1')",
+    "rank(method='sepp')",
+    "verify('sepp')",
+    "compare('sep', 'sv')",
+    "frame('nowhere')",
+    "Regressor('sviii').fit([[1.0], [2.0]], [1.0, 2.0])",
+    "Classifier(options={'method.indcing': 3}).fit([[1.0], [2.0]], [0, 1])",
+)
+_LINES = """
+import json, sys, traceback
+import gpbench
+
+def lines(call):
+    try:
+        eval(f"gpbench.{call}")
+    except Exception:
+        return traceback.format_exc().splitlines()
+
+print(json.dumps([lines(call) for call in json.loads(sys.argv[1])]))
+"""
+
+
+def test_a_mistake_in_an_interpreter_is_at_most_15_lines_without_those_of_hydra(tmp_path):
+    """In one of its own: the tests check the types of arguments, which adds lines."""
+    environment = {**os.environ, "GPBENCH_RESULTS": str(SEP)}
+    words = [sys.executable, "-c", _LINES, json.dumps(WRONG)]
+    run = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    for call, lines in zip(WRONG, json.loads(run.stdout), strict=True):
+        assert lines[-1].startswith(("gpbench.errors.", "ValueError: ")) and len(lines) <= 15, (call, lines)
+        assert not any("hydra" in line for line in lines), (call, lines)
 
 
 ROWS = {
