@@ -147,16 +147,23 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     Args:
         name: The unknown name.
-        known: Known names.
+        known: Known names; of those with folders, as in sep/table1, the ones in the folder that the name has or is.
     """
     known = sorted(known)
-    same_end = [k for k in known if k.endswith(f"/{name}")]  # table3: sep/table3 and those of all other papers
-    if close := same_end or difflib.get_close_matches(name, known, n=3, cutoff=0.6):
+    folders = (f"{name}/", name.rpartition("/")[0] + "/")
+    known = next((inside for each in folders if (inside := [k for k in known if k.startswith(each)])), known)
+    same = [k for k in known if k.endswith(f"/{name}") or _plain(k) == _plain(name)]  # table3: sep/table3, gam/table3
+    if close := same or difflib.get_close_matches(name, known, n=3, cutoff=0.6):
         return f"did you mean {either(close)}?"
     if not known:
         return "there are none"
     more = [f"and {len(known) - _MOST} more"] if len(known) > _MOST else []
     return f"known are {', '.join([*known[:_MOST], *more])}"
+
+
+def _plain(name: str) -> str:
+    """The name in small letters, its numbers without zeros before them: C1 and c01 are one."""
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name.lower())
 
 
 def either(names: Iterable[str]) -> str:

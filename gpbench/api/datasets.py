@@ -148,6 +148,7 @@ def load(
     """
     from gpbench.data.sources import configured
 
-    texts = [*words({"dataset": dataset, "protocol": protocol} | keys), *overrides]
+    chosen = {} if protocol == "clean" else {"protocol": protocol}  # else a word of `overrides` may choose it
+    texts = words({"dataset": dataset} | chosen | keys, overrides)
     cfg = composed(*with_cards(texts, folders(config_dir)))
     return LoadedDataset(configured(cfg), cfg["dataset"], cfg["protocol"])

@@ -110,6 +110,7 @@ def multirun(
     """
     from gpbench.config import optional
     from gpbench.config.compose import Composer
+    from gpbench.config.words import require_once
     from gpbench.experiments.plan import plans
     from gpbench.sweep.jobs import Jobs
     from gpbench.sweep.launcher import chosen_launcher
@@ -120,6 +121,7 @@ def multirun(
     words_of_hydra = [text for text in common if text.startswith("hydra")]
     common = [text for text in common if text not in words_of_hydra]
     listed = [[*job, *common] for job in itertools.product(*choices)]
+    require_once([*listed[0], f"run.jobs={word(jobs)}"])
     settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
     cfg = composed([*settings, f"run.jobs={word(jobs)}"], config_dirs)
     launcher = chosen_launcher(words_of_hydra, config_dirs) if words_of_hydra else ("basic", None)

@@ -17,6 +17,7 @@ from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
 from gpbench.cli.plot import check_kinds, plot_run
 from gpbench.cli.show import inputs_line
+from gpbench.config.words import require_once
 from gpbench.errors import ConfigError, DivergedError, as_word, printable
 from gpbench.records.absences import divergence
 from gpbench.records.locks import claim
@@ -77,6 +78,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError, DivergedError, Stopped, SweepError."""
+    if args.cfg and "job" in args.overrides:  # as Hydra's --cfg job
+        args.overrides.remove("job")
+    if not args.plan:
+        require_once(args.overrides)
     args.overrides, folders = words.with_cards(args.overrides, words.folders(args.config_dir))
     if args.plot and (args.multirun or args.json):
         raise ConfigError("--plot is for one job, without -m and --json; `gpbench plot RUN --kind A,B` draws others")
@@ -84,7 +89,9 @@ def run(args: argparse.Namespace) -> int:
         check_kinds(args.plot)
     if args.multirun and args.json:
         raise ConfigError("--json is for one job, without -m; `gpbench ls runs --json` lists the records of a sweep")
-    if args.multirun and not args.cfg:
+    if args.multirun and args.cfg:
+        raise ConfigError("--cfg is for one job, without -m; --dry-run lists the jobs of a sweep")
+    if args.multirun:
         from gpbench.sweep.launcher import sweep
 
         return sweep(args.overrides, folders, dry=args.dry_run)

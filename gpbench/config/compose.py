@@ -49,6 +49,10 @@ class Composer:
             if text.startswith(words.OPTIONAL) and text.removeprefix(words.OPTIONAL) not in settled:
                 require_known(text.partition("=")[0])
         parsed = words.read(settled)
+        for word in parsed:
+            if word.key.startswith("hydra"):
+                words.require_launcher(word.text)
+                raise ConfigError(f"{word.text}: only sweeps have a launcher: add -m, or leave it out")
         choices = [word for word in parsed if self._is_choice(word)]
         if absent := [word for word in choices if word.value is None and word.key in GROUPS and word.sign != "~"]:
             raise ConfigError(f"{absent[0].text}: dataset, method and protocol each take a name, as in method=sep")
@@ -191,9 +195,8 @@ class Composer:
         return file
 
     def _is_choice(self, word: Word) -> bool:
-        """True if a word chooses a file, or is one of Hydra's own."""
-        group = word.key.partition("/")[0]
-        return (group in self._groups and not isinstance(word.value, dict)) or word.key.partition(".")[0] == "hydra"
+        """True if a word chooses a file."""
+        return word.key.partition("/")[0] in self._groups and not isinstance(word.value, dict)
 
 
 def folders(config_dirs: Sequence[Path]) -> list[Path]:

@@ -85,6 +85,8 @@ def test_cfg_prints_the_resolved_configuration_and_runs_nothing(tmp_path):
     assert code == 0 and cfg["method"]["points"] == 7 and cfg["dataset"]["name"] == "toy"
     assert cfg["run"]["results"] == str(tmp_path / "results")
     assert list(tmp_path.iterdir()) == []
+    for words in (["--cfg", "job"], ["job", "--cfg"], ["seed=7", "--cfg", "job"]):  # as Hydra spells it
+        assert yaml.safe_load(gpbench(tmp_path, *RUN, *words)[1])["dataset"]["name"] == "toy"
 
 
 def test_changes_are_what_differs_from_the_group_choices():
