@@ -90,6 +90,7 @@ class Table:
         """The rows of the table as CSV."""
         return FORMATS["csv"](self.sheet)
 
+    @checked
     def to_crate(self, path: str | PathLike[str], *, config_dir: Folders = ()) -> None:
         """Writes the table, its picture, its runs and what they cite to a zip file that can be published.
 

@@ -39,8 +39,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
     from gpbench.analysis import printing
+    from gpbench.api.listings import descriptions
     from gpbench.api.selection import without_budget
-    from gpbench.cli.ls import descriptions
     from gpbench.data import cards
     from gpbench.records import collection, latest, open_stores, recorded
     from gpbench.records.unions import union

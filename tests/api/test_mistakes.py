@@ -96,7 +96,7 @@ CALLS = {
     "load('sinc').split(1.0)": "number=1.0: must be a whole number",
     "load('sinc').split(0, output=1)": "output=1: sinc has one output only",
     "load('sinc').split(0, output='y')": "output='y': must be a whole number or None",
-    "load_run(3)": "run=3: must be a text or None",
+    "load_run(3)": "run=3: must be a text, a Record or None",
     "load_run('xyz')": "xyz",
     "load_run('')": "run",
     "load_run(results='nowhere')": "nowhere",
