@@ -226,6 +226,10 @@ def load_run(run: str | Record | None = None, *, results: Results = None, config
 
     def find(stores: list[Store]) -> tuple[Store, Record]:
         store = union(stores)
-        return store, store.last() if run is None else store.find(run.id if isinstance(run, Record) else run)
+        if not isinstance(run, Record):
+            return store, store.last() if run is None else store.find(run)
+        if not store.contains(run.id):
+            raise AbsentError(f"run {run.id} is not in {store.runs}: name its folder, as in results=runs.results")
+        return store, store.find(run.id)
 
     return RecordedRun(*first_answer(results, find), folders(config_dir))
