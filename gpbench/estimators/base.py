@@ -3,12 +3,13 @@
 import copy
 import re
 from contextlib import AbstractContextManager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing, check_consistent_length, check_X_y
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench.arguments import in_python
@@ -31,8 +32,8 @@ _SECTIONS = ("method.", "protocol.")
 class Estimator(BaseEstimator):
     """Parameters, training, and predictions of scaled targets, of a method by its name."""
 
-    def __init__(self, method, protocol, seed, options, config_dir, encode, impute):
-        self.method, self.protocol, self.seed = method, protocol, seed
+    def __init__(self, method, protocol, random_state, options, config_dir, encode, impute):
+        self.method, self.protocol, self.random_state = method, protocol, random_state
         self.options, self.config_dir = options, config_dir
         self.encode, self.impute = encode, impute
 
@@ -133,11 +134,14 @@ class Estimator(BaseEstimator):
         if unknown := [key for key in options if not key.startswith(_SECTIONS)]:
             raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
         settings = [f"{key}={as_word(value)}" for key, value in options.items()]
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(2**31)
         try:
-            words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
+            words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={seed}", *settings)
             cfg = within_rows(configuration(*words, folder=folder_of(self.config_dir)), rows)
         except ConfigError as error:
-            raise ValueError(in_python(str(error))) from cause(error)
+            raise ValueError(re.sub("^seed=", "random_state=", in_python(str(error)))) from cause(error)
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
     def _train(

@@ -179,6 +179,8 @@ def test_a_run_is_opened_by_its_record_and_runs_predict(results):
     runs = gpbench.run(**LINEAR, split=[0, 1], run__save=True, results=results)
     mean, std = gpbench.load_run(runs[0], results=results).predict([[0.5]], return_std=True)
     np.testing.assert_array_equal(runs[:1].predict([[0.5]], return_std=True), (mean, std))
+    with pytest.raises(gpbench.ConfigError, match=r"is not in .*: name its folder, as in results=runs\.results"):
+        gpbench.load_run(runs[0], results=SEP)
     with pytest.raises(
         gpbench.ConfigError, match=r"predict is of one run, and these are 2: choose it, as in runs\[:1\]"
     ):
