@@ -151,10 +151,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     known = sorted(known)
     folders = (f"{name}/", name.rpartition("/")[0] + "/")
-    known = next((inside for each in folders if (inside := [k for k in known if k.startswith(each)])), known)
-    same = [k for k in known if k.endswith(f"/{name}") or _plain(k) == _plain(name)]  # table3: sep/table3, gam/table3
-    if close := same or difflib.get_close_matches(name, known, n=3, cutoff=0.6):
-        return f"did you mean {either(close)}?"
+    folder = next((each for each in folders if any(k.startswith(each) for k in known)), "")
+    known = [k for k in known if k.startswith(folder)]
+    if folder != f"{name}/":
+        same = [k for k in known if k.endswith(f"/{name}") or _plain(k) == _plain(name)]  # table3: sep/table3
+        begins = [k for k in known if len(name) > 2 and _plain(k).startswith(_plain(name))]  # mnist: mnist_odd_even
+        if close := same or (begins if len(begins) < 4 else []) or difflib.get_close_matches(name, known, n=3):
+            return f"did you mean {either(close)}?"
     if not known:
         return "there are none"
     more = [f"and {len(known) - _MOST} more"] if len(known) > _MOST else []

@@ -146,6 +146,8 @@ def module_of(verb: str) -> Any:
 def _dispatch(argv: list[str]) -> int:
     from gpbench import __version__
 
+    if argv[:1] == ["help"]:  # as of many programs
+        argv = [*argv[1:], "--help"]
     verb = next((word for word in argv if not word.startswith("-")), None)
     if argv[:1] in (["-h"], ["--help"]):
         verb = None
@@ -172,7 +174,12 @@ def _dispatch(argv: list[str]) -> int:
     if rest:  # argparse parses only the first of several groups of words, as in `run a=1 -m b=2`
         unknown = [word for word in rest if word.startswith("-") or not hasattr(args, "overrides")]
         if unknown:
-            raise ConfigError(f"unrecognized: {' '.join(unknown)}; see gpbench {verb + ' ' if verb else ''}--help")
+            hint = "settings are words, as in dataset=heart run.jobs=2; " if hasattr(args, "overrides") else ""
+            if hasattr(args, "method") and not unknown[0].startswith("-"):
+                hint = "names of methods and data sets are --method A,B and --dataset A,B; "
+            raise ConfigError(
+                f"unrecognized: {' '.join(unknown)}; {hint}see gpbench {verb + ' ' if verb else ''}--help"
+            )
         args.overrides += rest
     if verb is None:
         parser.print_help()

@@ -15,6 +15,7 @@ from gpbench.records import filters, open_one
 from gpbench.records.record import Record
 
 _FILTERS = ("dataset", "method", "protocol", "status")
+_STATUSES = ("done", "diverged", "failed")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -71,10 +72,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_names(args: argparse.Namespace, records: Sequence[Record]) -> None:
-    """Raises ConfigError for a data set, a method or a protocol that is none, and that no run has."""
-    for group in ("dataset", "method", "protocol"):
+    """Raises ConfigError for a data set, a method, a protocol or a status that is none, and that no run has."""
+    for group in _FILTERS:
         for name in names(getattr(args, group)):
-            known = {*listings.files_of(group, args.config_dir), *(str(getattr(record, group)) for record in records)}
+            files = _STATUSES if group == "status" else listings.files_of(group, args.config_dir)
+            known = {*files, *(str(getattr(record, group)) for record in records)}
             if name not in known:
                 raise ConfigError(f"no run has {group} {name!r}; {nearest(name, known)}")
 

@@ -40,6 +40,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "overrides",
         nargs="*",
+        default=[],
         metavar="KEY=VALUE",
         help="of run, data and the launcher, as of gpbench run; of the experiment's own keys those values to run",
     )

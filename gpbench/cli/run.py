@@ -61,7 +61,9 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=HelpFormatter,
         epilog=_EPILOG,
     )
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings that override the defaults")
+    parser.add_argument(
+        "overrides", nargs="*", default=[], metavar="KEY=VALUE", help="settings in the place of defaults"
+    )
     parser.add_argument("-m", "--multirun", action="store_true", help="sweep: one job for each combination of a,b,c")
     options.add_config_dir(parser, "dataset/, method/ and protocol/ files, and the modules they name")
     parser.add_argument("--cfg", action="store_true", help="print the resolved configuration and do nothing")
