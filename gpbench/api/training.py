@@ -64,6 +64,7 @@ def run(
             raise ConfigError(f"{group} has several values, which is a sweep: call gpbench.multirun")
     texts, config_dirs = with_cards(words(with_results(keys, overrides, results), overrides), folders(config_dir))
     cfg = composed(texts, config_dirs)
+    require_one_job(cfg)
     in_process = _trains_here(cfg["run"])
     if in_process:
         _configure(cfg["run"])  # before a plan imports NumPy
@@ -78,6 +79,12 @@ def run(
         error.runs = runs
         raise error
     return runs
+
+
+def require_one_job(cfg: Mapping[str, Any]) -> None:
+    """Raises ConfigError for a configuration that asks for several processes of a sweep, but is of one job."""
+    if (jobs := cfg["run"]["jobs"]) != 1:
+        raise ConfigError(f"run.jobs={jobs}: these are the processes of a sweep: add -m, or leave the word out")
 
 
 @checked

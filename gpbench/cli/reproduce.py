@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
     failure = None
     selected = _selection(args, experiment, cells)
     if to_run := [cell for cell in selected if cell.missing or settings["again"]]:
-        words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]
+        words = [word for word in _of_jobs(args.overrides) if not word.startswith("run.jobs=")]
+        words += [_results(results), f"run.preset={args.preset}"]
         jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in to_run)  # cells of several outputs are one job
         if args.dry_run:
             from gpbench.sweep.display import preview

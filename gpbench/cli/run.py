@@ -11,7 +11,7 @@ from typing import Any
 from gpbench import paths
 from gpbench.api import words
 from gpbench.api.runs import Runs
-from gpbench.api.training import train_here
+from gpbench.api.training import require_one_job, train_here
 from gpbench.api.words import composed
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
@@ -91,6 +91,10 @@ def run(args: argparse.Namespace) -> int:
         check_kinds(args.plot)
     if args.multirun and args.json:
         raise ConfigError("--json is for one job, without -m; `gpbench ls runs --json` lists the records of a sweep")
+    shown = "--cfg" if args.cfg else "--dry-run" if args.dry_run else ""
+    options_of_runs = {"--dry-run": args.cfg and args.dry_run, "--json": args.json, "--plot": args.plot}
+    if shown and (unread := [option for option, given in options_of_runs.items() if given]):
+        raise ConfigError(f"{unread[0]}: {shown} trains nothing; leave {unread[0]} out")
     if args.multirun and args.cfg:
         raise ConfigError("--cfg is for one job, without -m; --dry-run lists the jobs of a sweep")
     if args.multirun:
@@ -110,6 +114,8 @@ def run(args: argparse.Namespace) -> int:
         text = json.dumps(settings)  # a value that two sections share is written twice, without YAML's anchors
         print(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True), end="")
         return 0
+    if not plan:
+        require_one_job(cfg)
     if args.plot and processes.needed(cfg["run"]):
         raise ConfigError("--plot is for runs of one process: leave it out; `gpbench plot RUN --kind A,B` draws later")
     if not (args.json or plan) and cfg["run"]["progress"] and sys.stderr.isatty():

@@ -61,7 +61,7 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
         sweeper.launcher = listing
         # It would compose all jobs to see whether they can be; `Jobs` does so too, and ten times faster.
         sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]
-        sweeper.sweep([*of_jobs, *of_sweep])
+        sweeper.sweep([*of_jobs, *(word for word in of_sweep if not word.startswith("run.jobs="))])
     settled, lines = optional.applicable(listing.jobs, Composer(config_dirs))
     jobs = None if dry else Jobs(config_dirs, bridge.plain(cfg.run), *launcher)
     print("\n".join([*_hints(overrides), *lines, ""]), end="", flush=True)

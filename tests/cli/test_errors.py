@@ -58,6 +58,10 @@ MISTAKES = {
     "key deleted": (["~split"], "~split: split cannot be removed"),
     "key of the protocol deleted": (["~protocol.inputs"], "~protocol.inputs: protocol.inputs cannot be removed"),
     "protocol deleted": (["~protocol"], "~protocol: protocol cannot be removed"),
+    "jobs without -m": (
+        ["run.jobs=4"],
+        "run.jobs=4: these are the processes of a sweep: add -m, or leave the word out",
+    ),
     "option for a word": (["--dataset", "heart"], "--dataset; settings are words, as in dataset=heart run.jobs=2; see"),
     "key given twice": (["seed=1", "seed=2"], "seed is given twice, seed=1 and seed=2: leave one out, or write seed="),
     "key given twice, added once": (["run.jobs=1", "+run.jobs=2"], "jobs is given twice, run.jobs=1 and +run.jobs=2"),

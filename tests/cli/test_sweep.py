@@ -56,7 +56,7 @@ def test_a_key_that_all_chosen_methods_have_and_the_default_one_has_not(monkeypa
     launched: list[list[str]] = []
     monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
     assert launcher.sweep(["method=svdgp,odsvgp", "run.jobs=2", "method.mean_basis=64"], []) == 0
-    assert launched == [[f"method={name}", "method.mean_basis=64", "run.jobs=2"] for name in ("svdgp", "odsvgp")]
+    assert launched == [[f"method={name}", "method.mean_basis=64"] for name in ("svdgp", "odsvgp")]
 
 
 def test_splits_within_a_budget_are_jobs_of_their_own_and_no_hint_says_otherwise(monkeypatch, capsys):
