@@ -94,7 +94,7 @@ def best(
     return Table(sheet, best_sheet.as_dict(comparison, scope), records=comparison.records, results=results)
 
 
-def _card(data: str, dirs: Sequence[Path]) -> tuple[dict[str, Any], Sequence[Path]]:
+def _card(data: str, dirs: list[Path]) -> tuple[dict[str, Any], list[Path]]:
     """The card of a data set, by its name, its path or that of its table, and the folders with that of the card."""
     from gpbench.data import cards
 

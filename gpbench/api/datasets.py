@@ -148,7 +148,7 @@ def load(
     """
     from gpbench.data.sources import configured
 
-    chosen = {} if protocol == "clean" else {"protocol": protocol}  # else a word of `overrides` may choose it
-    texts = words({"dataset": dataset} | chosen | keys, overrides)
+    choice = {} if protocol == "clean" else {"protocol": protocol}  # a word of `overrides` may choose it too
+    texts = words({"dataset": dataset} | choice | keys, overrides)
     cfg = composed(*with_cards(texts, folders(config_dir)))
     return LoadedDataset(configured(cfg), cfg["dataset"], cfg["protocol"])

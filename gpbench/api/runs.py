@@ -15,7 +15,6 @@ from gpbench.records.record import Record
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gpbench.analysis.sheets import Grid
     from gpbench.api.tables import Table
 
 
@@ -122,15 +121,13 @@ class Runs(Sequence[Record]):
         before = f"; {self.recorded_before} of {len(self)} were there already" if self.recorded_before else ""
         return f"records in {self.results / 'runs'}{before}"
 
-    def _grid(self) -> "Grid":
-        """A table with a column for each block, and a row for each metric, then each of seconds and numbers of runs."""
-        from gpbench.analysis.sheets import Grid
-
+    def _cells(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """A table: a column for each block, and a row for each metric, then each of seconds and numbers of runs."""
         titles, blocks = zip(*((title, dict(rows)) for title, rows in self.blocks())) if self else ((), ())
         metrics = {metric for record in self for metric in record.metrics}
         names = sorted(dict.fromkeys(name for block in blocks for name in block), key=lambda name: name not in metrics)
         rows = tuple((name, *(block.get(name, "") for block in blocks)) for name in names)
-        return Grid("", ("", *(" ".join(title.split()) for title in titles)), rows)
+        return ("", *(" ".join(title.split()) for title in titles)), rows
 
     def __str__(self) -> str:
         from gpbench.analysis import printing
@@ -139,16 +136,16 @@ class Runs(Sequence[Record]):
             (title, rows), gap = blocks[0], max(len(name) for name, _ in blocks[0][1])
             lines = [title, *(f"  {name:<{gap}}  {value}" for name, value in rows)]
         else:
-            grid = self._grid()
-            lines = printing.aligned(grid.header, grid.rows, printing.width())
+            lines = printing.aligned(*self._cells(), printing.width())
         return "\n".join([*lines, self.footer])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from gpbench.analysis.sheets import Grid
         from gpbench.analysis.writers.html import grid_html
 
-        return f"{grid_html(self._grid())}\n<p>{html.escape(self.footer)}</p>"
+        return f"{grid_html(Grid('', *self._cells()))}\n<p>{html.escape(self.footer)}</p>"
 
 
 def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:

@@ -88,8 +88,8 @@ def matching(records: Sequence[Record], filters: Filters) -> list[Record]:
     if settings := settings_of(filters):
         terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
         known = {record.setting for record in records}
-        for setting, wanted in zip(settings, terms, strict=True):
-            if all(published.parts(name) != wanted for name in known):
+        for setting, term in zip(settings, terms, strict=True):
+            if all(published.parts(name) != term for name in known):
                 raise AbsentError(f"no run has setting {setting!r}; {nearest(setting, known)}")
         records = [record for record in records if published.parts(record.setting) in terms]
     if not records:

@@ -47,15 +47,15 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: A filter of runs, of anything else.
     """
-    given = {name: value for name in _FILTERS if (value := getattr(args, name))}
-    flags = [f"--{name} {value}" for name, value in given.items()] + [f"--where {text}" for text in args.where]
+    fields = {name: value for name in _FILTERS if (value := getattr(args, name))}
+    flags = [f"--{name} {value}" for name, value in fields.items()] + [f"--where {text}" for text in args.where]
     flags += [f"--results {name}" for name in args.results or ()] + ["--with-shipped"] * args.with_shipped
     if args.kind != "runs" and flags:
         raise ConfigError(f"{flags[0]} selects runs: write `gpbench ls runs {flags[0]}`, or leave it out")
     if args.kind == "runs":
         records = open_one(options.results(args)).all()
         _check_names(args, records)
-        records = filters.matching(records, [*(f"{name}={value}" for name, value in given.items()), *args.where])
+        records = filters.matching(records, [*(f"{name}={value}" for name, value in fields.items()), *args.where])
         if args.json:
             printing.print_json([record.to_json() for record in records])
         else:

@@ -104,13 +104,13 @@ def _selection(args: argparse.Namespace, experiment: Experiment, cells: Sequence
             continue
         values = [value] if value.startswith("[") else value.split(",")
         if unknown := [value for value in values if value not in known]:
-            has = f"has {key}={either(known)}" if known else f"has no {key.removeprefix('run.')}"
+            fault = f"has {key}={either(known)}" if known else f"has no {key.removeprefix('run.')}"
             full = dict.fromkeys(job[key] for job in experiment.jobs(PRESETS[-1]) if key in job)
             if unknown[0] in full:
-                has += f"; --preset {PRESETS[-1]} has {either(full)}"
+                fault += f"; --preset {PRESETS[-1]} has {either(full)}"
             elif key != "run.budget":
-                has += "; it says what is run: `gpbench run -m` runs others"
-            raise ConfigError(f"{text}: preset {args.preset} of {args.experiment} {has}")
+                fault += "; it says what is run: `gpbench run -m` runs others"
+            raise ConfigError(f"{text}: preset {args.preset} of {args.experiment} {fault}")
         selected = [cell for cell in selected if key not in cell.job or cell.job[key] in values]
     if not selected:
         raise ConfigError(f"{' '.join(args.overrides)}: preset {args.preset} of {args.experiment} has none of these")

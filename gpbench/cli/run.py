@@ -91,10 +91,10 @@ def run(args: argparse.Namespace) -> int:
         check_kinds(args.plot)
     if args.multirun and args.json:
         raise ConfigError("--json is for one job, without -m; `gpbench ls runs --json` lists the records of a sweep")
-    shown = "--cfg" if args.cfg else "--dry-run" if args.dry_run else ""
-    options_of_runs = {"--dry-run": args.cfg and args.dry_run, "--json": args.json, "--plot": args.plot}
-    if shown and (unread := [option for option, given in options_of_runs.items() if given]):
-        raise ConfigError(f"{unread[0]}: {shown} trains nothing; leave {unread[0]} out")
+    listing = "--cfg" if args.cfg else "--dry-run" if args.dry_run else ""
+    others = {"--dry-run": args.cfg and args.dry_run, "--json": args.json, "--plot": args.plot}
+    if listing and (unread := [option for option, value in others.items() if value]):
+        raise ConfigError(f"{unread[0]}: {listing} trains nothing; leave {unread[0]} out")
     if args.multirun and args.cfg:
         raise ConfigError("--cfg is for one job, without -m; --dry-run lists the jobs of a sweep")
     if args.multirun:

@@ -135,11 +135,11 @@ def _unknown_key(full_key: str, key: str, node: DictConfig) -> str:
     section = full_key.removesuffix(key).rstrip(".")
     # Hydra has by now put an empty section in the place of a value or of a ${...}
     hint = "it has none of its own: one value, or the protocol's section"
-    if elsewhere := [f"{name}.{key}" for name, below in node.items() if not section and _has(below, key)]:
+    if elsewhere := [f"{name!s}.{key}" for name, below in node.items() if not section and _contains(below, key)]:
         hint = f"did you mean {either(elsewhere)}?"
     elif node:
         known = [str(name) for name in node if name not in ("_target_", "implied", "name")]
-        inside = [f"{full_key.removesuffix(key)}{name}.{key}" for name in known if _has(node.get(name), key)]
+        inside = [f"{full_key.removesuffix(key)}{name}.{key}" for name in known if _contains(node.get(name), key)]
         hint = f"did you mean {either(inside)}?" if inside else nearest(key, known)
     if section == "method" and not str(node.get("_target_")).startswith("gpbench."):
         hint += f"; +{full_key}=VALUE sets a field that its file lacks"
@@ -150,7 +150,7 @@ def _unknown_key(full_key: str, key: str, node: DictConfig) -> str:
     return f"no key {key!r}{' in ' * bool(section)}{section}; {hint}"
 
 
-def _has(section: Any, key: str) -> bool:
+def _contains(section: Any, key: str) -> bool:
     return isinstance(section, DictConfig) and key in section
 
 

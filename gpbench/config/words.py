@@ -45,10 +45,10 @@ def read(texts: Sequence[str]) -> list[Word]:
 
 def require_once(texts: Sequence[str]) -> None:
     """Raises ConfigError where two words of a command line have one key: the later would count, in silence."""
-    seen: dict[str, str] = {}
+    firsts: dict[str, str] = {}
     for text in texts:
         key = text.partition("=")[0].lstrip("+").removeprefix(OPTIONAL)
-        if (first := seen.setdefault(key, text)) is not text:
+        if (first := firsts.setdefault(key, text)) is not text:
             both = "" if "." in key else f", or write {first},{text.partition('=')[2]} and add -m"
             raise ConfigError(f"{key} is given twice, {first} and {text}: leave one out{both}")
 
