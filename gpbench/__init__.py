@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpbench.api.comparisons import compare, power, rank
     from gpbench.api.datasets import LoadedDataset, load
     from gpbench.api.leaderboards import leaderboard
+    from gpbench.api.listings import ls
     from gpbench.api.models import RecordedRun, load_run
     from gpbench.api.runs import Runs
     from gpbench.api.tables import Table, table, verify
@@ -48,6 +49,7 @@ _lazy, *_ = lazy.attach(
         "api.comparisons": ("compare", "power", "rank"),
         "api.datasets": ("LoadedDataset", "load"),
         "api.leaderboards": ("leaderboard",),
+        "api.listings": ("ls",),
         "api.models": ("RecordedRun", "load_run"),
         "api.runs": ("Runs",),
         "api.tables": ("Table", "table", "verify"),
@@ -99,6 +101,7 @@ __all__ = [
     "likelihoods",
     "load",
     "load_run",
+    "ls",
     "multirun",
     "power",
     "predictive",

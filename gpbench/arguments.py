@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
 
-from gpbench.errors import ConfigError, GpbenchError, either, exit_error, nearest, printable
+from gpbench.errors import ConfigError, GpbenchError, cause, either, exit_error, nearest, printable
 from gpbench.schema import is_whole
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _NAMES = {str: "a text", int: "a whole number", bool: "True or False", types.NoneType: "None", PathLike: "a path"}
 _COLLECTIONS = (Iterable, Sequence)
-_FLAG = re.compile(r"gpbench [a-z][^;:,`]*|add -m\b|(?<!\S)--([a-z][a-z-]*)")
+_FLAG = re.compile(
+    r"gpbench [a-z][^;:,`]*|add -m\b|(?<!\S)--(?P<flag>[a-z][a-z-]*)|\brun\.(?P<key>\w+)=(?P<value>true|false)\b"
+)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -55,7 +57,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         except GpbenchError as error:
             error.printed = error.printed or str(error)
             error.args = (printable(in_python(str(error))),)
-            raise
+            if cause(error):
+                raise
+            raise error.with_traceback(None) from None  # our own frames, and Hydra's, say nothing to the user
 
     return call
 
@@ -122,7 +126,7 @@ def _description(hint: Any) -> str:
 
 
 def in_python(line: str) -> str:
-    """Words a message for Python: a flag becomes its keyword, and a command that the message quotes stays.
+    """Words a message for Python: flags and words such as run.save=true become keywords, and quoted commands stay.
 
     Args:
         line: The message, as the command line prints it.
@@ -131,6 +135,8 @@ def in_python(line: str) -> str:
 
 
 def _keyword(match: re.Match[str]) -> str:
-    if match[1]:
-        return match[1].replace("-", "_")
+    if match["flag"]:
+        return match["flag"].replace("-", "_")
+    if match["key"]:
+        return f"run__{match['key']}={match['value'].capitalize()}"
     return "call gpbench.multirun" if match[0] == "add -m" else match[0]

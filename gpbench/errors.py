@@ -6,6 +6,7 @@ Any other exception that escapes is a bug in gpbench, and keeps its traceback.
 import difflib
 import errno
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -111,6 +112,11 @@ def exit_error(error: SystemExit) -> ConfigError:
     return ConfigError(f"line {frame.lineno} of {frame.filename} calls sys.exit({code}): raise an error there instead")
 
 
+def cause(error: Exception) -> Exception | None:
+    """The error for `raise ... from`: itself where GPBENCH_TRACEBACK asks for whole tracebacks, otherwise None."""
+    return error if os.environ.get("GPBENCH_TRACEBACK") else None
+
+
 def failure(error: OSError, other: str = "", first: str = "") -> str:
     """Why a file cannot be written, and what helps: room where there is none, a name that is free, or another place.
 
@@ -141,16 +147,26 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     Args:
         name: The unknown name.
-        known: Known names.
+        known: Known names; of those with folders, as in sep/table1, the ones in the folder that the name has or is.
     """
     known = sorted(known)
-    same_end = [k for k in known if k.endswith(f"/{name}")]  # table3: sep/table3 and those of all other papers
-    if close := same_end or difflib.get_close_matches(name, known, n=3, cutoff=0.6):
-        return f"did you mean {either(close)}?"
+    folders = (f"{name}/", name.rpartition("/")[0] + "/")
+    folder = next((each for each in folders if any(k.startswith(each) for k in known)), "")
+    known = [k for k in known if k.startswith(folder)]
+    if folder != f"{name}/":
+        same = [k for k in known if k.endswith(f"/{name}") or _plain(k) == _plain(name)]  # table3: sep/table3
+        begins = [k for k in known if len(name) > 2 and _plain(k).startswith(_plain(name))]  # mnist: mnist_odd_even
+        if close := same or (begins if len(begins) < 4 else []) or difflib.get_close_matches(name, known, n=3):
+            return f"did you mean {either(close)}?"
     if not known:
         return "there are none"
     more = [f"and {len(known) - _MOST} more"] if len(known) > _MOST else []
     return f"known are {', '.join([*known[:_MOST], *more])}"
+
+
+def _plain(name: str) -> str:
+    """The name in small letters, its numbers without zeros before them: C1 and c01 are one."""
+    return re.sub(r"(?<!\d)0+(?=\d)", "", name.lower())
 
 
 def either(names: Iterable[str]) -> str:

@@ -65,15 +65,18 @@ def configure(
         cache: Whether compiled programs of earlier processes may be used.
 
     Raises:
-        ConfigError: Another device; XLA_FLAGS that cannot be extended; as for `refuse_fork`.
+        ConfigError: Another device; XLA_FLAGS that cannot be extended; as for `refuse_fork` and `require_cores`.
     """
     global _settings
     refuse_fork()
     if "jax" not in sys.modules:
         _settings = (device, memory_fraction, devices)
     if cores is not None and (available := available_cores()):
-        numbers = os.environ.get("GPBENCH_CORES")  # a sweep's job has cores of its own
-        os.sched_setaffinity(0, map(int, numbers.split(",")) if numbers else available[:cores])
+        if numbers := os.environ.get("GPBENCH_CORES"):  # a sweep's job has cores of its own
+            os.sched_setaffinity(0, map(int, numbers.split(",")))
+        else:
+            require_cores(cores)
+            os.sched_setaffinity(0, available[:cores])
     arithmetic.add_flags(devices)
     settings = {
         "JAX_ENABLE_X64": "true",
@@ -102,6 +105,12 @@ def configure(
 def available_cores() -> list[int]:
     """The numbers of the cores that this process may use; [] where the system does not tell."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def require_cores(cores: int | None) -> None:
+    """Raises ConfigError where each process of a run is to have more cores than this process may use."""
+    if cores is not None and cores > (count := len(available_cores()) or cores):
+        raise ConfigError(f"run.cores={cores}: only {count} may be used here; ask for no more")
 
 
 def _cache() -> dict[str, str]:

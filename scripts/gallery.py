@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from gpbench.cli import main
 
@@ -31,11 +32,13 @@ def draw(name: str, command: str, results: Path) -> None:
     if main(shlex.split(command)) != 0:
         sys.exit(f"{name}: gpbench {command} failed")
     (drawn,) = (file for file in results.rglob("*.png") if before.get(file) != file.stat().st_mtime_ns)
+    title = PngInfo()
+    title.add_text("Title", Image.open(drawn).info["Title"])  # which a test compares with the records
     picture = Image.open(drawn).convert("RGB")
     if picture.width > WIDTH:
         picture = picture.resize((WIDTH, round(picture.height * WIDTH / picture.width)), Image.Resampling.LANCZOS)
     file = PAGE.parent / "gallery" / f"{name}.png"
-    picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(file, optimize=True)
+    picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(file, optimize=True, pnginfo=title)
     print(f"{file}: {file.stat().st_size / 1e3:.0f} kB")
 
 

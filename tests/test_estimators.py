@@ -162,7 +162,8 @@ def test_three_classes_with_a_method_for_two_go_one_against_the_rest():
         ),
         (Classifier(options={"method.noise": float("nan")}), "method.noise=nan: must be a number above 0"),
         (Classifier(config_dir="/nowhere"), "config_dir /nowhere: no such folder"),
-        (Classifier(seed=-1), "seed=-1: must be a whole number from 0 to 4294967295"),
+        (Classifier(random_state=-1), "random_state=-1: must be a whole number from 0 to 4294967295"),
+        (Classifier(random_state="abc"), "'abc' cannot be used to seed a numpy.random.RandomState instance"),
         (Classifier(options={"run.jobs": 3}), "'run.jobs' is no setting of the method or the protocol"),
         (Classifier(options={"method.inducing": 3000}), "asks for 3000 inducing points, but there are 60"),
         (Classifier(method="linear"), "method linear is for regression data, and these are binary"),
@@ -172,6 +173,15 @@ def test_mistakes_are_a_value_error_of_one_line(estimator, line):
     with pytest.raises(ValueError, match=re.escape(line)) as caught:
         estimator.fit(X, F > 0)
     assert "\n" not in str(caught.value)
+
+
+def test_random_state_is_the_seed_a_generator_of_it_or_none():
+    def seed(state):
+        return Regressor("svi", random_state=state)._composed(9)["seed"]
+
+    assert (seed(3), seed(np.int64(3)), Regressor("svi")._composed(9)["seed"]) == (3, 3, 0)
+    assert seed(np.random.RandomState(5)) == seed(np.random.RandomState(5)) != seed(np.random.RandomState(6))
+    assert seed(None) != seed(None)
 
 
 def test_a_likelihood_of_counts_takes_counts_alone():

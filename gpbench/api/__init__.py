@@ -11,6 +11,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "best_methods": ("best",),
         "comparisons": ("compare", "power", "rank"),
         "datasets": ("LoadedDataset", "load"),
+        "listings": ("ls",),
         "models": ("RecordedRun", "load_run"),
         "runs": ("Runs",),
         "tables": ("Table", "table", "verify"),

@@ -10,7 +10,7 @@ from gpbench.analysis import best_sheet
 from gpbench.analysis.kinds import TASKS, Kind, number_range
 from gpbench.api.selection import single_metric, without_budget
 from gpbench.api.tables import Table
-from gpbench.api.words import Folders, folders
+from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
 from gpbench.errors import AbsentError, ConfigError, DataError, nearest
 from gpbench.records.record import Record
@@ -44,7 +44,7 @@ def best(
         task: "regression", "count", "binary", "multiclass" or "classification"; by default the task of `data`.
         rows: rows of a data set, as "30k-60k", "30k-" or "-60k"; a single number N is N/2 to 2N.
         inputs: numbers of inputs, written likewise; by default any.
-        data: a data set or the path of its card, for its task, and for its rows from half to twice as many.
+        data: a data set, or the path of its card or table, for its task, and for its rows from half to twice as many.
         seconds: largest mean of the seconds of training; slower methods are left out.
         metric: a metric; by default nll, or rmse for regression.
         protocol: the protocol of the runs.
@@ -62,7 +62,7 @@ def best(
     """
     dirs = folders(config_dir)
     if data is not None:
-        card = _card(data, dirs)
+        card, dirs = _card(data, dirs)
         if task is not None and card["task"] not in TASKS.get(task, ()):
             raise ConfigError(f"{data} is of the task {card['task']}, not {task}; leave the task out")
         task, rows = task or card["task"], _rows_of(card, dirs) if rows is None else rows
@@ -94,8 +94,8 @@ def best(
     return Table(sheet, best_sheet.as_dict(comparison, scope), records=comparison.records, results=results)
 
 
-def _card(data: str, dirs: Sequence[Path]) -> dict[str, Any]:
-    """The card of a data set, by its name or its path."""
+def _card(data: str, dirs: list[Path]) -> tuple[dict[str, Any], list[Path]]:
+    """The card of a data set, by its name, its path or that of its table, and the folders with that of the card."""
     from gpbench.data import cards
 
     path = paths.expanded(data)
@@ -104,8 +104,12 @@ def _card(data: str, dirs: Sequence[Path]) -> dict[str, Any]:
 
         if not path.is_file():
             raise ConfigError(f"{data}: no such card")
-        return cards.checked(yamls.read(path), path, dirs)
-    return cards.read(data, dirs)
+        return cards.checked(yamls.read(path), path, dirs), dirs
+    try:
+        (word,), dirs = with_cards([f"dataset={data}"], dirs)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; `gpbench data check {data} target=NAME` writes its card") from None
+    return cards.read(word.removeprefix("dataset="), dirs), dirs
 
 
 def _rows_of(card: dict[str, Any], dirs: Sequence[Path]) -> int:

@@ -148,6 +148,7 @@ def load(
     """
     from gpbench.data.sources import configured
 
-    texts = [*words({"dataset": dataset, "protocol": protocol} | keys), *overrides]
+    choice = {} if protocol == "clean" else {"protocol": protocol}  # a word of `overrides` may choose it too
+    texts = words({"dataset": dataset} | choice | keys, overrides)
     cfg = composed(*with_cards(texts, folders(config_dir)))
     return LoadedDataset(configured(cfg), cfg["dataset"], cfg["protocol"])

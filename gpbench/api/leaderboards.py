@@ -9,6 +9,7 @@ from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
 from gpbench.api.words import word
 from gpbench.arguments import checked
+from gpbench.config.words import require_once
 from gpbench.errors import AbsentError, ConfigError
 from gpbench.records.store import latest, recorded
 from gpbench.records.unions import Results, first_answer, open_stores
@@ -85,6 +86,7 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
     if len(names) != 1 or "," in names[0]:
         several = f"{' and '.join(names)}: " if names else ""
         raise ConfigError(f"{several}name the one method to place, as in `gpbench leaderboard add method=svi`")
+    require_once(words)
     if lists := [word for word in words if "," in (value := word.partition("=")[2]) and value[0] not in "[{'\""]:
         raise ConfigError(f"{lists[0]}: one method is placed with one value of each setting; add it once for each")
     shared = [

@@ -60,6 +60,7 @@ class RecordedRun:
         return self._store.predictions(self.record.id)
 
     @property
+    @checked
     def packages(self) -> dict[str, str]:
         """The versions of all packages that were installed where the run was made, by name.
 
@@ -73,11 +74,13 @@ class RecordedRun:
         return packages.parse(self._store.packages(self.record.packages))
 
     @property
+    @checked
     def labels(self) -> tuple[str, ...]:
         """The names of the classes, in the order of the columns of `predict_proba`; () for regression."""
         return self._model().dataset.classes
 
     @property
+    @checked
     def pictures(self) -> dict[str, str]:
         """The kinds of pictures of `plot`: "" for those that suit the run, of the others what the run lacks."""
         from gpbench.report.figures import offers
@@ -204,14 +207,14 @@ class RecordedRun:
 
 
 @checked
-def load_run(run: str | None = None, *, results: Results = None, config_dir: Folders = ()) -> RecordedRun:
+def load_run(run: str | Record | None = None, *, results: Results = None, config_dir: Folders = ()) -> RecordedRun:
     """Opens a recorded run; one that was saved (`run__save=True`) predicts new rows.
 
         model = gpbench.load_run("3f2a")
         mean, std = model.predict(X, return_std=True)
 
     Args:
-        run: the id of the run, or its first digits (`gpbench ls runs`); None is the latest.
+        run: the id of the run, or its first digits (`gpbench ls runs`), or its record; None is the latest.
         results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default
             `GPBENCH_RESULTS`, or results/ here, or the runs that ship with gpbench where that has no such run.
         config_dir: folders with the data sets and methods of your own that the run was trained with.  The folders that
@@ -223,6 +226,10 @@ def load_run(run: str | None = None, *, results: Results = None, config_dir: Fol
 
     def find(stores: list[Store]) -> tuple[Store, Record]:
         store = union(stores)
-        return store, store.last() if run is None else store.find(run)
+        if not isinstance(run, Record):
+            return store, store.last() if run is None else store.find(run)
+        if not store.contains(run.id):
+            raise AbsentError(f"run {run.id} is not in {store.runs}: name its folder, as in results=runs.results")
+        return store, store.find(run.id)
 
     return RecordedRun(*first_answer(results, find), folders(config_dir))

@@ -1,10 +1,12 @@
 """The runs of a call, with the means of their metrics."""
 
+import html
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from gpbench.api.words import Folders
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, nearest, printable
 from gpbench.records.absences import absences, absences_text
@@ -23,8 +25,8 @@ class Runs(Sequence[Record]):
         results: the results folder.
         recorded_before: the number of runs that were recorded before.
 
-    `print(runs)` shows the mean and standard error of each metric, as `gpbench run` does; in a notebook that is a
-    table.  `runs[0]` is a record, `runs[:2]` are `Runs` again.
+    `print(runs)` shows the mean and standard error of each metric, as `gpbench run` does, and a notebook a table with a
+    row for each metric.  `runs[0]` is a record, `runs[:2]` are `Runs` again.
     """
 
     def __init__(self, records: Iterable[Record], results: Path | str, recorded_before: int = 0):
@@ -77,6 +79,24 @@ class Runs(Sequence[Record]):
         """The standard error of the mean over splits; NaN for a single split.  Raises ConfigError as `mean` does."""
         return self._summary(metric)[1]
 
+    @checked
+    def predict(self, X: Any, *, return_std: bool = False, config_dir: Folders = ()) -> Any:
+        """Predicts new rows by the one run, which was saved (`run__save=True`), as `RecordedRun.predict` does.
+
+        Args:
+            X: as for `RecordedRun.predict`.
+            return_std: also return the standard deviations of the target, noise included; for regression.
+            config_dir: folders with the data sets and methods of your own that the run was trained with.
+
+        Raises:
+            ConfigError: there are several runs, or none; or as for `RecordedRun.predict`.
+        """
+        from gpbench.api.models import load_run
+
+        if len(self) != 1:
+            raise ConfigError(f"predict is of one run, and these are {len(self)}: choose it, as in runs[:1].predict(X)")
+        return load_run(self[0], results=self.results, config_dir=config_dir).predict(X, return_std=return_std)
+
     def _summary(self, metric: str) -> tuple[float, float]:
         finished = [record for record in self._records if not record.diverged]
         known = {name for record in finished for name in record.metrics}
@@ -101,17 +121,31 @@ class Runs(Sequence[Record]):
         before = f"; {self.recorded_before} of {len(self)} were there already" if self.recorded_before else ""
         return f"records in {self.results / 'runs'}{before}"
 
+    def _cells(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """A table: a column for each block, and a row for each metric, then each of seconds and numbers of runs."""
+        titles, blocks = zip(*((title, dict(rows)) for title, rows in self.blocks())) if self else ((), ())
+        metrics = {metric for record in self for metric in record.metrics}
+        names = sorted(dict.fromkeys(name for block in blocks for name in block), key=lambda name: name not in metrics)
+        rows = tuple((name, *(block.get(name, "") for block in blocks)) for name in names)
+        return ("", *(" ".join(title.split()) for title in titles)), rows
+
     def __str__(self) -> str:
-        lines = []
-        for title, rows in self.blocks():
-            width = max(len(name) for name, _ in rows)
-            lines += [title, *(f"  {name:<{width}}  {value}" for name, value in rows)]
+        from gpbench.analysis import printing
+
+        if len(blocks := [*self.blocks()]) == 1:
+            (title, rows), gap = blocks[0], max(len(name) for name, _ in blocks[0][1])
+            lines = [title, *(f"  {name:<{gap}}  {value}" for name, value in rows)]
+        else:
+            lines = printing.aligned(*self._cells(), printing.width())
         return "\n".join([*lines, self.footer])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.table("all")._repr_html_()
+        from gpbench.analysis.sheets import Grid
+        from gpbench.analysis.writers.html import grid_html
+
+        return f"{grid_html(Grid('', *self._cells()))}\n<p>{html.escape(self.footer)}</p>"
 
 
 def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:

@@ -87,6 +87,10 @@ def matching(records: Sequence[Record], filters: Filters) -> list[Record]:
             records = [record for record in records if _name(record, field) in values]
     if settings := settings_of(filters):
         terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
+        known = {record.setting for record in records}
+        for setting, term in zip(settings, terms, strict=True):
+            if all(published.parts(name) != term for name in known):
+                raise AbsentError(f"no run has setting {setting!r}; {nearest(setting, known)}")
         records = [record for record in records if published.parts(record.setting) in terms]
     if not records:
         raise AbsentError("no run matches all of these filters; `gpbench ls runs` lists the runs")

@@ -14,6 +14,7 @@ from gpbench.api.selection import Filters, Names, check_metrics, names, select
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.errors import AbsentError, ConfigError, nearest
+from gpbench.papers import PAPERS
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer, package_lists, union
@@ -90,6 +91,7 @@ class Table:
         """The rows of the table as CSV."""
         return FORMATS["csv"](self.sheet)
 
+    @checked
     def to_crate(self, path: str | PathLike[str], *, config_dir: Folders = ()) -> None:
         """Writes the table, its picture, its runs and what they cite to a zip file that can be published.
 
@@ -187,7 +189,13 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
     from gpbench.experiments import definition, plan
 
     config_dirs = folders(config_dir)
-    experiment = definition.read(id, config_dirs)
+    try:
+        experiment = definition.read(id, config_dirs)
+    except ConfigError:
+        kinds = [kind for kind in ("dataset", "method") if id in paths.yaml_files(kind, config_dirs)]
+        if not kinds or id in PAPERS:
+            raise
+        raise ConfigError(f"no experiment {id!r}; --{kinds[0]} {id} has the runs of this {kinds[0]}") from None
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
     try:

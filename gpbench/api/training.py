@@ -67,6 +67,7 @@ def run(
             raise ConfigError(f"{group} has several values, which is a sweep: call gpbench.multirun")
     texts, config_dirs = with_cards(words(with_results(keys, overrides, results), overrides), folders(config_dir))
     cfg = composed(texts, config_dirs)
+    require_one_job(cfg)
     in_process = _trains_here(cfg["run"])
     if in_process:
         _configure(cfg["run"])  # before a plan imports NumPy
@@ -81,6 +82,12 @@ def run(
         error.runs = runs
         raise error
     return runs
+
+
+def require_one_job(cfg: Mapping[str, Any]) -> None:
+    """Raises ConfigError for a configuration that asks for several processes of a sweep, but is of one job."""
+    if (jobs := cfg["run"]["jobs"]) != 1:
+        raise ConfigError(f"run.jobs={jobs}: these are the processes of a sweep: add -m, or leave the word out")
 
 
 @checked
@@ -113,6 +120,7 @@ def multirun(
     """
     from gpbench.config import optional
     from gpbench.config.compose import Composer
+    from gpbench.config.words import require_once
     from gpbench.experiments.plan import plans
     from gpbench.sweep.jobs import Jobs
     from gpbench.sweep.launcher import chosen_launcher
@@ -123,6 +131,7 @@ def multirun(
     words_of_hydra = [text for text in common if text.startswith("hydra")]
     common = [text for text in common if text not in words_of_hydra]
     listed = [[*job, *common] for job in itertools.product(*choices)]
+    require_once([*listed[0], f"run.jobs={word(jobs)}"])
     settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
     cfg = composed([*settings, f"run.jobs={word(jobs)}"], config_dirs)
     launcher = chosen_launcher(words_of_hydra, config_dirs) if words_of_hydra else ("basic", None)

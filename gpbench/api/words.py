@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, targets
+from gpbench.config.words import require_once
 from gpbench.errors import ConfigError
 
 Folders = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -21,15 +22,14 @@ def words(keys: Mapping[str, Any], overrides: Iterable[str] = ()) -> list[str]:
     Args:
         keys: a value for each key.  In a key two underscores stand for a dot: `method__inducing` is
             `method.inducing`.
-        overrides: words as on the command line; of two words with one key the later counts.
+        overrides: words as on the command line.
 
     Raises:
-        ConfigError: two keys are the same.
+        ConfigError: two words have one key.
     """
-    dotted = [key.replace("__", ".") for key in keys]
-    if twice := [key for i, key in enumerate(dotted) if key in dotted[:i]]:
-        raise ConfigError(f"{twice[0]} is given twice, with a dot and with two underscores")
-    return [*(f"{key}={word(value)}" for key, value in zip(dotted, keys.values())), *overrides]
+    texts = [*(f"{key.replace('__', '.')}={word(value)}" for key, value in keys.items()), *overrides]
+    require_once(texts)
+    return texts
 
 
 def with_results(

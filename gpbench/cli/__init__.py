@@ -9,7 +9,17 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, exit_error, failure, nearest, printable
+from gpbench.errors import (
+    ConfigError,
+    GpbenchError,
+    Stopped,
+    StorageError,
+    cause,
+    exit_error,
+    failure,
+    nearest,
+    printable,
+)
 
 __all__ = ["VERBS", "main", "module_of"]
 
@@ -163,6 +173,8 @@ def module_of(verb: str) -> Any:
 def _dispatch(argv: list[str]) -> int:
     from gpbench import __version__
 
+    if argv[:1] == ["help"]:  # as of many programs
+        argv = [*argv[1:], "--help"]
     verb = next((word for word in argv if not word.startswith("-")), None)
     if argv[:1] in (["-h"], ["--help"]):
         verb = None
@@ -189,7 +201,12 @@ def _dispatch(argv: list[str]) -> int:
     if rest:  # argparse parses only the first of several groups of words, as in `run a=1 -m b=2`
         unknown = [word for word in rest if word.startswith("-") or not hasattr(args, "overrides")]
         if unknown:
-            raise ConfigError(f"unrecognized: {' '.join(unknown)}; see gpbench {verb + ' ' if verb else ''}--help")
+            hint = "settings are words, as in dataset=heart run.jobs=2; " if hasattr(args, "overrides") else ""
+            if hasattr(args, "method") and not unknown[0].startswith("-"):
+                hint = "names of methods and data sets are --method A,B and --dataset A,B; "
+            raise ConfigError(
+                f"unrecognized: {' '.join(unknown)}; {hint}see gpbench {verb + ' ' if verb else ''}--help"
+            )
         args.overrides += rest
     if verb is None:
         parser.print_help()
@@ -214,7 +231,7 @@ def _print_error(error: GpbenchError) -> int:
     text = " ".join((error.printed or str(error)).split())
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
-    if os.environ.get("GPBENCH_TRACEBACK"):
+    if cause(error):
         import traceback
 
         traceback.print_exception(error)

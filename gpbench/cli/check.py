@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpbench import targets
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
+from gpbench.config.words import require_once
 from gpbench.errors import ConfigError, ContractError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="METHOD",
         help="the name of a method (`gpbench ls methods`), kernel:NAME, likelihood:NAME or metric:NAME",
     )
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, as for gpbench run")
+    parser.add_argument("overrides", nargs="*", default=[], metavar="KEY=VALUE", help="settings, as for gpbench run")
     options.add_config_dir(parser, "method/ files and modules")
     parser.add_argument(
         "--rows",
@@ -62,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError, and ContractError where a claim is broken."""
     if args.rows is not None and args.rows < 10:
         raise ConfigError(f"--rows {args.rows}: give at least 10")
+    args.method = args.method.removeprefix("method=")
+    require_once([f"method={args.method}", *args.overrides])
     folders = targets.add_folders(args.config_dir)
     kind, colon, name = args.method.rpartition(":")
     if colon and (unread := [option for option in ("rows", "platform") if getattr(args, option) is not None]):

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpbench import outputs, paths
 from gpbench.analysis.printing import fitted, print_json, width
-from gpbench.api.words import folders
+from gpbench.api.words import folders, with_cards
 from gpbench.cli import data_describe
 from gpbench.config.cards import split_sets
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, printable
@@ -39,7 +39,7 @@ def add_parser(subparsers) -> None:
     }.items():
         parser = actions.add_parser(action, help=text, description=text, parents=[common])
         if action != "ls":
-            parser.add_argument("names", nargs="*" if action == "probe" else "+", metavar="NAME|all")
+            parser.add_argument("names", nargs="*" if action == "probe" else "+", metavar="NAME|TABLE|all")
         if action == "fetch":
             parser.add_argument("--offline", action="store_true", help="do not download")
             parser.add_argument("--again", action="store_true", help="replace what the store has")
@@ -60,6 +60,10 @@ def run(args: argparse.Namespace) -> int:
     names = getattr(args, "names", ["all"])
     if names in (["all"], []):
         names = cards.names(args.config_dir)
+    else:  # of a table its card, which target=COLUMN writes, as of gpbench run
+        texts = [name if name.startswith(("dataset=", "target=")) else f"dataset={name}" for name in names]
+        texts, args.config_dir = with_cards(texts, args.config_dir)
+        names = [text.removeprefix("dataset=") for text in texts]
     if args.action == "probe":
         return _probe(names, args)
     action = {

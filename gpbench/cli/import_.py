@@ -112,7 +112,7 @@ def _say_absent(records: list[Record], budget: int | None) -> None:
 
 def _check_names(args: argparse.Namespace, file: Path, methods: list[str]) -> None:
     """Raises ConfigError for an unknown protocol, and for a method that would pass for one of gpbench's."""
-    from gpbench.cli.ls import descriptions
+    from gpbench.api.listings import descriptions
 
     protocols = [item["name"] for item in descriptions("protocol", args.config_dir)]
     if args.protocol not in protocols:

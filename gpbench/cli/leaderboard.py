@@ -37,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
         epilog=_EPILOG,
     )
     parser.add_argument("action", nargs="?", default="show", metavar="show|add", help="default: show")
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="of add: the method and its settings")
+    parser.add_argument("overrides", nargs="*", default=[], metavar="KEY=VALUE", help="of add: method and settings")
     parser.add_argument(
         "--division", default="regression", metavar="NAME", help="regression (default) or classification"
     )

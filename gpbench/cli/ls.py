@@ -3,21 +3,19 @@
 import argparse
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-from gpbench import paths, plugins
 from gpbench.analysis import printing
+from gpbench.api import listings
 from gpbench.api.selection import names
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest, printable
 from gpbench.records import filters, open_one
-from gpbench.records.absences import absence
 from gpbench.records.record import Record
 
-KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
 _FILTERS = ("dataset", "method", "protocol", "status")
+_STATUSES = ("done", "diverged", "failed")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
         description="List methods, data sets, protocols, experiments or recorded runs.",
         epilog="examples: gpbench ls runs --dataset pima --status diverged; gpbench ls runs --where 'seconds.train>60'",
     )
-    parser.add_argument("kind", choices=KINDS, help="what to list")
+    parser.add_argument("kind", choices=listings.KINDS, help="what to list")
     options.add_config_dir(parser, "dataset/, method/, protocol/ files")
     options.add_fields(parser, _FILTERS)
     parser.add_argument(
@@ -49,29 +47,21 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: A filter of runs, of anything else.
     """
-    flags = [f"{name}={value}" for name in _FILTERS if (value := getattr(args, name))]
-    if args.kind != "runs" and (flags or args.where):
-        flag = f"--{flags[0].replace('=', ' ')}" if flags else f"--where {args.where[0]}"
-        raise ConfigError(f"{flag} selects runs: write `gpbench ls runs {flag}`, or leave it out")
+    fields = {name: value for name in _FILTERS if (value := getattr(args, name))}
+    flags = [f"--{name} {value}" for name, value in fields.items()] + [f"--where {text}" for text in args.where]
+    flags += [f"--results {name}" for name in args.results or ()] + ["--with-shipped"] * args.with_shipped
+    if args.kind != "runs" and flags:
+        raise ConfigError(f"{flags[0]} selects runs: write `gpbench ls runs {flags[0]}`, or leave it out")
     if args.kind == "runs":
         records = open_one(options.results(args)).all()
         _check_names(args, records)
-        records = filters.matching(records, [*flags, *args.where])
+        records = filters.matching(records, [*(f"{name}={value}" for name, value in fields.items()), *args.where])
         if args.json:
             printing.print_json([record.to_json() for record in records])
         else:
             print("\n".join(_run_lines(records, printing.width())))
         return 0
-    faults: list[ConfigError] = []
-    if args.kind == "datasets":
-        from gpbench.data import cards
-
-        known, faults = cards.readable(args.config_dir)
-        fields = ("task", "rows", "inputs", "title")
-        ordered = sorted(known, key=printing.natural)
-        items = [{"name": name} | {key: known[name].get(key) for key in fields} for name in ordered]
-    else:
-        items = list(descriptions(KINDS[args.kind], args.config_dir))
+    items, faults = listings.entries(args.kind, args.config_dir)
     if args.json:
         printing.print_json(items)
     elif items:
@@ -83,10 +73,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_names(args: argparse.Namespace, records: Sequence[Record]) -> None:
-    """Raises ConfigError for a data set, a method or a protocol that is none, and that no run has."""
-    for group in ("dataset", "method", "protocol"):
+    """Raises ConfigError for a data set, a method, a protocol or a status that is none, and that no run has."""
+    for group in _FILTERS:
         for name in names(getattr(args, group)):
-            known = {*_files(group, args.config_dir), *(str(getattr(record, group)) for record in records)}
+            files = _STATUSES if group == "status" else listings.files_of(group, args.config_dir)
+            known = {*files, *(str(getattr(record, group)) for record in records)}
             if name not in known:
                 raise ConfigError(f"no run has {group} {name!r}; {nearest(name, known)}")
 
@@ -99,8 +90,10 @@ def _run_lines(records: Sequence[Record], width: int | None) -> list[str]:
     sets: dict[str, set[str | None]] = {}
     for record in records:
         sets.setdefault(record.dataset, set()).add(record.split_set)
-    rows = [_run_row(record, len(sets[record.dataset]) > 1) for record in records]
-    columns: dict[str, tuple[str, ...]] = {name: tuple(row[c] for row in rows) for c, name in enumerate(_RUN_HEADER)}
+    rows = [listings.run_row(record, len(sets[record.dataset]) > 1) for record in records]
+    columns: dict[str, tuple[str, ...]] = {
+        name: tuple(row[c] for row in rows) for c, name in enumerate(listings.RUN_HEADER)
+    }
     shared: dict[str, str] = {}
 
     def fits() -> bool:
@@ -122,42 +115,5 @@ def _run_lines(records: Sequence[Record], width: int | None) -> list[str]:
     return lines + [""] * bool(below) + textwrap.wrap(f"all runs: {below}", width or 80) * bool(below)
 
 
-_FIRST = ("nll", "rmse", "test_ll", "error")
-"""Metrics that come before the others."""
 _SHORT_ID = 8
 """Digits of an id where the line is short; `gpbench show` takes the first digits of an id."""
-_RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "split", "seed")
-_RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
-
-
-def _run_row(record: Record, has_sets: bool) -> tuple[str, ...]:
-    """The cells of a run; `has_sets` says that runs of its data set are on several split sets."""
-    names = sorted(record.metrics, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
-    metrics = ", ".join(f"{name} {absence(record, name) or printing.number(record.metrics[name])}" for name in names)
-    created = (record.created or "")[:16].replace("T", " ")
-    fields = {name: str(getattr(record, name)) for name in _RUN_FIELDS}
-    if has_sets and f"set={record.split_set}" not in fields["setting"]:
-        fields["split"] += f" of {record.split_set}"
-    return (*fields.values(), metrics, printing.number(record.seconds.get("train")), created)
-
-
-def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
-    """{name, description} of each file of a group, the description from its first comment line.
-
-    Of files with the same name, that of gpbench counts.
-    """
-    files = _files(group, config_dirs)
-    for name in sorted(files, key=printing.natural):
-        yield {"name": name, "description": _first_comment(files[name])}
-
-
-def _files(group: str, config_dirs: Sequence[Path]) -> Mapping[str, Path]:
-    return paths.yaml_files(group, (*config_dirs, *plugins.folders()))
-
-
-def _first_comment(path: Path) -> str:
-    with open(path, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if line.startswith("#") and not line.startswith("# @package"):
-                return line.lstrip("# ").strip()
-    return ""

@@ -1,6 +1,7 @@
 """`gpbench plot`: figures of papers, and of any runs, from what is recorded."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -65,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
     if bool(args.ids) == args.last:
         raise ConfigError("give the id of a figure, or of runs, or --last; `gpbench ls runs` lists the runs")
     args.config_dir = targets.add_folders(args.config_dir)
-    subject = _PRINTED if args.ids == [_PRINTED] else "figures" if any("/" in id for id in args.ids) else "runs"
+    has_ids = all(re.fullmatch("[0-9a-f]+", id) for id in args.ids)
+    subject = _PRINTED if args.ids == [_PRINTED] else "runs" if has_ids else "figures"
     _check_options(args, subject)
     if args.out and args.out.is_file():
         raise StorageError(f"--out {args.out} is a file: pictures go into a folder")

@@ -13,6 +13,7 @@ from gpbench.errors import ConfigError, GpbenchError, printable
 from gpbench.records.record import Record
 
 if TYPE_CHECKING:
+    from gpbench.claims.selection import ReadArrays
     from gpbench.claims.verdicts import Verdict
     from gpbench.report.site import PlannedExperiment
 
@@ -38,10 +39,11 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
     from gpbench.analysis import printing
+    from gpbench.api.listings import descriptions
     from gpbench.api.selection import without_budget
-    from gpbench.cli.ls import descriptions
     from gpbench.data import cards
     from gpbench.records import collection, latest, open_stores, recorded
+    from gpbench.records.unions import union
     from gpbench.report import site
 
     stores = open_stores(options.results(args))
@@ -49,22 +51,22 @@ def run(args: argparse.Namespace) -> int:
     site.check_folder(out)
     if args.docs and not re.fullmatch(r"https?://\S+|[^:]*(/|\.html)", args.docs):
         raise ConfigError(f"--docs {args.docs}: neither an http address nor a page, as ../index.html")
-    records = without_budget(latest(recorded(stores)))
-    created = {record.id: record.created for record in records}
-    store_of = {r.id: store for store in stores for r in store.all() if r.created == created.get(r.id)}
+    every = latest(recorded(stores))  # among which an experiment has those within the budget that it says
+    records = without_budget(every)
     config_dirs = targets.add_folders(args.config_dir)
     readable, faults = cards.readable(config_dirs)
     for fault in faults:
         _leave_out(fault)
-    planned = list(_planned(records, config_dirs))
+    planned = list(_planned(every, config_dirs))
+    store = union(stores)
     facts = site.Facts(
         records=records,
         planned=planned,
-        verdicts=_verdicts(records, planned, config_dirs),
+        verdicts=_verdicts(records, planned, config_dirs, store.trace),
         cards=readable,
         methods={item["name"]: item["description"] for item in descriptions("method", config_dirs)},
-        trace=lambda id: store_of[id].trace(id),
-        config=lambda id: store_of[id].config_text(id),
+        trace=store.trace,
+        config=store.config_text,
         figures=_figures(planned),
         shipped={run for file in paths.shipped_files() for run in collection.read_times(file)},
         folders=config_dirs,
@@ -102,7 +104,7 @@ def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterato
 
 
 def _verdicts(
-    records: Sequence[Record], planned: "Sequence[PlannedExperiment]", config_dirs: Sequence[Path]
+    records: Sequence[Record], planned: "Sequence[PlannedExperiment]", config_dirs: Sequence[Path], read: "ReadArrays"
 ) -> "dict[str, list[Verdict]]":
     """The verdicts on each file of claims that recorded runs can judge; one that is wrong is named and left out."""
     from gpbench.claims import definition
@@ -111,7 +113,7 @@ def _verdicts(
     judged = {}
     for name in definition.files(config_dirs):
         try:
-            judged[name] = verdicts(definition.read(name, config_dirs), planned, records)
+            judged[name] = verdicts(definition.read(name, config_dirs), planned, records, read)
         except ConfigError as fault:
             _leave_out(fault)
     return {name: verdicts for name, verdicts in judged.items() if verdicts}

@@ -10,7 +10,8 @@ from gpbench.analysis.formats import format_of
 from gpbench.api.words import word
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
-from gpbench.errors import ConfigError, GpbenchError
+from gpbench.config.words import LAUNCHER, require_once
+from gpbench.errors import ConfigError, GpbenchError, either
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell
 
@@ -20,8 +21,11 @@ examples:
   gpbench reproduce sep/table1 --preset full --jobs 2     the paper's splits and sizes
   gpbench reproduce sep/table1 hydra/launcher=slurm       its jobs on a Slurm cluster
   gpbench reproduce sep/fig2 run.time_limit=600           stop at a checkpoint then; run the same command to resume
+  gpbench reproduce sep/table1 dataset=heart              one of its data sets
   gpbench reproduce gpbench/leaderboard_regression --preset full run.budget=20    one budget of its three
 """
+_OF_JOBS = ("run.", "data.")
+"""Beginnings of words that all jobs may have, whatever the experiment says."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -34,7 +38,11 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("experiment", metavar="ID", help="which: `gpbench ls experiments` lists them")
     parser.add_argument(
-        "overrides", nargs="*", metavar="run.KEY=VALUE", help="keys of run, data and the launcher, as of gpbench run"
+        "overrides",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of run, data and the launcher, as of gpbench run; of the experiment's own keys those values to run",
     )
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes at a time, as run.jobs=K")
@@ -64,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
     failure = None
     selected = _selection(args, experiment, cells)
     if to_run := [cell for cell in selected if cell.missing or settings["again"]]:
-        words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]
+        words = [word for word in _of_jobs(args.overrides) if not word.startswith("run.jobs=")]
+        words += [_results(results), f"run.preset={args.preset}"]
         jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in to_run)  # cells of several outputs are one job
         if args.dry_run:
             from gpbench.sweep.display import preview
@@ -83,21 +92,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _selection(args: argparse.Namespace, experiment: Experiment, cells: Sequence[Cell]) -> list[Cell]:
-    """The cells that agree with the command line, which may choose between values of a key that the experiment sets.
+    """The cells that agree with the command line, which may choose among values of a key that the experiment sets.
 
-    Raises ConfigError for a value that is none of several, and for another budget, whose runs would be no cell's.
+    Raises ConfigError for a key or a value that it has not: runs of others would be no cell's.
     """
     selected = list(cells)
     for text in args.overrides:
         key, _, value = text.partition("=")
         known = dict.fromkeys(cell.job[key] for cell in cells if key in cell.job)
-        if len(known) > 1 or key == "run.budget":
-            if value not in known:
-                values = f"has {key}={' or '.join(known)}" if known else f"has no {key.partition('.')[2]}"
-                full = dict.fromkeys(job[key] for job in experiment.jobs(PRESETS[-1]) if key in job)
-                more = f"; --preset {PRESETS[-1]} has {' or '.join(full)}" * (value in full)
-                raise ConfigError(f"{text}: preset {args.preset} of {args.experiment} {values}{more}")
-            selected = [cell for cell in selected if cell.job.get(key, value) == value]
+        if text.startswith(_OF_JOBS + LAUNCHER) and len(known) < 2 and key != "run.budget":
+            continue
+        values = [value] if value.startswith("[") else value.split(",")
+        if unknown := [value for value in values if value not in known]:
+            fault = f"has {key}={either(known)}" if known else f"has no {key.removeprefix('run.')}"
+            full = dict.fromkeys(job[key] for job in experiment.jobs(PRESETS[-1]) if key in job)
+            if unknown[0] in full:
+                fault += f"; --preset {PRESETS[-1]} has {either(full)}"
+            elif key != "run.budget":
+                fault += "; it says what is run: `gpbench run -m` runs others"
+            raise ConfigError(f"{text}: preset {args.preset} of {args.experiment} {fault}")
+        selected = [cell for cell in selected if key not in cell.job or cell.job[key] in values]
+    if not selected:
+        raise ConfigError(f"{' '.join(args.overrides)}: preset {args.preset} of {args.experiment} has none of these")
     return selected
 
 
@@ -123,12 +139,10 @@ def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, An
     """The `run` section of the configuration, with what the command line says."""
     from gpbench.config.compose import compose
 
-    for text in args.overrides:
-        if not text.startswith(("run.", "data.", "hydra/launcher=", "hydra.launcher.")):
-            raise ConfigError(f"{text}: {args.experiment} says what is run; only keys of run and data may be given")
-    words = [*_of_jobs(args.overrides), *([f"run.jobs={args.jobs}"] if args.jobs is not None else [])]
-    words += [_results(args.results)] if args.results else []
-    return compose(words, folders)["run"]
+    options = [f"run.jobs={args.jobs}"] if args.jobs is not None else []
+    options += [_results(args.results)] if args.results else []
+    require_once([*args.overrides, *options, f"run.preset={args.preset}"])
+    return compose([*_of_jobs(args.overrides), *options], folders)["run"]
 
 
 def _launch(
@@ -138,7 +152,8 @@ def _launch(
     from gpbench.sweep.jobs import Jobs
     from gpbench.sweep.launcher import chosen_launcher
 
-    sweep = Jobs(folders, settings, *chosen_launcher(words, folders))
+    launchers = [text for text in words if text.startswith(LAUNCHER)]
+    sweep = Jobs(folders, settings, *chosen_launcher(launchers, folders))
     sweep.launch(jobs)
     try:
         sweep.conclude()
@@ -148,8 +163,8 @@ def _launch(
 
 
 def _of_jobs(words: Sequence[str]) -> list[str]:
-    """The words for each job; the others say where they run."""
-    return [word for word in words if not word.startswith("hydra")]
+    """The words for each job; the others say which jobs, and where they run."""
+    return [word for word in words if word.startswith(_OF_JOBS)]
 
 
 def _results(folder: Path) -> str:

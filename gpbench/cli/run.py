@@ -11,12 +11,13 @@ from typing import Any
 from gpbench import paths, yamls
 from gpbench.api import words
 from gpbench.api.runs import Runs
-from gpbench.api.training import train_here
+from gpbench.api.training import require_one_job, train_here
 from gpbench.api.words import composed
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
 from gpbench.cli.plot import check_kinds, plot_run
 from gpbench.cli.show import inputs_line
+from gpbench.config.words import require_once
 from gpbench.errors import ConfigError, DivergedError, as_word, printable
 from gpbench.records.absences import divergence
 from gpbench.records.locks import claim
@@ -60,7 +61,9 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=HelpFormatter,
         epilog=_EPILOG,
     )
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings that override the defaults")
+    parser.add_argument(
+        "overrides", nargs="*", default=[], metavar="KEY=VALUE", help="settings in the place of defaults"
+    )
     parser.add_argument("-m", "--multirun", action="store_true", help="sweep: one job for each combination of a,b,c")
     options.add_config_dir(parser, "dataset/, method/ and protocol/ files, and the modules they name")
     parser.add_argument("--cfg", action="store_true", help="print the resolved configuration and do nothing")
@@ -77,6 +80,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError, DivergedError, Stopped, SweepError."""
+    if args.cfg and "job" in args.overrides:  # as Hydra's --cfg job
+        args.overrides.remove("job")
+    if not args.plan:
+        require_once(args.overrides)
     args.overrides, folders = words.with_cards(args.overrides, words.folders(args.config_dir))
     if args.plot and (args.multirun or args.json):
         raise ConfigError("--plot is for one job, without -m and --json; `gpbench plot RUN --kind A,B` draws others")
@@ -84,7 +91,13 @@ def run(args: argparse.Namespace) -> int:
         check_kinds(args.plot)
     if args.multirun and args.json:
         raise ConfigError("--json is for one job, without -m; `gpbench ls runs --json` lists the records of a sweep")
-    if args.multirun and not args.cfg:
+    listing = "--cfg" if args.cfg else "--dry-run" if args.dry_run else ""
+    others = {"--dry-run": args.cfg and args.dry_run, "--json": args.json, "--plot": args.plot}
+    if listing and (unread := [option for option, value in others.items() if value]):
+        raise ConfigError(f"{unread[0]}: {listing} trains nothing; leave {unread[0]} out")
+    if args.multirun and args.cfg:
+        raise ConfigError("--cfg is for one job, without -m; --dry-run lists the jobs of a sweep")
+    if args.multirun:
         from gpbench.sweep.launcher import sweep
 
         return sweep(args.overrides, folders, dry=args.dry_run)
@@ -99,6 +112,8 @@ def run(args: argparse.Namespace) -> int:
         text = json.dumps(settings)  # a value that two sections share is written twice, without YAML's anchors
         print(yamls.dump(json.loads(text), allow_unicode=True), end="")
         return 0
+    if not plan:
+        require_one_job(cfg)
     if args.plot and processes.needed(cfg["run"]):
         raise ConfigError("--plot is for runs of one process: leave it out; `gpbench plot RUN --kind A,B` draws later")
     if not (args.json or plan) and cfg["run"]["progress"] and sys.stderr.isatty():

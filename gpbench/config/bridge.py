@@ -114,6 +114,8 @@ def _explain(error: Exception) -> str:
         rest = f": `gpbench ls {group}s` lists them all" if hint.endswith(" more") else ""
         return f"{group}={name}: no such {group}; {hint}{rest}"
     if isinstance(error, OverrideParseException):
+        if choices := [f"{group}={error.override}" for group in GROUPS if error.override in paths.yaml_files(group)]:
+            return f"cannot read {error.override!r}; did you mean {either(choices)}?"
         hint = "a text with other characters than letters from a to z, digits and ._-/%+ in quotes, as in key=\"'a b'\""
         return f"cannot read {error.override!r}; write key=value, as in method=sep, and {hint}"
     if "Ambiguous value" in str(error) or "requires --multirun" in str(error):
@@ -133,10 +135,12 @@ def _unknown_key(full_key: str, key: str, node: DictConfig) -> str:
     section = full_key.removesuffix(key).rstrip(".")
     # Hydra has by now put an empty section in the place of a value or of a ${...}
     hint = "it has none of its own: one value, or the protocol's section"
-    if elsewhere := [f"{group}.{key}" for group in GROUPS if not section and key in (node.get(group) or {})]:
+    if elsewhere := [f"{name!s}.{key}" for name, below in node.items() if not section and _contains(below, key)]:
         hint = f"did you mean {either(elsewhere)}?"
     elif node:
-        hint = nearest(key, map(str, node))
+        known = [str(name) for name in node if name not in ("_target_", "implied", "name")]
+        inside = [f"{full_key.removesuffix(key)}{name}.{key}" for name in known if _contains(node.get(name), key)]
+        hint = f"did you mean {either(inside)}?" if inside else nearest(key, known)
     if section == "method" and not str(node.get("_target_")).startswith("gpbench."):
         hint += f"; +{full_key}=VALUE sets a field that its file lacks"
     if section == "protocol" and (others := _protocols_with(key)):
@@ -144,6 +148,10 @@ def _unknown_key(full_key: str, key: str, node: DictConfig) -> str:
     if section == "method" and (names := method_names.with_setting(declared.classes(), key)):
         hint = f"it is one of method={names}"
     return f"no key {key!r}{' in ' * bool(section)}{section}; {hint}"
+
+
+def _contains(section: Any, key: str) -> bool:
+    return isinstance(section, DictConfig) and key in section
 
 
 def _protocols_with(key: str) -> list[str]:

@@ -49,6 +49,8 @@ class Composer:
             if text.startswith(words.OPTIONAL) and text.removeprefix(words.OPTIONAL) not in settled:
                 require_known(text.partition("=")[0])
         parsed = words.read(settled)
+        for word in parsed:
+            self._check_use(word)
         choices = [word for word in parsed if self._is_choice(word)]
         if absent := [word for word in choices if word.value is None and word.key in GROUPS and word.sign != "~"]:
             raise ConfigError(f"{absent[0].text}: dataset, method and protocol each take a name, as in method=sep")
@@ -190,10 +192,23 @@ class Composer:
             cards.check_file(file, name)
         return file
 
+    def _check_use(self, word: Word) -> None:
+        """Raises ConfigError for a word that Hydra takes and we do not: its own, of other groups, or that removes."""
+        if word.key.startswith("hydra"):
+            words.require_launcher(word.text)
+            raise ConfigError(f"{word.text}: only sweeps have a launcher: add -m, or leave it out")
+        is_choice = self._is_choice(word)
+        if is_choice and word.key in GROUPS and word.sign.startswith("+"):
+            raise ConfigError(f"{word.text}: write {word.text.lstrip('+')}, without +")
+        if word.sign == "@" or (is_choice and word.key not in GROUPS):
+            mend = "; `gpbench reproduce ID` runs an experiment" if word.key == "experiment" else ""
+            raise ConfigError(f"{word.text}: only dataset, method and protocol choose a file{mend}")
+        if word.sign == "~" and not word.key.startswith(("method", "dataset")):
+            raise ConfigError(f"{word.text}: {word.key} cannot be removed; set another value, or leave the word out")
+
     def _is_choice(self, word: Word) -> bool:
-        """True if a word chooses a file, or is one of Hydra's own."""
-        group = word.key.partition("/")[0]
-        return (group in self._groups and not isinstance(word.value, dict)) or word.key.partition(".")[0] == "hydra"
+        """True if a word chooses a file."""
+        return word.key.partition("/")[0] in self._groups and not isinstance(word.value, dict)
 
 
 def folders(config_dirs: Sequence[Path]) -> list[Path]:

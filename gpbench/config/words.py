@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from gpbench.errors import ConfigError
+
 OPTIONAL = "optional."
 """The prefix of a word that counts only where its key exists, as in `optional.method.inducing=0.1`."""
 
@@ -18,6 +20,10 @@ _TOKEN = re.compile(rf"{_SCALAR}|[\[\]{{}}]|, ?|: ?", re.A)
 _PLAIN = re.compile(rf"(\+{{0,2}})({_NAME}(?:\.{_NAME})*)=((?>{_TOKEN.pattern})++)", re.A)  # possessive: linear in time
 _NUMBER = re.compile(r"[+-]?\d", re.A)
 _NAMED = {"true": True, "false": False, "null": None, "inf": float("inf"), "nan": float("nan")}
+
+
+LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
+"""Beginnings of the words that choose where the jobs of a sweep run; Hydra's other keys change nothing here."""
 
 
 class Word(NamedTuple):
@@ -35,6 +41,25 @@ def read(texts: Sequence[str]) -> list[Word]:
     Raises ConfigError for a text that is no word, or one of a sweep.
     """
     return [_plain(text) or _by_hydra(text) for text in texts]
+
+
+def require_once(texts: Sequence[str]) -> None:
+    """Raises ConfigError where two words of a command line have one key: the later would count, in silence."""
+    firsts: dict[str, str] = {}
+    for text in texts:
+        key = text.partition("=")[0].lstrip("+").removeprefix(OPTIONAL)
+        if (first := firsts.setdefault(key, text)) is not text:
+            both = "" if "." in key else f", or write {first},{text.partition('=')[2]} and add -m"
+            raise ConfigError(f"{key} is given twice, {first} and {text}: leave one out{both}")
+
+
+def require_launcher(text: str) -> None:
+    """Raises ConfigError for a word of Hydra's own that chooses no launcher."""
+    if not text.lstrip("+").startswith(LAUNCHER):
+        raise ConfigError(
+            f"{text}: of Hydra's own keys only hydra/launcher=NAME and hydra.launcher.KEY do something here, in sweeps;"
+            " records go to run.results=DIR, and --config-dir DIR has your own files"
+        )
 
 
 @lru_cache(maxsize=10_000)

@@ -70,7 +70,7 @@ def _values(text: str) -> list[str]:
 
 
 def _is_table(text: str) -> bool:
-    return any(re.fullmatch(r"openml:\d+", value) or Path(value).suffix.lower() in _TABLES for value in _values(text))
+    return any(value.startswith("openml:") or Path(value).suffix.lower() in _TABLES for value in _values(text))
 
 
 def _own(value: str, target: Any) -> tuple[str, Path]:
@@ -187,7 +187,8 @@ def _openml(value: str, target: Any, offline: bool) -> tuple[str, Path]:
 
     from gpbench.data import files
 
-    number = value.partition(":")[2]
+    if not (number := value.partition(":")[2]).isdecimal():
+        raise ConfigError(f"dataset={value}: give the number of a data set of openml.org, as in openml:61")
     folder = Path().resolve()
     card = folder / "dataset" / f"openml_{number}.yaml"
     if card.exists():

@@ -15,7 +15,7 @@ from gpbench.data.dataset import Dataset, checksum
 from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
-from gpbench.errors import DataError
+from gpbench.errors import ConfigError, DataError
 
 _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": builtin.rows}
 
@@ -207,6 +207,8 @@ def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Seque
         if mirror is None:
             needed = ", ".join(f"{name} (sha256 {sha256})" for name, sha256 in source["files"].items())
             raise files.Absent(f"no mirror (set GPBENCH_MIRROR to a folder with {needed})")
+        if not mirror.is_dir():
+            raise ConfigError(f"the mirror {mirror}: no such folder; mend GPBENCH_MIRROR, data.mirror or --mirror")
         blobs = [files.from_folder(mirror, name, sha256) for name, sha256 in source["files"].items()]
     elif offline:
         raise files.Absent(f"offline, so not downloaded: {describe(source)}")

@@ -3,19 +3,20 @@
 import copy
 import re
 from contextlib import AbstractContextManager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing, check_consistent_length, check_X_y
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
 from gpbench.data.coding import check_counts
 from gpbench.data.scaling import fit_scalers
-from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, cause, either
 from gpbench.estimators.compiled import configuration, folder_of, programs_of
 from gpbench.estimators.faults import check_dates, check_labels, in_one_line
 from gpbench.estimators.rows import WITH_WEIGHTS, checked_weights
@@ -31,8 +32,8 @@ _SECTIONS = ("method.", "protocol.")
 class Estimator(BaseEstimator):
     """Parameters, training, and predictions of scaled targets, of a method by its name."""
 
-    def __init__(self, method, protocol, seed, options, config_dir, encode, impute):
-        self.method, self.protocol, self.seed = method, protocol, seed
+    def __init__(self, method, protocol, random_state, options, config_dir, encode, impute):
+        self.method, self.protocol, self.random_state = method, protocol, random_state
         self.options, self.config_dir = options, config_dir
         self.encode, self.impute = encode, impute
 
@@ -76,7 +77,7 @@ class Estimator(BaseEstimator):
         except ValueError as error:
             raise in_one_line(error, X) from None
         except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)
         return X, y, None if (weight == 1.0).all() else weight
 
     def _new_rows(self, X: Any) -> Float[np.ndarray, "T D"]:
@@ -91,7 +92,7 @@ class Estimator(BaseEstimator):
         except ValueError as error:
             raise in_one_line(error, X) from None
         except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)
         self._x_scaler.transform(rows)
         return rows
 
@@ -123,7 +124,7 @@ class Estimator(BaseEstimator):
             self._classes = classes
             self.state_ = self._train(programs, X, y, weight)
         except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)
 
     def _composed(self, rows: int) -> dict:
         """The resolved configuration for these rows.  Raises ValueError for an unknown method, protocol or option."""
@@ -133,11 +134,14 @@ class Estimator(BaseEstimator):
         if unknown := [key for key in options if not key.startswith(_SECTIONS)]:
             raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
         settings = [f"{key}={as_word(value)}" for key, value in options.items()]
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(2**31)
         try:
-            words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
+            words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={seed}", *settings)
             cfg = within_rows(configuration(*words, folder=folder_of(self.config_dir)), rows)
         except ConfigError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(re.sub("^seed=", "random_state=", in_python(str(error)))) from cause(error)
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
     def _train(
@@ -215,7 +219,7 @@ class Estimator(BaseEstimator):
             with self._one_line():
                 predictions = programs.predict_new(group, run, X[None])
         except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)
         return {name: np.asarray(values[0], np.float64) for name, values in predictions.items()}
 
     def _covariance(self, X: Any) -> Float[np.ndarray, "T T"]:
@@ -239,4 +243,4 @@ class Estimator(BaseEstimator):
             with self._one_line():
                 return np.array(eqx.filter_jit(method.covariance)(self.state_, rows), np.float64)
         except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from error
+            raise ValueError(in_python(str(error))) from cause(error)

@@ -18,8 +18,9 @@ class Classifier(ClassifierMixin, Estimator):
         A method by its name in `gpbench run`; `gpbench ls methods` lists them.
     protocol : str, default="clean"
         The protocol, by its name in `gpbench run`: scaling, precision, initial values and optimisers.
-    seed : int, default=0
-        Seed of the method's own randomness.  The same seed and the same rows give the same predictions.
+    random_state : int, RandomState or None, default=0
+        Seed of the method's own randomness, as in scikit-learn.  The same seed and the same rows give the same
+        predictions.
     options : dict or None, default=None
         Further settings of the method or the protocol, as in `{"method.inducing": 0.2, "protocol.steps": 100}`.  Each
         is also a parameter of its own to `set_params`, and so to a search.
@@ -45,8 +46,10 @@ class Classifier(ClassifierMixin, Estimator):
         The trained state of the method: a pytree of arrays on the host.
     """
 
-    def __init__(self, method="sep", protocol="clean", seed=0, options=None, config_dir=None, encode=None, impute=None):
-        super().__init__(method, protocol, seed, options, config_dir, encode, impute)
+    def __init__(
+        self, method="sep", protocol="clean", random_state=0, options=None, config_dir=None, encode=None, impute=None
+    ):
+        super().__init__(method, protocol, random_state, options, config_dir, encode, impute)
 
     def fit(self, X, y, sample_weight=None) -> "Classifier":
         """Train the method on all rows.

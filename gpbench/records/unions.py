@@ -5,7 +5,9 @@ read where nothing of one's own is recorded, which is said in one line on stderr
 one's own.
 """
 
+import contextlib
 import functools
+import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
@@ -185,7 +187,7 @@ def first_answer(
         is_nothing: tests whether an answer tells nothing of any run.
 
     Raises:
-        ConfigError: as `open_stores` and `answer` do; that of one's own runs where neither has such a run.
+        ConfigError: as `open_stores` and `answer` do; that of both together where neither has such a run.
     """
     stores = open_stores(results)
     others = _shipped() if results is None and not isinstance(stores[0], Collection) else []
@@ -198,7 +200,7 @@ def first_answer(
         try:
             theirs = answer(others)
         except AbsentError:
-            raise error from None
+            raise _of_both(error, answer, [*stores, *others]) from None
         if isinstance(error, SoleMethodError):
             reason = str(error)
     else:
@@ -206,6 +208,19 @@ def first_answer(
             return own
     print(f"gpbench: read from {_count(others)}: {reason}", file=sys.stderr)
     return theirs
+
+
+def _of_both(error: AbsentError, answer: Callable[[list[Store]], Any], stores: list[Store]) -> ConfigError:
+    """The error of own and shipped runs together, which know more names; where they answer, that of one's own says how
+    to read both."""
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            answer(stores)
+    except ConfigError as other:
+        return other
+    hint = AbsentError(f"{error}; results=[{str(paths.results_dir())!r}, {SHIPPED!r}] reads those that ship too")
+    hint.printed = f"{error}; --with-shipped reads the runs that ship with gpbench too, which have it"
+    return hint
 
 
 def _default() -> Store:

@@ -22,6 +22,7 @@ from omegaconf import DictConfig
 
 from gpbench.config import bridge, optional
 from gpbench.config.compose import Composer, folders
+from gpbench.config.words import require_launcher
 from gpbench.errors import ConfigError
 from gpbench.sweep.display import preview
 from gpbench.sweep.jobs import Jobs
@@ -60,7 +61,7 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
         sweeper.launcher = listing
         # It would compose all jobs to see whether they can be; `Jobs` does so too, and ten times faster.
         sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]
-        sweeper.sweep([*of_jobs, *of_sweep])
+        sweeper.sweep([*of_jobs, *(word for word in of_sweep if not word.startswith("run.jobs="))])
     settled, lines = optional.applicable(listing.jobs, Composer(config_dirs))
     jobs = None if dry else Jobs(config_dirs, bridge.plain(cfg.run), *launcher)
     print("\n".join([*_hints(overrides), *lines, ""]), end="", flush=True)
@@ -80,6 +81,8 @@ def _sorted(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     _require_jobs(overrides, parsed_words)
     for word, parsed in zip(overrides, parsed_words, strict=True):
         shared = parsed.key_or_group.partition(".")[0] in ("run", "data") and not parsed.is_sweep_override()
+        if parsed.is_hydra_override():
+            require_launcher(word)
         parts[0 if parsed.is_hydra_override() else 1 if shared else 2].append(word)
     return parts
 
@@ -124,6 +127,8 @@ def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[
         words: the words of the command line.
         config_dirs: the user's folders with group files.
     """
+    for text in filter(lambda text: text.startswith("hydra"), words):
+        require_launcher(text)
     with bridge.hydra(folders(config_dirs)) as (core, searchpath):
         return _launcher(core.compose_config("config", [*searchpath, *words], run_mode=RunMode.MULTIRUN))
 

@@ -154,9 +154,11 @@ class Local:
         """The variable with the cores of the job in this slot, where it asks for some: other slots have others.
 
         Slots share cores where there are too few.  The processes of a job with several divide its cores themselves.
+        Raises ConfigError where there are too few for one job.
         """
         if plan is None or not (count := plan.cfg["run"]["cores"]) or plan.cfg["run"]["processes"] != 1:
             return {}
+        runtime.require_cores(count)
         available = runtime.available_cores()
         numbers = {available[(slot * count + i) % len(available)] for i in range(count)} if available else set()
         return {"GPBENCH_CORES": ",".join(map(str, sorted(numbers)))} if numbers else {}

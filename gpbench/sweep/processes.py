@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from gpbench import runtime
 from gpbench.errors import ConfigError, PeerError, Stopped
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.local import start_run
@@ -39,7 +40,7 @@ def run(plan: RunPlan, *, json: bool) -> int:
         The exit code of the first worker.
 
     Raises:
-        ConfigError: the devices cannot be shared equally.
+        ConfigError: the devices cannot be shared equally, or there are too few cores.
         PeerError: a worker was killed or hangs; the others are killed then too.
         Stopped: a signal asked to stop.
     """
@@ -47,6 +48,7 @@ def run(plan: RunPlan, *, json: bool) -> int:
     devices = plan.cfg["run"]["devices"] or count
     if devices % count:
         raise ConfigError(f"run.devices={devices} cannot be shared equally by run.processes={count}")
+    runtime.require_cores(plan.cfg["run"]["cores"])
     words = [f"--config-dir={folder}" for folder in plan.cfg["config_dirs"]] + ["--json"] * json
     plan = plan.with_run(devices=devices)
     address = f"127.0.0.1:{_free_port()}"

@@ -181,6 +181,50 @@ def test_a_table_without_a_picture_says_so():
         gpbench.verify("sep/c01", results=SEP).figure()
 
 
+def test_runs_are_one_table_with_a_row_for_each_metric(results):
+    one, two = (gpbench.run(**LINEAR, split=splits, results=results) for splits in ([0, 1], [0]))
+    html, text = one._repr_html_(), repr(one)
+    assert html.count("<table>") == 1 and html.count(">rmse<") == html.count(">sinc linear clean<") == 1
+    assert text.splitlines()[0] == "sinc  linear    clean" and text.count("\n  rmse ") == 1 and "± " in html
+    both = Runs([*one, *gpbench.run(method="logistic", dataset="wdbc", run__device="cpu", results=results)], results)
+    header, *rows = repr(both).splitlines()
+    assert header.split("  ")[-2:] == ["sinc linear clean", "wdbc logistic clean"] and len(
+        {row[:15] for row in rows}
+    ) == len(rows)
+    assert f"{two.mean('rmse'):.4f}" in repr(two) and f"{one.mean('rmse'):.4f}" in repr(both)
+    assert both._repr_html_().count("<table>") == 1 and Runs([], "x")._repr_html_().count("<table>") == 1
+
+
+def test_a_run_is_opened_by_its_record_and_runs_predict(results):
+    runs = gpbench.run(**LINEAR, split=[0, 1], run__save=True, results=results)
+    mean, std = gpbench.load_run(runs[0], results=results).predict([[0.5]], return_std=True)
+    np.testing.assert_array_equal(runs[:1].predict([[0.5]], return_std=True), (mean, std))
+    with pytest.raises(gpbench.ConfigError, match=r"is not in .*: name its folder, as in results=runs\.results"):
+        gpbench.load_run(runs[0], results=SEP)
+    with pytest.raises(
+        gpbench.ConfigError, match=r"predict is of one run, and these are 2: choose it, as in runs\[:1\]"
+    ):
+        runs.predict([[0.5]])
+
+
+def test_lists_are_those_of_the_command_line(results, capsys):
+    for kind in ("methods", "datasets", "protocols", "experiments"):
+        assert gpbench.ls(kind).data == json.loads(output(capsys, "ls", kind, "--json"))
+    assert (
+        gpbench.ls("methods").frame.set_index("name").loc["linear", "description"]
+        in gpbench.ls("methods")._repr_html_()
+    )
+    runs = gpbench.ls("runs", results=results)
+    assert [row["id"] for row in runs.data] == [record.id for record in runs.records] and len(runs.records) == 3
+    with pytest.raises(gpbench.ConfigError, match="no list of 'method'; did you mean methods"):
+        gpbench.ls("method")
+
+
+def test_notebooks_show_a_picture():
+    picture = gpbench.rank(method=["sep", "svi"], setting="m=15%", results=SEP).figure()._repr_png_()
+    assert picture.startswith(b"\x89PNG") and len(picture) > 5000
+
+
 def test_notebooks_show_a_table_as_html():
     html = gpbench.table(dataset="heart", metric="nll", method="sep", results=SEP)._repr_html_()
     assert html.count("<table>") == html.count("</table>") == 2 and "nll (nats per row; lower is better)" in html
@@ -246,8 +290,11 @@ def test_a_run_that_was_not_saved_says_how_to_save_it(tmp_path):
     gpbench.run(**LINEAR, results=tmp_path)
     run = gpbench.load_run(results=tmp_path)
     assert run.record.dataset == "sinc" and run.config["method"]
-    with pytest.raises(gpbench.ConfigError, match=r"it has no saved state: train it again with run\.save=true"):
-        run.predict([[0.0]])
+    for predict in (run.predict, gpbench.run(**LINEAR, results=tmp_path).predict):
+        with pytest.raises(
+            gpbench.ConfigError, match="has no saved state: train it again with run__save=True run__again="
+        ):
+            predict([[0.0]])
 
 
 def test_the_package_is_imported_without_its_libraries():

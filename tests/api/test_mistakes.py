@@ -1,6 +1,10 @@
 """Mistakes in calls of the Python interface: each is a GpbenchError of one line that names the keyword."""
 
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +47,14 @@ CALLS = {
     "run(method__nothing__at_all=1)": "no key 'nothing' in method",
     "run(**{'a b': 1})": "cannot read 'a b=1'",
     "run(**{'': 1})": "no key ''; known are",
+    "run(run__jobs=2)": "run.jobs=2: these are the processes of a sweep: call gpbench.multirun, or leave the word out",
+    "run(method='linear', overrides=['method=sep'])": "method is given twice, method=linear and method=sep: leave one",
+    "run(overrides=['seed=1', 'seed=2'])": "seed is given twice",
+    "run(overrides=['hydra.verbose=true'])": "hydra.verbose=true: of Hydra's own keys only",
+    "run(overrides=['hydra/launcher=slurm'])": "only sweeps have a launcher: call gpbench.multirun, or leave it out",
+    "load('sinc', overrides=['dataset=heart'])": "dataset is given twice, dataset=sinc and dataset=heart",
+    "multirun(jobs=2, run__jobs=3)": "run.jobs is given twice, run.jobs=3 and run.jobs=2",
+    "multirun(overrides=['hydra/sweeper=optuna'])": "hydra/sweeper=optuna: of Hydra's own keys only",
     "run(run__save='yes')": "run.save=yes: must be true or false",
     "run(run__results='b', results='a')": "results and run.results both name the results folder",
     "run(results='a', overrides=['run.results=b'])": "results and run.results both name the results folder",
@@ -92,7 +104,7 @@ CALLS = {
     "load('sinc').split(1.0)": "number=1.0: must be a whole number",
     "load('sinc').split(0, output=1)": "output=1: sinc has one output only",
     "load('sinc').split(0, output='y')": "output='y': must be a whole number or None",
-    "load_run(3)": "run=3: must be a text or None",
+    "load_run(3)": "run=3: must be a text, a Record or None",
     "load_run('xyz')": "xyz",
     "load_run('')": "run",
     "load_run(results='nowhere')": "nowhere",
@@ -117,6 +129,49 @@ def test_a_wrong_argument_is_one_line(call, message, tmp_path, monkeypatch):
     line = str(caught.value)
     assert "\n" not in line and "--config-dir" not in line
     assert re.search(message if message.startswith("^") else re.escape(message), line), line
+
+
+WRONG = (
+    "run(method='seb')",
+    "run(method__inducng=3)",
+    "run(dataset='hart')",
+    "run(protocol='cleen')",
+    "run(split=99)",
+    "run(method='sep', overrides=['method.steps=1+'])",
+    "run(dataset='no.csv', target='y')",
+    "multirun(method=['sep', 'seb'])",
+    "load('hart')",
+    "load_run('zzzz')",
+    "table('sep/tabel1')",
+    "rank(method='sepp')",
+    "verify('sepp')",
+    "compare('sep', 'sv')",
+    "frame('nowhere')",
+    "Regressor('sviii').fit([[1.0], [2.0]], [1.0, 2.0])",
+    "Classifier(options={'method.indcing': 3}).fit([[1.0], [2.0]], [0, 1])",
+)
+_LINES = """
+import json, sys, traceback
+import gpbench
+
+def lines(call):
+    try:
+        eval(f"gpbench.{call}")
+    except Exception:
+        return traceback.format_exc().splitlines()
+
+print(json.dumps([lines(call) for call in json.loads(sys.argv[1])]))
+"""
+
+
+def test_a_mistake_in_an_interpreter_is_at_most_15_lines_without_those_of_hydra(tmp_path):
+    """In one of its own: the tests check the types of arguments, which adds lines."""
+    environment = {**os.environ, "GPBENCH_RESULTS": str(SEP)}
+    words = [sys.executable, "-c", _LINES, json.dumps(WRONG)]
+    run = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    for call, lines in zip(WRONG, json.loads(run.stdout), strict=True):
+        assert lines[-1].startswith(("gpbench.errors.", "ValueError: ")) and len(lines) <= 15, (call, lines)
+        assert not any("hydra" in line for line in lines), (call, lines)
 
 
 ROWS = {

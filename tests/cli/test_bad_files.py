@@ -231,7 +231,16 @@ def test_unknown_names_are_listed_in_reason():
     assert nearest("zzz", []) == "there are none"
     assert nearest("zzz", [f"name{k:03}" for k in range(100)]).endswith("name029, and 70 more")
     assert nearest("b", ["x/b", "y/b", "bb"]) == "did you mean x/b or y/b?"
-    assert nearest("nam", ["name", "named", "names"]) == "did you mean name, names or named?"
+    assert nearest("nam", ["name", "named", "names"]) == "did you mean name, named or names?"
+    for name, known, hint in (
+        ("sep/c1", ["sep/c01", "sep/c19", "sep/c21"], "did you mean sep/c01?"),
+        ("HEART", ["airline", "heart"], "did you mean heart?"),
+        ("mnist", ["mnist_odd_even", "moons"], "did you mean mnist_odd_even?"),
+        ("sep", ["gam/table1", "sep/fig1", "sep/table1"], "known are sep/fig1, sep/table1"),
+        ("sep/zzz", ["gam/table1", "sep/fig1", "sep/table1"], "known are sep/fig1, sep/table1"),
+        ("x/table1", ["gam/table1", "sep/fig1"], "did you mean gam/table1?"),
+    ):
+        assert nearest(name, known) == hint
 
 
 def test_compare_lists_no_commits(results, call):

@@ -95,7 +95,7 @@ def test_a_job_that_vanishes_from_the_queue_has_failed(tmp_path, cluster):
 
 
 def test_what_sbatch_refuses_is_one_line(tmp_path, cluster):
-    code, _, err = gpbench(tmp_path, *ON_SLURM, "seed=0,1", "hydra.launcher.partition=none", **cluster)
+    code, _, err = gpbench(tmp_path, *ON_SLURM[:-1], "seed=0,1", "hydra.launcher.partition=none", **cluster)
     assert code == 2 and err.startswith("gpbench: Slurm does not take the jobs") and "partition" in err
     assert err.count("\n") == 1
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from gpbench.cli import data
+from gpbench.cli import data, main
 from gpbench.data import cards, load
 from gpbench.errors import ConfigError, DataError, StorageError
 
@@ -144,3 +144,19 @@ def test_what_reads_no_data_starts_without_the_slow_packages(action):
         "assert not {'jax', 'sklearn', 'requests', 'rich', 'hydra'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_a_table_is_checked_by_its_card_which_a_target_writes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = ["flow,drag", *(f"{k}.5,{k * k}" for k in range(20))]
+    (tmp_path / "pump.csv").write_text("\n".join(rows) + "\n")
+    assert main(["data", "check", "pump.csv"]) == 2
+    assert "pump.csv: name the column to predict by target=NAME; columns are flow, drag" in capsys.readouterr().err
+    assert main(["best", "--data", "pump.csv"]) == 2
+    assert "`gpbench data check pump.csv target=NAME` writes its card" in capsys.readouterr().err
+    for words in (["pump.csv", "target=drag"], ["pump.csv"], ["dataset=pump.csv"]):
+        assert main(["data", "check", *words]) == 0
+        assert capsys.readouterr().out.startswith("pump: regression, 20 rows, 1 input\n")
+    assert main(["data", "check", "none.csv"]) == 2
+    assert capsys.readouterr().err == "gpbench: dataset=none.csv: no such file\n"
+    assert main(["data", "check", "openml:abc"]) == 2 and "give the number of a data set" in capsys.readouterr().err

@@ -41,6 +41,40 @@ MISTAKES = {
     "section replaced by a value": (["run=3"], "run=3: is a section"),
     "group set to nothing": (["method=null"], "dataset, method and protocol each take a name"),
     "group deleted": (["~method"], "method is not set; choose one"),
+    "name without its key": (["heart"], "cannot read 'heart'; did you mean dataset=heart?"),
+    "key of a section without its name": (["device=cpu"], "no key 'device'; did you mean run.device?"),
+    "key of an optimiser": (
+        ["method=svi", "protocol=clean", "method.learning_rate=1"],
+        "did you mean method.optimiser.learning_rate?",
+    ),
+    "beginning of a name": (["dataset=mnist"], "dataset=mnist: no such dataset; did you mean mnist_odd_even?"),
+    "capital letters": (["method=LOGISTIC"], "method=LOGISTIC: no such method; did you mean logistic?"),
+    "experiment": (["experiment=sep/table1"], "choose a file; `gpbench reproduce ID` runs an experiment"),
+    "experiment that is added": (["+experiment=sep/table1"], "only dataset, method and protocol choose a file"),
+    "claims that are added": (["+claims=sep"], "+claims=sep: only dataset, method and protocol choose a file"),
+    "choice into a package": (["+dataset@more=heart"], "+dataset@more=heart: only dataset, method and protocol choose"),
+    "choice that is added": (["+dataset=heart"], "+dataset=heart: write dataset=heart, without +"),
+    "section deleted": (["~run"], "~run: run cannot be removed; set another value, or leave the word out"),
+    "key deleted": (["~split"], "~split: split cannot be removed"),
+    "key of the protocol deleted": (["~protocol.inputs"], "~protocol.inputs: protocol.inputs cannot be removed"),
+    "protocol deleted": (["~protocol"], "~protocol: protocol cannot be removed"),
+    "jobs without -m": (
+        ["run.jobs=4"],
+        "run.jobs=4: these are the processes of a sweep: add -m, or leave the word out",
+    ),
+    "option for a word": (["--dataset", "heart"], "--dataset; settings are words, as in dataset=heart run.jobs=2; see"),
+    "key given twice": (["seed=1", "seed=2"], "seed is given twice, seed=1 and seed=2: leave one out, or write seed="),
+    "key given twice, added once": (["run.jobs=1", "+run.jobs=2"], "jobs is given twice, run.jobs=1 and +run.jobs=2"),
+    "configuration of a sweep": (["--cfg", "-m", "seed=1,2"], "--cfg is for one job, without -m; --dry-run lists the"),
+    "key given twice, once optional": (["method.points=1", "optional.method.points=2"], "method.points is given twice"),
+    "key given twice in a sweep": (["-m", "seed=1,2", "seed=3"], "seed is given twice"),
+    "folder of Hydra's": (["hydra.run.dir=here"], "hydra.run.dir=here: of Hydra's own keys only hydra/launcher=NAME"),
+    "words of Hydra's": (["hydra.verbose=true"], "hydra.verbose=true: of Hydra's own keys"),
+    "logs of Hydra's": (["-m", "hydra/job_logging=none"], "hydra/job_logging=none: of Hydra's own keys"),
+    "another sweeper": (["-m", "hydra/sweeper=optuna"], "hydra/sweeper=optuna: of Hydra's own keys"),
+    "another sweeper without -m": (["hydra/sweeper=optuna"], "hydra/sweeper=optuna: of Hydra's own keys"),
+    "option of a sweeper": (["-m", "hydra.sweeper.max_batch_size=3"], "of Hydra's own keys"),
+    "launcher without -m": (["hydra/launcher=slurm"], "hydra/launcher=slurm: only sweeps have a launcher: add -m"),
     "no such folder": (["--config-dir", "nowhere"], "nowhere: no such folder"),
 }
 
@@ -49,7 +83,8 @@ MISTAKES = {
 def test_a_mistake_is_one_line(words, line, capsys, monkeypatch):
     monkeypatch.syspath_prepend(str(FAKES))
     monkeypatch.setattr(runtime, "configure", lambda **_: None)  # it would change the environment of the other tests
-    assert cli.main([*RUN, *words]) == 2
+    keys = {word.partition("=")[0].lstrip("+") for word in words}
+    assert cli.main([*(word for word in RUN if "=" not in word or word.partition("=")[0] not in keys), *words]) == 2
     err = capsys.readouterr().err
     assert line in err
     assert err.startswith("gpbench: ") and err.count("\n") == 1

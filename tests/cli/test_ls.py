@@ -68,6 +68,8 @@ def test_the_split_set_is_shown_where_runs_of_a_data_set_are_on_several(tmp_path
 def test_a_name_that_is_none_is_refused(results, capsys):
     assert main(["ls", "runs", "--results", str(results), "--protocol", "cleen"]) == 2
     assert capsys.readouterr().err == "gpbench: no run has protocol 'cleen'; did you mean clean?\n"
+    assert main(["ls", "runs", "--results", str(results), "--status", "done,lost"]) == 2
+    assert capsys.readouterr().err == "gpbench: no run has status 'lost'; known are diverged, done, failed\n"
 
 
 def test_runs_are_aligned_text_without_a_terminal(results, capsys):

@@ -139,7 +139,17 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, ca
             "nothing is recorded of sep/fig2 in preset quick; make it with gpbench reproduce sep/fig2",
         ),
         (["table", "sep/table1", "--dataset", "pima"], "--dataset: sep/table1 says itself"),
-        (["reproduce", "sep/table1", "method.steps=3"], "only keys of run and data may be given"),
+        (["reproduce", "sep"], "no experiment 'sep'; known are sep/fig1_"),
+        (["table", "sep"], "no experiment 'sep'; known are sep/fig1_"),
+        (["plot", "sep"], "no experiment 'sep'; known are sep/fig1_"),
+        (["plot", "fig2"], "no experiment 'fig2'; did you mean qsgp/fig2, sep/fig2 or svdgp/fig2?"),
+        (["verify", "sep/c1"], "no claim and no experiment with claims 'sep/c1'; did you mean sep/c01?"),
+        (["reproduce", "sep/table1", "method.steps=3"], "has no method.steps; it says what is run: `gpbench run -m` "),
+        (["reproduce", "sep/table1", "dataset=hart"], "of sep/table1 has dataset=australian, breast, crabs, heart,"),
+        (["reproduce", "sep/table1", "foo"], "foo: preset quick of sep/table1 has no foo"),
+        (["reproduce", "sep/table1", "hydra.verbose=true"], "has no hydra.verbose"),
+        (["reproduce", "sep/table1", "run.jobs=2", "--jobs", "3"], "jobs is given twice, run.jobs=2 and run.jobs=3"),
+        (["reproduce", "sep/table1", "run.results=here"], "run.results is given twice, run.results=here and run."),
         (["reproduce", "sep/table1", "--jobs", "0"], "run.jobs=0: must be"),
         (["reproduce", "sep/table1", "run.budget=20"], "run.budget=20: preset quick of sep/table1 has no budget"),
         (
@@ -148,7 +158,7 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, ca
         ),
         (
             ["reproduce", "gpbench/leaderboard_regression", "run.budget=120"],
-            "has run.budget=20; --preset full has 20 or 120 or 1200",
+            "has run.budget=20; --preset full has 20, 120 or 1200",
         ),
         (["reproduce", "sep/table1", "--preset", "fast"], "invalid choice"),
     ],
@@ -159,12 +169,18 @@ def test_a_mistake_is_one_line(capsys, words, line, tmp_path):
     assert line in captured.err and captured.err.count("\n") == 1 and captured.out == ""
 
 
-@pytest.mark.parametrize(("budget", "jobs"), [("20", 231), ("1200", 231)])
-def test_a_word_chooses_between_the_values_that_an_experiment_sets(tmp_path, capsys, budget, jobs):
-    words = ["gpbench/leaderboard_regression", "--preset", "full", f"run.budget={budget}", "--dry-run"]
-    assert main(["reproduce", *words, "--results", str(tmp_path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == f"{jobs} jobs; {3 * jobs} runs to train"
+@pytest.mark.parametrize(
+    "words, jobs, runs",
+    [
+        ("gpbench/leaderboard_regression --preset full run.budget=20", 231, 693),
+        ("gpbench/leaderboard_regression --preset full run.budget=1200", 231, 693),
+        ("sep/table1 dataset=heart", 6, 30),
+        ("sep/table1 dataset=heart,pima method=sep method.inducing=0.15", 2, 10),
+    ],
+)
+def test_words_choose_among_the_values_that_an_experiment_sets(tmp_path, capsys, words, jobs, runs):
+    assert main(["reproduce", *words.split(), "--dry-run", "--results", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{jobs} jobs; {runs} runs to train"
 
 
 def test_experiments_are_listed_with_their_first_line(capsys, folder):

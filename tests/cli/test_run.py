@@ -8,7 +8,7 @@ import pytest
 import yaml
 from commands import RUN, first_line, gpbench, start, wait_for
 
-from gpbench import cli
+from gpbench import cli, runtime
 from gpbench.config.compose import compose
 from gpbench.records.store import Store
 from gpbench.train.stop import SIGNALS
@@ -85,6 +85,8 @@ def test_cfg_prints_the_resolved_configuration_and_runs_nothing(tmp_path):
     assert code == 0 and cfg["method"]["points"] == 7 and cfg["dataset"]["name"] == "toy"
     assert cfg["run"]["results"] == str(tmp_path / "results")
     assert list(tmp_path.iterdir()) == []
+    for words in (["--cfg", "job"], ["job", "--cfg"], ["seed=7", "--cfg", "job"]):  # as Hydra spells it
+        assert yaml.safe_load(gpbench(tmp_path, *RUN, *words)[1])["dataset"]["name"] == "toy"
 
 
 def test_changes_are_what_differs_from_the_group_choices():
@@ -194,3 +196,13 @@ def test_a_damaged_record_is_made_again_and_the_others_are_not(tmp_path, name):
     assert f"{path.parent} counts as missing: " in err
     assert log.read_text().split() == ["train", first[1].id, "record", first[1].id]
     assert Store(tmp_path / "results").all() == first and path.read_bytes() == content
+
+
+@pytest.mark.skipif(not runtime.available_cores(), reason="the system does not tell which cores a process may use")
+@pytest.mark.parametrize("words", [[], ["run.processes=2"], ["-m", "seed=0,1"]])
+def test_more_cores_than_there_are_are_refused(tmp_path, words):
+    code, _, err = gpbench(tmp_path, *RUN, *words, "run.cores=9999")
+    assert (code, err) == (
+        2,
+        f"gpbench: run.cores=9999: only {len(runtime.available_cores())} may be used here; ask for no more\n",
+    )

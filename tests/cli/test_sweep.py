@@ -58,7 +58,7 @@ def test_a_key_that_all_chosen_methods_have_and_the_default_one_has_not(monkeypa
     launched: list[list[str]] = []
     monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
     assert launcher.sweep(["method=svdgp,odsvgp", "run.jobs=2", "method.mean_basis=64"], []) == 0
-    assert launched == [[f"method={name}", "method.mean_basis=64", "run.jobs=2"] for name in ("svdgp", "odsvgp")]
+    assert launched == [[f"method={name}", "method.mean_basis=64"] for name in ("svdgp", "odsvgp")]
 
 
 def test_splits_within_a_budget_are_jobs_of_their_own_and_no_hint_says_otherwise(monkeypatch, capsys):
@@ -95,7 +95,7 @@ def test_the_same_command_makes_only_what_is_missing(tmp_path):
 
 
 def test_a_list_is_one_job_and_not_a_sweep(tmp_path):
-    assert "2 jobs: " in gpbench(tmp_path, *SWEEP, "split=[0,1],all", "run.jobs=1")[1]
+    assert "2 jobs: " in gpbench(tmp_path, *RUN, "-m", "split=[0,1],all")[1]
     assert len(Store(tmp_path / "results").all()) == 3
 
 
@@ -184,10 +184,10 @@ def test_the_time_limit_is_that_of_the_whole_sweep(tmp_path):
     The limit is several times what a sweep of such a short job has just taken, however busy the machine is.
     """
     log, began = tmp_path / "log", time.monotonic()
-    assert gpbench(tmp_path, *SWEEP, "run.jobs=1", "method.seconds=0.1", "seed=1", timeout=600)[0] == 0
+    assert gpbench(tmp_path, *RUN, "-m", "run.jobs=1", "method.seconds=0.1", "seed=1", timeout=600)[0] == 0
     limit = 3 + 3 * (time.monotonic() - began)
     jobs = ["method.seconds=0.1,601,602,603", "run.jobs=1", f"run.time_limit={limit:.1f}"]
-    code, out, _ = gpbench(tmp_path, *SWEEP, *jobs, timeout=600, FAKE_LOG=str(log))
+    code, out, _ = gpbench(tmp_path, *RUN, "-m", *jobs, timeout=600, FAKE_LOG=str(log))
     assert code == 75 and "1 done, 3 stopped" in out
     assert _trainings(log) <= 2
 

@@ -32,7 +32,7 @@ JOBS = [
     ["method=qsgp", "dataset=sinc", "method.optimiser=null", "++method.rate=0.5", "+run.new=null"],
     ["method=svi", "method.optimiser={_target_: optax.sgd, learning_rate: 0.1}", "protocol.optimiser={up: 1.1}"],
     ["method.inducing=${protocol.steps}", "data.store=a-${seed}", "method.kernel={matern32: {isotropic: true}}"],
-    ["+method.rank=${method.inducing}", "method.inducing=9", "~run.keep", "data.store='a b'"],
+    ["+method.rank=${method.inducing}", "method.inducing=9", "~method.start", "data.store='a b'"],
 ]
 
 

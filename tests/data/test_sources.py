@@ -12,7 +12,7 @@ import pytest
 
 from gpbench.data import files, load, readers, sources
 from gpbench.data import store as local
-from gpbench.errors import DataError
+from gpbench.errors import ConfigError, DataError
 
 X, LABELS = np.array([[1.0, 2.5], [3.0, -0.0], [5.0, 6.0]]), ["no", "yes", "no"]
 CSV = b"1,2.5,no\n3,0,yes\n5,6,no\n"
@@ -91,6 +91,13 @@ def test_a_source_may_spell_the_labels_its_own_way(server):
     server.content = CSV.replace(b"no", b"0").replace(b"yes", b"1")
     dataset = sources.obtain(make(), address(server.at, labels={"0": -1, "1": 1}), mirror=None)
     assert dataset.classes == ("no", "yes") and dataset.checksum == CHECKSUM
+
+
+def test_a_mirror_that_is_no_folder_is_not_passed_over(tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"the mirror .*nowhere: no such folder; mend GPBENCH_MIRROR, data\.mirror or"
+    ):
+        load(make(MIRROR, address("http://127.0.0.1:1")), mirror=tmp_path / "nowhere")
 
 
 def test_a_second_load_needs_neither_mirror_nor_network(mirror_dir, store):

@@ -104,7 +104,7 @@ def test_the_example_of_the_python_interface_runs(tmp_path):
     names: dict = {}
     exec(
         code.replace("run__save=True", f"run__save=True, method__steps=50, results={str(tmp_path)!r}").replace(
-            "load_run(runs[0].id)", f"load_run(runs[0].id, results={str(tmp_path)!r})"
+            "load_run(runs[0])", f"load_run(runs[0], results={str(tmp_path)!r})"
         ),
         names,
     )

@@ -66,6 +66,10 @@ def test_a_setting_with_more_parts_still_finds_its_value_and_one_with_other_part
     assert lookup("kuka1", "svdgp", "", "vlb") is None  # which output?
 
 
+def test_a_run_within_a_budget_is_beside_no_printed_number():
+    assert lookup("pima", "sep", "m=15%", "nll") and not lookup("pima", "sep", "m=15%, budget=20", "nll")
+
+
 def test_parts_keep_lists_whole():
     assert parts("m=50, hidden=[3, 2],flag") == {"m": 50.0, "hidden": "[3, 2]", "flag": ""}
 

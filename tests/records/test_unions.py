@@ -84,9 +84,9 @@ def test_shipped_runs_answer_where_own_ones_have_no_such_run(tmp_path, capsys):
 
 
 def test_an_unknown_id_is_one_line_that_names_the_shipped_files_once_and_both_lists(capsys):
-    assert main(["plot", "nosuch"]) == 2
+    assert main(["plot", "facade"]) == 2
     _, line = capsys.readouterr().err.splitlines()
-    assert line.startswith("gpbench: no run 'nosuch' in the runs that ship with gpbench; ")
+    assert line.startswith("gpbench: no run 'facade' in the runs that ship with gpbench; ")
     assert line.endswith("; of figures, `gpbench ls experiments`") and "records.parquet" not in line
 
 
@@ -99,6 +99,30 @@ def test_a_name_that_no_run_has_is_the_error_of_own_runs(tmp_path, capsys):
     own(tmp_path / "own", runs("mine", 32))
     assert main(["table", "--method", "mime"]) == 2
     assert "did you mean mine?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        ("rank --method mine,svi", "no run has method 'svi'; known are mine; --with-shipped reads the runs that ship"),
+        ("compare mine svi", "no run has the method 'svi'; known are mine; --with-shipped reads the runs that ship"),
+        ("table --method mine,svi", "no run has method 'svi'; known are mine; --with-shipped"),
+        ("rank --method sepp", "no run has method 'sepp'; did you mean sep?"),  # not of own runs alone
+        ("compare sep sv", "no run has the method 'sv'; did you mean svi?"),
+        ("power mine sv", "no run has the method 'sv'; did you mean svi?"),
+    ],
+)
+def test_a_name_that_own_or_shipped_runs_lack_is_told_from_one_that_neither_has(tmp_path, capsys, words, line):
+    own(tmp_path / "own", runs("mine", 32))
+    assert main(words.split()) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"gpbench: {line}") and err.count("\n") == 1
+
+
+def test_python_names_both_results_where_own_runs_lack_a_method(tmp_path):
+    own(tmp_path / "own", runs("mine", 32))
+    with pytest.raises(AbsentError, match=r"known are mine; results=\['.*own', 'shipped'\] reads those that ship too"):
+        gpbench.compare("mine", "svi")
 
 
 def test_a_folder_that_is_named_is_read_alone(tmp_path, capsys):

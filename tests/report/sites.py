@@ -45,6 +45,10 @@ better:
 large:
   text: Its NLL is above 1
   clauses: [{value: nll, of: {method: logistic, dataset: heart}, above: 1}]
+traced:
+  text: Its NLL is below 0.5 in the first two seconds
+  experiments: [own]
+  clauses: [{value: nll after 2 seconds, of: {method: logistic, dataset: heart}, below: 0.5}]
 other:
   text: It is cheap
   reason: the paper gives no figure
@@ -96,7 +100,8 @@ def write(folder: Path, records: list[Record]) -> Path:
     """A results folder of these records."""
     for one in records:
         config = {"method": {"name": one.method}, "protocol": {"name": "hl2016"}}
-        curve = {"seconds": np.arange(1.0, 6.0), "nll": np.geomspace(1, 0.3, 5)} if one.dataset == "pima" else {}
+        has_curve = one.dataset in ("pima", "heart")
+        curve = {"seconds": np.arange(1.0, 6.0), "nll": np.geomspace(1, 0.3, 5)} if has_curve else {}
         Store(folder).write(one, config, {"step": np.arange(5), **curve})
     return folder
 
@@ -116,13 +121,13 @@ def make(results: Path, out: Path, *words: str) -> Path:
     return out
 
 
-def of_experiment(folder: Path) -> list[Record]:
-    """Runs of EXPERIMENT's full preset, without two splits of one cell."""
+def of_experiment(folder: Path, text: str = EXPERIMENT, **fields) -> list[Record]:
+    """Runs of an experiment's full preset, without two splits of one cell."""
     (folder / "experiment").mkdir(parents=True)
-    (folder / "experiment" / "own.yaml").write_text(EXPERIMENT)
+    (folder / "experiment" / "own.yaml").write_text(text)
     jobs = map(definition.overrides, definition.read("own", [folder]).jobs("full"))
     return [
-        record(*names, run.split, id=run.id, schema=SCHEMA, cell=run.cell, setting="", protocol="clean")
+        record(*names, run.split, id=run.id, schema=SCHEMA, cell=run.cell, setting="", protocol="clean", **fields)
         for of_job in plan.plans(list(jobs), [folder])
         if (names := (of_job.cfg["dataset"]["name"], of_job.cfg["method"]["name"]))
         for run in of_job.runs

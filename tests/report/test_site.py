@@ -211,15 +211,27 @@ def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read,
     capsys.readouterr()
     assert main(words) == 1
     verdicts = {item["claim"]: item["verdict"] for item in json.loads(capsys.readouterr().out)}
-    assert verdicts == {"mine/better": "holds", "mine/large": "fails", "mine/other": "not run"}
+    grades = {"better": "holds", "large": "fails", "traced": "fails", "other": "not run"}
+    assert verdicts == {f"mine/{id}": grade for id, grade in grades.items()}
     reader = read[page("claims", "mine")]
-    assert {"better", "large", "other"} <= reader.ids and "1 holds, 1 fails" in reader.text
+    assert {*verdicts} <= {f"mine/{id}" for id in reader.ids} and "1 holds, 2 fails, 1 not run" in reader.text
     assert "lower NLL than <b>the constant</b>" in reader.text and "the paper gives no figure" in reader.text
     plots = [values for tag, values in reader.tags if (tag, values.get("class")) == ("svg", "claim")]
     cells = [link for link in reader.links if link.startswith("../cell/")]
-    assert len(plots) == 2 and len(cells) == 3  # of two methods, and of one
-    assert "1 holds, 1 fails" in (site / "claims" / "mine.svg").read_text()
+    assert len(plots) == 3 and len(cells) == 4  # of two methods, and twice of one
+    assert "1 holds, 2 fails" in (site / "claims" / "mine.svg").read_text()
     assert "claims/mine.html" in read["index.html"].links
+
+
+def test_an_experiment_within_a_budget_has_the_runs_and_grades_that_table_and_verify_have(tmp_path, monkeypatch):
+    text = sites.EXPERIMENT.replace("    split:", "    run.budget: 20\n    split:")
+    runs = [sites.record("heart", "logistic", 0, id="a"), *sites.of_experiment(tmp_path / "conf", text, budget=20)]
+    results = sites.write(tmp_path / "results", runs)
+    monkeypatch.setattr(sites, "EXPERIMENT", text)
+    site = sites.make(results, tmp_path / "site")
+    assert "10 of 12 runs" in Reader(site / page("experiment", "own")).text
+    text = Reader(site / page("claims", "mine")).text
+    assert "1 holds, 1 leans against, 1 fails, 1 not run" in text  # one plain run leans
 
 
 def test_a_wrong_file_of_claims_is_named_and_left_out(results, tmp_path, capsys):
@@ -258,7 +270,8 @@ def test_a_cell_has_learning_curves_or_says_that_it_has_no_traces(read):
     cells = [reader for name, reader in read.items() if name.startswith("cell/")]
     for reader in cells:
         drawn = "polyline" in [tag for tag, _ in reader.tags]
-        assert drawn == ("on pima" in reader.text) == ("The records have no traces" not in reader.text)
+        traced = "on pima" in reader.text or "on heart" in reader.text
+        assert drawn == traced == ("The records have no traces" not in reader.text)
 
 
 def test_vector_pictures_follow_the_colour_scheme(site):

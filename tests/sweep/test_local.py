@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from gpbench import runtime
+from gpbench.errors import ConfigError
 from gpbench.experiments.plan import plans
 from gpbench.sweep.local import Local, visible_gpus
 from gpbench.train.stop import StopRequest
@@ -71,7 +72,8 @@ def test_jobs_that_ask_for_cores_have_others_than_the_jobs_beside_them(monkeypat
     monkeypatch.setattr(runtime, "available_cores", lambda: [0, 1, 4, 5])
     assert cores(4, 1) == ["0", "1", "4", "5"] and cores(2, 2) == ["0,1", "4,5"]
     assert cores(3, 2) == ["0,1", "4,5", "0,1"] and cores(2, 3) == ["0,1,4", "0,1,5"]  # too few: some are shared
-    assert cores(2, 8) == ["0,1,4,5"] * 2
+    with pytest.raises(ConfigError, match=r"run\.cores=8: only 4 may be used here"):
+        cores(2, 8)
     assert cores(2, None) == cores(2, 1, processes=2) == [None, None]
     monkeypatch.setattr(runtime, "available_cores", lambda: [])
     assert cores(2, 1) == [None, None]

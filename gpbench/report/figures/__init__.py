@@ -125,7 +125,7 @@ def _item(note: str) -> str:
 
 
 def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None) -> None:
-    """Writes a figure, a file of it whole, without a date, so that equal figures have equal bytes.
+    """Writes a figure, a file of it whole, with its title and without a date, so that equal figures have equal bytes.
 
     Args:
         figure: The figure.
@@ -140,7 +140,8 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
         with output(file) as whole:
             whole.write(picture.getvalue())
         return
-    dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    title = {"Title": " ".join(figure.get_suptitle().split())}
+    metadata = {"png": title, "pdf": {**title, "CreationDate": None}, "svg": {**title, "Date": None}}
     style.take_literally(figure)
     with style.context():
         # None is the resolution of the style, at which the shaded panels of a large figure would take megabytes.
@@ -149,7 +150,7 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
         if engine := figure.get_layout_engine():
             engine.execute(figure)
             figure.set_layout_engine("none")
-        figure.savefig(file, format=format, metadata=dates.get(format or ""), dpi=dpi)
+        figure.savefig(file, format=format, metadata=metadata.get(format or ""), dpi=dpi)
 
 
 def _seconds(kind: str, planned: Sequence[Cell]) -> list[str]:

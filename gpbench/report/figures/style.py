@@ -1,5 +1,6 @@
 """The common style of all figures: fonts, lines, dash patterns, a palette for colour-blind readers, dark pages."""
 
+import io
 import re
 import textwrap
 import warnings
@@ -127,6 +128,14 @@ class Picture(Figure):
     """A figure whose `notes` on how it was made stand beside it in text."""
 
     notes: Sequence[str] = ()
+
+    def _repr_png_(self) -> bytes:
+        """The picture in a notebook."""
+        take_literally(self)
+        file = io.BytesIO()
+        with context():
+            self.savefig(file, format="png", dpi=100)
+        return file.getvalue()
 
 
 def figure(width: float, height: float) -> Picture:

@@ -13,6 +13,7 @@ from gpbench.analysis.cells import CellRuns, Entry, cell_key, entries, group_run
 from gpbench.analysis.printing import natural
 from gpbench.analysis.reproduction import Comparison, PaperSummary, comparisons, summaries
 from gpbench.claims.definition import Claim
+from gpbench.claims.selection import ReadArrays
 from gpbench.claims.verdicts import Verdict, count, judge
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -142,18 +143,16 @@ class Facts:
         return sorted([full, quick], key=lambda planned: not planned.n_recorded)
 
 
-def verdicts(claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[Record]) -> list[Verdict]:
-    """The verdicts on the claims of one file; none where no recorded run is of their experiments.
-
-    Raises:
-        ConfigError: As `gpbench.claims.verdicts.judge` does.
-    """
+def verdicts(
+    claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[Record], read: ReadArrays
+) -> list[Verdict]:
+    """The verdicts of `judge` on the claims of one file; none where no recorded run is of their experiments."""
     cells = {(p.experiment.id, p.preset): p.cells for p in planned}
     recorded = {id for (id, _), planned_cells in cells.items() if any(cell.records for cell in planned_cells)}
     of_any_runs = any(claim.clauses and not claim.experiments for claim in claims)
     if not of_any_runs and recorded.isdisjoint(id for claim in claims for id in claim.experiments):
         return []
-    return judge(claims, records, lambda id, preset: cells.get((id, preset), ()))
+    return judge(claims, records, lambda id, preset: cells.get((id, preset), ()), read=read)
 
 
 def cell_page(cell: CellRuns) -> str:

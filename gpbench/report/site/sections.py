@@ -1,6 +1,7 @@
 """The sections of an experiment's page, one for each preset: its figures and its table, which are also files."""
 
 import io
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.report import dots
 from gpbench.report.site import charts, views
-from gpbench.report.site.facts import Facts, PlannedExperiment
+from gpbench.report.site.facts import Facts, PlannedExperiment, page
 
 _Rows = Sequence[Mapping[str, object]]
 """Numbers of a table, for a file."""
@@ -105,7 +106,8 @@ def _dots(
     """The dots of each data set, and the notes beside them."""
     metric = options["metric"]
     rows = rankings.selected_rows(picture, planned.cells, options, metric)
-    drawn = {dataset: charts.dots(row, facts.page_of, targets=True) for dataset, row in rows.items()}
+    pages = defaultdict(lambda: page("experiment", picture.id), facts.page_of)  # runs within a budget have none
+    drawn = {dataset: charts.dots(row, pages, targets=True) for dataset, row in rows.items()}
     lines = [*dots.notes(rows, metric), *rankings.settings_notes(options)]
     return {dataset: chart for dataset, chart in drawn.items() if chart}, lines[1:]
 
