@@ -19,6 +19,7 @@ from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, ei
 from gpbench.estimators.compiled import configuration, folder_of, programs_of
 from gpbench.estimators.faults import check_dates, check_labels, in_one_line
 from gpbench.estimators.rows import WITH_WEIGHTS, checked_weights
+from gpbench.estimators.saved import restored, saved
 from gpbench.estimators.table import fit_table
 
 NAME = "data"
@@ -53,6 +54,19 @@ class Estimator(BaseEstimator):
         if own:
             self.options = {**(self.options or {}), **own}
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        attributes = super().__getstate__()
+        return attributes | ({"state_": saved(attributes["state_"])} if "state_" in attributes else {})
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        super().__setstate__(attributes)
+        if "state_" in attributes:
+            try:
+                folder_of(self.config_dir)  # where the classes of an own method are
+                self.state_ = restored(attributes["state_"])
+            except ConfigError as error:
+                raise ValueError(f"{type(self).__name__}: {in_python(str(error))}") from None
 
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Any:
         """Inputs, targets and weights of the rows that count, of at least two; None for weights of 1."""
