@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -143,6 +144,7 @@ def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -
     where all do.
     """
     assert isinstance(method, HasRates)
+    jax.eval_shape(partial(predictive, method, key=key), state, data.X[:1])  # wrong predictions are said before trials
     return method.rates[_best([float(_trial(method, method.with_rate(state, r), data, key)) for r in method.rates])]
 
 
