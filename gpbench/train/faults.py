@@ -73,8 +73,8 @@ def predictions(
     value = predictive(method, state, X, key=key)
     arrays = value.arrays(y)
     if isinstance(method, HasBound):
-        bound = {"expected_log_prob": method.expected_log_prob(state, X, y), "kl": method.kl(state)}
-        arrays |= {} if any(term is None for term in bound.values()) else bound
+        expected, kl = method.expected_log_prob(state, X, y), method.kl(state)
+        arrays |= {} if expected is None or kl is None else {"expected_log_prob": expected, "kl": kl}
     needed, example = (_OF_CLASSES, "Categorical") if classes > 1 else (_OF_NUMBERS, "Gaussian")
     if absent := sorted(needed - arrays.keys()):
         fault = f"predict returns {type(value).__name__}, which has no {absent[0]}"
@@ -92,8 +92,8 @@ def _check_arrays(method: Method, arrays: Mapping[str, Any], X: Float[Array, "T 
         shape = np.shape(array)
         right = {"kl": (), "log_probs": (len(X), classes or (shape[-1] if shape else 0))}.get(name, (len(X),))
         if array is None or shape != right:
-            found = "None" if array is None else f"of shape {shape}"
-            fault = f"predict returns {name} {found} for {len(X)} rows: its shape must be {right}"
+            kind = "None" if array is None else f"of shape {shape}"
+            fault = f"predict returns {name} {kind} for {len(X)} rows: its shape must be {right}"
             raise ConfigError(f"method {method.name}: {fault}")
         if (dtype := jnp.result_type(array)) != X.dtype:
             fault = f"predicts {name} in {dtype} from data in {X.dtype}: use the dtype of the data"
