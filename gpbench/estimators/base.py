@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
 from gpbench.data.conversion import check_counts
+from gpbench.data.frames import as_pandas, check_dates
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 from gpbench.estimators.compiled import configuration, folder_of, programs_of
-from gpbench.estimators.faults import check_dates, check_labels, in_one_line
+from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, in_one_line
 from gpbench.estimators.rows import WITH_WEIGHTS, checked_weights
 from gpbench.estimators.saved import restored, saved
 from gpbench.estimators.table import fit_table
@@ -73,7 +74,7 @@ class Estimator(BaseEstimator):
         checks |= {"dtype": np.float64, "ensure_min_samples": 2, "copy": True}
         self._table = None
         try:
-            check_labels(y)
+            X, y = as_pandas(X), checked_targets(y)
             if self.encode is None and self.impute is None:
                 check_dates(X)
                 X, y = validate_data(self, X, y, **checks)
@@ -87,22 +88,33 @@ class Estimator(BaseEstimator):
                 self._table, X = fit_table(X, NAME, self.encode, self.impute)
                 X, y = check_X_y(X, y, **checks)
             y = y.astype(np.float64) if checks.get("y_numeric") else y
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise in_one_line(error, X) from None
         except GpbenchError as error:
             raise ValueError(in_python(str(error))) from error
         return X, y, None if (weight == 1.0).all() else weight
 
+    def _targets(self, y: Any, dtype: type | None = None) -> Any:
+        """Targets to score predictions by, of this type.  Raises ValueError as `fit` does."""
+        try:
+            y = checked_targets(y)
+            return y if dtype is None else np.asarray(y, dtype)
+        except (TypeError, ValueError):
+            raise ValueError(TARGETS_OF_TEXT) from None
+        except GpbenchError as error:
+            raise ValueError(str(error)) from None
+
     def _new_rows(self, X: Any) -> Float[np.ndarray, "T D"]:
         """Inputs of rows to predict, scaled.  Raises NotFittedError, and ValueError for rows that do not fit."""
         check_is_fitted(self)
         try:
+            X = as_pandas(X)
             if self._table is None:
                 check_dates(X)
                 rows = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
             else:
                 rows = self._table.inputs(X)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise in_one_line(error, X) from None
         except GpbenchError as error:
             raise ValueError(in_python(str(error))) from error

@@ -123,6 +123,32 @@ class Classifier(ClassifierMixin, Estimator):
         best = self.predict_proba(X).argmax(axis=1)  # before `classes_`, which an estimator without `fit` lacks
         return self.classes_[best]
 
+    def score(self, X, y, sample_weight=None) -> float:
+        """The share of rows whose label is predicted, as of scikit-learn's classifiers.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (T, D)
+            Inputs in original units.
+        y : array-like of shape (T,)
+            Labels.
+        sample_weight : array-like of shape (T,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            The accuracy.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            For unsuitable rows or labels.
+        """
+        return super().score(X, self._targets(y), sample_weight)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = "multiclass" in tasks_of(self.method, self.config_dir)

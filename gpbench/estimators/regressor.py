@@ -119,6 +119,32 @@ class Regressor(RegressorMixin, Estimator):
             return mean, covariance * scale**2
         return (mean, np.sqrt(predictions["var"]) * scale) if return_std else mean
 
+    def score(self, X, y, sample_weight=None) -> float:
+        """R² of the predictive means, as of scikit-learn's regressors.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (T, D)
+            Inputs in original units.
+        y : array-like of shape (T,)
+            Targets in original units.
+        sample_weight : array-like of shape (T,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            The coefficient of determination.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            For unsuitable rows or targets.
+        """
+        return super().score(X, self._targets(y, np.float64), sample_weight)
+
     def sample_y(self, X, n_samples: int = 1, random_state=0) -> np.ndarray:
         """Joint samples of the targets at rows X, noise included.
 
