@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor, BaggingClassifier, BaggingRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
@@ -309,6 +310,33 @@ def test_weights_of_0_and_1_choose_rows_for_every_method():
         Classifier(method="constant").fit(X, F > 0, sample_weight=F > 0)
 
 
+BAGS = {
+    "with weights": (BaggingRegressor(Regressor("linear"), n_estimators=2), F),
+    "without weights": (BaggingRegressor(Regressor("pbp", options={"method.hidden": [2], "method.steps": 2}), 2), F),
+    "of classes": (BaggingClassifier(Classifier(options={"method.inducing": 3, "method.steps": 2}), 2), F > 0),
+    "boosted": (AdaBoostRegressor(Regressor("constant"), n_estimators=2), F),
+}
+
+
+@pytest.mark.parametrize(("ensemble", "y"), BAGS.values(), ids=BAGS)
+def test_ensembles_of_scikit_learn_fit_methods_with_and_without_weights(ensemble, y):
+    predicted = ensemble.set_params(random_state=0).fit(X, y).predict(X)
+    assert len(ensemble.estimators_) == 2 and predicted.shape == (60,)
+
+
+def test_a_method_without_weights_takes_whole_numbers_as_repeated_rows():
+    options = {"method.inducing": 3, "method.steps": 2}
+    weighted = Classifier(options=options).fit(X, F > 0, sample_weight=WEIGHTS)
+    repeated = Classifier(options=options).fit(X.repeat(WEIGHTS, axis=0), F.repeat(WEIGHTS) > 0)
+    np.testing.assert_array_equal(weighted.predict_proba(X), repeated.predict_proba(X))
+
+
+@pytest.mark.parametrize("method", ["sep", "logistic"])
+def test_boosting_by_weights_that_sum_to_one_is_a_line(method):
+    with pytest.raises(ValueError, match=r"^sample_weight sums to 1, .*; AdaBoostClassifier does not: use Bagging\w+$"):
+        AdaBoostClassifier(Classifier(method)).fit(X, F > 0)
+
+
 @pytest.mark.parametrize(
     "weight, line",
     [
@@ -321,7 +349,8 @@ def test_weights_of_0_and_1_choose_rows_for_every_method():
             np.full(60, 1 / 60),
             "sample_weight sums to 1, and a weight w is w rows, so that fewer than two are left: multiply",
         ),
-        (np.full(60, 2.0), "method sep has no sample_weight: use one of linear, logistic, constant, gpr, "),
+        (np.full(60, 1.5), "method sep takes whole numbers alone as sample_weight, as repeats: use one of linear"),
+        (np.full(60, 1e12), "repeated rows need "),
     ],
 )
 def test_unfit_weights_are_one_line(weight, line):

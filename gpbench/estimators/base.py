@@ -19,7 +19,7 @@ from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 from gpbench.estimators.compiled import configuration, folder_of, programs_of
 from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, in_one_line
-from gpbench.estimators.rows import WITH_WEIGHTS, checked_weights
+from gpbench.estimators.rows import checked_weights, repeated
 from gpbench.estimators.saved import restored, saved
 from gpbench.estimators.table import fit_table
 
@@ -141,7 +141,7 @@ class Estimator(BaseEstimator):
                 tasks = either(sorted(programs.method.tasks))
                 raise ConfigError(f"method {self.method} is for {tasks} data, and these are {task}")
             if weight is not None and not programs.method.sample_weights:
-                raise ConfigError(f"method {self.method} has no sample_weight: {WITH_WEIGHTS}")
+                (X, y), weight = repeated(self.method, X, y, weight), None
             if task == "count":
                 check_counts(NAME, y, "y", "take another method.likelihood, such as gaussian")
             scalers = {"inputs": protocol["inputs"], "targets": protocol["targets"], "task": task}
