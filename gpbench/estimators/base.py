@@ -223,6 +223,7 @@ class Estimator(BaseEstimator):
             init_keys=run_key("init", NAME, seed, 0)[None],
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
             weight=None if weight is None else jnp.asarray(weight[None], precision),
+            unit=np.broadcast_to(self._x_scaler.scale, (1, X.shape[1])).astype(precision),
         )
 
     def _predictions(self, X: Any) -> dict[str, np.ndarray]:

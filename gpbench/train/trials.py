@@ -36,7 +36,8 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     """
     train_rows, validation_rows = validation_split(data.total, key=key)
     weight_of = lambda rows: data.weight[rows] if data.is_weighted else None
-    subset = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes, weight=weight_of(rows))
+    whole = partial(batches.whole, classes=data.classes, unit=data.unit)
+    subset = lambda rows: whole(data.X[rows], data.y[rows], weight=weight_of(rows))
     fit, validation = subset(train_rows), subset(validation_rows)
     ends = _ends(method)
     trial = dataclasses.replace(method, steps=ends[-1])  # a sampler's burn-in is a part of all steps
