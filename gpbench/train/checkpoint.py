@@ -75,12 +75,6 @@ def arrays_of(state: Any) -> dict[str, np.ndarray]:
     return {_name(i, leaf): np.asarray(_numbers(leaf)) for i, leaf in enumerate(jax.tree.leaves(state))}
 
 
-def leaves_of(arrays: Mapping[str, np.ndarray]) -> list[Any]:
-    """The leaves whose arrays `arrays_of` has named, in their order."""
-    keyed = [(name.split("/")[2:], array) for name, array in arrays.items()]
-    return [jax.random.wrap_key_data(jnp.asarray(array), impl=kind[0]) if kind else array for kind, array in keyed]
-
-
 def state_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any | None:
     """The state that has these arrays and the structure of `like`; None where names, shapes or types differ."""
     leaves, structure = jax.tree.flatten(like)
@@ -113,3 +107,9 @@ def _numbers(leaf: Any) -> Any:
 def _of_kind(like: Any, numbers: jax.Array) -> jax.Array:
     """Numbers as an array of the kind of `like`: random keys where that has them."""
     return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(like)) if _is_key(like) else numbers
+
+
+def leaves_of(arrays: Mapping[str, np.ndarray]) -> list[Any]:
+    """The leaves whose arrays `arrays_of` has named, in their order."""
+    keyed = [(name.split("/")[2:], array) for name, array in arrays.items()]
+    return [jax.random.wrap_key_data(jnp.asarray(array), impl=kind[0]) if kind else array for kind, array in keyed]
