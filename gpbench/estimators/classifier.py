@@ -42,7 +42,7 @@ class Classifier(ClassifierMixin, Estimator):
     config_ : dict
         The resolved configuration of method and protocol, and the seed.
     state_ : object
-        The trained state of the method: a pytree of arrays on the host.
+        The trained state of the method, of scaled inputs and targets: a pytree of arrays on the host.
     """
 
     def __init__(self, method="sep", protocol="clean", seed=0, options=None, config_dir=None, encode=None, impute=None):

@@ -39,7 +39,7 @@ class Regressor(RegressorMixin, Estimator):
     config_ : dict
         The resolved configuration of method and protocol, and the seed.
     state_ : object
-        The trained state of the method: a pytree of arrays on the host.
+        The trained state of the method, of scaled inputs and targets: a pytree of arrays on the host.
     """
 
     def __init__(self, method="svi", protocol="clean", seed=0, options=None, config_dir=None, encode=None, impute=None):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench import registry, schema
@@ -41,7 +42,7 @@ class Batch(eqx.Module):
     total: int = eqx.field(static=True)
     classes: int = eqx.field(static=True, default=0)
     is_weighted: bool = eqx.field(static=True, default=False)
-    unit: Float[Array, " D"] | None = None
+    unit: Float[Array | np.ndarray, " D"] | None = None
 
     @property
     def scale(self) -> Float[Array, ""]:

@@ -116,7 +116,7 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     """
     states = []
     weights = [None] * group.size if group.weight is None else group.weight
-    units = [None] * group.size if group.unit is None else jax.device_put(group.unit)
+    units = [None] * group.size if group.unit is None else group.unit
     for X, y, key, weight, unit in zip(group.X, group.y, group.init_keys, weights, units, strict=True):
         whole = partial(batches.whole, classes=group.classes, rows=group.rows)
         data = whole(jax.device_put(X), jax.device_put(y), weight=weight, unit=unit)

@@ -132,7 +132,7 @@ def initial_layer(
     *,
     start: LengthscaleStart,
     fixed_points: bool,
-    unit: Float[Array, " D"] | None = None,
+    unit: Float[Array | np.ndarray, " D"] | None = None,
     key: PRNGKeyArray,
 ) -> AdditiveLayer:
     """The layer that training starts from: amplitude 1/C for each of C components, and a constant of variance 1.
