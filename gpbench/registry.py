@@ -58,7 +58,7 @@ KERNELS: Mapping[str, Entry] = {
     "matern32": Entry(_K + "Matern32", _SCALES),
     "matern52": Entry(_K + "Matern52", _SCALES),
     "rational_quadratic": Entry(_K + "RationalQuadratic", {**_SCALES, "alpha": "positive"}),
-    "periodic": Entry(_K + "Periodic", {**_SCALES, "period": "positive"}),
+    "periodic": Entry(_K + "Periodic", {**_SCALES, "period": "positive or null"}),
     "linear": Entry(_K + "Linear"),
     "constant": Entry(_K + "Constant"),
     "orthogonal": Entry(_K + "Orthogonal"),

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor, BaggingClassifier, BaggingRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
@@ -202,11 +204,50 @@ def test_labels_of_one_class_are_one_line_without_a_word_of_splits():
         Classifier(options=FEW).fit(X, np.ones(len(X)))
 
 
+def in_a_new_process(code: str, *words) -> str:
+    """The last line that a program prints to which nobody has said that JAX has 64-bit types."""
+    environment = {k: v for k, v in os.environ.items() if k != "JAX_ENABLE_X64"} | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code, *map(str, words)]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True)
+    return (process.stdout or process.stderr).splitlines()[-1]
+
+
 def test_jax_without_64_bit_types_is_an_error_and_not_changed():
     code = "import jax; from gpbench.estimators import Regressor; Regressor('linear').fit([[0], [1], [2]], [0, 1, 3])"
-    environment = {k: v for k, v in os.environ.items() if k != "JAX_ENABLE_X64"} | {"PYTHONPATH": str(ROOT)}
-    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert process.stderr.splitlines()[-1].startswith("ValueError: JAX was imported without 64-bit types")
+    assert in_a_new_process(code).startswith("ValueError: JAX was imported without 64-bit types")
+
+
+SAVED = {
+    "of two classes": (Classifier("logistic", options={"method.steps": 3}), F > 0),
+    "with a random key": (
+        Regressor("qsgp", options={"method.basis": 50, "method.basis_batch": 10, "method.block": 10}),
+        F,
+    ),
+    "of a method of one's own": (Regressor("robust_gp", config_dir=ROOT / "docs" / "examples", options=FEW), F),
+}
+
+
+def test_saved_estimators_predict_in_a_new_process_which_imports_nothing_first(tmp_path):
+    models = [model.fit(X, y) for model, y in SAVED.values()]
+    joblib.dump((models, X), tmp_path / "saved")
+    code = "import joblib, sys; models, X = joblib.load(sys.argv[1]); print([float(m.predict(X)[0]) for m in models])"
+    printed = in_a_new_process(code, tmp_path / "saved")
+    np.testing.assert_allclose(json.loads(printed), [float(model.predict(X)[0]) for model in models], rtol=1e-6)
+    line = in_a_new_process(f"import jax\n{code}", tmp_path / "saved")
+    assert line.startswith("ValueError: Classifier: JAX was imported without 64-bit types")
+
+
+def test_a_saved_estimator_of_another_version_or_without_its_class_is_refused(monkeypatch):
+    model = Regressor("linear").fit(X, F)
+    kept = pickle.dumps(model)
+    with pytest.raises(ValueError, match=r"^Regressor: it was saved by gpbench an earlier version, and this is"):
+        Regressor("linear").__setstate__(vars(model))
+    monkeypatch.delattr("gpbench.methods.baselines.linear.LinearState")
+    with pytest.raises(ValueError, match=r"^Regressor: its method is not here, or is another one now \(.*LinearState"):
+        pickle.loads(kept)
+    monkeypatch.setattr("gpbench.__version__", "0.0.9")
+    with pytest.raises(ValueError, match=r"^Regressor: it was saved by gpbench 0.1.0, and this is 0.0.9: fit it again"):
+        pickle.loads(kept)
 
 
 def test_a_users_method_on_a_dataframe_in_a_search_over_one_of_its_options():
@@ -279,6 +320,33 @@ def test_weights_of_0_and_1_choose_rows_for_every_method():
         Classifier(method="constant").fit(X, F > 0, sample_weight=F > 0)
 
 
+BAGS = {
+    "with weights": (BaggingRegressor(Regressor("linear"), n_estimators=2), F),
+    "without weights": (BaggingRegressor(Regressor("pbp", options={"method.hidden": [2], "method.steps": 2}), 2), F),
+    "of classes": (BaggingClassifier(Classifier(options={"method.inducing": 3, "method.steps": 2}), 2), F > 0),
+    "boosted": (AdaBoostRegressor(Regressor("constant"), n_estimators=2), F),
+}
+
+
+@pytest.mark.parametrize(("ensemble", "y"), BAGS.values(), ids=BAGS)
+def test_ensembles_of_scikit_learn_fit_methods_with_and_without_weights(ensemble, y):
+    predicted = ensemble.set_params(random_state=0).fit(X, y).predict(X)
+    assert len(ensemble.estimators_) == 2 and predicted.shape == (60,)
+
+
+def test_a_method_without_weights_takes_whole_numbers_as_repeated_rows():
+    options = {"method.inducing": 3, "method.steps": 2}
+    weighted = Classifier(options=options).fit(X, F > 0, sample_weight=WEIGHTS)
+    repeated = Classifier(options=options).fit(X.repeat(WEIGHTS, axis=0), F.repeat(WEIGHTS) > 0)
+    np.testing.assert_array_equal(weighted.predict_proba(X), repeated.predict_proba(X))
+
+
+@pytest.mark.parametrize("method", ["sep", "logistic"])
+def test_boosting_by_weights_that_sum_to_one_is_a_line(method):
+    with pytest.raises(ValueError, match=r"^sample_weight sums to 1, .*; AdaBoostClassifier does not: use Bagging\w+$"):
+        AdaBoostClassifier(Classifier(method)).fit(X, F > 0)
+
+
 @pytest.mark.parametrize(
     "weight, line",
     [
@@ -291,7 +359,8 @@ def test_weights_of_0_and_1_choose_rows_for_every_method():
             np.full(60, 1 / 60),
             "sample_weight sums to 1, and a weight w is w rows, so that fewer than two are left: multiply",
         ),
-        (np.full(60, 2.0), "method sep has no sample_weight: use one of linear, logistic, constant, gpr, "),
+        (np.full(60, 1.5), "method sep takes whole numbers alone as sample_weight, as repeats: use one of linear"),
+        (np.full(60, 1e12), "repeated rows need "),
     ],
 )
 def test_unfit_weights_are_one_line(weight, line):

@@ -22,6 +22,6 @@ class Cosine(AmplitudeFamily):
         return self.amplitude * (jnp.outer(jnp.cos(x), jnp.cos(y)) + jnp.outer(jnp.sin(x), jnp.sin(y)))
 
     @classmethod
-    def initial(cls, X: Float[Array, "N D"], *, start: str, amplitude: float, **options: Any) -> "Cosine":
-        log_period = jnp.full(X.shape[1], log_scalar(options["period"], X))
+    def initial(cls, X: Float[Array, "N D"], *, start: str, amplitude: float, unit: Any, **options: Any) -> "Cosine":
+        log_period = jnp.log(options["period"] / jnp.asarray(unit, X.dtype))
         return cls(log_scalar(amplitude, X), log_period, **options)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpbench.train.predictor import Predictor
 
 Rows: TypeAlias = Any
-"""Rows to predict: an array (T, D), a DataFrame, or the path of a table."""
+"""Rows to predict: an array (T, D), a table of pandas, polars, pyarrow or the like, or the path of one."""
 
 
 class RecordedRun:
@@ -109,8 +109,9 @@ class RecordedRun:
         """Predicts new rows.
 
         Args:
-            X: inputs in original units: an array (T, D), a DataFrame with columns of the data set's names, or the path
-                of a csv, Parquet or Excel file with such columns, in any order.
+            X: inputs in original units: an array (T, D); a table of pandas, polars, pyarrow or another library with
+                `__arrow_c_stream__`, with columns of the data set's names, in any order; or the path of a csv, Parquet
+                or Excel file with such columns.
             return_std: also return the standard deviations of the target, noise included; for regression.
             header: False for a file without a header, which has exactly the inputs, in their order.
 

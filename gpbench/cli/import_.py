@@ -60,8 +60,10 @@ def run(args: argparse.Namespace) -> int:
     from gpbench import runtime
 
     runtime.configure(device="cpu")  # before pandas imports NumPy
+    from gpbench.data.store import warn
     from gpbench.imports import scoring, submissions
     from gpbench.records.collection import open_store
+    from gpbench.train.doubts import warnings
 
     args.config_dir = targets.add_folders(args.config_dir)
     budget = None if args.budget is None else cpu_budget(args.budget)
@@ -78,6 +80,9 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.results or paths.results_dir())
     n_new = scoring.write(runs, store, again=args.again)
     records = [run.record for run in runs]
+    for key in dict.fromkeys((run.dataset, run.method, run.setting) for run in records):
+        for text in warnings([run for run in records if (run.dataset, run.method, run.setting) == key]):
+            warn(text)
     _say_absent(records, args.budget)
     if args.json:
         printing.print_json([record.to_json() for record in records])

@@ -5,8 +5,8 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +81,16 @@ def _constructed(value: Any, key: str) -> Any:
     if "_target_" not in value:
         return OmegaConf.create(entries, flags={"allow_objects": True})
     fields = {name: entry for name, entry in entries.items() if name not in _HYDRA_KEYS}
-    call = partial(targets.load(value["_target_"], key), *entries.get("_args_", ()), **fields)
-    return call if value.get("_partial_") else call()
+    target, is_partial = targets.load(value["_target_"], key), bool(value.get("_partial_"))
+    return _call_once(target, is_partial, *entries.get("_args_", ()), **fields)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _call_once(target: Callable[..., Any], is_partial: bool, /, *args: Any, **fields: Any) -> Any:
+    """What a target makes of these values, once: two optimisers of optax are never equal, and each would be compiled
+    again, and kept, where a method is static."""
+    call = partial(target, *args, **fields)
+    return call if is_partial else call()
 
 
 def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> None:

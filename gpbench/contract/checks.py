@@ -16,6 +16,7 @@ from gpbench.errors import Stopped
 from gpbench.methods.base import Info
 from gpbench.methods.protocols import HasObjective
 from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.faults import predictions
 
 
 def describes_itself(problem: Problem) -> None:
@@ -50,6 +51,12 @@ def keeps_its_shape(problem: Problem) -> None:
     for (path, old), (_, now) in zip(leaves(state), leaves(new)):
         if (jnp.shape(old), jnp.result_type(old)) != (jnp.shape(now), jnp.result_type(now)):
             raise Broken(f"step changes state{path} from {kind(old)} to {kind(now)}")
+
+
+def predicts_one_number_a_row(problem: Problem) -> None:
+    """predictions have a number for each row, or each class of it, in the dtype of the data"""
+    state, X, y = problem.first[0], problem.both.X_test[0], problem.both.y_test[0]
+    jax.eval_shape(partial(predictions, problem.method, problem.both.classes, key=problem.key), state, X, y)
 
 
 def steps_purely(problem: Problem) -> None:

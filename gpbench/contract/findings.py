@@ -18,6 +18,7 @@ CHECKS: tuple[Callable[[Problem], None], ...] = (
     checks.starts_with_arrays,
     checks.starts_reproducibly,
     checks.keeps_its_shape,
+    checks.predicts_one_number_a_row,
     checks.steps_purely,
     checks.compiles_once,
     checks.heeds_weights,

@@ -42,7 +42,7 @@ def _operations(equation: JaxprEqn) -> float:
     bodies = [value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr)]
     if bodies:
         return float(params["length"] if name == "scan" else 1) * math.fsum(map(count_operations, bodies))
-    return float(max(map(_size, (*equation.invars, *equation.outvars))))
+    return float(max(map(_size, (*equation.invars, *equation.outvars)), default=0))
 
 
 def _dot(equation: JaxprEqn) -> float:

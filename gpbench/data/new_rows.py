@@ -1,6 +1,7 @@
 """Inputs of new rows to predict, read as the table of their data set was."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from gpbench.data.containers import text_of
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError
+from gpbench.data.frames import as_pandas, check_dates
 from gpbench.data.store import warn
 from gpbench.data.tables import columns_of
 from gpbench.errors import DataError
@@ -37,9 +39,9 @@ def new_inputs(
     """The inputs of all rows, in original units and the order of the data set's columns.
 
     Args:
-        rows: an array (T, D), a DataFrame, or the path of a table.  Columns of a table are taken by name, in any order
-            and case, and other columns are ignored.  Cells are read as those of the data set: same codes, markers of
-            missing cells, signs and encoding.
+        rows: an array (T, D), a table of pandas, polars, pyarrow or the like, or the path of one.  Columns of a table
+            are taken by name, in any order and case, and other columns are ignored.  Cells are read as those of the
+            data set: same codes, markers of missing cells, signs and encoding.
         card: the data card.
         dataset: the data set.
         header: False for a file without a header, which has exactly the inputs, in their order.
@@ -53,8 +55,9 @@ def new_inputs(
         if isinstance(rows, str | PathLike):
             subject = f"{rows}: "
             return _from_cells(text.read(_content(Path(rows)), options).rows, options, dataset, header)
-        if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
-            cells = rows_of_frame(rows)
+        rows = as_pandas(rows)
+        if hasattr(rows, "itertuples"):
+            cells = rows_of_frame(rows, options.get("decimal", "."))
             has_names = list(rows.columns) != list(range(len(rows.columns)))  # what pandas calls columns without names
             table = [[str(name) for name in rows.columns], *cells] if has_names else cells
             return _from_cells(table, options, dataset, has_names)
@@ -62,8 +65,9 @@ def new_inputs(
         raise DataError(f"{subject}{error.fact}; write it as the table of {dataset.name} has it") from None
     except DataError as error:
         raise DataError(f"{subject}{str(error).removeprefix(f'{dataset.name}: ' if subject else '')}") from None
+    check_dates(rows)
     try:
-        X = np.asarray(rows, np.float64)
+        X = np.asarray(rows).astype(np.float64, casting="same_kind" if np.iscomplexobj(rows) else "unsafe")
     except (TypeError, ValueError) as error:
         raise DataError(f"X is no array of numbers (T, {dataset.X.shape[1]}): {error}") from None
     if X.ndim != 2 or X.shape[1] != dataset.X.shape[1] - len(dataset.indicators):
@@ -74,15 +78,19 @@ def new_inputs(
     return _complete(X, dataset)
 
 
-def rows_of_frame(frame: "pd.DataFrame") -> list[list[str]]:
+def rows_of_frame(frame: "pd.DataFrame", decimal: str = ".") -> list[list[str]]:
     """The cells of a DataFrame as a csv file has them: "" for all that pandas counts as missing, 3 for 3.0.
 
     A column of whole numbers is one of floats where a cell is missing, and a code 3 must stay 3 beside 20B.
     """
     cells = frame.astype(object).where(frame.notna(), None)
-    is_whole = lambda cell: isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
-    texts = lambda row: [text_of(int(cell) if is_whole(cell) else cell) for cell in row]
-    return [*map(texts, cells.itertuples(index=False, name=None))]
+
+    def written(cell: Any) -> str:
+        is_whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
+        text = text_of(int(cell) if is_whole else cell)
+        return text.replace(".", decimal) if isinstance(cell, Real) else text
+
+    return [list(map(written, row)) for row in cells.itertuples(index=False, name=None)]
 
 
 def _options(card: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,11 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
 from gpbench.data.coding import check_counts
+from gpbench.data.frames import as_pandas, check_dates
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, cause, either
 from gpbench.estimators.compiled import configuration, folder_of, programs_of
-from gpbench.estimators.faults import check_dates, check_labels, in_one_line
-from gpbench.estimators.rows import WITH_WEIGHTS, checked_weights
+from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, in_one_line
+from gpbench.estimators.rows import checked_weights, repeated
+from gpbench.estimators.saved import restored, saved
 from gpbench.estimators.table import fit_table
 
 NAME = "data"
@@ -55,12 +57,25 @@ class Estimator(BaseEstimator):
             self.options = {**(self.options or {}), **own}
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        attributes = super().__getstate__()
+        return attributes | ({"state_": saved(attributes["state_"])} if "state_" in attributes else {})
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        super().__setstate__(attributes)
+        if "state_" in attributes:
+            try:
+                folder_of(self.config_dir)  # where the classes of an own method are
+                self.state_ = restored(attributes["state_"])
+            except ConfigError as error:
+                raise ValueError(f"{type(self).__name__}: {in_python(str(error))}") from None
+
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Any:
         """Inputs, targets and weights of the rows that count, of at least two; None for weights of 1."""
         checks |= {"dtype": np.float64, "ensure_min_samples": 2, "copy": True}
         self._table = None
         try:
-            check_labels(y)
+            X, y = as_pandas(X), checked_targets(y)
             if self.encode is None and self.impute is None:
                 check_dates(X)
                 X, y = validate_data(self, X, y, **checks)
@@ -74,22 +89,33 @@ class Estimator(BaseEstimator):
                 self._table, X = fit_table(X, NAME, self.encode, self.impute)
                 X, y = check_X_y(X, y, **checks)
             y = y.astype(np.float64) if checks.get("y_numeric") else y
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise in_one_line(error, X) from None
         except GpbenchError as error:
             raise ValueError(in_python(str(error))) from cause(error)
         return X, y, None if (weight == 1.0).all() else weight
 
+    def _targets(self, y: Any, dtype: type | None = None) -> Any:
+        """Targets to score predictions by, of this type.  Raises ValueError as `fit` does."""
+        try:
+            y = checked_targets(y)
+            return y if dtype is None else np.asarray(y, dtype)
+        except (TypeError, ValueError):
+            raise ValueError(TARGETS_OF_TEXT) from None
+        except GpbenchError as error:
+            raise ValueError(str(error)) from None
+
     def _new_rows(self, X: Any) -> Float[np.ndarray, "T D"]:
         """Inputs of rows to predict, scaled.  Raises NotFittedError, and ValueError for rows that do not fit."""
         check_is_fitted(self)
         try:
+            X = as_pandas(X)
             if self._table is None:
                 check_dates(X)
                 rows = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
             else:
                 rows = self._table.inputs(X)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise in_one_line(error, X) from None
         except GpbenchError as error:
             raise ValueError(in_python(str(error))) from cause(error)
@@ -116,7 +142,7 @@ class Estimator(BaseEstimator):
                 tasks = either(sorted(programs.method.tasks))
                 raise ConfigError(f"method {self.method} is for {tasks} data, and these are {task}")
             if weight is not None and not programs.method.sample_weights:
-                raise ConfigError(f"method {self.method} has no sample_weight: {WITH_WEIGHTS}")
+                (X, y), weight = repeated(self.method, X, y, weight), None
             if task == "count":
                 check_counts(NAME, y, "y", "take another method.likelihood, such as gaussian")
             scalers = {"inputs": protocol["inputs"], "targets": protocol["targets"], "task": task}
@@ -201,6 +227,7 @@ class Estimator(BaseEstimator):
             init_keys=run_key("init", NAME, seed, 0)[None],
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
             weight=None if weight is None else jnp.asarray(weight[None], precision),
+            unit=np.broadcast_to(self._x_scaler.scale, (1, X.shape[1])).astype(precision),
         )
 
     def _predictions(self, X: Any) -> dict[str, np.ndarray]:

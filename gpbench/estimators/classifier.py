@@ -43,7 +43,7 @@ class Classifier(ClassifierMixin, Estimator):
     config_ : dict
         The resolved configuration of method and protocol, and the seed.
     state_ : object
-        The trained state of the method: a pytree of arrays on the host.
+        The trained state of the method, of scaled inputs and targets: a pytree of arrays on the host.
     """
 
     def __init__(
@@ -125,6 +125,32 @@ class Classifier(ClassifierMixin, Estimator):
         """
         best = self.predict_proba(X).argmax(axis=1)  # before `classes_`, which an estimator without `fit` lacks
         return self.classes_[best]
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """The share of rows whose label is predicted, as of scikit-learn's classifiers.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (T, D)
+            Inputs in original units.
+        y : array-like of shape (T,)
+            Labels.
+        sample_weight : array-like of shape (T,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            The accuracy.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            For unsuitable rows or labels.
+        """
+        return super().score(X, self._targets(y), sample_weight)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -4,17 +4,27 @@ from typing import Any
 
 import numpy as np
 
+from gpbench.data.frames import as_pandas, check_dates
+from gpbench.errors import DataError
+
+_OF_CELLS = ("could not convert string", "float() argument", "setting an array element")
+"""Parts of the messages about cells that are no numbers."""
 _OF_NAMES = "The feature names should match"
 """Beginning of a message in several lines, which scikit-learn's own checks expect as it is."""
 
 
-def in_one_line(error: ValueError, X: Any) -> ValueError:
+TARGETS_OF_TEXT = "y has texts that are no numbers: a Classifier takes labels, a Regressor numbers"
+
+
+def in_one_line(error: Exception, X: Any) -> Exception:
     """The error of scikit-learn's validation of X and y, in one line that says how to mend it."""
-    text = str(error)
+    text, is_table = str(error), hasattr(X, "columns")
+    if isinstance(error, TypeError) and not (is_table and "float() argument" in text):
+        return error  # as scikit-learn's own checks expect it
+    if any(words in text for words in _OF_CELLS):
+        return ValueError(_of_texts(X))
     if text.startswith(_OF_NAMES):
         return error
-    if "could not convert string" in text:
-        return ValueError(_of_texts(X))
     if text.startswith("Input y contains"):
         return ValueError(f"{text} Leave these rows out")
     if text.startswith("y should be a 1d array"):
@@ -32,20 +42,18 @@ def in_one_line(error: ValueError, X: Any) -> ValueError:
     return ValueError(" ".join(text.split()))
 
 
-def check_dates(X: Any) -> None:
-    """Raises ValueError for a column of dates or times, which scikit-learn takes for numbers of their unit."""
-    types = [*X.dtypes] if hasattr(X, "dtypes") and hasattr(X, "columns") else [getattr(X, "dtype", None)]
-    names = [f", column {str(name)!r}:" for name in getattr(X, "columns", ())] or [":"]
-    for name, kind in zip(names, types):
-        if getattr(kind, "kind", None) in ("m", "M") or str(kind).startswith("period"):
-            raise ValueError(f"X{name} dates and times are no numbers: leave the column out, or make numbers of it")
+def checked_targets(y: Any) -> Any:
+    """Targets as pandas or NumPy have them.  Raises DataError for missing ones, dates and times."""
+    import pandas as pd
 
-
-def check_labels(y: Any) -> None:
-    """Raises ValueError for None among targets."""
-    may_have = isinstance(y, list | tuple) or str(getattr(y, "dtype", "")) == "object"
-    if may_have and any(target is None for target in y):
-        raise ValueError("Input y contains None.")
+    if y is None:
+        return y
+    y = as_pandas(y, "y")
+    check_dates(y, "y", "make numbers of them")
+    cells = np.ravel(np.asarray(y) if hasattr(y, "dtype") else np.asarray(y, object))
+    if lacking := cells[pd.isna(cells)].tolist():
+        raise DataError(f"Input y contains {'None' if None in lacking else 'NaN'}. Leave these rows out")
+    return y
 
 
 def _least(text: str) -> str:
@@ -56,7 +64,7 @@ def _columns(X: Any) -> list[tuple[str, np.ndarray]]:
     """The columns of X with their names for messages."""
     if hasattr(X, "columns"):
         return [(f"column {str(name)!r}", np.asarray(X.iloc[:, i], object)) for i, name in enumerate(X.columns)]
-    rows = np.asarray(X, object)
+    rows = np.asarray(X, object).reshape(len(X), -1)
     return [(f"column {i}", rows[:, i]) for i in range(rows.shape[1])]
 
 
@@ -69,7 +77,7 @@ def _of_texts(X: Any) -> str:
             except (TypeError, ValueError):
                 mend = f"encode={{{name[7:]}: 'onehot'}} makes inputs of it" if hasattr(X, "columns") else _FRAME
                 return f"X, {name}: {str(cell)[:60]!r} is no number; {mend}"
-    return "y has texts that are no numbers: a Classifier takes labels, a Regressor numbers"
+    return TARGETS_OF_TEXT
 
 
 _FRAME = "give a DataFrame with encode={COLUMN: 'onehot'}"

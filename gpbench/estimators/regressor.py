@@ -40,7 +40,7 @@ class Regressor(RegressorMixin, Estimator):
     config_ : dict
         The resolved configuration of method and protocol, and the seed.
     state_ : object
-        The trained state of the method: a pytree of arrays on the host.
+        The trained state of the method, of scaled inputs and targets: a pytree of arrays on the host.
     """
 
     def __init__(
@@ -121,6 +121,32 @@ class Regressor(RegressorMixin, Estimator):
             np.fill_diagonal(covariance, predictions["var"])  # with the noise, which is independent between rows
             return mean, covariance * scale**2
         return (mean, np.sqrt(predictions["var"]) * scale) if return_std else mean
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """R² of the predictive means, as of scikit-learn's regressors.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (T, D)
+            Inputs in original units.
+        y : array-like of shape (T,)
+            Targets in original units.
+        sample_weight : array-like of shape (T,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            The coefficient of determination.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            For unsuitable rows or targets.
+        """
+        return super().score(X, self._targets(y, np.float64), sample_weight)
 
     def sample_y(self, X, n_samples: int = 1, random_state=0) -> np.ndarray:
         """Joint samples of the targets at rows X, noise included.

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from gpbench.errors import ConfigError
+
 WITH_WEIGHTS = (
     "use one of linear, logistic, constant, gpr, alacarte, the sparse GPs (svi, svgp, vsgpr, fitc_gp, pep and their"
     " variants), svdgp, odsvgp, gam, dsdgp, vi_kw, vi_g and hmc"
@@ -33,6 +35,23 @@ def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
     if (total := weight.sum()) < 2:
         raise ValueError(
             f"sample_weight sums to {total:.3g}, and a weight w is w rows, so that fewer than two are left: multiply"
-            f" the weights, so that they sum to the number of rows, {counted}"
+            f" the weights, so that they sum to the number of rows, {counted}; AdaBoostClassifier does not: use"
+            " BaggingClassifier"
         )
     return weight
+
+
+def repeated(
+    method: str, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weight: Float[np.ndarray, " N"]
+) -> tuple[Float[np.ndarray, "R D"], Float[np.ndarray, " R"]]:
+    """The rows as often as their weights say, for a method without weights, such as those of bootstrap samples.
+
+    Raises ConfigError for weights that are no whole numbers, and for more rows than there is memory for.
+    """
+    from gpbench.core.memory import require_memory
+
+    if (weight % 1).any():
+        raise ConfigError(f"method {method} takes whole numbers alone as sample_weight, as repeats: {WITH_WEIGHTS}")
+    require_memory(8.0 * weight.sum() * (X.shape[1] + 1), "repeated rows", "repeats")
+    times = weight.astype(int)
+    return X.repeat(times, axis=0), y.repeat(times)

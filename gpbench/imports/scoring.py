@@ -141,6 +141,7 @@ class Importer:
         import jax.numpy as jnp
 
         from gpbench.train import result
+        from gpbench.train.doubts import doubts, unit_doubts
 
         submission.check_values(prepared.classes, float(np.var(prepared.y)))
         arrays = _predictive(submission, values, prepared.classes).arrays(jnp.asarray(prepared.y_test))
@@ -148,9 +149,11 @@ class Importer:
         if not (finite := np.isfinite(batch["log_prob"][0])).all():
             row = test[int(np.argmin(finite))]
             raise DataError(f"{submission.title}: row {row} has probability 0 for its target, and the nll is infinite")
-        scores = result.metric_fields(prepared.task, result.scored(prepared, batch, 0), self._own_metrics)
+        test_set = result.scored(prepared, batch, 0)
+        scores = result.metric_fields(prepared.task, test_set, self._own_metrics)
+        absurd = doubts(prepared, test_set) | (unit_doubts(prepared, test_set) if prepared.classes == 0 else {})
         by_row = result.predictions_by_row(prepared, batch, 0) if len(test) <= MOST_ROWS else {}
-        return {"status": "done", "message": None, **scores}, by_row
+        return {"status": "done", "message": None, **scores, **({"diagnostics": absurd} if absurd else {})}, by_row
 
     def _lost(self, submission: Submission, task: str) -> dict[str, Any]:
         """The fields of a record without predictions, or with predictions that are late; {} for another one."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench import registry, schema
@@ -31,6 +32,7 @@ class Batch(eqx.Module):
         total: Number N of training rows that count.
         classes: Number C of classes; 0 for regression, 1 for counts.
         is_weighted: Whether rows have sample weights; a minibatch of others needs no array of N weights.
+        unit: Original units per unit of each input, for `init` alone; None where they are not known, and in steps.
     """
 
     X: Float[Array, "B D"]
@@ -40,6 +42,7 @@ class Batch(eqx.Module):
     total: int = eqx.field(static=True)
     classes: int = eqx.field(static=True, default=0)
     is_weighted: bool = eqx.field(static=True, default=False)
+    unit: Float[Array | np.ndarray, " D"] | None = None
 
     @property
     def scale(self) -> Float[Array, ""]:
@@ -72,7 +75,8 @@ class Batch(eqx.Module):
         n = min(rows or self.total, self.total)
         if n == len(self.y):
             return self
-        return Batch(self.X[:n], self.y[:n], self.index[:n], self.weight[:n], n, self.classes, self.is_weighted)
+        first = (self.X[:n], self.y[:n], self.index[:n], self.weight[:n])
+        return Batch(*first, n, self.classes, self.is_weighted, self.unit)
 
 
 class Info(eqx.Module):

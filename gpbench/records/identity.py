@@ -7,6 +7,7 @@ exception.  Records whose hash is made otherwise have another `SCHEMA`.
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,6 +45,7 @@ def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
             **({"impute": card["impute"]} if card.get("impute") else {}),
         },
         "data_checksum": data_checksum,
+        **({"units": "original"} if _PERIOD.search(_text(cfg["method"])) else {}),
     }
     timing = timing_keys(cfg["run"])
     return identity | ({"timed": timing} if timing else {})
@@ -93,3 +95,5 @@ def _digest(identity: Mapping[str, Any]) -> str:
 _text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 """Canonical JSON: tuples are lists, keys are sorted strings, a float has a point or an exponent."""
 _key = functools.cache(_text)
+_PERIOD = re.compile(r'"period":(?!null)')
+"""A period of a kernel, in original units of the input; records in which it was one of scaled inputs have other ids."""

@@ -14,7 +14,7 @@ from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.protocols import State
 
 
-def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None) -> Batch:
+def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None, unit=None) -> Batch:
     """Makes one batch of all rows.
 
     Args:
@@ -23,12 +23,13 @@ def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None) -> Ba
         classes: number of classes, 0 for regression.
         rows: number of rows that count; those beyond only fill the batch up and have weight 0.
         weight: sample weights above 0 (N,); None for 1.
+        unit: original units per unit of each input (D,), for `init`.
     """
     total = X.shape[0] if rows is None else rows
     index, counted = _index_and_count(X.shape[0], total, X.dtype)
     if weight is None:
-        return Batch(X, y, index, counted, total, classes)
-    return Batch(X, y, index, counted * weight, total, classes, is_weighted=True)
+        return Batch(X, y, index, counted, total, classes, unit=unit)
+    return Batch(X, y, index, counted * weight, total, classes, is_weighted=True, unit=unit)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2), inline=True)

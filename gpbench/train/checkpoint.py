@@ -120,3 +120,9 @@ def _numbers(leaf: Any) -> Any:
 def _of_kind(like: Any, numbers: jax.Array) -> jax.Array:
     """Numbers as an array of the kind of `like`: random keys where that has them."""
     return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(like)) if _is_key(like) else numbers
+
+
+def leaves_of(arrays: Mapping[str, np.ndarray]) -> list[Any]:
+    """The leaves whose arrays `arrays_of` has named, in their order."""
+    keyed = [(name.split("/")[2:], array) for name, array in arrays.items()]
+    return [jax.random.wrap_key_data(jnp.asarray(array), impl=kind[0]) if kind else array for kind, array in keyed]

@@ -37,16 +37,24 @@ _WARNINGS = {
     "unseen_rows": "{:.0f} test rows differ in an input that is constant among the training rows, and so ignored",
     "noise_at_floor": "the noise variance is at its floor: {:.2g} in units of the scaled targets",
     "noise_ratio": "training made the noise variance {:.2g} times its initial value",
+    "scaled_means": "the RMSE is {:.3g} times that of method=constant, and lower than it if the means are scaled ones:"
+    " import them in original units, with --again",
+    "deviations": "the variances cost {:.3g} nats per test row more than their squares, and may be standard deviations:"
+    " import variances, with --again",
+    "scaled_variances": "the variances cost {:.3g} nats per test row more than with the training targets' variance as a"
+    " factor, and may be scaled ones: import them in original units, with --again",
 }
 
 
-def doubts(prepared: ScaledSplit, test_set: Scored, state: Any, *, noise: float | None = None) -> dict[str, float]:
+def doubts(
+    prepared: ScaledSplit, test_set: Scored, state: Any = None, *, noise: float | None = None
+) -> dict[str, float]:
     """Finds what makes a run's numbers doubtful.
 
     Args:
         prepared: the split that the run was trained on.
         test_set: its test rows with their predictions, which are finite.
-        state: the trained state.
+        state: the trained state; None where another program has trained.
         noise: the noise variance that training started from; None where the method has none.
 
     Returns:
@@ -75,6 +83,36 @@ def doubts(prepared: ScaledSplit, test_set: Scored, state: Any, *, noise: float 
         numbers |= (lost := _lost_noise(state, noise))
         doubtful |= dict.fromkeys(lost, True)
     return {name: numbers[name] for name in _WARNINGS if doubtful.get(name)}
+
+
+_WRONG_VARIANCE = 10.0
+"""Mean square of (target - mean) / std, or its inverse, from which other units of the variance are tried."""
+
+
+def unit_doubts(prepared: ScaledSplit, test_set: Scored) -> dict[str, float]:
+    """Finds predictions of another program that would be right in other units; all are in the targets' own here.
+
+    Args:
+        prepared: the split, without scaling.
+        test_set: its test rows with their predictions, of regression.
+
+    Returns:
+        A number for each doubt, by the names of `_WARNINGS`; {} for most runs.
+    """
+    centre, spread = float(np.mean(prepared.y)), float(np.std(prepared.y))
+    square = lambda mean: (test_set.y - mean) ** 2
+    error = lambda mean: float(np.sqrt(np.mean(square(mean))))
+    numbers, mean, constant = {}, test_set.mean, error(centre)
+    if error(mean) > 0.9 * constant and error(scaled := centre + spread * mean) < 0.8 * min(constant, error(mean)):
+        numbers, mean = {"scaled_means": error(mean) / constant}, scaled
+    ratio = lambda variance: float(np.mean(square(mean) / variance))
+    loss = lambda variance: 0.5 * float(np.mean(np.log(variance) + square(mean) / variance))
+    variance = test_set.var
+    others = {"deviations": variance**2, "scaled_variances": variance * spread**2}
+    if not 1.0 / _WRONG_VARIANCE <= ratio(variance) <= _WRONG_VARIANCE:
+        gains = {name: loss(variance) - loss(other) for name, other in others.items() if 0.5 < ratio(other) < 2.0}
+        numbers |= dict([max(gains.items(), key=lambda gain: gain[1])]) if gains else {}
+    return numbers
 
 
 def warnings(records: Sequence[Record]) -> Iterator[str]:

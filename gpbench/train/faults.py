@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench import runtime, targets
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError, GpbenchError
+from gpbench.errors import ConfigError, ContractError, GpbenchError
 from gpbench.methods.base import Method
-from gpbench.methods.protocols import State
+from gpbench.methods.protocols import HasBound, State
 
 
 @contextlib.contextmanager
@@ -48,6 +50,7 @@ def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRN
 
     Raises:
         ConfigError: It is no `Predictive`, or one of another number of rows.
+        ContractError: It has another precision than the rows.
     """
     value = method.predict(state, X, key=key)
     if not isinstance(value, Predictive):
@@ -56,10 +59,45 @@ def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRN
             f"method {method.name}: predict returns {kind}: return a gpbench.core.predictive.Predictive, such as"
             " GaussianPredictive(mean, variance)"
         )
-    shapes = {name: array.shape for name, array in jax.eval_shape(value.summary).items()}
-    if wrong := [f"{name} of shape {shape}" for name, shape in shapes.items() if shape and shape[0] != len(X)]:
-        raise ConfigError(f"method {method.name}: predict returns {wrong[0]} for {len(X)} rows: return one for each")
+    _check_arrays(method, jax.eval_shape(value.summary), X)
     return value
+
+
+def predictions(
+    method: Method, classes: int, state: State, X: Float[Array, "T D"], y: Float[Array, " T"], *, key: PRNGKeyArray
+) -> dict[str, Array]:
+    """The arrays by which rows are scored: those of the prediction, and of the bound where the method has one.
+
+    Raises ConfigError and ContractError for arrays that no metric could take, before anything is computed.
+    """
+    value = predictive(method, state, X, key=key)
+    arrays = value.arrays(y)
+    if isinstance(method, HasBound):
+        expected, kl = method.expected_log_prob(state, X, y), method.kl(state)
+        arrays |= {} if expected is None or kl is None else {"expected_log_prob": expected, "kl": kl}
+    needed, example = (_OF_CLASSES, "Categorical") if classes > 1 else (_OF_NUMBERS, "Gaussian")
+    if absent := sorted(needed - arrays.keys()):
+        fault = f"predict returns {type(value).__name__}, which has no {absent[0]}"
+        raise ConfigError(f"method {method.name}: {fault}: return one that has, such as {example}Predictive")
+    _check_arrays(method, arrays, X, classes)
+    return arrays
+
+
+_OF_CLASSES, _OF_NUMBERS = {"log_prob", "log_probs"}, {"log_prob", "mean", "var", "cdf", "crps", "low95", "high95"}
+
+
+def _check_arrays(method: Method, arrays: Mapping[str, Any], X: Float[Array, "T D"], classes: int = 0) -> None:
+    """Checks shapes and types of predictions of these rows; `classes` is 0 where their number is not known."""
+    for name, array in arrays.items():
+        shape = np.shape(array)
+        right = {"kl": (), "log_probs": (len(X), classes or (shape[-1] if shape else 0))}.get(name, (len(X),))
+        if array is None or shape != right:
+            kind = "None" if array is None else f"of shape {shape}"
+            fault = f"predict returns {name} {kind} for {len(X)} rows: its shape must be {right}"
+            raise ConfigError(f"method {method.name}: {fault}")
+        if (dtype := jnp.result_type(array)) != X.dtype:
+            fault = f"predicts {name} in {dtype} from data in {X.dtype}: use the dtype of the data"
+            raise ContractError(f"method {method.name} {fault}")
 
 
 def _position(error: Exception, paths: list[str]) -> str:

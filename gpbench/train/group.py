@@ -52,6 +52,8 @@ class Group:
     stream: Stream | None = None
     weight: Float[Array | np.ndarray, "S N"] | None = None
     """Sample weights above 0; None for 1."""
+    unit: Float[np.ndarray, "S D"] | None = None
+    """Original units per unit of each input; None for 1."""
 
     @property
     def size(self) -> int:
@@ -115,8 +117,10 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     states = []
     weights = [None] * group.size if group.weight is None else group.weight
     keys = [group.init_keys[member] for member in range(group.size)]  # which JAX can trace, and no iteration
-    for X, y, key, weight in zip(group.X, group.y, keys, weights, strict=True):
-        data = batches.whole(jax.device_put(X), jax.device_put(y), group.classes, rows=group.rows, weight=weight)
+    units = [None] * group.size if group.unit is None else group.unit
+    for X, y, key, weight, unit in zip(group.X, group.y, keys, weights, units, strict=True):
+        whole = partial(batches.whole, classes=group.classes, rows=group.rows)
+        data = whole(jax.device_put(X), jax.device_put(y), weight=weight, unit=unit)
         with run.timed("init") if run else nullcontext():
             state = method.init(data, key=key)
         chooses = run is not None and not method.halving

@@ -116,6 +116,7 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
         for field in ("X", "y", "X_test", "y_test")
     }
     typed: dict[str, Any] = {field: array.astype(context.precision, copy=False) for field, array in arrays.items()}
+    typed["unit"] = np.stack([p.X_scale for p in prepared]).astype(context.precision)
     typed |= {"init_keys": jnp.stack(init_keys), "step_keys": jnp.stack(step_keys)}
     group = Group(members=members, rows=n, classes=prepared[0].classes, **typed)
     return _streamed(context, group, prepared) if streams else group, prepared

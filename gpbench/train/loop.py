@@ -92,7 +92,9 @@ def fit(
         if devices.leads:
             checkpoint.save(state, run.trace, facts)
 
-    trace_every = cadence.trace_every or spacing(method.steps, None if run.over else programs.operations(group, run))
+    # before the first step both programs are compiled: what is wrong with predictions is said before any work
+    operations = None if run.over else programs.operations(group, run)
+    trace_every = cadence.trace_every or spacing(method.steps, operations)
     saved_at = time.monotonic()
     searches = method.halving and run.step == 0 and not run.over
     winner = search(programs, on_host, group, run) if searches else None

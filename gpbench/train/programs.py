@@ -3,7 +3,7 @@
 Several splits or outputs advance at once.  Nothing runs on the host within a chunk.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,13 +16,13 @@ from jaxtyping import Float
 from gpbench.core.mapping import map_members
 from gpbench.core.memory import require_memory
 from gpbench.core.operations import count_operations
-from gpbench.errors import ConfigError, ContractError, MemoryShortage
+from gpbench.errors import ConfigError, MemoryShortage
 from gpbench.methods.base import Method
-from gpbench.methods.protocols import HasBound, HasConvergence
+from gpbench.methods.protocols import HasConvergence
 from gpbench.train import batches
 from gpbench.train.batches import Chunk, prediction_key, take_step
 from gpbench.train.devices import Devices
-from gpbench.train.faults import predictive
+from gpbench.train.faults import predictions
 from gpbench.train.group import Fit, Group, Predictions, initial
 
 _BLOCK = 2**16
@@ -106,16 +106,11 @@ class Programs:
         return np.asarray(last), np.asarray(total) / steps
 
     def predict(self, group: Group, run: Fit) -> None:
-        """Predictions of the test rows, on the host.
-
-        Raises:
-            ContractError: They have another precision than the data.
-        """
+        """Predictions of the test rows, on the host.  Raises ConfigError and ContractError as `predictions` does."""
         size = self._block(group, run)
         blocks = [self._predict(group, run, start, size) for start in range(0, group.X_test.shape[1], size)]
         of_rows = lambda name: np.concatenate([block[name] for block in blocks], axis=1)[:, : group.X_test.shape[1]]
         run.predictions = {name: of_rows(name) if a.ndim > 1 else a for name, a in blocks[0].items()}
-        _check_dtype(self.method.name, run.predictions, group.X.dtype)
 
     def predict_new(self, group: Group, run: Fit, X: Float[np.ndarray, "S T D"]) -> Predictions:
         """Predictions of rows without targets, on the host.
@@ -185,7 +180,7 @@ class Programs:
 
     def _body(self, function: Callable, group: Group) -> Callable:
         if function is _predict:
-            return partial(_predict, self.method)
+            return partial(_predict, self.method, group.classes)
         rows = group.stream.total if group.stream else group.rows
         return partial(_advance, self.method, group.classes, rows, self.devices)
 
@@ -208,14 +203,6 @@ class _Program:
 
     def __call__(self, *args: Any) -> Any:
         return self.function(*args)
-
-
-def _check_dtype(name: str, predictions: Mapping[str, np.ndarray], dtype: Any) -> None:
-    for key, array in predictions.items():
-        if array.dtype != dtype:
-            raise ContractError(
-                f"method {name} predicts {key} in {array.dtype} from data in {dtype}: use the dtype of the data"
-            )
 
 
 def _advance(
@@ -245,14 +232,10 @@ def _advance(
     return map_members(on_member, state, total, X, y, weight, keys)
 
 
-def _predict(method: Method, state, X, y, keys):
+def _predict(method: Method, classes: int, state, X, y, keys):
     """`Predictions` of every member."""
 
     def on_member(state, X, y, key):
-        known = predictive(method, state, X, key=prediction_key(key)).arrays(y)
-        if not isinstance(method, HasBound):
-            return known
-        bound = {"expected_log_prob": method.expected_log_prob(state, X, y), "kl": method.kl(state)}
-        return known if any(term is None for term in bound.values()) else known | bound
+        return predictions(method, classes, state, X, y, key=prediction_key(key))
 
     return map_members(on_member, state, X, y, keys)

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -35,7 +36,8 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     """
     train_rows, validation_rows = validation_split(data.total, key=key)
     weight_of = lambda rows: data.weight[rows] if data.is_weighted else None
-    subset = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes, weight=weight_of(rows))
+    whole = partial(batches.whole, classes=data.classes, unit=data.unit)
+    subset = lambda rows: whole(data.X[rows], data.y[rows], weight=weight_of(rows))
     fit, validation = subset(train_rows), subset(validation_rows)
     ends = _ends(method)
     trial = dataclasses.replace(method, steps=ends[-1])  # a sampler's burn-in is a part of all steps
@@ -143,6 +145,7 @@ def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -
     where all do.
     """
     assert isinstance(method, HasRates)
+    jax.eval_shape(partial(predictive, method, key=key), state, data.X[:1])  # wrong predictions are said before trials
     return method.rates[_best([float(_trial(method, method.with_rate(state, r), data, key)) for r in method.rates])]
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,12 @@ def test_a_multirun_is_every_combination(results):
     assert [record.split for record in runs] == [0, 1]
     with pytest.raises(gpbench.ConfigError, match=r"method=\[\]: give at least one value"):
         gpbench.multirun(dataset="sinc", method=[], results=results)
+
+
+def test_a_multirun_in_a_thread_has_the_same_records(results):
+    with ThreadPoolExecutor(1) as pool:  # signals are the main thread's alone
+        runs = pool.submit(gpbench.multirun, **LINEAR, split=0, seed=[0, 7], results=results).result()
+    assert [run.seed for run in runs] == [0, 7] and runs[0].id == gpbench.run(**LINEAR, split=0, results=results)[0].id
 
 
 CASES = [

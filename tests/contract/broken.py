@@ -261,3 +261,14 @@ class WidensOnPurpose(Widens):
     def step(self, state, batch, *, key):
         with jax.named_scope("needs_float64"):
             return super().step(state, batch, key=key)
+
+
+class Loose(GaussianPredictive):
+    """One whose shapes the tests do not check."""
+
+
+class OneVariance(Good):
+    """It has one variance for all rows."""
+
+    def predict(self, state, X, *, key):
+        return Loose(jnp.full(len(X), state.mean), jnp.ones((), X.dtype))

@@ -139,7 +139,12 @@ def test_a_method_that_keeps_all_rules_is_not_complained_about(name):
     [
         ("Silent", "the class has a docstring", "Silent has no docstring"),
         ("StartsWithNaN", "init gives a pytree of arrays", "state.mean has NaN in 1 of 1 places"),
-        ("StartsInFloat64", "data in float32", "the objective is float64[]: use the dtype of the data"),
+        ("StartsInFloat64", "data in float32", "predicts mean in float64 from data in float32: use the dtype of"),
+        (
+            "OneVariance",
+            "predictions have a number for each",
+            "predict returns var of shape () for 15 rows: its shape must be (15,)",
+        ),
         ("StartsAnyhow", "init gives the same", "take all randomness from `key`"),
         ("Impure", "step is pure", "take all randomness from `key`, and keep nothing outside the state"),
         ("Mutating", "step is pure", "step changes the state that it is given"),
@@ -195,7 +200,7 @@ def test_a_broken_method_ends_in_one_line_and_an_exit_code(tmp_path, capsys):
     assert main(["check", "silent", "--config-dir", str(tmp_path), "--rows", "20"]) == 8
     out, err = capsys.readouterr()
     assert out.startswith("broken    regression  the class has a docstring")
-    assert err == "gpbench: silent breaks 1 of 15 claims; see docs/how-to/own_method.md\n"
+    assert err == "gpbench: silent breaks 1 of 16 claims; see docs/how-to/own_method.md\n"
 
 
 @pytest.mark.parametrize(

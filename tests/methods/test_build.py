@@ -1,5 +1,7 @@
 """What of a method's configuration cannot be built is one ConfigError, and never Hydra's wrapper of it."""
 
+from pathlib import Path
+
 import equinox as eqx
 import pytest
 
@@ -9,6 +11,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Method, inducing_count
 from gpbench.methods.vi.svi import SVI
 
+METHODS = Path(__file__).resolve().parents[2] / "conf" / "method"
 MISTAKES = {
     "unknown kernel": ("method.kernel=matern53", "unknown kernel 'matern53': did you mean matern52"),
     "empty kernel": ("method.kernel=", "unknown kernel '': known are"),
@@ -159,3 +162,9 @@ def test_the_label_of_a_method_without_minibatches_names_none():
 def test_methods_whose_steps_need_all_rows_refuse_minibatches_in_one_line(name):
     with pytest.raises(ConfigError, match=r"^method\.batch_size=64: must be null$"):
         build_method(compose([f"method={name}", "dataset=sinc", "method.batch_size=64"])["method"])
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in METHODS.glob("*.yaml")))
+def test_two_methods_of_one_configuration_are_equal_so_that_no_program_is_compiled_for_each(name):
+    first, second = (build_method(compose([f"method={name}"])["method"]) for _ in range(2))
+    assert first == second and hash(first) == hash(second)

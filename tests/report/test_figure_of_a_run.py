@@ -189,6 +189,20 @@ def test_relevances_are_inverse_lengthscales_with_the_names_of_the_inputs():
     assert [bar.get_width() for bar in axis.patches] == [2.0, 0.5, 0.25]
 
 
+@pytest.mark.parametrize(
+    ("scaler", "label"),
+    [
+        ("standardise", "of standardised inputs"),
+        ("unit_interval", "of inputs scaled to [0, 1]"),
+        ("none", "in original units"),
+        ("centre_all", "in original units"),
+    ],
+)
+def test_relevances_say_what_their_unit_is(scaler, label):
+    (axis,) = checks.draw_relevance(np.array([4.0, 0.5]), ["a", "b"], scaler).axes
+    assert axis.get_xlabel() == f"1 / lengthscale, {label}"
+
+
 def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results, tmp_path, capsys):
     words = ["--results", str(results), "--out", str(tmp_path)]
     assert main(["plot", "--last", *words]) == 0

@@ -1,20 +1,25 @@
 """An error in a user's own method or kernel is one line with its file and line; in gpbench's own it stays."""
 
 import re
+import sys
 
+import jax
+import jax.numpy as jnp
 import pytest
-from toys import quiet
+from toys import Walk, quiet
 
 from gpbench import cli, targets
 from gpbench.config.compose import compose
-from gpbench.errors import ConfigError, Stopped
+from gpbench.core.predictive import Predictive
+from gpbench.errors import ConfigError, GpbenchError, Stopped
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
-from gpbench.train.faults import one_line_if_users_code
+from gpbench.train.faults import one_line_if_users_code, predictions
 from gpbench.train.job import run_job
 from gpbench.train.stop import StopRequest
 
 MODULE = """
+import jax
 import jax.numpy as jnp
 from gpbench.core.kernels import AmplitudeFamily, log_scalar
 from gpbench.core.predictive import GaussianPredictive
@@ -46,6 +51,13 @@ class Short(Good):
     def predict(self, state, X, *, key):
         return GaussianPredictive(jnp.zeros(3), jnp.ones(3))
 
+steps = []
+
+class Counting(Short):
+    def step(self, state, batch, *, key):
+        jax.debug.callback(lambda: steps.append(1))
+        return super().step(state, batch, key=key)
+
 class Kernel(AmplitudeFamily):
     log_amplitude: object
     def cross(self, X, Y):
@@ -63,7 +75,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     (folder / "faulty_classes.py").write_text(MODULE)
     (folder / "method").mkdir()
-    for name in ("Good", "Crash", "Shape", "Array", "Short"):
+    for name in ("Good", "Crash", "Shape", "Array", "Short", "Counting"):
         text = f"# {name}\n_target_: faulty_classes.{name}\nname: {name.lower()}\nsteps: 2\n"
         (folder / "method" / f"{name.lower()}.yaml").write_text(text)
     targets.add_folders([folder])
@@ -87,7 +99,7 @@ def train(folder, results, *words):
             r"method shape \(\S*faulty_classes.py\): TypeError: Gradient only defined for scalar-output",
         ),
         (["method=array"], "method array: predict returns an array: return a gpbench.core.predictive.Predictive"),
-        (["method=short"], r"method short: predict returns mean of shape \(3,\) for 20 rows: return one for each"),
+        (["method=short"], r"method short: predict returns mean of shape \(3,\) for 20 rows: its shape must be"),
         (
             ["method=gpr", "method.kernel={_target_: faulty_classes.Kernel}"],
             r"method gpr with faulty_classes.Kernel \(\S*faulty_classes.py\): ValueError: .* with the same sett",
@@ -98,6 +110,67 @@ def test_a_users_class_that_fails_is_one_line(words, line, folder, tmp_path):
     with pytest.raises(ConfigError, match=line) as caught:
         train(folder, tmp_path, *words)
     assert "\n" not in str(caught.value)
+
+
+N = 5
+NUMBERS = {name: jnp.ones(N) for name in ("log_prob", "mean", "var", "cdf", "crps", "low95", "high95")}
+CLASSES = {"log_prob": jnp.ones(N), "log_probs": jnp.ones((N, 3))}
+FAULTY = {
+    "one variance for all rows": (NUMBERS | {"var": jnp.ones(())}, "returns var of shape () for 5 rows: its shape"),
+    "a number of Python": (NUMBERS | {"var": 1.0}, "returns var of shape () for 5 rows: its shape must be (5,)"),
+    "no variance": (NUMBERS | {"var": None}, "returns var None for 5 rows: its shape must be (5,)"),
+    "a column": (NUMBERS | {"mean": jnp.ones((N, 1))}, "returns mean of shape (5, 1) for 5 rows"),
+    "two outputs": (NUMBERS | {"mean": jnp.ones((N, 2))}, "returns mean of shape (5, 2) for 5 rows"),
+    "a row less": (NUMBERS | {"cdf": jnp.ones(N - 1)}, "returns cdf of shape (4,) for 5 rows"),
+    "float32": (NUMBERS | {"crps": jnp.ones(N, "float32")}, "predicts crps in float32 from data in float64: use the"),
+    "whole numbers": (NUMBERS | {"mean": jnp.ones(N, int)}, "predicts mean in int64 from data in float64: use the"),
+    "a density alone": ({"log_prob": jnp.ones(N)}, "returns Given, which has no cdf: return one that has, such as Ga"),
+    "numbers for classes": (NUMBERS, "returns Given, which has no log_probs: return one that has"),
+    "a class less": (CLASSES | {"log_probs": jnp.ones((N, 2))}, "log_probs of shape (5, 2) for 5 rows: its shape must"),
+    "one probability": (CLASSES | {"log_probs": jnp.ones(N)}, "returns log_probs of shape (5,) for 5 rows"),
+}
+
+
+class Given(Predictive):
+    known: dict
+
+    def log_prob(self, y):
+        return self.known["log_prob"]
+
+    def summary(self):
+        return {name: self.known[name] for name in ("mean", "var", "log_probs") if name in self.known}
+
+    def pointwise(self, y):
+        return self.known
+
+
+class Own(Walk):
+    """Its state is what it predicts."""
+
+    def predict(self, state, X, *, key):
+        return Given(state)
+
+
+def predicted(arrays: dict, classes: int) -> dict:
+    return predictions(Own(name="own"), classes, arrays, jnp.ones((N, 2)), jnp.ones(N), key=jax.random.key(0))
+
+
+@pytest.mark.parametrize(("arrays", "line"), FAULTY.values(), ids=FAULTY)
+def test_predictions_that_no_metric_could_take_are_a_line(arrays, line):
+    with pytest.raises(GpbenchError, match=f"^method own.*{re.escape(line)}"):
+        predicted(arrays, classes=3 if "log_probs" in line else 0)
+
+
+@pytest.mark.parametrize(("arrays", "classes"), [(NUMBERS, 0), (NUMBERS, 1), (CLASSES, 3)])
+def test_predictions_with_a_number_for_each_row_pass(arrays, classes):
+    assert predicted(arrays, classes) == arrays
+
+
+@pytest.mark.parametrize("words", [[], ["run.trace_every=2"]])
+def test_wrong_predictions_are_said_before_the_first_step(words, folder, tmp_path):
+    with pytest.raises(ConfigError, match="method counting: predict returns mean of shape"):
+        train(folder, tmp_path, "method=counting", *words)
+    assert sys.modules["faulty_classes"].steps == []
 
 
 def test_a_users_class_without_a_fault_is_recorded(folder, tmp_path):

@@ -1,5 +1,6 @@
 """Successive halving: the winner is that of a full search, and its training that of the winner alone, bit by bit."""
 
+from dataclasses import replace
 from functools import cache
 
 import jax
@@ -130,7 +131,7 @@ def tail(cls, **fields):
 
 
 def test_settings_are_those_of_a_full_search_and_the_validation_rows_join_for_the_rest_of_the_training():
-    members = group((0, 1))
+    members = replace(group((0, 1)), classes=0)
     run = train(tail(Tail), members)
     data = [whole(members.X[k], members.y[k], members.classes) for k in range(members.size)]
     chosen = [best_settings(tail(Tail), rows, key=key)["width"] for rows, key in zip(data, members.init_keys)]
@@ -141,7 +142,7 @@ def test_settings_are_those_of_a_full_search_and_the_validation_rows_join_for_th
 
 
 def test_training_starts_again_on_all_rows_where_a_state_is_made_from_them():
-    members = group((0, 1))
+    members = replace(group((0, 1)), classes=0)
     run = train(tail(Settled), members)
     np.testing.assert_array_equal(run.state["width"], train(tail(Tail), members).state["width"])
     np.testing.assert_array_equal(run.state["steps"], 16 * 40.0)

@@ -98,7 +98,7 @@ def test_predictions_are_made_in_blocks_that_fit_the_memory(tmp_path, monkeypatc
 
     monkeypatch.setattr(programs, "_SMALLEST", 7)
     monkeypatch.setattr(programs, "require_memory", short)
-    (blocks,) = job(tmp_path / "blocks", *words)
+    (blocks,) = job(tmp_path / "blocks", *words, programs=programs.Programs)
     assert sizes == [100, 50, 25]
     assert blocks.metrics == pytest.approx(whole.metrics, rel=1e-9)
 

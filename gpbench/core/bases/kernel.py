@@ -55,6 +55,7 @@ class KernelFunctions(Basis):
         centres, _ = locations
         return kernel.diag(centres.reshape(-1, centres.shape[-1]))
 
+    @eqx.filter_jit
     def initial_squares(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "B block"]:
         """Mean squares, exact in O(N M) time, with blocks of `_ROWS` by `_COLUMNS` in memory."""
         columns = max(1, _COLUMNS // self.block)

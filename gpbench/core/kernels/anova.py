@@ -79,7 +79,15 @@ class ANOVA(Family):
         return f"anova kernel of one-dimensional {words(base.family)} kernels (variances by order {variances})"
 
     @classmethod
-    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
+    def initial(
+        cls,
+        X: Float[Array, "N D"],
+        *,
+        start: LengthscaleStart,
+        amplitude: float,
+        unit: Float[np.ndarray, " D"],
+        **options: Any,
+    ) -> Kernel:
         """Options: `order`, the largest R, and `base`, the specification of the one-dimensional kernels.
 
         Every order has the same share of the amplitude.  Raises ConfigError if there are fewer inputs than `order`.
@@ -87,7 +95,8 @@ class ANOVA(Family):
         order, count = options["order"], X.shape[1]
         if order > count:
             raise ConfigError(f"kernel anova has order {order}, but only {count} inputs: choose an order up to {count}")
-        bases = [fix_amplitude(options["base"].initial(X[:, [d]], start=start)) for d in range(count)]
+        base = options["base"]
+        bases = [fix_amplitude(base.initial(X[:, [d]], start=start, unit=unit[[d]])) for d in range(count)]
         # e_r of D ones is the binomial coefficient (D over r)
         log_variance = [math.log(amplitude / order / math.comb(count, r)) for r in range(1, order + 1)]
         return cls(

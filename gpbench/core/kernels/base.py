@@ -55,7 +55,7 @@ class Kernel(eqx.Module):
         """
 
     def describe(self) -> str:
-        """Describes the kernel with its parameters, for error messages.
+        """Describes the kernel with its parameters, for error messages: of inputs and targets as they are scaled.
 
         Needs concrete values: not under `jax.jit`.
         """
@@ -70,13 +70,23 @@ class Family(Kernel):
 
     @classmethod
     @abc.abstractmethod
-    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> "Kernel":
+    def initial(
+        cls,
+        X: Float[Array, "N D"],
+        *,
+        start: LengthscaleStart,
+        amplitude: float,
+        unit: Float[np.ndarray, " D"],
+        **options: Any,
+    ) -> "Kernel":
         """Constructs the kernel that training starts from.
 
         Args:
             X: Rows of the inputs that the kernel will see, (N, D), in whose dtype the parameters are.
             start: Rule by which lengthscales are set from the rows.
             amplitude: Prior variance k(x, x), averaged over the rows where it differs between them.
+            unit: Original units per unit of each column of X, for options in these, such as a period; a family that
+                has none leaves this argument out.
             **options: A value for every option of the family, to be passed on to the constructor.
         """
 

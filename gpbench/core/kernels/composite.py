@@ -65,10 +65,18 @@ class Sum(Family):
         return " + ".join(term.describe() for term in self.parts)
 
     @classmethod
-    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
+    def initial(
+        cls,
+        X: Float[Array, "N D"],
+        *,
+        start: LengthscaleStart,
+        amplitude: float,
+        unit: Float[np.ndarray, " D"],
+        **options: Any,
+    ) -> Kernel:
         """The amplitude is divided equally among `options["parts"]`, the specifications of the parts."""
         parts = options["parts"]
-        return cls(tuple(term.initial(X, start=start, amplitude=amplitude / len(parts)) for term in parts))
+        return cls(tuple(term.initial(X, start=start, amplitude=amplitude / len(parts), unit=unit) for term in parts))
 
 
 class Product(Family):
@@ -95,12 +103,20 @@ class Product(Family):
         return " * ".join(f"({factor.describe()})" for factor in self.factors)
 
     @classmethod
-    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
+    def initial(
+        cls,
+        X: Float[Array, "N D"],
+        *,
+        start: LengthscaleStart,
+        amplitude: float,
+        unit: Float[np.ndarray, " D"],
+        **options: Any,
+    ) -> Kernel:
         """The factors of `options["parts"]`, their specifications; one of them has the amplitude."""
         parts = options["parts"]
-        factors = [fix_amplitude(term.initial(X, start=start)) for term in parts]
+        factors = [fix_amplitude(term.initial(X, start=start, unit=unit)) for term in parts]
         carrier = next((i for i, factor in enumerate(factors) if _has_scale(factor)), 0)
-        factors[carrier] = parts[carrier].initial(X, start=start, amplitude=amplitude)
+        factors[carrier] = parts[carrier].initial(X, start=start, amplitude=amplitude, unit=unit)
         return cls(tuple(factors))
 
 

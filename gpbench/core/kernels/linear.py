@@ -30,7 +30,7 @@ class Linear(Family):
 
     def describe(self) -> str:
         """The family with its range of variances."""
-        return f"linear kernel (variances {span(jnp.exp(self.log_variance))})"
+        return f"linear kernel (variances {span(jnp.exp(self.log_variance))} of scaled inputs)"
 
     @classmethod
     def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:

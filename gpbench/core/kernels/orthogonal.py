@@ -42,7 +42,7 @@ class Orthogonal(AmplitudeFamily):
 
     def describe(self) -> str:
         """The family with the range of its lengthscales."""
-        return f"orthogonal kernel (lengthscales {span(jnp.exp(0.5 * self.log_lengthscale2))})"
+        return f"orthogonal kernel (lengthscales {span(jnp.exp(0.5 * self.log_lengthscale2))} of scaled inputs)"
 
     @classmethod
     def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:

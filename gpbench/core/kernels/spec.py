@@ -1,11 +1,13 @@
 """Kernels as a configuration names them, and the prior on lengthscales."""
 
+import inspect
 import math
 from dataclasses import MISSING, Field, dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
@@ -13,7 +15,7 @@ from gpbench import registry
 from gpbench.core.kernels.base import Family, Kernel, LengthscaleStart, words
 from gpbench.core.kernels.composite import ActiveInputs, select
 from gpbench.errors import ConfigError, either
-from gpbench.schema import LENGTHSCALE_PRIOR, is_whole, settings
+from gpbench.schema import LENGTHSCALE_PRIOR, RANGE, is_real, is_whole, settings
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,14 @@ class Spec:
     options: tuple[tuple[str, Any], ...] = ()
     inputs: tuple[int, ...] | None = None
 
-    def initial(self, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float = 1.0) -> Kernel:
+    def initial(
+        self,
+        X: Float[Array, "N D"],
+        *,
+        start: LengthscaleStart,
+        amplitude: float = 1.0,
+        unit: Float[Array | np.ndarray, " D"] | None = None,
+    ) -> Kernel:
         """Constructs the kernel that training starts from.
 
         Args:
@@ -37,17 +46,21 @@ class Spec:
             start: Rule by which lengthscales are set from these rows.
             amplitude: Prior variance k(x, x), averaged over the rows where it differs between them (roughly for
                 products of several linear kernels).  A sum divides it equally among its terms.
+            unit: Original units per unit of each column, in which options such as a period are; None for 1.
 
         Raises:
             ConfigError: Active inputs that the rows do not have, or an `anova` of higher order than inputs.
         """
         family, options = _family(self.family), dict(self.options)
-        if self.inputs is None:
-            return family.initial(X, start=start, amplitude=amplitude, **options)
-        if self.inputs[-1] >= X.shape[1]:
+        if self.inputs is not None and self.inputs[-1] >= X.shape[1]:
             raise ConfigError(f"kernel {self}: the data have only the inputs 0 to {X.shape[1] - 1}")
-        active = select(X, self.inputs)
-        return ActiveInputs(family.initial(active, start=start, amplitude=amplitude, **options), self.inputs)
+        unit = np.ones(X.shape[1]) if unit is None else np.asarray(unit, np.float64)
+        if self.inputs is not None:
+            X, unit = select(X, self.inputs), unit[list(self.inputs)]
+        if "unit" in inspect.signature(family.initial).parameters:
+            options["unit"] = unit
+        kernel = family.initial(X, start=start, amplitude=amplitude, **options)
+        return kernel if self.inputs is None else ActiveInputs(kernel, self.inputs)
 
     def __str__(self) -> str:
         values = dict(self.options)
@@ -164,6 +177,6 @@ def _converted(field: "Field[Any]", value: Any) -> Any:
     """The value of an option as a `Spec` keeps it: hashable, a whole number in a real option as a float."""
     if converter := field.metadata.get("converter"):
         return converter(value)
-    if isinstance(field.default, float) and is_whole(value):
+    if is_whole(value) and (isinstance(field.default, float) or is_real(field.metadata[RANGE])):
         return float(value)
     return tuple(value) if registry.is_list(value) else value

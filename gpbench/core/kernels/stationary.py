@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from gpbench.core.kernels.base import (
@@ -44,8 +45,8 @@ class Stationary(AmplitudeFamily):
 
     def describe(self) -> str:
         """The family with its amplitude and its range of lengthscales."""
-        lengthscales = span(self.lengthscales)
-        return f"{words(self.family)} kernel (amplitude {self.amplitude:.3g}, lengthscales {lengthscales})"
+        lengthscales = f"lengthscales {span(self.lengthscales)} of scaled inputs"
+        return f"{words(self.family)} kernel (amplitude {self.amplitude:.3g}, {lengthscales})"
 
 
 def start_lengthscales(X: Float[Array, "N D"], start: LengthscaleStart, isotropic: bool) -> Float[Array, " L"]:
@@ -201,19 +202,21 @@ class Periodic(Stationary):
     """k(x, x') = amp · exp(-2 Σ_d sin²(π (x_d - x'_d)/p_d) / l_d) (MacKay 1998; Rasmussen & Williams 2006, eq. 4.31).
 
     It is the squared exponential kernel of the points (cos, sin)(2π x_d/p_d), for their squared distance is
-    4 sin²(π (x_d - x'_d)/p_d).  A lengthscale √l_d is a length on that circle of radius 1.  `log_period` has as many
-    entries as `log_lengthscale2`; periods are in the units of the inputs.
+    4 sin²(π (x_d - x'_d)/p_d).  A lengthscale √l_d is a length on that circle of radius 1.  `log_period` has an entry
+    for each input, or a single one where they are `isotropic` and no period is given.
     """
 
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " L"]
-    log_period: Float[Array, " L"]
+    log_period: Float[Array, " P"]
     isotropic: bool = _isotropic()
-    period: float = setting(1.0, "positive", "Initial period of every input, in its units.")
+    period: float | None = setting(
+        None, "positive or null", "Initial period of every input, in its original units; null: 1 in those of training."
+    )
     family: ClassVar[str] = "periodic"
 
     @property
-    def periods(self) -> Float[Array, " L"]:
+    def periods(self) -> Float[Array, " P"]:
         """p_d, in the units of the inputs."""
         return jnp.exp(self.log_period)
 
@@ -227,17 +230,27 @@ class Periodic(Stationary):
 
     def describe(self) -> str:
         """The family with its amplitude and its ranges of lengthscales and periods."""
-        parameters = f"lengthscales {span(self.lengthscales)}, periods {span(self.periods)}"
+        parameters = f"lengthscales {span(self.lengthscales)}, periods {span(self.periods)} of scaled inputs"
         return f"periodic kernel (amplitude {self.amplitude:.3g}, {parameters})"
 
     @classmethod
-    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
+    def initial(
+        cls,
+        X: Float[Array, "N D"],
+        *,
+        start: LengthscaleStart,
+        amplitude: float,
+        unit: Float[np.ndarray, " D"],
+        **options: Any,
+    ) -> Kernel:
         """Options: `isotropic`, and `period`, the initial period of every input.
 
         Lengthscales are set from distances between points on the circles, those of an input's cosine and sine averaged.
         """
-        count = 1 if options["isotropic"] else X.shape[1]
-        log_period = jnp.full(count, log_scalar(options["period"], X))
+        if (period := options["period"]) is None:
+            log_period = jnp.zeros(1 if options["isotropic"] else X.shape[1], X.dtype)
+        else:
+            log_period = jnp.asarray(math.log(period) - np.log(unit), X.dtype)
         circles = cls(log_scalar(amplitude, X), jnp.zeros_like(log_period), log_period)._on_circles(X)
         each = initial_log_lengthscales2(circles, start).reshape(2, -1).mean(axis=0)
         lengthscales = each.mean(keepdims=True) if options["isotropic"] else each

@@ -20,7 +20,7 @@ class _Noise(Likelihood):
 
     log_noise: Float[Array, ""]
     """The logarithm of the noise above its floor."""
-    floor: float = setting(0.0, "nonnegative", "Least variance of the noise that training may reach.")
+    floor: float = setting(0.0, "nonnegative", "Least noise variance of scaled targets that training may reach.")
 
     @classmethod
     def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> Any:

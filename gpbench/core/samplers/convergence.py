@@ -1,5 +1,7 @@
 """How far the chains of networks agree: R-hat and effective sample sizes of their log joints and outputs."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -18,6 +20,7 @@ def followed(networks: Network, log_joints: Float[Array, " C"], X: Float[Array, 
     return jnp.concatenate([log_joints[:, None], outputs], axis=1)
 
 
+@partial(jax.jit, static_argnames="method")
 def agreement(samples: Samples, method: str) -> dict[str, Array]:
     """The largest `rhat` and the smallest `ess` of the quantities that `followed` gives.
 

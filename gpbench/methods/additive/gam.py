@@ -113,8 +113,8 @@ class GAM(StartMethod, VariationalMethod):
         require_memory(numbers * X.dtype.itemsize, f"{len(components):,} components with {total:,} inducing outputs")
         if self.rank is not None and not 1 <= self.rank <= total:
             raise ConfigError(f"method.rank={self.rank}: must be from 1 to {total}, the number of inducing outputs")
-        start, fixed_points, m = self.lengthscale_start, self.fixed_points, int(self.inducing)
-        layer = initial_layer(X, components, self.kernel, m, start=start, fixed_points=fixed_points, key=key)
+        start, fixed_points, m, unit = self.lengthscale_start, self.fixed_points, int(self.inducing), data.unit
+        layer = initial_layer(X, components, self.kernel, m, start=start, fixed_points=fixed_points, unit=unit, key=key)
         return VariationalParameters(
             layer,
             likelihood,

@@ -90,7 +90,7 @@ class AlaCarte(EvidenceMethod, SubsetStart):
         X, dtype, T = data.X[: data.total], data.X.dtype, 2 * self.frequencies
         # Measured: the evidence with its gradient takes up to 6.5 T (T + rows of a block) numbers
         require_memory(6.5 * T * (T + min(_BLOCK, len(X))) * dtype.itemsize, f"{T:,} features", "frequencies")
-        gp = self.configured_gp(X) if self.subset_rows is None else self.subset_gp(data, self.subset_rows)
+        gp = self.configured_gp(X, data) if self.subset_rows is None else self.subset_gp(data, self.subset_rows)
         assert isinstance(gp.kernel, SquaredExponential)
         fastfood = Fastfood.sample(X.shape[1], self.frequencies, dtype, key=key)
         return AlaCarteParameters(gp.kernel, gp.likelihood, fastfood)

@@ -29,7 +29,7 @@ class GPR(EvidenceMethod, ExactStart):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> ExactGP:
         X = data.first(self.rows).X
         require_rows(X, "method.rows")
-        return self.configured_gp(X)
+        return self.configured_gp(X, data)
 
     def init_extra(self, parameters: ExactGP, data: Batch) -> tuple[Solution, Float[Array, "N D"]]:
         X = data.first(self.rows).X

@@ -132,12 +132,13 @@ def initial_layer(
     *,
     start: LengthscaleStart,
     fixed_points: bool,
+    unit: Float[Array | np.ndarray, " D"] | None = None,
     key: PRNGKeyArray,
 ) -> AdditiveLayer:
     """The layer that training starts from: amplitude 1/C for each of C components, and a constant of variance 1.
 
     Inducing points are a regular grid on [0, 1], as in the paper, for several inputs where their number is that of one
-    (16 is 4 by 4), and else centres of the training rows by k-means.
+    (16 is 4 by 4), and else centres of the training rows by k-means.  `unit` has original units per unit of X.
 
     Raises:
         ConfigError: for an input that the data do not have or that does not vary, and more inducing points than rows.
@@ -157,14 +158,16 @@ def initial_layer(
                     " method.components and method.pairs"
                 )
     width = np.where(width > 0, width, np.ones_like(width))
-    unit = (on_host - low) / width
+    ranges = width if unit is None else width * np.asarray(unit)
+    scaled = (on_host - low) / width
     parts: dict[tuple[Any, ...], list[tuple[int, Effect, Array]]] = {}
     for c, component in enumerate(components):
         spec, m = component.kernel or kernel, component.inducing or inducing
-        rows = unit[:, np.asarray(component.inputs)]
+        rows = scaled[:, np.asarray(component.inputs)]
         Z = _initial_inducing(rows, m, key=partial(jax.random.fold_in, key, c))
         # The same lengthscale for all inputs, of a grid: the rows of one may take a few values only
-        bases = [fix_amplitude(spec.initial(_grid(m, X.dtype), start=start))] * len(component.inputs)
+        grid, units = _grid(m, X.dtype), [ranges[[i]] for i in component.inputs]
+        bases = [fix_amplitude(spec.initial(grid, start=start, unit=each)) for each in units]
         effect = Effect(jax.device_put(np.asarray(-math.log(len(components)), X.dtype)), _stacked(bases))
         parts.setdefault((spec, len(component.inputs), m), []).append((c, effect, Z))
     stacks, places = [], []

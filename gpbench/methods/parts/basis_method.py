@@ -240,7 +240,7 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
                 f" {type(likelihood).__name__.lower()}: set method.augmentation=false"
             )
         if self.subset_rows is None or data.task != "regression":
-            return Hyper(self.kernel.initial(data.first(2000).X, start=self.lengthscale_start), likelihood)
+            return Hyper(self.initial_kernel(data.first(2000).X, data), likelihood)
         model = self.subset_gp(data, self.subset_rows)
         if type(likelihood) is type(model.likelihood):
             return Hyper(model.kernel, model.likelihood)

@@ -162,7 +162,7 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
         """
         X, dtype = data.X[: data.total], data.X.dtype
         Z = inducing_points(X, inducing_count(self.inducing, len(X)), self.start, key=key)
-        kernel = self.kernel.initial(Z, start=self.lengthscale_start)
+        kernel = self.initial_kernel(Z, data)
         log_noise, layers, widths = jnp.asarray(jnp.log(self.noise), dtype), [], (*self.hidden, outputs)
         for depth, units in enumerate(widths):
             if depth and means:

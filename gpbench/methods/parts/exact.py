@@ -125,7 +125,7 @@ def fit_subset(
         raise ConfigError("method.subset_rows fits an exact GP to regression targets: leave it null for classes")
     subset = data.first(rows)
     require_rows(subset.X, "method.subset_rows")
-    kernel = spec.initial(subset.X, start=start)
+    kernel = spec.initial(subset.X, start=start, unit=data.unit)
     model = ExactGP(kernel, Gaussian.initial(noise, 0, subset.X.dtype, floor=floor))
     return _largest_evidence(model, subset, prior)
 
@@ -153,9 +153,9 @@ def _largest_evidence(model: ExactGP, data: Batch, prior: LengthscalePrior | Non
 class ExactStart(PriorMethod, NoiseMethod):
     """A method that starts from an exact GP.  Noise variances are in units of the scaled targets' variance."""
 
-    def configured_gp(self, X: Float[Array, "N D"]) -> ExactGP:
-        """Kernel and noise as configured, with lengthscales from the rows X."""
-        return ExactGP(self.kernel.initial(X, start=self.lengthscale_start), self.initial_noise(X))
+    def configured_gp(self, X: Float[Array, "N D"], data: Batch) -> ExactGP:
+        """Kernel and noise as configured, with lengthscales from the rows X in the units of the training data."""
+        return ExactGP(self.initial_kernel(X, data), self.initial_noise(X))
 
     def subset_gp(self, data: Batch, rows: int, floor: float | None = None) -> ExactGP:
         """Kernel and noise of `fit_subset` on the first `rows` rows, from those configured; `floor` is `noise_floor`.

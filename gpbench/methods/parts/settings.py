@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from jaxtyping import Array, Float
 
-from gpbench.core.kernels import LengthscalePrior, LengthscaleStart, Spec, kernel_spec, lengthscale_prior
+from gpbench.core.kernels import Kernel, LengthscalePrior, LengthscaleStart, Spec, kernel_spec, lengthscale_prior
 from gpbench.core.likelihoods import Gaussian, Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.methods.base import Batch, Method
@@ -34,6 +34,10 @@ class KernelMethod(StartMethod):
     kernel: Spec = setting(
         "squared_exponential", "kernel", "Covariance function: a name, or a name with options.", converter=kernel_spec
     )
+
+    def initial_kernel(self, X: Float[Array, "N D"], data: Batch) -> Kernel:
+        """The kernel that training starts from, with lengthscales from rows X in the units of the training data."""
+        return self.kernel.initial(X, start=self.lengthscale_start, unit=data.unit)
 
 
 class PriorMethod(KernelMethod):

@@ -118,7 +118,7 @@ class SparseMethod(PriorMethod):
         m, greedy = inducing_count(self.inducing, len(X)), self.start == "greedy"
         Z = inducing_points(X, m, "rows" if greedy else self.start, key=key)
         if kernel is None:
-            kernel = self.kernel.initial(Z, start=self.lengthscale_start)
+            kernel = self.initial_kernel(Z, data)
         if greedy:
             Z = X[select_rows(kernel, X, m).index]
         features: Features = InducingPoints(Z)

@@ -61,7 +61,7 @@ class CAGP(EvidenceMethod, ExactStart):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> CAGPParameters:
         X = data.first(None).X
         inducing_count(self.actions, len(X), name="actions", noun="actions")
-        model = self.configured_gp(X)
+        model = self.configured_gp(X, data)
         return CAGPParameters(model.kernel, model.likelihood, jax.random.normal(key, (len(X),), X.dtype))
 
     def actions_at(self, parameters: CAGPParameters, data: Batch) -> SparseActions:

@@ -131,6 +131,7 @@ class GreedySGPR(CollapsedMethod):
         finished: Bool[Array, ""] = state.variables.finished
         return finished
 
+    @eqx.filter_jit
     def diagnostics(self, state: GradientState[CollapsedParameters]) -> dict[str, Array]:
         """The number of points, the bounds on the evidence's distance, and how the choice of points ended.
 

@@ -75,7 +75,7 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
         X = data.X[index]
         beta = unused_features(m, d, dtype).fill(X[:m], jnp.asarray(0))
         shared: Any = (
-            self.kernel.initial(X, start=self.lengthscale_start),
+            self.initial_kernel(X, data),
             self.initial_likelihood(data),
             unused_features(self.mean_basis, d, dtype),
             jnp.zeros(self.mean_basis, dtype),

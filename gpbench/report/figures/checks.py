@@ -120,12 +120,19 @@ def draw_residuals(predictions: Predictions) -> style.Picture:
     return figure
 
 
-def draw_relevance(lengthscales: Float[ndarray, " D"], columns: Sequence[str] = ()) -> style.Picture:
+_SCALED = {"standardise": "of standardised inputs", "unit_interval": "of inputs scaled to [0, 1]"}
+"""Units of lengthscales by the scaler of the inputs; any other leaves the original ones."""
+
+
+def draw_relevance(
+    lengthscales: Float[ndarray, " D"], columns: Sequence[str] = (), scaler: str = "standardise"
+) -> style.Picture:
     """Draws 1 / lengthscale of every input, most relevant first.
 
     Args:
         lengthscales: Lengthscales of the inputs, which are scaled alike.
         columns: Names of the inputs; without them they have numbers.
+        scaler: Name of the scaler of the inputs.
     """
     order = np.argsort(lengthscales, kind="stable")[:_MAX_INPUTS]
     names = [columns[d] if len(columns) == len(lengthscales) else f"input {d}" for d in order]
@@ -135,7 +142,7 @@ def draw_relevance(lengthscales: Float[ndarray, " D"], columns: Sequence[str] = 
     axis.set_yticks(range(len(order)), names, fontsize=8)
     axis.set_ylim(len(order) - 0.4, -0.6)
     axis.grid(False, axis="y")
-    axis.set_xlabel("1 / lengthscale, of standardised inputs")
+    axis.set_xlabel(f"1 / lengthscale, {_SCALED.get(scaler, 'in original units')}")
     if len(order) < len(lengthscales):
         figure.notes = [f"The {len(order)} most relevant of {len(lengthscales)} inputs."]
     return figure

@@ -23,18 +23,22 @@ class RunContent:
         arrays: Its trace, and the arrays that it kept (`run.keep`).
         predictions: Predictions of its test rows by column; {} without any.
         columns: Names of the inputs; () where they are not known.
+        scaler: Name of the scaler of the inputs.
     """
 
     record: Record
     arrays: Mapping[str, ndarray]
     predictions: Mapping[str, ndarray]
     columns: Sequence[str] = ()
+    scaler: str = "standardise"
 
     @classmethod
     def read(cls, store: Store, record: Record) -> "RunContent":
         """The content of a run in a store."""
-        columns = store.config(record.id).get("dataset", {}).get("columns") or ()
-        return cls(record, store.trace(record.id), store.predictions(record.id), columns)
+        config = store.config(record.id)
+        columns = config.get("dataset", {}).get("columns") or ()
+        scaler = config.get("protocol", {}).get("inputs", cls.scaler)
+        return cls(record, store.trace(record.id), store.predictions(record.id), columns, scaler)
 
 
 class _Kind(NamedTuple):
@@ -161,7 +165,7 @@ _KINDS: Mapping[str, _Kind] = {
     ),
     "relevance": _Kind(
         lambda run: "kept_lengthscales" in run.arrays,
-        lambda run: checks.draw_relevance(run.arrays["kept_lengthscales"], run.columns),
+        lambda run: checks.draw_relevance(run.arrays["kept_lengthscales"], run.columns, run.scaler),
         f"a method with a lengthscale for each of several inputs, and {_KEEP}",
     ),
 }
