@@ -25,9 +25,6 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     Arguments that do not fit its annotations raise ConfigError.  Any `GpbenchError` names the keywords of Python; the
     command line, which calls the same functions, prints its own options.
-
-    Args:
-        function: The function.
     """
     signature = inspect.signature(function)
     hints = {name: parameter.annotation for name, parameter in signature.parameters.items()}
@@ -126,11 +123,7 @@ def _description(hint: Any) -> str:
 
 
 def in_python(line: str) -> str:
-    """Words a message for Python: flags and words such as run.save=true become keywords, and quoted commands stay.
-
-    Args:
-        line: The message, as the command line prints it.
-    """
+    """Words a message for Python: flags and words such as run.save=true become keywords, and quoted commands stay."""
     return _FLAG.sub(_keyword, line)
 
 

@@ -38,13 +38,8 @@ _INEXACT = re.compile(
 
 
 def add_flags(devices: int) -> None:
-    """Adds the flags of XLA that runs need to those of the user, who may set the same flags to other values.
-
-    Args:
-        devices: Number of devices to make of the CPU.
-
-    Raises:
-        ConfigError: XLA_FLAGS cannot be extended.
+    """Adds the flags of XLA that runs need to those of the user, who may set the same flags to other values.  Raises
+    ConfigError: XLA_FLAGS cannot be extended.
     """
     flags = _flags()
     if flags and not flags.startswith("-"):
@@ -56,11 +51,7 @@ def add_flags(devices: int) -> None:
 
 
 def check_flags() -> None:
-    """Checks that XLA can read XLA_FLAGS: it ends a process where it cannot.
-
-    Raises:
-        ConfigError: It cannot.
-    """
+    """Checks that XLA can read XLA_FLAGS: it ends a process where it cannot.  Raises ConfigError: it cannot."""
     flags = " ".join(flag for flag in _flags().split() if not flag.startswith(_OWN_FLAGS))
     if flags and flags != os.environ.get(_READABLE_FLAGS):
         # in a process of its own, which may end so, and takes a fifth of a second: once for all jobs of a sweep
@@ -72,10 +63,8 @@ def check_flags() -> None:
 
 
 def fix() -> None:
-    """Gives JAX the arithmetic that records stand for, whoever imported it and with whatever environment.
-
-    Raises:
-        ConfigError: XLA_FLAGS or NVIDIA_TF32_OVERRIDE make it less exact, which cannot be undone in this process.
+    """Gives JAX the arithmetic that records stand for, whoever imported it and with whatever environment.  Raises
+    ConfigError: XLA_FLAGS or NVIDIA_TF32_OVERRIDE make it less exact, which cannot be undone in this process.
     """
     import jax
 

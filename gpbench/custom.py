@@ -22,15 +22,8 @@ from gpbench.registry import COMPOSITES, KINDS, TARGET, check_value, is_list, lo
 def check(section: Mapping[str, Any], folders: Sequence[Path], task: Any = None) -> dict:
     """The section `method` with the names of users' kernels and likelihoods expanded, and all of them checked.
 
-    The keys `kernel` and `likelihood` of a user's method can mean something else: its class checks them.
-
-    Args:
-        section: The section.
-        folders: Folders of `--config-dir` and of installed packages.
-        task: Task of the data.
-
-    Raises:
-        ConfigError: As `read` does, with the key in front.
+    The keys `kernel` and `likelihood` of a user's method can mean something else: its class checks them.  Raises
+    ConfigError: as `read` does, with the key in front.
     """
     expanded = dict(section)
     for kind in KINDS.keys() & section.keys():
@@ -54,12 +47,7 @@ def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
 
 
 def custom_paths(kind: str, value: Any) -> list[str]:
-    """The dotted paths of the custom classes in an expanded value.
-
-    Args:
-        kind: "kernel" or "likelihood".
-        value: The value, as for `read`, which has checked it.
-    """
+    """The dotted paths of the custom classes in an expanded value."""
     choice = read(kind, value)
     if kind == "kernel" and choice.name in COMPOSITES:
         return [path for entry in choice.options["parts"] for path in custom_paths(kind, entry)]
@@ -84,26 +72,13 @@ def without_target(kind: str, value: Any) -> Any:
 
 @cache
 def installed(group: str, find: Callable[..., Iterable[EntryPoint]]) -> tuple[EntryPoint, ...]:
-    """The entry points of a group, read once in a process: reading them opens a file of every installed package.
-
-    Args:
-        group: Name of the group, such as "gpbench.kernels".
-        find: Function that finds them, `importlib.metadata.entry_points`.
-    """
+    """The entry points of a group, read once in a process: reading them opens a file of every installed package."""
     return tuple(find(group=group))
 
 
 def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The mapping with a `_target_` behind a user's name; None for any other name.
-
-    Args:
-        kind: Name of the folder of files; the group of entry points is `gpbench.` with it and an s.
-        name: The name.
-        folders: Folders of `--config-dir` and of installed packages.
-        reserved: Names of gpbench's own.
-
-    Raises:
-        ConfigError: A file without a `_target_`, or with a name in `reserved`.
+    """The mapping with a `_target_` behind a user's name; None for any other name.  Raises ConfigError: A file without
+    a `_target_`, or with a name in `reserved`.
     """
     for folder in folders:
         path = folder / kind / f"{name}.yaml"

@@ -26,21 +26,13 @@ from gpbench.schema import Range, is_whole
 
 @dataclass(frozen=True)
 class Entry:
-    """A reader or a split set.
+    """A reader or a split set."""
 
-    Args:
-        path: Dotted path of its function.
-        options: Keys of a source that the reader has as options, or keys of `splits` that the split set has.
-        package: Package that it needs beyond gpbench's own requirements.
-        extra: Extra of gpbench that installs the package.
-        splits: Number of splits of a split set that has no `folds`; 0 where a card must give it.
-    """
-
-    path: str
+    path: str  # dotted path of its function
     options: Keys = field(default_factory=Keys)
-    package: str = ""
-    extra: str = ""
-    splits: int = 0
+    package: str = ""  # package that it needs beyond gpbench's own requirements
+    extra: str = ""  # extra of gpbench that installs the package
+    splits: int = 0  # number of splits of a split set that has no `folds`; 0 where a card must give it
 
     @property
     def function(self) -> Callable:
@@ -213,15 +205,8 @@ SPLIT_SETS: Mapping[str, Entry] = {
 
 
 def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
-    """A source's reader with a custom name replaced by its `_target_` and options.
-
-    Args:
-        reader: The name of a reader, or a mapping with a `_target_`.
-        folders: Folders of `--config-dir` and of installed packages.
-        subject: The source, for messages.
-
-    Raises:
-        ConfigError: An unknown name, a file that is no such mapping, or a `_target_` that is no dotted path.
+    """A source's reader with a custom name replaced by its `_target_` and options.  Raises ConfigError: an unknown
+    name, a file that is no such mapping, or a `_target_` that is no dotted path.
     """
     if isinstance(reader, str):
         own = custom.own("reader", reader, folders, READERS)
@@ -234,10 +219,8 @@ def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
 
 
 def function_and_options(reader: str | Mapping[str, Any]) -> tuple[Callable, Mapping[str, Any]]:
-    """The function of an expanded reader, and the options that a mapping gives.
-
-    Raises:
-        ConfigError: As `gpbench.targets.load` does.
+    """The function of an expanded reader, and the options that a mapping gives.  Raises ConfigError: as
+    `gpbench.targets.load` does.
     """
     if isinstance(reader, str):
         return READERS[reader].function, {}

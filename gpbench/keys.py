@@ -34,19 +34,12 @@ MAPPING_OF_MAPPINGS = Range(
 
 
 class Key(NamedTuple):
-    """A key of a mapping.
+    """A key of a mapping."""
 
-    Args:
-        range: Values that it can have.
-        meaning: Meaning of the key, as the documentation prints it.
-        default: Value that stands for an absent key, as the documentation prints it.
-        required: True for a key that must have a value.
-    """
-
-    range: Words | Range = "any"
-    meaning: str = ""
-    default: Any = None
-    required: bool = False
+    range: Words | Range = "any"  # values that it can have
+    meaning: str = ""  # meaning of the key, as the documentation prints it
+    default: Any = None  # value that stands for an absent key, as the documentation prints it
+    required: bool = False  # true for a key that must have a value
 
 
 def required(range: Words | Range = "any", meaning: str = "") -> Key:
@@ -61,11 +54,7 @@ def optional(range: Words | Range = "any", meaning: str = "", default: Any = Non
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys that a mapping has, by name.
-
-    Args:
-        keys: The keys.
-    """
+    """The keys that a mapping has, by name."""
 
     keys: Mapping[str, Key] = field(default_factory=dict)
 
@@ -83,17 +72,8 @@ class Keys:
         return tuple(self.keys)
 
     def check(self, node: Any, subject: str) -> Mapping[str, Any]:
-        """Checks that a mapping has the required keys, no unknown ones, and values in their ranges.
-
-        Args:
-            node: The mapping; None is an empty one.
-            subject: What it is, for messages, as in "mine.yaml: the card".
-
-        Returns:
-            The mapping.
-
-        Raises:
-            ConfigError: It is no mapping, or has a wrong key or value.
+        """Checks that a mapping has the required keys, no unknown ones, and values in their ranges.  Returns the
+        mapping.  Raises ConfigError: it is no mapping, or has a wrong key or value.
         """
         node = mapping(node, subject)
         faults = []

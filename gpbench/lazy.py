@@ -9,15 +9,7 @@ def attach(
     package: str, exports: Mapping[str, Sequence[str]], submodules: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Makes the lazy names of a package, assigned as `__getattr__, __dir__, __all__ = attach(__name__, {...})`.
-
-    Args:
-        package: dotted name of the package.
-        exports: public names by the module of the package that defines them.  No name may be that of a module of the
-            package: once imported, the module would hide it.
-        submodules: modules that are public themselves.
-
-    Returns:
-        The functions `__getattr__` and `__dir__` of the package, and its `__all__`.
+    Returns the functions `__getattr__` and `__dir__` of the package, and its `__all__`.
     """
     modules = {name: module for module, names in exports.items() for name in names}
     public = sorted([*modules, *submodules])

@@ -63,15 +63,7 @@ def memory(size: int, most: int = DATA) -> int:
 
 
 def check(size: int, most: int, subject: str, unit: str = "bytes", mend: str = "") -> None:
-    """Raises ValueError where something is larger than it may be, with both sizes in its line.
-
-    Args:
-        size: Its size.
-        most: Largest size that it may have.
-        subject: What has them and a verb, for the message, as in "the table unpacks to".
-        unit: Unit of both sizes.
-        mend: What to do about it, "" for nothing.
-    """
+    """Raises ValueError where something is larger than it may be, with both sizes in its line."""
     if size > most:
         raise ValueError(f"{subject} {size:,} {unit}, and {most:,} are the most" + f": {mend}" * bool(mend))
 
@@ -88,16 +80,8 @@ def opened(path: Path | str) -> BinaryIO:
 
 
 def read(path: Path | str, most: int, mend: str = "") -> bytes:
-    """Reads a regular file of limited size.
-
-    Args:
-        path: The file.
-        most: Most bytes that it may have.
-        mend: What to do about a larger one, for the message.
-
-    Raises:
-        ValueError: It is larger, or no regular file.
-        OSError: It cannot be read.
+    """Reads a regular file of limited size.  Raises ValueError: it is larger, or no regular file; OSError: it cannot be
+    read.
     """
     with opened(path) as file:
         check(os.fstat(file.fileno()).st_size, most, "the file has", mend=mend)

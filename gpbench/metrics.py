@@ -62,14 +62,8 @@ class _Describes(Protocol):
 
 
 def score(task: str, scored: Scored) -> dict[str, float]:
-    """Computes every metric of a task.
-
-    Args:
-        task: "binary", "multiclass", "regression" or "count".
-        scored: Predictions of a test set.
-
-    Returns:
-        Values by name: all NaN if a prediction is NaN, and NaN where a metric is `undefined`.
+    """Computes every metric of a task.  Returns values by name: all NaN if a prediction is NaN, and NaN where a metric
+    is `undefined`.
     """
     lost = bool(np.isnan(scored.log_prob).any())
     absent = undefined(task, scored)
@@ -87,28 +81,16 @@ def names(task: str) -> list[str]:
 
 
 def undefined(task: str, scored: Scored) -> dict[str, str]:
-    """The metrics of a task that do not exist on a test set, whatever was predicted, with the reason.
-
-    Args:
-        task: "binary", "multiclass" or "regression".
-        scored: Predictions of the test set.
-
-    Returns:
-        Reasons such as "1 class" by name.
+    """The metrics of a task that do not exist on a test set, whatever was predicted, with the reason.  Returns reasons
+    such as "1 class" by name.
     """
     known = ((m.name, m.absence(scored)) for m in METRICS.values() if m.absence and task in m.tasks)
     return {name: reason for name, reason in known if reason}
 
 
 def find(name: str, records: Iterable[_Describes] = ()) -> Metric | None:
-    """The metric of a name: a built-in one, or a custom one as records describe it.
-
-    Args:
-        name: Name of the metric.
-        records: Records that may describe it.  Where they differ in its direction, it has none.
-
-    Returns:
-        The metric, without its function where it is not ours; None if it is unknown.
+    """The metric of a name: a built-in one, or a custom one as records describe it.  Returns the metric, without its
+    function where it is not ours; None if it is unknown.
     """
     if name in METRICS:
         return METRICS[name]
@@ -121,12 +103,7 @@ def find(name: str, records: Iterable[_Describes] = ()) -> Metric | None:
 
 
 def better(metric: str, records: Iterable[_Describes] = ()) -> Literal["lower", "higher"] | None:
-    """Direction in which a metric improves: "lower" or "higher", or None without one.
-
-    Args:
-        metric: Name; an unknown one counts as a loss, for which lower is better.
-        records: Records that describe custom metrics.
-    """
+    """Direction in which a metric improves: "lower" or "higher", or None without one."""
     known = find(metric, records)
     return known.better if known else "lower"
 

@@ -19,19 +19,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def opened(file: Path | bytes, most: int, mend: str = "") -> "Iterator[NpzFile]":
-    """Opens a file of arrays.
-
-    Args:
-        file: The file, or its content.
-        most: Largest size of all its arrays, in bytes.
-        mend: What to do about a larger one, for the message.
-
-    Returns:
-        A context with the arrays by name, each of which is read when it is asked for.
-
-    Raises:
-        ValueError: The file cannot be read, is damaged, has Python's objects, or unpacks to more; also for such an
-            error of an array that is read inside.  Its text is one line.
+    """Opens a file of arrays.  Returns A context with the arrays by name, each of which is read when it is asked for.
+    Raises ValueError: the file cannot be read, is damaged, has Python's objects, or unpacks to more; also for such an
+    error of an array that is read inside.  Its text is one line.
     """
     import numpy as np
 

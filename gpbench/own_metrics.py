@@ -73,13 +73,8 @@ class OwnMetric:
         return float(np.mean(self.numbers(scored), dtype=float))
 
     def numbers(self, scored: "Scored") -> "np.ndarray":
-        """What the function returns for a test set: the metric, (), or one number for each row, (n,).
-
-        Args:
-            scored: Predictions in original units (`Scored.in_original_units`).
-
-        Raises:
-            ConfigError: The function raises, or returns neither a number nor one for each row.
+        """What the function returns for a test set: the metric, (), or one number for each row, (n,).  Raises
+        ConfigError: the function raises, or returns neither a number nor one for each row.
         """
         import numpy as np
 
@@ -105,15 +100,8 @@ class OwnMetrics:
     _reported: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def score(self, task: str, scored: "Scored") -> tuple[dict[str, float], dict[str, float]]:
-        """Computes the metrics of a task.
-
-        Args:
-            task: "binary", "multiclass", "regression" or "count".
-            scored: Predictions in original units.
-
-        Returns:
-            Values by name, all NaN if a prediction is NaN, and finite standard errors of those that have a number for
-            each row.  A metric that fails is reported on stderr, once, and left out.
+        """Computes the metrics of a task.  Returns values by name, all NaN if a prediction is NaN, and finite standard
+        errors of those that have a number for each row.  A metric that fails is reported on stderr, once, and left out.
         """
         import numpy as np
 
@@ -145,10 +133,8 @@ class OwnMetrics:
 
 
 def declarations(folders: Sequence[Path]) -> dict[str, Declaration]:
-    """The files `metric/NAME.yaml` of some folders, by name; of two with one name the first counts.
-
-    Raises:
-        ConfigError: A file is no declaration, or has the name of a built-in one.
+    """The files `metric/NAME.yaml` of some folders, by name; of two with one name the first counts.  Raises
+    ConfigError: A file is no declaration, or has the name of a built-in one.
     """
     metrics: dict[str, Declaration] = {}
     for folder in folders:
@@ -160,10 +146,8 @@ def declarations(folders: Sequence[Path]) -> dict[str, Declaration]:
 def load(folders: Sequence[Path]) -> OwnMetrics:
     """The metrics of these folders, and those of installed packages.
 
-    Broken entry points are reported on stderr and skipped.
-
-    Raises:
-        ConfigError: As `declarations` does; a function that cannot be imported or lacks one of the options.
+    Broken entry points are reported on stderr and skipped.  Raises ConfigError: as `declarations` does; a function that
+    cannot be imported or lacks one of the options.
     """
     own = {name: constructed(declaration) for name, declaration in declarations(folders).items()}
     for metric in _installed():
@@ -172,15 +156,8 @@ def load(folders: Sequence[Path]) -> OwnMetrics:
 
 
 def get(name: str, folders: Sequence[Path], options: Mapping[str, Any]) -> OwnMetric:
-    """One metric of these folders or of an installed package.
-
-    Args:
-        name: Name of the metric.
-        folders: Folders with `metric/NAME.yaml`.
-        options: Options of its function, in place of the file's.
-
-    Raises:
-        ConfigError: There is no such metric, and as `load` does.
+    """One metric of these folders or of an installed package.  Raises ConfigError: there is no such metric, and as
+    `load` does.
     """
     files = declarations(folders)
     if name in files:

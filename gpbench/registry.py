@@ -108,19 +108,9 @@ class Choice:
 
 
 def read(kind: str, value: Any, task: str | None = None) -> Choice:
-    """The choice that a value of the configuration makes.
-
-    Args:
-        kind: "kernel" or "likelihood".
-        value: A name; {name: {option: value}}; {"sum": [values]} or {"product": [values]}; or a mapping with the
-            `_target_` of a class and its options.
-        task: Task of the data, to name only likelihoods for it in the message about an unknown one.
-
-    Returns:
-        The choice, whose options are in their ranges.  Those of a user's class are checked where it is imported.
-
-    Raises:
-        ConfigError: An unknown name or option, or a value that an option cannot have.
+    """The choice that a value of the configuration makes.  Returns the choice, whose options are in their ranges.
+    Those of a user's class are checked where it is imported.  Raises ConfigError: an unknown name or option, or a value
+    that an option cannot have.
     """
     name, options = _split(kind, value)
     name = next((known for known, entry in KINDS[kind].items() if entry.path == name), name)
@@ -168,17 +158,8 @@ def check_family(
 ) -> None:
     """Check the family of a kernel or a likelihood against those that a method declares.
 
-    A family that is not one of gpbench's passes: the method itself decides when training begins.
-
-    Args:
-        kind: "kernel" or "likelihood".
-        value: A name, {name: options}, or a specification with a `family`.
-        accepted: Names of families; None accepts all.
-        subject: Name of the method, for the message.
-        hint: What the message adds for a kind and a family, such as the methods that take it.
-
-    Raises:
-        ConfigError: for another family of gpbench's, and for a kernel of some inputs where families are restricted.
+    A family that is not one of gpbench's passes: the method itself decides when training begins.  Raises ConfigError:
+    for another family of gpbench's, and for a kernel of some inputs where families are restricted.
     """
     if accepted is None:
         return
@@ -213,14 +194,7 @@ def load(kind: str, name: str, base: type | None = None) -> Any:
 
 def load_class(kind: str, name: str, base: type) -> Any:
     """The class of a name of gpbench, or of a dotted path, which must be a subclass of `base` that is not abstract.
-
-    Args:
-        kind: "kernel" or "likelihood".
-        name: A name of gpbench, or a dotted path.
-        base: Class that the kind derives from, a public name of its package.
-
-    Raises:
-        ConfigError: A class that cannot be imported, is no subclass of `base` or lacks some of its functions.
+    Raises ConfigError: A class that cannot be imported, is no subclass of `base` or lacks some of its functions.
     """
     cls = load(kind, name, base)
     if not (isinstance(cls, type) and issubclass(cls, base)):

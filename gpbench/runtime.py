@@ -32,9 +32,7 @@ if hasattr(os, "register_at_fork"):
 
 def refuse_fork() -> None:
     """Checks that this process was not forked from one in which JAX computes: its threads would be missing here.
-
-    Raises:
-        ConfigError: It was.
+    Raises ConfigError: it was.
     """
     if _is_forked:
         raise ConfigError(
@@ -54,18 +52,9 @@ def configure(
     """Set up this process for JAX; call it before anything imports JAX.
 
     float64 is available: float32 runs ask for their dtype where it matters, and their products are then float32 and not
-    a GPU's shorter TF32; `start` makes sure of that whatever the environment says.  Compiled programs are kept
-    from process to process in `paths.cache_dir()`, small and quick ones too.
-
-    Args:
-        device: "cpu", "gpu", or None for the best there is.
-        memory_fraction: Share of a GPU's memory to take at the start; None leaves JAX's default, 0.75.
-        devices: Number of the run's devices in this process, to make as many of the CPU.
-        cores: Number of the available cores that this process keeps, those in GPBENCH_CORES if it is set; None is all.
-        cache: Whether compiled programs of earlier processes may be used.
-
-    Raises:
-        ConfigError: Another device; XLA_FLAGS that cannot be extended; as for `refuse_fork` and `require_cores`.
+    a GPU's shorter TF32; `start` makes sure of that whatever the environment says.  Compiled programs are kept from
+    process to process in `paths.cache_dir()`, small and quick ones too.  Raises ConfigError: another device; XLA_FLAGS
+    that cannot be extended; as for `refuse_fork` and `require_cores`.
     """
     global _settings
     refuse_fork()
@@ -130,24 +119,14 @@ def _cache() -> dict[str, str]:
 
 
 def can_configure(*, device: str | None = None, memory_fraction: float | None = None, devices: int = 1) -> bool:
-    """Returns true if JAX has, or can still get, these settings in this process: they are made before its import.
-
-    Args:
-        device, memory_fraction, devices: As for `configure`.
-    """
+    """Returns true if JAX has, or can still get, these settings in this process: they are made before its import."""
     return "jax" not in sys.modules or _settings == (device, memory_fraction, devices)
 
 
 def start(device: str | None = None, *, joins: bool = False) -> None:
     """Imports JAX and starts its backend, with the arithmetic that records stand for; call it after `configure`.
-
-    Args:
-        device: As for `configure`; "gpu" requires one.
-        joins: Joins the other processes of the run, as `join` does.
-
-    Raises:
-        ConfigError: A setting in the environment that JAX or XLA cannot read, or that makes numbers less exact; a
-            platform or a device that is not here.
+    Raises ConfigError: A setting in the environment that JAX or XLA cannot read, or that makes numbers less exact; a
+    platform or a device that is not here.
     """
     import_jax()
     import jax
@@ -166,10 +145,8 @@ def start(device: str | None = None, *, joins: bool = False) -> None:
 
 
 def import_jax() -> None:
-    """Imports JAX, after a look at XLA_FLAGS.
-
-    Raises:
-        ConfigError: The environment has a setting or a flag that JAX or XLA cannot read.
+    """Imports JAX, after a look at XLA_FLAGS.  Raises ConfigError: the environment has a setting or a flag that JAX or
+    XLA cannot read.
     """
     if "jax" not in sys.modules:
         arithmetic.check_flags()
@@ -180,13 +157,8 @@ def import_jax() -> None:
 
 
 def require_float64(device: str | None = None) -> None:
-    """Sets this process up and imports JAX; where somebody else has imported it, its settings stay theirs.
-
-    Args:
-        device: "cpu", "gpu", or None for the best there is.
-
-    Raises:
-        ConfigError: JAX was imported without 64-bit types; what `start` raises.
+    """Sets this process up and imports JAX; where somebody else has imported it, its settings stay theirs.  Raises
+    ConfigError: JAX was imported without 64-bit types; what `start` raises.
     """
     is_first = "jax" not in sys.modules
     configure(device=device)
@@ -200,13 +172,9 @@ def require_float64(device: str | None = None) -> None:
 
 
 def peers() -> tuple[str, int, int] | None:
-    """Processes of this run, from the variable GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER.
-
-    Returns:
-        Address of the first process, index of this one, and their number; None where the variable is not set.
-
-    Raises:
-        ConfigError: It cannot be read.
+    """Processes of this run, from the variable GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER.  Returns address of the first
+    process, index of this one, and their number; None where the variable is not set.  Raises ConfigError: it cannot be
+    read.
     """
     if not (setting := os.environ.get("GPBENCH_PEERS")):
         return None
@@ -220,10 +188,7 @@ def join() -> None:
     """Joins the processes that compute together: those of GPBENCH_PEERS, else those of a cluster.
 
     JAX detects the latter under Slurm, Open MPI and Kubernetes.  Call it after `configure` and before anything else of
-    JAX.
-
-    Raises:
-        ConfigError: There are none to join.
+    JAX.  Raises ConfigError: there are none to join.
     """
     import jax
 
@@ -276,11 +241,7 @@ def described(error: BaseException) -> str:
 
 
 def devices_here(count: int) -> int:
-    """Number of a run's devices on this machine.
-
-    Args:
-        count: Number of its devices: all are here, unless its processes are on several machines.
-    """
+    """Number of a run's devices on this machine."""
     import jax
 
     alone = jax.process_count() == 1 or ((processes := peers()) is not None and processes[0].startswith("127."))
@@ -288,11 +249,7 @@ def devices_here(count: int) -> int:
 
 
 def require_gpu() -> None:
-    """Checks that JAX computes on a GPU.  Starts JAX's backend.
-
-    Raises:
-        ConfigError: It cannot.
-    """
+    """Checks that JAX computes on a GPU.  Starts JAX's backend.  Raises ConfigError: it cannot."""
     import jax
 
     try:

@@ -197,16 +197,8 @@ def setting(
     *,
     converter: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A keyword-only field that is part of a configuration: static, compared and hashed, never traced.
-
-    Args:
-        default: Value where the configuration has none; without one the field must be set.
-        range: Values that the field can have, in words or as a `Range`.
-        meaning: Meaning of the field, with its unit, as the documentation prints it.
-        converter: Function applied to the value before it is kept, as in `equinox.field`.
-
-    Returns:
-        A dataclass field, which `equinox.Module` takes as a static one.
+    """A keyword-only field that is part of a configuration: static, compared and hashed, never traced.  Returns A
+    dataclass field, which `equinox.Module` takes as a static one.
     """
     metadata: dict[str, Any] = {"static": True, RANGE: range, MEANING: meaning}
     if converter is not None:
@@ -222,13 +214,8 @@ def settings(cls: type) -> Mapping[str, dataclasses.Field]:
 
 
 def check_declarations(cls: type) -> None:
-    """Checks what a class declares by `setting`: ranges that exist, and defaults that are in them.
-
-    Args:
-        cls: The class.
-
-    Raises:
-        ConfigError: A range or a default is wrong.
+    """Checks what a class declares by `setting`: ranges that exist, and defaults that are in them.  Raises ConfigError:
+    A range or a default is wrong.
     """
     for name, field in settings(cls).items():
         subject = f"{cls.__name__}.{name}"

@@ -70,13 +70,7 @@ def row_stderrs(names: Iterable[str], scored: Scored) -> dict[str, float]:
     """Standard errors over test rows of metrics of ours that are means over rows.
 
     A function of means, such as `rmse`, has the error of its linear expansion at these means (the delta method).
-
-    Args:
-        names: Names of metrics.
-        scored: Predictions of a test set.
-
-    Returns:
-        Finite errors by name, in the unit of the metric.  `ece`, `auc` and `coverage_error` have none.
+    Returns finite errors by name, in the unit of the metric.  `ece`, `auc` and `coverage_error` have none.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         errors = {name: row_stderr(_TERMS[name](scored)) for name in names if name in _TERMS}

@@ -32,13 +32,8 @@ _folders: list[Path] = []
 
 
 def add_folders(folders: "Iterable[str | PathLike[str]]") -> list[Path]:
-    """Makes the modules in these folders of the user's importable, and their objects allowed as targets.
-
-    Args:
-        folders: Folders of `--config-dir` or of the argument `config_dir`.
-
-    Returns:
-        The folders as absolute paths.
+    """Makes the modules in these folders of the user's importable, and their objects allowed as targets.  Returns the
+    folders as absolute paths.
     """
     absolute = [paths.expanded(folder).resolve() for folder in folders]
     sys.path[:0] = [str(path) for path in absolute if str(path) not in sys.path]
@@ -58,18 +53,8 @@ def check_path(path: Any, subject: str) -> None:
 
 
 def load(path: Any, subject: str, base: type | None = None) -> Any:
-    """Looks up the object that a `_target_` names, and calls nothing.
-
-    Args:
-        path: Dotted path of a class or a function.
-        subject: Key of the configuration, with which messages begin.
-        base: Class whose subclasses are wanted; a module may have these from anywhere.
-
-    Returns:
-        The object.  The caller checks what it is before it is called.
-
-    Raises:
-        ConfigError: The path leads where no target may, or the object cannot be imported.
+    """Looks up the object that a `_target_` names, and calls nothing.  Returns the object.  The caller checks what it
+    is before it is called.  Raises ConfigError: the path leads where no target may, or the object cannot be imported.
     """
     check_path(path, subject)
     if not (_is_allowed(path) or _is_named(path)):
@@ -94,12 +79,7 @@ def load(path: Any, subject: str, base: type | None = None) -> Any:
 
 
 def entries(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every `_target_` in a section of a configuration, after the key of the mapping that has it.
-
-    Args:
-        node: The section, or a value in it.
-        key: Dotted key of the node.
-    """
+    """Every `_target_` in a section of a configuration, after the key of the mapping that has it."""
     if isinstance(node, Mapping):
         for name, value in node.items():
             yield from [(key, value)] if name == "_target_" else entries(value, f"{key}.{name}")
@@ -114,13 +94,7 @@ def is_ours(path: Any) -> bool:
 
 
 def check_called(path: Any, subject: str, folders: Iterable[Path]) -> None:
-    """Raises ConfigError where only a record says that a function of the user's is called, which no base class checks.
-
-    Args:
-        path: Dotted path of the function.
-        subject: Key of the configuration, with which the message begins.
-        folders: Folders of `--config-dir` and of installed packages, whose methods and protocols name what they call.
-    """
+    """Refuses a function of the user's that only a record says is called, and that no base class checks."""
     check_path(path, subject)
     if not (is_ours(path) or _is_named(path, folders, _CALLERS)):
         raise ConfigError(

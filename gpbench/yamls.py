@@ -30,9 +30,6 @@ def loader(*, fast: bool = True) -> Any:
     """Loader class for PyYAML's functions: mappings, lists, texts, numbers and null alone.
 
     It differs from PyYAML's own as OmegaConf's does: 1e-5 is a number, a date is a text, and a key stands once.
-
-    Args:
-        fast: Uses libyaml where it is installed; its messages say less.
     """
     import yaml
 
@@ -63,14 +60,8 @@ def loader(*, fast: bool = True) -> Any:
 
 
 def load(text: str | bytes) -> Any:
-    """Parses one document.
-
-    Args:
-        text: The document.
-
-    Raises:
-        yaml.YAMLError: It is no YAML.
-        ValueError: Its bytes are no text, or it is nested too deep or too large with its aliases.
+    """Parses one document.  Raises yaml.YAMLError: It is no YAML; ValueError: its bytes are no text, or it is nested
+    too deep or too large with its aliases.
     """
     import yaml
 
@@ -106,13 +97,8 @@ def _check_size(text: str) -> None:
 
 
 def read(path: Path) -> Any:
-    """Parses the document in a file.
-
-    Args:
-        path: The file.
-
-    Raises:
-        ConfigError: It is not YAML in UTF-8, no regular file, or larger than `limits.YAML`.
+    """Parses the document in a file.  Raises ConfigError: it is not YAML in UTF-8, no regular file, or larger than
+    `limits.YAML`.
     """
     import yaml
 
@@ -127,12 +113,7 @@ def read(path: Path) -> Any:
 
 
 def dump(content: Any, **options: Any) -> str:
-    """Writes plain data as YAML that `load` reads as it was: the text 1E2 is quoted, which PyYAML takes for no number.
-
-    Args:
-        content: Mappings, lists, texts, numbers and None.
-        **options: Those of `yaml.dump`.
-    """
+    """Writes plain data as YAML that `load` reads as it was: the text 1E2 is quoted, unlike by PyYAML."""
     import yaml
 
     return yaml.dump(content, Dumper=_dumper(), sort_keys=False, **options)
@@ -151,24 +132,12 @@ def _dumper() -> Any:
 
 
 def is_section(content: Any) -> bool:
-    """Recognises a mapping of texts to values.
-
-    Args:
-        content: Content of a document.
-    """
+    """Recognises a mapping of texts to values."""
     return isinstance(content, dict) and all(isinstance(key, str) for key in content)
 
 
 def unreadable(path: Path | str, error: Exception) -> ConfigError:
-    """Describes an error of reading YAML by file, line and cause.
-
-    Args:
-        path: The file.
-        error: The error that reading it raised.
-
-    Returns:
-        The error for the user.
-    """
+    """Describes an error of reading YAML by file, line and cause.  Returns the error for the user."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())

@@ -15,11 +15,7 @@ BAND = 2.0
 
 
 def exclusion(entry: Entry) -> str:
-    """The reason why the printed number beside an entry is no target; "" where it is one.
-
-    Args:
-        entry: An entry with a published value.
-    """
+    """The reason why the printed number beside an entry is no target; "" where it is one."""
     published = entry.published
     if published is None:
         return "no number is printed"
@@ -95,12 +91,7 @@ def _deviates(entry: Entry) -> bool:
 
 
 def deviations(blocks: Sequence[tuple[str, Rows]], rows_are: str) -> Iterator[Grid]:
-    """The grids of those that deviate: targets that are not reproduced, and values that are not held out and differ.
-
-    Args:
-        blocks: Names and rows of the blocks of a table.
-        rows_are: Name of what the rows are.
-    """
+    """The grids of those that deviate: targets that are not reproduced, and values that are not held out and differ."""
     headings = {
         _is_target: "targets not reproduced",
         _is_leaked: "values that are not held out and differ from the paper",

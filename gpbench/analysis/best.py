@@ -47,57 +47,32 @@ Table = Mapping[str, Mapping[str, CellRuns]]
 
 @dataclass(frozen=True)
 class Score:
-    """A ranked method on one data set.
+    """A ranked method on one data set."""
 
-    Args:
-        mean: Mean over the common splits.
-        corrected_stderr: Its standard error, corrected as the t test is for training rows that splits share; None where
-            that has no test.
-        seconds: Mean seconds of training over these splits; None where they were not recorded.
-        minus_leader: Test of the differences from the leader; None for the leader.
-        p: Its p-value after Holm's correction over all pairs; None without a test.
-        diverged: Number of diverged runs, which are in no mean.
-        undefined: Numbers of other runs without a value, by reason.
-    """
-
-    mean: float
+    mean: float  # mean over the common splits
     corrected_stderr: float | None
-    seconds: float | None
-    minus_leader: TTest | None
-    p: float | None
-    diverged: int
-    undefined: Mapping[str, int]
+    seconds: float | None  # mean seconds of training over these splits; None where they were not recorded
+    minus_leader: TTest | None  # test of the differences from the leader; None for the leader
+    p: float | None  # its p-value after Holm's correction over all pairs; None without a test
+    diverged: int  # number of diverged runs, which are in no mean
+    undefined: Mapping[str, int]  # numbers of other runs without a value, by reason
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The ranked methods of some data sets, best first.
-
-    Args:
-        metric: Name of the metric.
-        direction: "lower" or "higher".
-        average: Average ranks by method.
-        scores: Scores by method and data set.
-        splits: Common splits by data set.
-        sizes: Rows by data set.
-        p: p-value over data sets of each method against the leader, by method; empty without such a test.
-        smallest_p: The smallest p-value that this test can give; None without a test.
-        unranked: Methods that are not ranked, with the reason.
-        left_out: Data sets that do not count, with the reason.
-        records: Records of the ranked methods.
-    """
+    """The ranked methods of some data sets, best first."""
 
     metric: str
-    direction: str
-    average: Mapping[str, float]
-    scores: Mapping[str, Mapping[str, Score]]
-    splits: Mapping[str, Sequence[int]]
-    sizes: Mapping[str, int]
+    direction: str  # "lower" or "higher"
+    average: Mapping[str, float]  # average ranks by method
+    scores: Mapping[str, Mapping[str, Score]]  # scores by method and data set
+    splits: Mapping[str, Sequence[int]]  # common splits by data set
+    sizes: Mapping[str, int]  # rows by data set
     p: Mapping[str, float]
-    smallest_p: float | None
-    unranked: Mapping[str, str]
-    left_out: Mapping[str, str]
-    records: Sequence[Record]
+    smallest_p: float | None  # the smallest p-value that this test can give; None without a test
+    unranked: Mapping[str, str]  # methods that are not ranked, with the reason
+    left_out: Mapping[str, str]  # data sets that do not count, with the reason
+    records: Sequence[Record]  # records of the ranked methods
 
     @property
     def leader(self) -> str:
@@ -141,16 +116,9 @@ def is_held_out(record: Record) -> bool:
 
 
 def comparison(records: Iterable[Record], metric: str, seconds: float | None = None) -> Comparison:
-    """Compares the methods of records, which have one task and one protocol, as the module describes.
-
-    Args:
-        records: The records; those whose test rows were not held out are left out.
-        metric: Name of the metric.
-        seconds: Largest mean of the seconds of training on a data set; slower methods are not ranked.
-
-    Raises:
-        AbsentError: No data set has two methods with the metric.
-        ConfigError: Neither a lower nor a higher value of the metric is better.
+    """Compares the methods of records, which have one task and one protocol, as the module describes.  Raises
+    AbsentError: no data set has two methods with the metric; ConfigError: neither a lower nor a higher value of the
+    metric is better.
     """
     usable = [record for record in records if is_held_out(record)]
     direction = ranking_direction(metric, usable)

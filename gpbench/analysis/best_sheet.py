@@ -44,14 +44,7 @@ def sentence(result: Comparison) -> str:
 
 
 def sheet(result: Comparison, scope: str, notes: Sequence[str] = (), *, whole: bool = False) -> Sheet:
-    """Makes the sheet.
-
-    Args:
-        result: The comparison.
-        scope: What the data are, as the user asked for it.
-        notes: Further lines, below the scope.
-        whole: Show all methods instead of the first twelve.
-    """
+    """Makes the sheet."""
     names = list(result.average) if whole else list(result.average)[:_ROWS]
     short = _short_names(result, names)
     sizes = [f"{d} ({result.sizes[d]:,} rows, {counted(len(result.splits[d]), 'split')})" for d in result.datasets]

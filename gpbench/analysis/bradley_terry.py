@@ -35,16 +35,8 @@ _LONGEST = 1.0
 def outcomes(
     losses: Float[ndarray, "K D S"], has_run: Bool[ndarray, "K D S"], *, absolute: float = 0.0, relative: float = 0.0
 ) -> Float[ndarray, "D S K K"]:
-    """The outcome of every comparison: 1 where the first method wins, 0 where it loses, 0.5 where they tie.
-
-    Args:
-        losses: Losses by method, data set and split, infinite where a run has no predictions.
-        has_run: Which runs there are.
-        absolute: Largest difference of losses that is a tie.
-        relative: The same as a share of the smaller loss.
-
-    Returns:
-        Outcomes by data set, split, first and second method; NaN where one of them has no run, and on the diagonal.
+    """The outcome of every comparison: 1 where the first method wins, 0 where it loses, 0.5 where they tie.  Returns
+    outcomes by data set, split, first and second method; NaN where one of them has no run, and on the diagonal.
     """
     first, second = losses[:, None], losses[None]
     with np.errstate(invalid="ignore"):
@@ -107,11 +99,7 @@ def _means(results: Float[ndarray, "N S ..."]) -> Float[ndarray, "N ..."]:
 
 
 def scores(won: Float[ndarray, "*B K K"]) -> Float[ndarray, "*B K"]:
-    """The scores that maximise the likelihood, in log odds with mean 0.
-
-    Args:
-        won: Numbers of data sets that the first method wins of the second.
-    """
+    """The scores that maximise the likelihood, in log odds with mean 0."""
     total = _with_prior(won).sum(axis=-1)
     values = np.zeros(total.shape)
     for _ in range(_MOST_ITERATIONS):
@@ -156,22 +144,13 @@ def win_rates(won: Float[ndarray, "*B K K"]) -> Float[ndarray, "*B K"]:
 
 @dataclass(frozen=True)
 class Estimates:
-    """A number for each method, with what becomes of it in draws of the data sets.
-
-    Args:
-        values: The numbers.
-        draws: The numbers in each draw.
-        common: Number of data sets of each method, on the diagonal, and of both methods of each pair; the degrees of
-            freedom follow from it.
-        least: Least standard error of each number: where all data sets agree, all draws do.
-        unit: Unit of the numbers, of a log odds; 0 for others.
-    """
+    """A number for each method, with what becomes of it in draws of the data sets."""
 
     values: Float[ndarray, " K"]
     draws: Float[ndarray, "B K"]
     common: Int[ndarray, "K K"]
     least: Float[ndarray, " K"] | float = 0.0
-    unit: float = 0.0
+    unit: float = 0.0  # unit of the numbers, of a log odds; 0 for others
 
     @property
     def datasets(self) -> Int[ndarray, " K"]:
@@ -193,9 +172,6 @@ class Estimates:
 
         The standard error of a difference is that of the draws, and at least that of the log odds of n comparisons
         between equals, 2 / sqrt(n).
-
-        Args:
-            method: Number of a method whose comparisons alone are made; None for all pairs.
         """
         from scipy.special import stdtr
 
@@ -223,11 +199,7 @@ class Estimates:
         return 1 + int(better[:, method].sum()), len(self.values) - int(better[method].sum())
 
     def least_difference(self, method: int | None = None) -> float:
-        """The smallest difference that may be significant alone; infinite where none may be.
-
-        Args:
-            method: Number of a method whose comparisons alone are made; None for all pairs.
-        """
+        """The smallest difference that may be significant alone; infinite where none may be."""
         from scipy.special import stdtrit
 
         i, _, n = self._pairs(method)

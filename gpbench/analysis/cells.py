@@ -26,27 +26,16 @@ _WORDS = {"split_set": "set"}
 
 @dataclass(frozen=True)
 class CellRuns:
-    """The recorded runs of a cell, which differ in split and seed only.
+    """The recorded runs of a cell, which differ in split and seed only."""
 
-    Args:
-        dataset: Name of the data set.
-        output: Name of the output; "" for a data set with one.
-        method: Name of the method.
-        setting: Settings in which the runs differ from the method's defaults.
-        label: The setting, and the fields that distinguish this cell from the others of the same selection.
-        preset: Presets of the runs, joined by "+".
-        held_out: False where test rows are training rows.
-        records: The records of the runs.
-    """
-
-    dataset: str
-    output: str
+    dataset: str  # name of the data set
+    output: str  # name of the output; "" for a data set with one
     method: str
-    setting: str
-    label: str
-    preset: str
-    held_out: bool
-    records: tuple[Record, ...]
+    setting: str  # settings in which the runs differ from the method's defaults
+    label: str  # the setting, and the fields that distinguish this cell from the others of the same selection
+    preset: str  # presets of the runs, joined by "+"
+    held_out: bool  # false where test rows are training rows
+    records: tuple[Record, ...]  # the records of the runs
 
     @property
     def split_set(self) -> str:
@@ -96,31 +85,17 @@ class CellRuns:
 
 @dataclass(frozen=True)
 class Entry:
-    """One metric of one cell.
-
-    Args:
-        cell: The cell.
-        metric: Name of the metric.
-        values: Values by split, averaged over seeds, without runs that have none.
-        mean: Mean over splits; None without values.
-        stderr: Standard error of the mean over splits, not corrected for shared rows; None below two values.
-        diverged: Number of runs that diverged.
-        undefined: Numbers of other runs without a value, by reason (`gpbench.records.absences`).
-        published: The published value, or None.
-        delta_se: (ours - published) in joint standard errors, or None.
-        mark: "best", "tied" (not significantly different from the best) or "".
-        row_stderr: Standard error over the test rows of a single split; None for several, and where none is recorded.
-    """
+    """One metric of one cell."""
 
     cell: CellRuns
     metric: str
-    values: Mapping[int, float]
-    mean: float | None
-    stderr: float | None
-    diverged: int
-    published: Published | None
-    delta_se: float | None
-    mark: str = ""
+    values: Mapping[int, float]  # values by split, averaged over seeds, without runs that have none
+    mean: float | None  # mean over splits; None without values
+    stderr: float | None  # standard error of the mean over splits, not corrected for shared rows; None below two values
+    diverged: int  # number of runs that diverged
+    published: Published | None  # the published value, or None
+    delta_se: float | None  # (ours - published) in joint standard errors, or None
+    mark: str = ""  # "best", "tied" (not significantly different from the best) or ""
     undefined: Mapping[str, int] = field(default_factory=dict)
     row_stderr: float | None = None
 
@@ -152,14 +127,8 @@ class Entry:
 
 
 def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[CellRuns]:
-    """Groups records into cells, in natural order of data set, output, method and label.
-
-    Args:
-        records: The records, in any order.
-        by_preset: Whether runs of equal settings that were made under different presets are different cells.
-
-    Returns:
-        The cells; their labels tell them from each other within these records.
+    """Groups records into cells, in natural order of data set, output, method and label.  Returns the cells; their
+    labels tell them from each other within these records.
     """
     groups: dict[tuple, list[Record]] = {}
     for record in records:
@@ -171,14 +140,8 @@ def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[Ce
 
 
 def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entry]:
-    """Summarises each cell by each metric.
-
-    Args:
-        cells: The cells.
-        metrics: Names of metrics, or "all" for every recorded one and seconds; by default nll, or rmse and test_ll.
-
-    Returns:
-        The entries, cell by cell, without metrics that no run on the data set has.
+    """Summarises each cell by each metric.  Returns the entries, cell by cell, without metrics that no run on the data
+    set has.
     """
     recorded: dict[str, set[str]] = {}
     for cell in cells:

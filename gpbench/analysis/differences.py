@@ -20,31 +20,19 @@ _Contexts = dict[tuple, tuple[list[CellRuns], list[CellRuns]]]
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference A - B of one metric on one data set.
-
-    Args:
-        a, b: The cells of both sides.
-        metric: Name of the metric.
-        mean_a, mean_b: Means over the common splits.
-        test: Corrected t test of the differences.
-        n: Number of common splits.
-        ratio: n_test / n_train; None where unknown.
-        diverged: Number of diverged runs of both sides.
-        undefined: Numbers of other runs of both sides without a value, by reason.
-        shared: Terms of the settings that all cells of the comparison have, which names leave out.
-    """
+    """The difference A - B of one metric on one data set."""
 
     a: CellRuns
     b: CellRuns
     metric: str
     mean_a: float
     mean_b: float
-    test: TTest
-    n: int
-    ratio: float | None
-    diverged: int
+    test: TTest  # corrected t test of the differences
+    n: int  # number of common splits
+    ratio: float | None  # n_test / n_train; None where unknown
+    diverged: int  # number of diverged runs of both sides
     undefined: Mapping[str, int] = field(default_factory=dict)
-    shared: Sequence[str] = ()
+    shared: Sequence[str] = ()  # terms of the settings that all cells of the comparison have, which names leave out
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -97,18 +85,9 @@ def paired_differences(
 ) -> tuple[list[Difference], list[CellRuns]]:
     """The differences of all pairs of cells that differ in the side alone.
 
-    Settings that both sides have are paired; the only setting of one side is paired with all of the other.
-
-    Args:
-        a, b: The two sides.
-        records: The records.
-        metric: Name of the metric.
-
-    Returns:
-        The differences, and the cells without a partner.
-
-    Raises:
-        ConfigError: No pair has a common split; the message has the reason.
+    Settings that both sides have are paired; the only setting of one side is paired with all of the other.  Returns the
+    differences, and the cells without a partner.  Raises ConfigError: no pair has a common split; the message has the
+    reason.
     """
     contexts: _Contexts = {}
     for k, side in enumerate((a, b)):

@@ -24,13 +24,7 @@ def note(differences: Sequence[Difference]) -> str:
 
 
 def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequence[CellRuns]) -> Sheet:
-    """Makes the sheet of differences: a line for each pair of cells, below the provenance of both sides.
-
-    Args:
-        a, b: The two sides.
-        differences: Their differences.
-        unmatched: Cells without a partner, which a note names.
-    """
+    """Makes the sheet of differences: a line for each pair of cells, below the provenance of both sides."""
     sides = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
     facts = {f"{letter}, {name}": text for letter, records in sides.items() for name, text in facts_of(records).items()}
     header = ("data set", "setting", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
@@ -68,12 +62,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
 
 
 def untested(differences: Sequence[Difference], has_correction: bool = False) -> list[str]:
-    """A line for each reason for which differences have no test or another correction, with their names.
-
-    Args:
-        differences: The differences.
-        has_correction: Another line has the correction of their tests.
-    """
+    """A line for each reason for which differences have no test or another correction, with their names."""
     reasons = {
         "a single split": [d.name for d in differences if d.n == 1],
         "records without the numbers of training and test rows": [

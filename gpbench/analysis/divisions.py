@@ -25,17 +25,11 @@ SECONDS = "cpu_seconds"
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric by which methods are compared.
-
-    Args:
-        metric: Its name.
-        absolute: Largest difference that is a tie.
-        relative: The same as a share of the smaller value.
-    """
+    """A metric by which methods are compared."""
 
     metric: str
-    absolute: float = 0.0
-    relative: float = 0.0
+    absolute: float = 0.0  # largest difference that is a tie
+    relative: float = 0.0  # the same as a share of the smaller value
 
     def loss(self, record: Record) -> float:
         """The metric of a run, with a sign such that less is better; infinite where the run is lost."""
@@ -50,12 +44,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Division:
-    """Data sets of one kind of task, and the measures of methods on them; the first measure orders the board.
-
-    Args:
-        name: Its name.
-        measures: The measures.
-    """
+    """Data sets of one kind of task, and the measures of methods on them; the first measure orders the board."""
 
     name: str
     measures: tuple[Measure, ...]

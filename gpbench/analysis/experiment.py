@@ -30,17 +30,11 @@ _Row = Mapping[str, CellRuns]  # by column
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a table: one metric, for one value of the keys `blocks`.
+    """A part of a table: one metric, for one value of the keys `blocks`."""
 
-    Args:
-        name: Values of the keys; "" without any.
-        title: Values of the keys, and the metric with its unit.
-        rows: Marked entries by the labels of their row and column.
-    """
-
-    name: str
-    title: str
-    rows: Mapping[str, Mapping[str, Entry]]
+    name: str  # values of the keys; "" without any
+    title: str  # values of the keys, and the metric with its unit
+    rows: Mapping[str, Mapping[str, Entry]]  # marked entries by the labels of their row and column
 
     @property
     def entries(self) -> Iterator[Entry]:
@@ -49,15 +43,8 @@ class Block:
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of an experiment's table, of the kind that the experiment names.
-
-    Args:
-        experiment: Experiment that has a table.
-        preset: Preset of the planned cells.
-        planned: Its cells with their records (`gpbench.experiments.plan.load`).
-
-    Raises:
-        ConfigError: Two cells are in the same row and column, or methods to rank have no data sets in common.
+    """Makes the sheet of an experiment's table, of the kind that the experiment names.  Raises ConfigError: two cells
+    are in the same row and column, or methods to rank have no data sets in common.
     """
     return TABLES[experiment.table.get("kind", "values")].function(experiment, preset, planned)
 
@@ -124,10 +111,8 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
     """The blocks of an experiment's table, one for each metric and value of the keys `blocks`.
 
     With `average: METRIC` the blocks of the first metric end with a row of METRIC averaged over data sets.  Where rows
-    are outputs, every block ends with rows of mean and standard deviation over outputs.
-
-    Raises:
-        ConfigError: Two cells are in the same row and column.
+    are outputs, every block ends with rows of mean and standard deviation over outputs.  Raises ConfigError: two cells
+    are in the same row and column.
     """
     layout = experiment.table
     without_printed = {_block(experiment, cell) for cell in planned if not _is_printed(experiment, cell)}

@@ -28,14 +28,7 @@ _NAMES = {"terminal": "plain text", "csv": "CSV", "md": "Markdown", "latex": "La
 
 def format_of(out: Path | None, choice: str | None = None, others: Iterable[str] = ()) -> str:
     """The format that is chosen, or that the ending of a file names; "terminal" without an ending, and without a file.
-
-    Args:
-        out: Path of the file to write, or None.
-        choice: The format that --format names, or None.
-        others: Further endings that the verb can write, for the message.
-
-    Raises:
-        ConfigError: The ending names no format, or another one than the chosen.
+    Raises ConfigError: the ending names no format, or another one than the chosen.
     """
     if choice:
         of_ending = _ENDINGS.get(out.suffix.lower(), choice) if out else choice
@@ -53,11 +46,7 @@ def format_of(out: Path | None, choice: str | None = None, others: Iterable[str]
 
 
 def plain(sheet: Sheet) -> Sheet:
-    """The grids of a sheet alone, without title, notes and provenance; the marks of the best cells stay.
-
-    Args:
-        sheet: The sheet.
-    """
+    """The grids of a sheet alone, without title, notes and provenance; the marks of the best cells stay."""
 
     def bare(grid: Grid) -> Grid:
         rows = tuple(tuple(replace(text_of(text), notes=()) for text in row) for row in grid.rows)

@@ -35,28 +35,17 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Kind:
-    """Data of one task and of some sizes.
-
-    Args:
-        task: A name in `TASKS`.
-        rows: Range of the number of rows, training and test rows together.
-        inputs: Range of the number of inputs.
-    """
+    """Data of one task and of some sizes."""
 
     task: str
-    rows: Range = _ANY
-    inputs: Range = _ANY
+    rows: Range = _ANY  # range of the number of rows, training and test rows together
+    inputs: Range = _ANY  # range of the number of inputs
 
     def __str__(self) -> str:
         return f"{self.task}, {_words(self.rows, 'rows')}, {_words(self.inputs, 'inputs')}"
 
     def records(self, records: Sequence[Record], folders: Sequence[Path] = ()) -> list[Record]:
-        """The records whose data are of this kind and whose test rows were held out, of all protocols.
-
-        Args:
-            records: The records.
-            folders: Folders with further dataset/ cards.
-        """
+        """The records whose data are of this kind and whose test rows were held out, of all protocols."""
         sized = [r for r in records if is_held_out(r) and _holds(self.rows, rows_of(r))]
         facts = {name: _facts(name, folders) for name in {record.dataset for record in sized}}
         return [
@@ -80,14 +69,8 @@ class Kind:
 
 
 def number_range(value: str | int | None, name: str) -> Range:
-    """Smallest and largest number of a range as a user writes it: 30k-60k, 30k-, -60k, or N for N/2 to 2N.
-
-    Args:
-        value: The range; None for all numbers.
-        name: What is counted, for the message.
-
-    Raises:
-        ConfigError: It is no range.
+    """Smallest and largest number of a range as a user writes it: 30k-60k, 30k-, -60k, or N for N/2 to 2N.  Raises
+    ConfigError: it is no range.
     """
     if value is None:
         return _ANY

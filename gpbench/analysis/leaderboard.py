@@ -23,19 +23,12 @@ from gpbench.records.record import Record
 
 @dataclass(frozen=True)
 class Board:
-    """Methods and their runs within one budget on data sets of a division.
-
-    Args:
-        division: The division.
-        seconds: Budget in seconds of two cores.
-        splits: Splits of each data set.
-        runs: Records by method, data set and split.
-    """
+    """Methods and their runs within one budget on data sets of a division."""
 
     division: Division
-    seconds: int
-    splits: Mapping[str, Sequence[int]]
-    runs: Mapping[tuple[str, str, int], Record]
+    seconds: int  # budget in seconds of two cores
+    splits: Mapping[str, Sequence[int]]  # splits of each data set
+    runs: Mapping[tuple[str, str, int], Record]  # records by method, data set and split
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -152,15 +145,7 @@ def _on_front(scores: Float[ndarray, "B K"], seconds: Float[ndarray, "B K"]) -> 
 
 
 def eligible(records: Iterable[Record], division: Division, seconds: int, *, half: bool = False) -> list[Record]:
-    """The runs that stand on a board.
-
-    Args:
-        records: The records.
-        division, seconds, half: As for `board_of`.
-
-    Raises:
-        ConfigError: An unknown budget.
-    """
+    """The runs that stand on a board.  Raises ConfigError: an unknown budget."""
     budget, splits = cpu_budget(seconds), division.datasets(half)
     return [
         record
@@ -184,18 +169,8 @@ def board_of(
 ) -> Board:
     """The board of recorded runs: those within the budget, under protocol clean, of seed 0, on its splits.
 
-    A data set counts where two methods or more have it.
-
-    Args:
-        records: The records.
-        division: The division.
-        seconds: Budget in seconds of two cores.
-        half: Whether only the half of the data sets counts on which a new method is placed.
-        planned: Names of methods by the ids of the runs of the division's experiment.
-
-    Raises:
-        ConfigError: An unknown budget.
-        AbsentError: There are no such runs; `SoleMethodError`: of no two methods on a common data set.
+    A data set counts where two methods or more have it.  Raises ConfigError: an unknown budget; AbsentError: there are
+    no such runs; `SoleMethodError`: of no two methods on a common data set.
     """
     runs, splits = eligible(records, division, seconds, half=half), division.datasets(half)
     words = f"the {division.name} board of {seconds} s"

@@ -45,12 +45,7 @@ def sheet(board: Board) -> Sheet:
 
 
 def place_sheet(board: Board, method: str) -> Sheet:
-    """Makes the sheet of one method's place: beside whom it stands, and what it is significantly better than.
-
-    Args:
-        board: The board of the half on which new methods are placed.
-        method: Name of the method on it.
-    """
+    """Makes the sheet of one method's place: beside whom it stands, and what it is significantly better than."""
     k = board.methods.index(method)
     number, low, high = board.places(method)
     better = board.scores.better(k)

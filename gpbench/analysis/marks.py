@@ -25,13 +25,7 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
     is tied where the corrected t test (`paired_t_test`) does not tell it from the best at 5 %, and where all
     differences are equal, which allows no test.  Nothing is marked on fewer than two common splits, or where a ratio of
     test to training rows is unknown.  Entries that are not held out, and those of data sets that are not for ranking,
-    are not marked.
-
-    Args:
-        row: The entries of one metric.
-
-    Returns:
-        The same entries in the same order, with their marks.
+    are not marked.  Returns the same entries in the same order, with their marks.
     """
     values = {k: entry.values for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
     values = {k: splits for k, splits in values.items() if not _few(splits, values.values())}

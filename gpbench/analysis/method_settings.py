@@ -18,13 +18,8 @@ LEAKED_MARK = " (not held out)"
 
 
 def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
-    """The name of each method's main setting (`RULE`).
-
-    Args:
-        pairs: The name of its setting, and the cell, for each cell; a method has one setting of a name.
-
-    Returns:
-        Names by method, the method with the most data sets first; methods without runs are left out.
+    """The name of each method's main setting (`RULE`).  Returns names by method, the method with the most data sets
+    first; methods without runs are left out.
     """
     groups: dict[tuple[str, str], list[CellRuns]] = {}
     for name, cell in pairs:
@@ -54,15 +49,8 @@ def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
 
 
 def main_cells(cells: Sequence[CellRuns], metric: str, *, all_methods: bool) -> tuple[list[CellRuns], list[str]]:
-    """Selects cells for a ranking: those of each method's main setting.
-
-    Args:
-        cells: Cells of `gpbench.analysis.cells.group_runs`.
-        metric: Name of the metric.
-        all_methods: Keep methods without which the others would have far more data sets in common.
-
-    Returns:
-        The selected cells; and lines on what was left out, by which rule.
+    """Selects cells for a ranking: those of each method's main setting.  Returns the selected cells; and lines on what
+    was left out, by which rule.
     """
     cells = with_metric(cells, metric)
     names = main_names((method_of(cell)[1], cell) for cell in cells)

@@ -21,13 +21,7 @@ def missing_line(experiment: Experiment, preset: str, planned: Sequence[Cell]) -
 
 
 def missing_runs(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of missing runs: a line for each cell of the experiment that lacks some.
-
-    Args:
-        experiment: Experiment that has a table.
-        preset: Preset of the planned cells.
-        planned: Its cells with their records.
-    """
+    """Makes the sheet of missing runs: a line for each cell of the experiment that lacks some."""
     blocks = experiment.table.get("blocks", [])
     rows = [
         {

@@ -77,12 +77,7 @@ def _are_folds(records: Iterable[Record]) -> bool:
 
 
 def split_notes(records: Iterable[Record], has_correction: bool = False) -> list[str]:
-    """Lines on tests over folds, and over splits that no test is known for; none for random splits.
-
-    Args:
-        records: The records.
-        has_correction: Another line has the `correction` of these records.
-    """
+    """Lines on tests over folds, and over splits that no test is known for; none for random splits."""
     records = list(records)
     notes = []
     names = _datasets(record for record in records if record.split_set in FOLDS)

@@ -34,21 +34,13 @@ _LARGE = 100.0
 
 @dataclass(frozen=True)
 class Power:
-    """The power of the splits of a difference, in units of the metric.
+    """The power of the splits of a difference, in units of the metric."""
 
-    Args:
-        difference: The observed difference, which has a test.
-        sd: Standard deviation of the differences between splits.
-        smallest: Smallest true difference that `difference.n` splits show.
-        floor: Smallest true difference that any number of splits shows.
-        needed: Splits that show a true difference of the observed size; infinite where a million are too few.
-    """
-
-    difference: Difference
-    sd: float
-    smallest: float
-    floor: float
-    needed: float
+    difference: Difference  # the observed difference, which has a test
+    sd: float  # standard deviation of the differences between splits
+    smallest: float  # smallest true difference that `difference.n` splits show
+    floor: float  # smallest true difference that any number of splits shows
+    needed: float  # splits that show a true difference of the observed size; infinite where a million are too few
 
 
 def power_of(noncentrality: float, n: int) -> float:
@@ -64,11 +56,6 @@ def smallest_difference(sd: float, n: int, ratio: float) -> float:
     """Returns the true difference that n splits show with probability `_POWER`, in units of the metric.
 
     The other tail, of probability below 1e-6, is neglected.
-
-    Args:
-        sd: standard deviation of the differences over splits.
-        n: number of splits.
-        ratio: ratio of test rows to training rows, by which the test of Nadeau and Bengio (2003) corrects the variance.
     """
     from scipy.special import nctdtrinc, stdtrit
 
@@ -76,13 +63,7 @@ def smallest_difference(sd: float, n: int, ratio: float) -> float:
 
 
 def splits_needed(difference: float, sd: float, ratio: float) -> float:
-    """Returns the fewest splits that show a true difference with probability `_POWER`; infinity beyond a million.
-
-    Args:
-        difference: the true difference, in units of the metric.
-        sd: standard deviation of the differences over splits.
-        ratio: ratio of test rows to training rows.
-    """
+    """Returns the fewest splits that show a true difference with probability `_POWER`; infinity beyond a million."""
 
     def enough(n: int) -> bool:
         stderr = _stderr(sd, n, ratio)
@@ -98,11 +79,7 @@ def splits_needed(difference: float, sd: float, ratio: float) -> float:
 
 
 def powers(differences: Sequence[Difference]) -> list[Power]:
-    """The power of each difference that has a test.
-
-    Raises:
-        ConfigError: No difference has a test.
-    """
+    """The power of each difference that has a test.  Raises ConfigError: no difference has a test."""
     tested = [_power(d) for d in differences if d.test.possible]
     if not tested:
         raise ConfigError(
@@ -113,14 +90,8 @@ def powers(differences: Sequence[Difference]) -> list[Power]:
 
 
 def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
-    """Makes the sheet of the power of comparisons: a line for each difference with a test.
-
-    Args:
-        a, b: The two sides.
-        differences: Their differences (`differences.paired_differences`).
-
-    Raises:
-        ConfigError: No difference has a test.
+    """Makes the sheet of the power of comparisons: a line for each difference with a test.  Raises ConfigError: no
+    difference has a test.
     """
     tested = powers(differences)
     records = [record for p in tested for cell in (p.difference.a, p.difference.b) for record in cell.records]

@@ -29,12 +29,6 @@ def aligned(
     """The lines of a table of words: columns as wide as their widest cell, or narrower, where words are broken.
 
     Where columns of long texts would be too narrow, each row has lines of its own instead.
-
-    Args:
-        header: Names of the columns.
-        rows: The cells.
-        width: Most characters of a line; None for any number.
-        rule: Draw a line below the header.
     """
     names, *lines = [tuple(map(printable, row)) for row in (header, *rows)]
     natural_widths = [max(map(len, column)) for column in zip(names, *lines)]
@@ -60,12 +54,7 @@ def _wrap(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def fitted(line: str, width: int | None) -> list[str]:
-    """A line in pieces of at most this width; further ones begin below what follows the first wide gap.
-
-    Args:
-        line: The line, such as "  name   what it is".
-        width: Most characters; None for any number.
-    """
+    """A line in pieces of at most this width; further ones begin below what follows the first wide gap."""
     if width is None or len(line) <= width:
         return [line]
     gap = re.match(r"\s*\S+(?: \S+)*? {2,}(?=\S)", line)
@@ -98,10 +87,8 @@ def width() -> int | None:
 
 
 def print_json(value: Any) -> None:
-    """Prints JSON with an indent of two spaces, in ASCII where the terminal lacks a letter.
-
-    Raises:
-        ValueError: A number is NaN or infinite, which JSON has not.
+    """Prints JSON with an indent of two spaces, in ASCII where the terminal lacks a letter.  Raises ValueError: A
+    number is NaN or infinite, which JSON has not.
     """
     text = escape_json(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
     try:

@@ -43,14 +43,7 @@ def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> lis
     """A line on the properties in which the machines of these runs differ, if any.
 
     Seconds of runs on different devices, processors, numbers of cores or processes, versions of packages, or trained
-    together in different numbers, cannot be compared.
-
-    Args:
-        records: The records.
-        without: Names of properties that are meant to differ.
-
-    Returns:
-        One line, or none where the machines are the same.
+    together in different numbers, cannot be compared.  Returns one line, or none where the machines are the same.
     """
     machines: dict[str, tuple[dict[str, object], list[str]]] = {}
     for id, machine in {record.id: _machine(record) for record in records}.items():

@@ -27,19 +27,12 @@ ALL = "all methods"
 
 @dataclass(frozen=True)
 class SetRanking:
-    """The ranking of a set of methods by one metric.
+    """The ranking of a set of methods by one metric."""
 
-    Args:
-        methods: Name of the set.
-        metric: Name of the metric.
-        ranking: The ranking; None where the methods cannot be ranked.
-        problem: Reason for that.
-    """
-
-    methods: str
+    methods: str  # name of the set
     metric: str
-    ranking: Ranking | None
-    problem: str = ""
+    ranking: Ranking | None  # the ranking; None where the methods cannot be ranked
+    problem: str = ""  # reason for that
 
     @property
     def name(self) -> str:
@@ -48,16 +41,8 @@ class SetRanking:
 
 
 def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any]) -> list[SetRanking]:
-    """Ranks the methods of a table or figure of kind `ranks`: for each metric all methods, then each set.
-
-    Args:
-        experiment: Experiment whose labels name the methods.
-        planned: Its cells with their records.
-        options: `label`, the keys whose values name a method; `metrics`; and optionally `sets`, lists of methods, and
-            `settings`, "main" for one setting a method.
-
-    Raises:
-        ConfigError: None of the rankings is possible; the message is that of the first (`ranks.rank_table`).
+    """Ranks the methods of a table or figure of kind `ranks`: for each metric all methods, then each set.  Raises
+    ConfigError: none of the rankings is possible; the message is that of the first (`ranks.rank_table`).
     """
     sets: dict[str, Sequence[str] | None] = {ALL: None, **options.get("sets", {})}
     results = []
@@ -72,12 +57,7 @@ def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[s
 def selected_rows(
     experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any], metric: str
 ) -> Mapping[str, Mapping[str, Entry]]:
-    """The entries of a metric by data set and name, of each method's main setting where the options say so.
-
-    Args:
-        experiment, planned, options: As in `rankings`.
-        metric: Name of the metric.
-    """
+    """The entries of a metric by data set and name, of each method's main setting where the options say so."""
     rows = by_dataset(experiment, planned, options["label"], metric)
     if options.get("settings") != MAIN:
         return rows
@@ -110,16 +90,8 @@ def shared_notes(results: Sequence[SetRanking]) -> list[str]:
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
     """Makes the sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.
 
-    The best of each set is marked, and those that are not significantly different from it.  The options
-    `label`, `metrics` and `sets` of the table are those of `rankings`.
-
-    Args:
-        experiment: Experiment with a table of kind `ranks`.
-        preset: Preset of the planned cells.
-        planned: Its cells with their records.
-
-    Raises:
-        ConfigError: As `rankings` does.
+    The best of each set is marked, and those that are not significantly different from it.  The options `label`,
+    `metrics` and `sets` of the table are those of `rankings`.  Raises ConfigError: as `rankings` does.
     """
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
@@ -154,16 +126,8 @@ def _settings_line(experiment: Experiment, planned: Sequence[Cell], results: Seq
 
 
 def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes: Sequence[str] = ()) -> Ranking:
-    """Ranks the methods of these cells; each setting of a method is a method.
-
-    Args:
-        cells: Cells of `gpbench.analysis.cells.group_runs`.
-        metric: Name of the metric.
-        test: "nemenyi", or "wilcoxon" with Holm's correction.
-        notes: Further notes of the ranking.
-
-    Raises:
-        ConfigError: An unknown test, and as `rank_table` does.
+    """Ranks the methods of these cells; each setting of a method is a method.  Raises ConfigError: an unknown test, and
+    as `rank_table` does.
     """
     if test not in TESTS:
         raise ConfigError(f"no test {test!r}; {nearest(str(test), TESTS)}")
@@ -177,15 +141,8 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes
 def metric_table(
     cells: Sequence[CellRuns], metric: str
 ) -> tuple[Table, dict[tuple[str, str], int], dict[tuple[str, str], dict[str, int]]]:
-    """A metric of cells by the names of their data sets and methods.
-
-    Args:
-        cells: Cells of `gpbench.analysis.cells.group_runs`.
-        metric: Name of the metric.
-
-    Returns:
-        The metric, without cells that lack it; the numbers of diverged runs, where there are any; and those of runs
-        for which the metric is undefined, by reason.
+    """A metric of cells by the names of their data sets and methods.  Returns the metric, without cells that lack it;
+    the numbers of diverged runs, where there are any; and those of runs for which the metric is undefined, by reason.
     """
     table: dict[str, dict[str, Mapping[int, float]]] = {}
     diverged: dict[tuple[str, str], int] = {}

@@ -41,39 +41,22 @@ _NAMED = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """Methods by their average rank over data sets; each output and split set of a data set counts.
-
-    Args:
-        metric: Name of the metric.
-        test: "nemenyi" or "wilcoxon".
-        methods: Names of the methods, best first.
-        average: Their average ranks, 1 is best.
-        datasets: Names of the data sets.
-        left_out: Data sets that do not count, with the reason.
-        diverged: Data sets and methods whose means lack diverged runs, with their number.
-        undefined: Data sets, and methods unless it holds for all, whose means lack runs without a value; the reasons.
-        caveats: Lines on what weakens the comparison.
-        statistic: Friedman's chi-square, corrected for ties.
-        p: Its p-value.
-        critical: Nemenyi's critical difference at 5 %; None with the Wilcoxon test.
-        groups: Maximal ranges (first, last) of `methods` in which no pair is significantly different.
-        known: The metric with unit and direction; None for the objective.
-    """
+    """Methods by their average rank over data sets; each output and split set of a data set counts."""
 
     metric: str
-    test: str
-    methods: tuple[str, ...]
-    average: tuple[float, ...]
-    datasets: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    diverged: tuple[str, ...] = ()
+    test: str  # "nemenyi" or "wilcoxon"
+    methods: tuple[str, ...]  # names of the methods, best first
+    average: tuple[float, ...]  # their average ranks, 1 is best
+    datasets: tuple[str, ...] = ()  # names of the data sets
+    left_out: tuple[str, ...] = ()  # data sets that do not count, with the reason
+    diverged: tuple[str, ...] = ()  # data sets and methods whose means lack diverged runs, with their number
     undefined: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()
-    statistic: float
-    p: float
-    critical: float | None
+    caveats: tuple[str, ...] = ()  # lines on what weakens the comparison
+    statistic: float  # Friedman's chi-square, corrected for ties
+    p: float  # its p-value
+    critical: float | None  # nemenyi's critical difference at 5 %; None with the Wilcoxon test
     groups: tuple[tuple[int, int], ...]
-    known: Metric | None = None
+    known: Metric | None = None  # the metric with unit and direction; None for the objective
 
 
 def rank_table(
@@ -88,19 +71,8 @@ def rank_table(
     """Ranks the methods of a table on their means over the splits that all methods have.
 
     Data sets of UNRANKED, and those without one of the methods, are left out.  The tests take data sets as independent;
-    splits that share rows need no correction here.
-
-    Args:
-        table: The metric by data set, method and split.
-        metric: Name of the metric.
-        test: "nemenyi", or "wilcoxon" with Holm's correction.
-        diverged: Numbers of diverged runs by data set and method.
-        undefined: Numbers of other runs without a value, by data set and method, then by reason.
-        caveats: Further caveats of the ranking.
-        records: Records that describe a custom metric.
-
-    Raises:
-        ConfigError: Fewer than two methods or data sets; outputs and split sets of a data set are one data set here.
+    splits that share rows need no correction here.  Raises ConfigError: fewer than two methods or data sets; outputs
+    and split sets of a data set are one data set here.
     """
     unranked = {dataset: reason for dataset in table if (reason := UNRANKED.get(dataset.partition(" ")[0]))}
     table = {dataset: row for dataset, row in table.items() if dataset not in unranked}
@@ -154,18 +126,8 @@ def rank_values(
     records: Sequence[Record] = (),
     **notes: Sequence[str],
 ) -> Ranking:
-    """Ranks k methods by their values on N data sets; ties share their average rank.
-
-    Args:
-        values: Values by data set and method.
-        names: Names of the methods.
-        metric: Name of the metric.
-        test: "nemenyi", or "wilcoxon" with Holm's correction.
-        records: Records that describe a custom metric.
-        notes: `datasets`, `left_out`, `diverged`, `undefined` and `caveats` of the ranking.
-
-    Raises:
-        ConfigError: Neither a lower nor a higher value of the metric is better.
+    """Ranks k methods by their values on N data sets; ties share their average rank.  Raises ConfigError: neither a
+    lower nor a higher value of the metric is better.
     """
     direction = ranking_direction(metric, records)
     values = rounded(values)
@@ -235,12 +197,7 @@ def power_caveats(ranking: Ranking) -> list[str]:
 
 
 def sheet(ranking: Ranking, records: Sequence[Record]) -> Sheet:
-    """Makes the sheet of a ranking: each method with the last one below it that is not significantly different.
-
-    Args:
-        ranking: The ranking.
-        records: Records of its runs, for the lines on provenance.
-    """
+    """Makes the sheet of a ranking: each method with the last one below it that is not significantly different."""
     methods = ranking.methods
     reach = [
         methods[max((last for first, last in ranking.groups if first <= k <= last), default=k)]

@@ -23,23 +23,15 @@ _PlannedCells = tuple[Experiment, str, Sequence[Cell]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """A recorded number beside a printed one, at its place in an experiment's table.
+    """A recorded number beside a printed one, at its place in an experiment's table."""
 
-    Args:
-        experiment: Id of the experiment.
-        preset: Preset of its runs.
-        block, row, column: Labels of the place in the table.
-        entry: The entry: our mean and standard error, the published value, and their difference.
-        published: The published value.
-    """
-
-    experiment: str
-    preset: str
+    experiment: str  # id of the experiment
+    preset: str  # preset of its runs
     block: str
     row: str
     column: str
-    entry: Entry
-    published: Published
+    entry: Entry  # the entry: our mean and standard error, the published value, and their difference
+    published: Published  # the published value
 
     @property
     def paper(self) -> str:
@@ -67,9 +59,6 @@ def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
     """Every recorded entry with a published value, in the tables of these experiments.
 
     A published number counts once: at its place in the first table that has it.
-
-    Args:
-        planned: Experiments with their cells; those without a table of values or without records are passed over.
     """
     by_number: dict[tuple, Comparison] = {}
     for experiment, preset, cells in planned:
@@ -87,12 +76,7 @@ def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
 
 
 def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()) -> list[Comparison]:
-    """The comparisons of all experiments, each in its `recorded_presets`.
-
-    Args:
-        records: Recorded runs.
-        config_dirs: The user's folders with experiment files.
-    """
+    """The comparisons of all experiments, each in its `recorded_presets`."""
     by_id = {record.id: record for record in records}
     planner = plan.Planner(config_dirs)
     experiments = [definition.read(id, config_dirs) for id in definition.names(config_dirs)]
@@ -105,12 +89,6 @@ def recorded_presets(
     """The full preset of an experiment, and then the quick one, each where it has runs that none before it has.
 
     Quick runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset.
-
-    Args:
-        experiment: The experiment.
-        by_id: Recorded runs by id.
-        planner: Plans the runs; presets that it cannot plan, as their data are not at hand, are left out.
-        config_dirs: The user's folders with experiment files.
     """
     planned: list[_PlannedCells] = []
     known: set[str] = set()
@@ -134,19 +112,12 @@ def _key(entry: Entry, published: Published) -> tuple:
 
 @dataclass(frozen=True)
 class PaperSummary:
-    """Counts of one paper: its numbers with ours beside them, targets by outcome, and claims by verdict.
-
-    Args:
-        paper: Name of the paper.
-        numbers: Number of printed numbers with one of ours beside them.
-        outcomes: Number of targets by outcome, equal, better, worse.
-        claims: Number of claims by verdict; empty where none was judged.
-    """
+    """Counts of one paper: its numbers with ours beside them, targets by outcome, and claims by verdict."""
 
     paper: str
-    numbers: int
-    outcomes: Mapping[str, int]
-    claims: Mapping[str, int] = field(default_factory=dict)
+    numbers: int  # number of printed numbers with one of ours beside them
+    outcomes: Mapping[str, int]  # number of targets by outcome, equal, better, worse
+    claims: Mapping[str, int] = field(default_factory=dict)  # number of claims by verdict; empty where none was judged
 
     @property
     def targets(self) -> int:
@@ -162,12 +133,7 @@ class PaperSummary:
 def summaries(
     compared: Sequence[Comparison], claims: Mapping[str, Mapping[str, int]] | None = None
 ) -> list[PaperSummary]:
-    """Counts by paper, in the order of the comparisons; papers with claims only come last.
-
-    Args:
-        compared: The comparisons.
-        claims: Numbers of claims by paper and verdict (`gpbench.claims.verdicts.count`).
-    """
+    """Counts by paper, in the order of the comparisons; papers with claims only come last."""
     claims = claims or {}
     return [
         PaperSummary(

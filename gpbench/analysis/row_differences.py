@@ -26,21 +26,13 @@ _SQUARED = {"rmse", "rmse_std", "nmse"}
 
 @dataclass(frozen=True)
 class _Spread:
-    """Variance components of a difference.
-
-    Args:
-        n_splits: Number of splits.
-        n_rows: Number of test rows of all splits.
-        row_std: Standard deviation of the difference between rows of a split.
-        rows: Variance of the means of splits that rows alone cause.
-        total: Variance of the means of splits.
-    """
+    """Variance components of a difference."""
 
     n_splits: int
-    n_rows: int
-    row_std: float
-    rows: float
-    total: float
+    n_rows: int  # number of test rows of all splits
+    row_std: float  # standard deviation of the difference between rows of a split
+    rows: float  # variance of the means of splits that rows alone cause
+    total: float  # variance of the means of splits
 
     @property
     def splits(self) -> float:
@@ -49,12 +41,7 @@ class _Spread:
 
 
 def lines(differences: Sequence[Difference], predictions_of: _Reader) -> list[str]:
-    """A line for each difference whose sides both kept predictions on two common splits.
-
-    Args:
-        differences: The differences.
-        predictions_of: Function that reads the kept predictions of a record.
-    """
+    """A line for each difference whose sides both kept predictions on two common splits."""
     spreads = [(d, spread(d.a, d.b, d.metric, predictions_of)) for d in differences]
     return [f"{d.name}: {_text(components, d.metric)}" for d, components in spreads if components]
 

@@ -11,12 +11,7 @@ _FEW = 3
 
 
 def run_facts(records: Iterable[Record], settings: str = "") -> dict[str, str]:
-    """The splits, kernels, settings and steps of these runs, by name; without those that no record has.
-
-    Args:
-        records: The records.
-        settings: Settings that are the same in all columns of a method.
-    """
+    """The splits, kernels, settings and steps of these runs, by name; without those that no record has."""
     runs = [*records]
     files = paths.yaml_files("method")
     names = {record.method for record in runs} & files.keys()

@@ -19,17 +19,11 @@ _LONGEST, _GAP = 180, 3
 
 @dataclass(frozen=True)
 class Text:
-    """A text of a grid.
+    """A text of a grid."""
 
-    Args:
-        text: The text; "" where there is none.
-        mark: "best" of its row, "tied" with the best, "placed" on a board, or "".
-        notes: Notes on the text, which a letter beside it leads to.
-    """
-
-    text: str = ""
-    mark: str = ""
-    notes: tuple[str, ...] = ()
+    text: str = ""  # the text; "" where there is none
+    mark: str = ""  # "best" of its row, "tied" with the best, "placed" on a board, or ""
+    notes: tuple[str, ...] = ()  # notes on the text, which a letter beside it leads to
 
     def letters(self, by_note: Mapping[str, str]) -> list[str]:
         """The letters of each note, by those of their sheet (`Sheet.notes`); notes of others have none."""
@@ -47,19 +41,12 @@ def text_of(text: AnyText) -> Text:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts.
+    """A table of texts."""
 
-    Args:
-        title: Name of what the cells are, as the metric with its unit.
-        header: Names of the columns.
-        rows: Cells by row; the first cell of a row is its name.
-        prose: Whether the cells are words, which are aligned left, and broken where a line is too short.
-    """
-
-    title: AnyText
-    header: tuple[AnyText, ...]
-    rows: tuple[tuple[AnyText, ...], ...]
-    prose: bool = False
+    title: AnyText  # name of what the cells are, as the metric with its unit
+    header: tuple[AnyText, ...]  # names of the columns
+    rows: tuple[tuple[AnyText, ...], ...]  # cells by row; the first cell of a row is its name
+    prose: bool = False  # whether the cells are words, which are aligned left, and broken where a line is too short
 
     @property
     def cells(self) -> Iterator[Text]:
@@ -80,31 +67,18 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """A table as people read it, and its numbers for programs.
+    """A table as people read it, and its numbers for programs."""
 
-    Args:
-        title: One sentence on what the table is.
-        grids: The table, in parts of at most _MOST_COLUMNS columns.
-        rows: Its numbers by name, for CSV, JSON and pandas.
-        summary: Short lines below the title: preset, splits, agreement with the paper, missing runs.
-        twins: Tables behind it: the printed values, and the targets that are not reproduced.
-        marks: Meaning of the marks of its cells.
-        remarks: Lines on how to read it.
-        facts: What was run, by name.
-        name: Name in the labels of LaTeX, such as the id of an experiment.
-        width: Most characters of a line of text where there is no terminal; None for any number.
-    """
-
-    title: str
-    grids: Sequence[Grid]
-    rows: Sequence[Mapping[str, object]]
-    summary: Sequence[str] = ()
-    twins: Sequence[Grid] = ()
-    marks: Mapping[str, str] = field(default_factory=dict)
-    remarks: Sequence[str] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    name: str = ""
-    width: int | None = None
+    title: str  # one sentence on what the table is
+    grids: Sequence[Grid]  # the table, in parts of at most _MOST_COLUMNS columns
+    rows: Sequence[Mapping[str, object]]  # its numbers by name, for CSV, JSON and pandas
+    summary: Sequence[str] = ()  # short lines below the title: preset, splits, agreement with the paper, missing runs
+    twins: Sequence[Grid] = ()  # tables behind it: the printed values, and the targets that are not reproduced
+    marks: Mapping[str, str] = field(default_factory=dict)  # meaning of the marks of its cells
+    remarks: Sequence[str] = ()  # lines on how to read it
+    facts: Mapping[str, str] = field(default_factory=dict)  # what was run, by name
+    name: str = ""  # name in the labels of LaTeX, such as the id of an experiment
+    width: int | None = None  # most characters of a line of text where there is no terminal; None for any number
 
     @property
     def notes(self) -> dict[str, str]:
@@ -140,10 +114,6 @@ def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[
 
     A grid of more than _MOST_COLUMNS columns has a part for each family of its columns, and more for a family that has
     more columns than that.  A note that all cells of a part, a row or a column have is moved to its name.
-
-    Args:
-        grid: The grid.
-        family: Name of the family of a column, by its number.
     """
     columns = [c for c in range(1, len(grid.header)) if any(text_of(row[c]).text for row in grid.rows)]
     if not columns:

@@ -12,15 +12,10 @@ KINDS = ("method", "protocol", "preset", "precision", "commit")
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: the records whose field has a value.
+    """One side of a comparison: the records whose field has a value."""
 
-    Args:
-        kind: Name of the field, one of KINDS.
-        value: Value of the field; the first digits of a commit.
-    """
-
-    kind: str
-    value: str
+    kind: str  # name of the field, one of KINDS
+    value: str  # value of the field; the first digits of a commit
 
     def includes(self, record: Record) -> bool:
         """Returns whether the record is on this side."""
@@ -32,14 +27,8 @@ class Side:
 
 
 def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Side, Side]:
-    """Reads the names of two sides.
-
-    Args:
-        first, second: Names as KIND:VALUE, or values that records have of one kind only.
-        records: The records to compare.
-
-    Raises:
-        ConfigError: A name is unknown or ambiguous, the kinds differ, or both sides have the same records.
+    """Reads the names of two sides.  Raises ConfigError: A name is unknown or ambiguous, the kinds differ, or both
+    sides have the same records.
     """
     known = {kind: {str(getattr(record, kind) or "none") for record in records} for kind in KINDS}
     sides = [_sides(text, known) for text in (first, second)]
@@ -53,10 +42,8 @@ def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Sid
 
 
 def records_of(a: Side, b: Side, records: Sequence[Record]) -> list[Record]:
-    """The records of both sides.
-
-    Raises:
-        AbsentError: Some have a budget of seconds and others none, and all of one side have: which settings to name.
+    """The records of both sides.  Raises AbsentError: some have a budget of seconds and others none, and all of one
+    side have: which settings to name.
     """
     records = [record for record in records if a.includes(record) or b.includes(record)]
     comparable = unlimited(records)

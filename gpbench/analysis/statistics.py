@@ -60,13 +60,9 @@ class TTest(NamedTuple):
 
 
 def mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean and its standard error: the standard deviation (with n - 1) over sqrt(n).
-
-    Returns:
-        The mean and the standard error; the latter is None for one value, and where a square overflows.
-
-    Raises:
-        StatisticsError: There are no values.
+    """The mean and its standard error: the standard deviation (with n - 1) over sqrt(n).  Returns the mean and the
+    standard error; the latter is None for one value, and where a square overflows.  Raises StatisticsError: there are
+    no values.
     """
     n, mean = len(values), fmean(values)
     if n < 2:
@@ -79,14 +75,8 @@ def mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def paired_t_test(differences: Sequence[float], ratio: float | None) -> TTest:
-    """Tests the mean of paired differences against 0 by the corrected resampled t test.
-
-    Args:
-        differences: Differences, one for each split.
-        ratio: n_test / n_train of the splits; 0 makes the plain test of independent differences, None no test.
-
-    Raises:
-        StatisticsError: There are no differences.
+    """Tests the mean of paired differences against 0 by the corrected resampled t test.  Raises StatisticsError: there
+    are no differences.
     """
     from scipy.special import stdtr, stdtrit
 
@@ -108,11 +98,7 @@ def largest_ratio(ratios: Iterable[float | None]) -> float | None:
 
 
 def common_splits(by_split: Iterable[Mapping[int, float]]) -> list[int]:
-    """Returns the splits that all mappings share, in ascending order; none without mappings.
-
-    Args:
-        by_split: mappings by the number of a split, such as a metric of a method.
-    """
+    """Returns the splits that all mappings share, in ascending order; none without mappings."""
     keys = [values.keys() for values in by_split]
     return sorted(set(keys[0]).intersection(*keys[1:])) if keys else []
 

@@ -29,11 +29,7 @@ _Placed = Mapping[tuple[str, str, str], Entry]
 
 
 def sheet(entries: Sequence[Entry]) -> Sheet:
-    """Makes the sheet of recorded runs: a grid for each metric and protocol, with the printed values behind.
-
-    Args:
-        entries: Entries of `gpbench.analysis.cells.entries`.
-    """
+    """Makes the sheet of recorded runs: a grid for each metric and protocol, with the printed values behind."""
     cells = list({id(entry.cell): entry.cell for entry in entries}.values())
     records = [record for cell in cells for record in cell.records]
     names, shared = _column_names(cells)
@@ -77,25 +73,13 @@ def _with_marks(row: list[Entry]) -> list[Entry]:
 
 
 def value_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
-    """The grids of our values, in parts that can be read (`sheets.parts`).
-
-    Args:
-        placed: The entries by their place.
-        rows_are: Name of what the rows are.
-        columns: Names of the columns, in order.
-    """
+    """The grids of our values, in parts that can be read (`sheets.parts`)."""
     usual, one_split = _usual_splits(placed.values()), _is_of_one_split(placed.values())
     return _grids(placed, (rows_are, *columns), lambda entry: _value_cell(entry, usual, one_split))
 
 
 def twin_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
-    """The grids beside the paper, with each printed value, and the difference of ours from it.
-
-    Args:
-        placed: The entries by their place.
-        rows_are: Name of what the rows are.
-        columns: Names of the columns, in order.
-    """
+    """The grids beside the paper, with each printed value, and the difference of ours from it."""
     grids = _grids(placed, (rows_are, *columns), _printed)
     titles = [text_of(grid.title) for grid in grids]
     beside = [replace(title, text=f"beside the paper: {_UNIT.sub('', title.text)}") for title in titles]
@@ -121,13 +105,7 @@ def remarks(entries: Iterable[Entry], grids: Sequence[Grid], twins: Sequence[Gri
 
 
 def _value_cell(entry: Entry, usual: int, one_split: bool) -> Text:
-    """The mean and standard error of an entry, with its mark and notes.
-
-    Args:
-        entry: The entry.
-        usual: Number of splits that has no note.
-        one_split: Whether the legend says that errors are over test rows, as those of all entries are.
-    """
+    """The mean and standard error of an entry, with its mark and notes."""
     notes = caveats(entry.cell, entry.metric, None) if entry.n_splits else []
     over_rows = "" if entry.row_stderr is None or one_split else ", ± over its test rows"
     if entry.n_splits and (entry.n_splits != usual or over_rows):

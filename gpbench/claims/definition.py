@@ -63,24 +63,12 @@ class Claim:
 
 
 def files(config_dirs: Sequence[Path] = ()) -> dict[str, Path]:
-    """Returns the claims files by name; those of the user replace none of gpbench's.
-
-    Args:
-        config_dirs: the user's folders with claims/ files.
-    """
+    """Returns the claims files by name; those of the user replace none of gpbench's."""
     return paths.yaml_files("claims", config_dirs)
 
 
 def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
-    """Reads the claims of a file.
-
-    Args:
-        name: name of the file, without its ending.
-        config_dirs: the user's folders with claims/ files.
-
-    Raises:
-        ConfigError: an unknown name, or a file that holds no claims.
-    """
+    """Reads the claims of a file.  Raises ConfigError: an unknown name, or a file that holds no claims."""
     known = files(config_dirs)
     if name not in known:
         raise ConfigError(f"no claims {name!r}; {nearest(name, known)}")

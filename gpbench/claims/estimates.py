@@ -33,25 +33,15 @@ class Estimate(Protocol):
 
 @dataclass(frozen=True)
 class Student:
-    """A mean with Student's t distribution; the normal one with infinite `df`.
+    """A mean with Student's t distribution; the normal one with infinite `df`."""
 
-    Args:
-        value: The mean.
-        stderr: Its standard error; None allows no test, as for a single split.
-        df: Degrees of freedom.
-        n: Number of values.
-        sd, ratio: Standard deviation over splits, and their n_test / n_train (`gpbench.analysis.statistics`).
-        of_rows: Whether the error is that over the test rows of a single split.  It is conditional on the model: how
-            much another split would move the number is not in it.
-    """
-
-    value: float
-    stderr: float | None
-    df: float
-    n: int
+    value: float  # the mean
+    stderr: float | None  # its standard error; None allows no test, as for a single split
+    df: float  # degrees of freedom
+    n: int  # number of values
     sd: float | None = None
     ratio: float | None = None
-    of_rows: bool = False
+    of_rows: bool = False  # whether the error is that over the test rows of a single split
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -133,12 +123,9 @@ class PairedSpread:
     E. J. G. Pitman, A Note on Normal Correlation, Biometrika 31 (1939): with r the correlation of the pairs and w the
     logarithm less its hypothetical value, sinh(w) sqrt((n - 2) / (1 - r²)) has Student's t distribution with n - 2
     degrees of freedom.
-
-    Args:
-        pairs: Values of both sides, as of the outputs of a data set; three pairs or more.
     """
 
-    pairs: Sequence[tuple[float, float]]
+    pairs: Sequence[tuple[float, float]]  # values of both sides, as of the outputs of a data set; three pairs or more
 
     @property
     def n(self) -> int:
@@ -194,13 +181,7 @@ def clustered(values: Mapping[str, Sequence[float]]) -> Student | None:
     """The mean over clusters of their means, with its standard error between clusters.
 
     Values of one cluster, such as the outputs or splits of one data set, count once together, however they depend on
-    one another.  A single cluster allows no test.
-
-    Args:
-        values: Values by cluster.
-
-    Returns:
-        The mean; None without values.
+    one another.  A single cluster allows no test.  Returns the mean; None without values.
     """
     means = [fmean(cluster) for cluster in values.values() if cluster]
     if not means:

@@ -50,19 +50,12 @@ class _Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Judged:
-    """A clause with its numbers.
-
-    Args:
-        clause: The clause.
-        numbers: Its numbers; without estimates where runs are missing.
-        name: Name of the clause, for messages.
-        reason: Reason for which it has no estimates.
-    """
+    """A clause with its numbers."""
 
     clause: Clause
-    numbers: Sequence[Number]
-    name: str = ""
-    reason: str = ""
+    numbers: Sequence[Number]  # its numbers; without estimates where runs are missing
+    name: str = ""  # name of the clause, for messages
+    reason: str = ""  # reason for which it has no estimates
 
     @cached_property
     def groups(self) -> list[_Group]:
@@ -132,12 +125,7 @@ class Judged:
         return clustered(by_set)
 
     def grade(self, level: float = SIDE, level_against: float = SIDE) -> str:
-        """The grade of the clause (`gpbench.claims.scale`); "not run" without estimates.
-
-        Args:
-            level: Level of the test that it holds.
-            level_against: Level of the test that it does not.
-        """
+        """The grade of the clause (`gpbench.claims.scale`); "not run" without estimates."""
         counts, quota = self.counts, self.quota
         if not counts.known:
             return "not run"

@@ -18,21 +18,13 @@ _PROPORTIONS = ("error", "coverage95")
 
 @dataclass(frozen=True)
 class Number:
-    """An estimate with the cells that it is from.
+    """An estimate with the cells that it is from."""
 
-    Args:
-        key: Data set, output, and values of the clause's keys.
-        estimate: The estimate; None where runs are missing.
-        rival: Name of the rival b, where a clause lists several.
-        cells: Cells that the number is estimated from.
-        preset: Preset of the runs.
-    """
-
-    key: tuple[str, ...]
-    estimate: Estimate | None
-    rival: str = ""
-    cells: tuple[CellRuns, ...] = ()
-    preset: str = ""
+    key: tuple[str, ...]  # data set, output, and values of the clause's keys
+    estimate: Estimate | None  # the estimate; None where runs are missing
+    rival: str = ""  # name of the rival b, where a clause lists several
+    cells: tuple[CellRuns, ...] = ()  # cells that the number is estimated from
+    preset: str = ""  # preset of the runs
 
     @property
     def location(self) -> str:

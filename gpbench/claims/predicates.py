@@ -22,15 +22,8 @@ from gpbench.own_metrics import COUNTED
 def numbers(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> list[Number]:
     """The numbers of a clause.
 
-    Seconds are of one machine, for each data set that of most runs; those of several are no number.
-
-    Args:
-        clause: The clause.
-        sides: Cells of each side (`gpbench.claims.selection.select_cells`).
-        name: Name of the clause, for messages.
-
-    Raises:
-        ConfigError: Several cells stand for one number, or no two are a pair.
+    Seconds are of one machine, for each data set that of most runs; those of several are no number.  Raises
+    ConfigError: several cells stand for one number, or no two are a pair.
     """
     timed = quantities.is_of_seconds(clause.metric)
     results = list(_KINDS[clause.kind](clause, _of_one_machine(sides) if timed else sides, name))

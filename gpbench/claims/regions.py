@@ -15,15 +15,10 @@ SIDE = LEVEL / 2
 
 
 class Evidence(NamedTuple):
-    """Evidence that a statement holds.
+    """Evidence that a statement holds."""
 
-    Args:
-        supporting: p-value against the hypothesis that it does not hold; a small one supports it.
-        contradicting: p-value against the hypothesis that it holds; a small one contradicts it.
-    """
-
-    supporting: float
-    contradicting: float
+    supporting: float  # p-value against the hypothesis that it does not hold; a small one supports it
+    contradicting: float  # p-value against the hypothesis that it holds; a small one contradicts it
 
     @property
     def p(self) -> float:

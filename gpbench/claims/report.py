@@ -24,12 +24,7 @@ _WIDTH = 100
 
 
 def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
-    """Makes the sheet of verdicts: for each claim its grade and sentence, and below it the evidence.
-
-    Args:
-        verdicts: the verdicts.
-        full: whether all clauses, intervals and p-values follow.
-    """
+    """Makes the sheet of verdicts: for each claim its grade and sentence, and below it the evidence."""
     lines = []
     for v in verdicts:
         lines += [(v.claim.name, v.word, v.claim.text), ("", marks(v), evidence(v))]
@@ -44,11 +39,7 @@ def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """The counts of grades, as in "7 holds, 8 mostly holds, 17 mixed".
-
-    Args:
-        verdicts: The verdicts.
-    """
+    """The counts of grades, as in "7 holds, 8 mostly holds, 17 mixed"."""
     return ", ".join(f"{n} {word}" for word, n in count(verdicts).items() if n)
 
 
@@ -66,11 +57,7 @@ def marked(verdict: Verdict) -> str:
 
 
 def evidence(verdict: Verdict) -> str:
-    """One sentence on the clause that decides, or the reason why there is none.
-
-    Args:
-        verdict: the verdict on the claim.
-    """
+    """One sentence on the clause that decides, or the reason why there is none."""
     decisive = _decisive(verdict)
     if decisive is None:
         return verdict.reason
@@ -134,11 +121,7 @@ _COUNTS = ("inside", "leaning_in", "leaning_out", "outside", "missing")
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:
-    """Converts a verdict with every number for JSON; ratios are ratios, not logarithms.
-
-    Args:
-        verdict: the verdict.
-    """
+    """Converts a verdict with every number for JSON; ratios are ratios, not logarithms."""
     clauses = [
         {
             "clause": sentences.describe(judged.clause),

@@ -6,19 +6,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Grade:
-    """A word of the scale of grades, and how it is drawn.
+    """A word of the scale of grades, and how it is drawn."""
 
-    Args:
-        word: The grade.
-        tone: Name of its style on the site: "good", "bad", "open" or "none".
-        colour: Its colour in pictures and on badges, under white text.
-        meaning: What it says of a clause.
-    """
-
-    word: str
-    tone: str
-    colour: str
-    meaning: str
+    word: str  # the grade
+    tone: str  # name of its style on the site: "good", "bad", "open" or "none"
+    colour: str  # its colour in pictures and on badges, under white text
+    meaning: str  # what it says of a clause
 
 
 SCALE = (
@@ -48,10 +41,6 @@ SCALE = (
 
 
 def badge_grade(words: Sequence[str]) -> Grade:
-    """The grade whose colour a badge of claims has: green only where all that was judged at least mostly holds.
-
-    Args:
-        words: The grades of the claims.
-    """
+    """The grade whose colour a badge of claims has: green only where all that was judged at least mostly holds."""
     judged = [grade for grade in SCALE if grade.word in words and grade.tone != "none"]
     return next((grade for tone in ("bad", "open", "good") for grade in judged if grade.tone == tone), SCALE[-1])

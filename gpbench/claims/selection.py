@@ -23,15 +23,10 @@ ANY = ("any",)
 
 @dataclass(frozen=True)
 class _Selection:
-    """Claims of a file, of which some are selected.
+    """Claims of a file, of which some are selected."""
 
-    Args:
-        claims: All claims of the file, over which verdicts are corrected.
-        ids: Ids of the selected claims.
-    """
-
-    claims: Sequence[Claim]
-    ids: frozenset[str]
+    claims: Sequence[Claim]  # all claims of the file, over which verdicts are corrected
+    ids: frozenset[str]  # ids of the selected claims
 
     def includes(self, claim: Claim) -> bool:
         """Returns whether the claim is selected."""
@@ -39,17 +34,8 @@ class _Selection:
 
 
 def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[_Selection]:
-    """Selects claims by name.
-
-    Args:
-        name: "all", a paper, an experiment, or a claim such as "sep/c01".
-        config_dirs: Folders with claims/ files of the user.
-
-    Returns:
-        A selection for each file.
-
-    Raises:
-        ConfigError: There are no claims of that name.
+    """Selects claims by name.  Returns A selection for each file.  Raises ConfigError: there are no claims of that
+    name.
     """
     papers = definition.files(config_dirs)
     if not papers:
@@ -80,19 +66,12 @@ def no_arrays(id: str) -> Arrays:
 
 @dataclass(frozen=True)
 class KeyedCell:
-    """A cell by its keys, as on a command line.
+    """A cell by its keys, as on a command line."""
 
-    Args:
-        keys: Values by key.
-        runs: Its recorded runs; None without any.
-        missing: Number of planned splits that are not recorded.
-        read: Function that reads the trace and kept arrays of a run by its id.
-    """
-
-    keys: Mapping[str, str]
-    runs: CellRuns | None
-    missing: int = 0
-    read: ReadArrays = no_arrays
+    keys: Mapping[str, str]  # values by key
+    runs: CellRuns | None  # its recorded runs; None without any
+    missing: int = 0  # number of planned splits that are not recorded
+    read: ReadArrays = no_arrays  # function that reads the trace and kept arrays of a run by its id
 
     def values(self, metric: str) -> Mapping[int, float]:
         """The metric by split, averaged over seeds, without diverged runs and those that have none."""
@@ -154,16 +133,8 @@ def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
 
 
 def check_words(cells: Sequence[KeyedCell], words: Words, values_of: Callable[[str], set[str]], name: str) -> None:
-    """Checks that `words` select some of the cells.
-
-    Args:
-        cells: The cells.
-        words: Values by key.
-        values_of: Function that returns the values of a key that any of the cells has.
-        name: Name of the clause, for messages.
-
-    Raises:
-        ConfigError: No cell has a key or a value, or none has all of the values.
+    """Checks that `words` select some of the cells.  Raises ConfigError: no cell has a key or a value, or none has all
+    of the values.
     """
     for key, values in words.items():
         known = values_of(key)
@@ -180,9 +151,7 @@ def match(
     clause: Clause, a: Sequence[KeyedCell], b: Sequence[KeyedCell], name: str
 ) -> list[tuple[KeyedCell, list[KeyedCell]]]:
     """Each cell of `a` with those of `b` on the same data set and output, with the same values of the clause's keys.
-
-    Raises:
-        ConfigError: Several cells of `a` are alike, or several of `b` that the clause does not list.
+    Raises ConfigError: several cells of `a` are alike, or several of `b` that the clause does not list.
     """
     firsts, seconds = group(a, clause.keys), group(b, (*clause.keys, *listed_keys(clause)))
     for side, groups in (("a", firsts), ("b", seconds)):

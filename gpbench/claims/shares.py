@@ -16,9 +16,6 @@ class Share:
     Estimated From Survey Data, Survey Methodology 24 (1998): the number of trials is divided by the design effect, the
     variance of the share between clusters over that of independent trials.  Clusters of trials that are all alike are
     worth one trial each, and none is worth more than its trials.
-
-    Args:
-        clusters: Outcomes of the trials of each cluster, such as the comparisons on one data set.
     """
 
     clusters: Sequence[Sequence[bool]]

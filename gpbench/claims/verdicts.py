@@ -37,25 +37,15 @@ _WORDS = [grade.word for grade in SCALE]
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with its grade.
-
-    Args:
-        claim: The claim.
-        word: Word of the grade (`gpbench.claims.scale`).
-        clauses: Its clauses with their numbers.
-        decisive: Place of the clause whose grade the claim has; None where it has no runs.
-        evidence: Evidence for the whole claim.
-        q: p-value of the evidence after the correction of Benjamini and Hochberg over the claims of the paper.
-        reason: Reason for which the claim has no runs or is not here, or the tests that prove or refute it.
-    """
+    """A claim with its grade."""
 
     claim: Claim
-    word: str
-    clauses: Sequence[Judged] = ()
-    decisive: int | None = None
-    evidence: Evidence = NONE
+    word: str  # word of the grade (`gpbench.claims.scale`)
+    clauses: Sequence[Judged] = ()  # its clauses with their numbers
+    decisive: int | None = None  # place of the clause whose grade the claim has; None where it has no runs
+    evidence: Evidence = NONE  # evidence for the whole claim
     q: float = 1.0
-    reason: str = ""
+    reason: str = ""  # reason for which the claim has no runs or is not here, or the tests that prove or refute it
 
     @property
     def preset(self) -> str:
@@ -76,18 +66,8 @@ def judge(
     """Grades claims.
 
     Each number is from the runs of the full preset where these have one, and from those of the quick one otherwise, or
-    where these alone have an error.
-
-    Args:
-        claims: Claims of one file.
-        records: Recorded runs, for claims without experiments.
-        planned: Function that returns the cells of an experiment in a preset, with their records.
-        preset: Only runs of this preset; None for both.
-        protocol: Only runs under this protocol; None for all.
-        read: Function that reads the trace and kept arrays of a run by its id.
-
-    Raises:
-        ConfigError: A claim names unknown experiments, methods, data sets or metrics.
+    where these alone have an error.  Raises ConfigError: A claim names unknown experiments, methods, data sets or
+    metrics.
     """
 
     @cache
@@ -196,10 +176,8 @@ def _preference(number: Number) -> tuple[bool, bool, bool]:
 
 
 def _unfit(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]], name: str) -> str:
-    """The reason for which recorded runs cannot judge the clause; "" where they can.
-
-    Raises:
-        ConfigError: No metric has the name that the clause gives.
+    """The reason for which recorded runs cannot judge the clause; "" where they can.  Raises ConfigError: no metric has
+    the name that the clause gives.
     """
     recorded = [cell for side in sides.values() for cell in side if cell.runs]
     is_of_arrays = quantities.are_of_arrays(clause.kind, clause.metric)
@@ -239,9 +217,5 @@ def _again(claim: Claim, preset: str) -> str:
 
 
 def count(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
-    """The number of claims with each grade, in the order of the scale.
-
-    Args:
-        verdicts: The verdicts.
-    """
+    """The number of claims with each grade, in the order of the scale."""
     return {grade.word: sum(v.word == grade.word for v in verdicts) for grade in SCALE}

@@ -75,10 +75,8 @@ _LONGEST = 1500
 
 
 class _Store(argparse.Action):
-    """Stores the value of an option; of a repeated one all values where these are a list, as A,B.
-
-    Raises:
-        ConfigError: another option is repeated.
+    """Stores the value of an option; of a repeated one all values where these are a list, as A,B.  Raises ConfigError:
+    another option is repeated.
     """
 
     _values: Any = None

@@ -7,15 +7,8 @@ from gpbench.errors import DataError, listed
 
 
 def info(card: Mapping, summary: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    """Describes a data set by its card; the names of a user's inputs are those of the table.
-
-    Args:
-        card: The card.
-        summary: Its sizes, splits and place in the store.
-        args: The arguments of the command line.
-
-    Returns:
-        The description as plain data and as text.
+    """Describes a data set by its card; the names of a user's inputs are those of the table.  Returns the description
+    as plain data and as text.
     """
     from gpbench.data.sources import describe
 
@@ -49,17 +42,8 @@ def _plain(value) -> str:
 
 
 def check(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    """Describes the rows of a data set, and what is doubtful in them.
-
-    Args:
-        card: The card.
-        args: The arguments of the command line.
-
-    Returns:
-        The report as plain data and as text, in which each finding is a line.
-
-    Raises:
-        DataError, ConfigError: The card cannot be used.
+    """Describes the rows of a data set, and what is doubtful in them.  Returns the report as plain data and as text, in
+    which each finding is a line.  Raises DataError, ConfigError: The card cannot be used.
     """
     from gpbench.data.checks import check
     from gpbench.data.sources import load

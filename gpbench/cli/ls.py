@@ -43,9 +43,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code: that of the first faulty card, which is named on stderr and left out.
-
-    Raises:
-        ConfigError: A filter of runs, of anything else.
+    Raises ConfigError: A filter of runs, of anything else.
     """
     fields = {name: value for name in _FILTERS if (value := getattr(args, name))}
     flags = [f"--{name} {value}" for name, value in fields.items()] + [f"--where {text}" for text in args.where]

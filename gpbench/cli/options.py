@@ -128,10 +128,8 @@ def add_format(parser: Any) -> None:
 
 def write_table(args: argparse.Namespace, table: "Table") -> None:
     """Writes what --out names: the table, its picture, or an archive; prints the table unless that is written, or JSON.
-
-    Raises:
-        ConfigError: --out names a picture of a table that has none, or an archive of one without runs.
-        StorageError: the file cannot be written.
+    Raises ConfigError: --out names a picture of a table that has none, or an archive of one without runs; StorageError:
+    the file cannot be written.
     """
     out = args.out
     ending = out.suffix.lower() if out else ""
@@ -159,11 +157,9 @@ def require_place(option: str, file: Path) -> None:
 
 
 def check_output(args: argparse.Namespace) -> None:
-    """Refuses what `write_table` would refuse of a table with a picture, before the hours that make the table.
-
-    Raises:
-        ConfigError: the ending of --out names no format, or another one than --format.
-        StorageError: no file can be written there.
+    """Refuses what `write_table` would refuse of a table with a picture, before the hours that make the table.  Raises
+    ConfigError: the ending of --out names no format, or another one than --format; StorageError: no file can be written
+    there.
     """
     endings = (*_PICTURES, _CRATE)
     if args.out and args.out.suffix.lower() not in endings:
@@ -197,11 +193,8 @@ def write_sheet(
 ) -> None:
     """Prints a sheet, or writes it to a file, in the format that --format or the file's ending names.
 
-    A message names `other_endings` too.
-
-    Raises:
-        ConfigError: The ending names no format, or another one than --format.
-        StorageError: The file cannot be written.
+    A message names `other_endings` too.  Raises ConfigError: the ending names no format, or another one than --format;
+    StorageError: the file cannot be written.
     """
     format = format_of(out, args.format, other_endings)
     text = FORMATS[format](formats.plain(sheet) if args.plain else sheet)

@@ -171,16 +171,8 @@ def check_kinds(kinds: str) -> None:
 
 
 def plot_run(store: Store, record: Record, kind: str | None, folder: Path) -> tuple[list[Path], dict[str, str]]:
-    """Draws pictures of a run and saves them in a folder.
-
-    Args:
-        store: Store of the run.
-        record: Its record.
-        kind: Kinds of pictures with commas between them, or "all"; None is the default one.
-        folder: Folder of the files, which are named ID, or ID-KIND where a kind is given.
-
-    Returns:
-        The files, and what each kind needs that the run lacks ("" for those that suit it).
+    """Draws pictures of a run and saves them in a folder.  Returns the files, and what each kind needs that the run
+    lacks ("" for those that suit it).
     """
     from gpbench.report import figures
     from gpbench.report.figures import offers
@@ -199,16 +191,8 @@ def plot_run(store: Store, record: Record, kind: str | None, folder: Path) -> tu
 def plot(
     experiment: Experiment, preset: str, cells: Sequence[Cell], store: Store, out: Path, *, all_settings: bool = False
 ) -> list[Path]:
-    """Draws the figures from the records and traces of a store, and saves each in `out`.
-
-    Args:
-        experiment, preset, cells: As for `figures.draw`.
-        store: Store with the arrays of the runs.
-        out: Folder of the files, which are named ID, or ID-NAME where a figure has a name.
-        all_settings: Draw every setting of a method in ranks and dots.
-
-    Returns:
-        The files: PNG, PDF, and Markdown where notes stand beside the figure.
+    """Draws the figures from the records and traces of a store, and saves each in `out`.  Returns the files: PNG, PDF,
+    and Markdown where notes stand beside the figure.
     """
     from gpbench.report import figures
 

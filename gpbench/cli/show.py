@@ -63,12 +63,7 @@ def _packages(run: RecordedRun) -> str:
 
 
 def inputs_line(record: Record, config: Mapping[str, Any]) -> str:
-    """A line that names the inputs and the target of a run, "" where neither its record nor its card does.
-
-    Args:
-        record: The record.
-        config: Its configuration, which has the data card; may be empty.
-    """
+    """A line that names the inputs and the target of a run, "" where neither its record nor its card does."""
     card = config.get("dataset") or {}
     inputs = record.inputs or printable(listed(map(str, card.get("columns") or [])))
     target = record.target or printable(str(card.get("target") or ""))

@@ -25,14 +25,8 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def build_method(node: Mapping[str, Any]) -> Method:
-    """The method with the class and the fields of a configuration's `method` section.
-
-    Args:
-        node: The section, which `gpbench.config.declared` has checked.
-
-    Raises:
-        ConfigError: A field that does not fit, a class that cannot be imported or constructed or is not a `Method`,
-            and a method without a name.
+    """The method with the class and the fields of a configuration's `method` section.  Raises ConfigError: A field that
+    does not fit, a class that cannot be imported or constructed or is not a `Method`, and a method without a name.
     """
     check_class(node)
     target = node["_target_"]
@@ -52,14 +46,8 @@ def build_method(node: Mapping[str, Any]) -> Method:
 def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
     """Checks that a record's `method` section calls no function of the user's that the record has chosen.
 
-    The classes of the method, of kernels and of likelihoods are checked where they are constructed.
-
-    Args:
-        node: The section.
-        folders: Folders of `--config-dir` and of installed packages.
-
-    Raises:
-        ConfigError: A function that neither gpbench nor optax has, nor a method or protocol file of these folders.
+    The classes of the method, of kernels and of likelihoods are checked where they are constructed.  Raises
+    ConfigError: A function that neither gpbench nor optax has, nor a method or protocol file of these folders.
     """
     for name, value in node.items():
         if name != "_target_":
@@ -94,15 +82,9 @@ def _call_once(target: Callable[..., Any], is_partial: bool, /, *args: Any, **fi
 
 
 def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> None:
-    """Check what needs imports in a `method` section: a user's class, and optimisers of other libraries.
-
-    Args:
-        node: The section, which `gpbench.config.declared` has checked.
-        card: Data card, whose task a user's class must have; None: any task.
-
-    Raises:
-        ConfigError: A target that cannot be imported; unknown, missing and ill-typed fields; and what a user's class
-            does not take by its declarations.
+    """Check what needs imports in a `method` section: a user's class, and optimisers of other libraries.  Raises
+    ConfigError: A target that cannot be imported; unknown, missing and ill-typed fields; and what a user's class does
+    not take by its declarations.
     """
     if str(node.get("_target_")) in declared.classes():
         for key, value in node.items():

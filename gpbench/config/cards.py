@@ -25,18 +25,8 @@ def reader(source: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
 
 
 def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Checks a card: required, optional and unknown keys, and their values.
-
-    Args:
-        card: The card.
-        path: Its file, for messages.
-        folders: Folders of `--config-dir` and of installed packages, with custom readers.
-
-    Returns:
-        Its sources, in which custom readers are named by `_target_`.
-
-    Raises:
-        ConfigError: The card is wrong.
+    """Checks a card: required, optional and unknown keys, and their values.  Returns its sources, in which custom
+    readers are named by `_target_`.  Raises ConfigError: the card is wrong.
     """
     CARD.check(card, f"{path}: the card")
     # the name becomes a folder of the store
@@ -54,14 +44,8 @@ def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()
 
 
 def check_file(path: Path, name: Any) -> None:
-    """Checks that a user's file of a group is found by its name.
-
-    Args:
-        path: The file, GROUP/NAME.yaml.
-        name: The `name` that it gives its runs; None for none.
-
-    Raises:
-        ConfigError: The file has the name of one of gpbench's, or `name` is not the file's.
+    """Checks that a user's file of a group is found by its name.  Raises ConfigError: the file has the name of one of
+    gpbench's, or `name` is not the file's.
     """
     if (paths.conf_dir() / path.parent.name / path.name).exists():
         raise ConfigError(f"{path}: the name {path.stem} is built in; rename the file")
@@ -73,20 +57,14 @@ def check_file(path: Path, name: Any) -> None:
 
 
 def resolved(card: Mapping[str, Any]) -> dict[str, Any]:
-    """The card of the variant in use: what a variant says (rows, counts, checksum) is then the card's.
-
-    Args:
-        card: A card that `check` accepts.
-    """
+    """The card of the variant in use: what a variant says (rows, counts, checksum) is then the card's."""
     variants = card.get("variants")
     return {**card, **variants[card["variant"]]} if variants else dict(card)
 
 
 def split_sets(card: Mapping[str, Any]) -> dict[str, int]:
-    """Counts the splits of each split set of a card; the set in use is `split_set(card)`.
-
-    Raises:
-        ConfigError: The set in use has no number of splits.
+    """Counts the splits of each split set of a card; the set in use is `split_set(card)`.  Raises ConfigError: the set
+    in use has no number of splits.
     """
     splits = card.get("splits") or {}
     name, sets = split_set(card), {str(key): int(count) for key, count in (splits.get("sets") or {}).items()}
@@ -107,14 +85,8 @@ def split_set(card: Mapping[str, Any]) -> str:
 
 
 def check_changes(card: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    """Checks that the split set in use reads the keys of `splits` that a command line sets.
-
-    Args:
-        card: A card that `check` accepts.
-        changes: Values that the command line sets, by dotted key, such as "dataset.splits.train_rows".
-
-    Raises:
-        ConfigError: It does not read one of them.
+    """Checks that the split set in use reads the keys of `splits` that a command line sets.  Raises ConfigError: it
+    does not read one of them.
     """
     settings = {key: changes[f"dataset.splits.{key}"] for key in _SPLIT_KEYS if f"dataset.splits.{key}" in changes}
     _check_read("dataset", settings, [split_set(card)])
@@ -183,9 +155,7 @@ def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
 
 def read_indices_as_int8(card: dict[str, Any]) -> None:
     """Puts the split set `hla_int8` in the place of `hla`: the index files read as 8-bit integers (paper `aep_dgp`).
-
-    Raises:
-        ConfigError: The card's split set has no index files that the fault concerned.
+    Raises ConfigError: the card's split set has no index files that the fault concerned.
     """
     splits = card.get("splits") or {}
     if splits.get("set") != "hla":

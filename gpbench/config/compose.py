@@ -19,20 +19,14 @@ def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
     Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
     (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone), `explicit` (keys of
     the method that words set, to whatever value) and `implied` (a reserved section of a method's file, see `_implied`).
-
-    Raises:
-        ConfigError: An unknown choice or key, an override that cannot be read, a missing value, a broken
-            interpolation, a value out of its range, and what is wrong in a card.
+    Raises ConfigError: an unknown choice or key, an override that cannot be read, a missing value, a broken
+    interpolation, a value out of its range, and what is wrong in a card.
     """
     return Composer(config_dirs).compose(overrides)
 
 
 class Composer:
-    """Composes any number of configurations with the files of the same folders.
-
-    Args:
-        config_dirs: Folders with custom group files, besides those of installed packages.
-    """
+    """Composes any number of configurations with the files of the same folders."""
 
     def __init__(self, config_dirs: Sequence[Path] = ()):
         self.config_dirs, self.folders = config_dirs, folders(config_dirs)
@@ -113,13 +107,8 @@ class Composer:
         """The configuration of a recorded run, as far as a record can say it.
 
         Its settings are checked as those of a command line are.  Folders, stores, mirrors and the sources of the data
-        are the user's own: a record may come from somebody else.
-
-        Args:
-            stored: What the run's config.yaml has.
-
-        Raises:
-            ConfigError: It is no whole configuration, or a value is wrong; there is no card of its data set here.
+        are the user's own: a record may come from somebody else.  Raises ConfigError: it is no whole configuration, or
+        a value is wrong; there is no card of its data set here.
         """
         if not all(isinstance(stored.get(group), dict) and stored[group] for group in GROUPS):
             raise ConfigError(
@@ -212,13 +201,8 @@ class Composer:
 
 
 def folders(config_dirs: Sequence[Path]) -> list[Path]:
-    """All folders with group files besides gpbench's: the user's, and those of installed packages.
-
-    Args:
-        config_dirs: Folders of the user.
-
-    Raises:
-        ConfigError: A folder that does not exist.
+    """All folders with group files besides gpbench's: the user's, and those of installed packages.  Raises ConfigError:
+    A folder that does not exist.
     """
     for folder in config_dirs:
         if not folder.is_dir():

@@ -82,10 +82,6 @@ def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
 
     The new number is part of the run's identity and of its setting, as if the user had set it.  A number that the user
     or an experiment did set stays as it is: the method refuses it where it is too large.
-
-    Args:
-        cfg: Configuration that `gpbench.config.compose.compose` returned.
-        rows: Number of training rows of every split.
     """
     method, explicit = cfg["method"], set(cfg.get("explicit", ["method"]))  # records of before have no such list
     large = [key for key in _beyond(method, rows) if not explicit & {"method", f"method.{key}"}]
@@ -95,9 +91,7 @@ def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
 
 def check_inducing(method: Mapping[str, Any], rows: int) -> None:
     """Check that a method, whose defaults are within the rows, has no more inducing points than rows that train.
-
-    Raises:
-        ConfigError: It has more, which its training would refuse.
+    Raises ConfigError: it has more, which its training would refuse.
     """
     if "inducing" in _beyond(method, rows):
         m = method["inducing"]
@@ -113,11 +107,9 @@ def _beyond(method: Mapping[str, Any], rows: int) -> list[str]:
 
 
 def check_method(node: Mapping[str, Any]) -> None:
-    """Check the `method` section of a configuration; of a user's class, only what needs no import.
-
-    Raises:
-        ConfigError: An unknown setting, one without a value, a value out of the range that this class declares, a
-            kernel or a likelihood that it does not take, `rates` or a `search` that it has no use for.
+    """Check the `method` section of a configuration; of a user's class, only what needs no import.  Raises ConfigError:
+    an unknown setting, one without a value, a value out of the range that this class declares, a kernel or a likelihood
+    that it does not take, `rates` or a `search` that it has no use for.
     """
     if not isinstance(target := node.get("_target_"), str | None):
         raise ConfigError(f"method._target_={as_word(target)}: write MODULE.NAME, the class of the method")
@@ -135,10 +127,8 @@ def check_method(node: Mapping[str, Any]) -> None:
 
 
 def check_declared(values: Mapping[str, Any], declared: Mapping[str, Any], name: str) -> None:
-    """Check settings against the declarations of a class called `name`, as `settings.json` has them.
-
-    Raises:
-        ConfigError: as `check_method`, but for unknown settings and those without a value.
+    """Check settings against the declarations of a class called `name`, as `settings.json` has them.  Raises
+    ConfigError: as `check_method`, but for unknown settings and those without a value.
     """
     known = {key: setting["range"] for key, setting in declared["settings"].items()}
     _check_values("method", values, known)
@@ -159,11 +149,8 @@ def check_declared(values: Mapping[str, Any], declared: Mapping[str, Any], name:
 
 
 def check_protocol(node: Mapping[str, Any]) -> None:
-    """Check the `protocol` section of a configuration.
-
-    Raises:
-        ConfigError: No name, or a value out of its range; a key that no method of gpbench has may have any finite
-            value.
+    """Check the `protocol` section of a configuration.  Raises ConfigError: no name, or a value out of its range; a key
+    that no method of gpbench has may have any finite value.
     """
     if not node.get("name"):
         raise ConfigError("protocol has no name, by which records and tables know it: add `name: NAME` to its file")
@@ -173,14 +160,8 @@ def check_protocol(node: Mapping[str, Any]) -> None:
 
 
 def check_task(cfg: Mapping[str, Any], tasks: object = None) -> None:
-    """Check that the method and its likelihood are for the data set's task.
-
-    Args:
-        cfg: Configuration.
-        tasks: Tasks of a user's class; of gpbench's they are known.
-
-    Raises:
-        ConfigError: for a method or a likelihood that is not.
+    """Check that the method and its likelihood are for the data set's task.  Raises ConfigError: for a method or a
+    likelihood that is not.
     """
     method, card = cfg["method"], cfg["dataset"]
     task, tasks = card["task"], tasks or classes().get(str(method.get("_target_")), {}).get("tasks")

@@ -7,18 +7,9 @@ from gpbench.config.words import OPTIONAL
 
 
 def applicable(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[list[str]], list[str]]:
-    """Decides for each job which of its optional words count.
-
-    Args:
-        jobs: Words of each job.
-        composer: What composes them.
-
-    Returns:
-        The jobs, without the prefix and without words that have no key to set; jobs that become equal by this are one.
-        And a line for each key that some jobs do not have.
-
-    Raises:
-        ConfigError: No job has such a key, and no method of gpbench either.
+    """Decides for each job which of its optional words count.  Returns the jobs, without the prefix and without words
+    that have no key to set; jobs that become equal by this are one. And a line for each key that some jobs do not have.
+    Raises ConfigError: no job has such a key, and no method of gpbench either.
     """
     if not any(word.startswith(OPTIONAL) for words in jobs for word in words):
         return [list(words) for words in jobs], []
@@ -34,12 +25,7 @@ def applicable(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[
 
 
 def advice(jobs: Sequence[Sequence[str]], composer: Composer) -> str | None:
-    """The line about a key that some methods of a sweep lack; None where there is none.
-
-    Args:
-        jobs: Words of each job.
-        composer: What composes them.
-    """
+    """The line about a key that some methods of a sweep lack; None where there is none."""
     keys = dict.fromkeys(_key(word) for words in jobs for word in words if word.startswith("method."))
     for key in keys:
         having, lacking = _methods(key, jobs, composer)

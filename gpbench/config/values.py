@@ -52,13 +52,8 @@ _RANGES: Mapping[str, Range | Words] = {
 
 
 def check_values(cfg: dict[str, Any]) -> None:
-    """Check the values that belong to no group: `split`, `output`, `seed`, and the sections `run` and `data`.
-
-    Args:
-        cfg: Configuration, or some of its keys.
-
-    Raises:
-        ConfigError: A value out of its range, or a key that its section does not have.
+    """Check the values that belong to no group: `split`, `output`, `seed`, and the sections `run` and `data`.  Raises
+    ConfigError: A value out of its range, or a key that its section does not have.
     """
     for section in ("run", "data"):
         if not isinstance(values := cfg.get(section, {}), dict):

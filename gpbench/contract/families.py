@@ -44,10 +44,8 @@ _densities = jax.jit(
 
 
 def examine_kernel(value: Any) -> Iterator[Finding]:
-    """Yields the findings for the kernel that a value of the configuration means.
-
-    Raises:
-        ConfigError: A value that means no kernel.
+    """Yields the findings for the kernel that a value of the configuration means.  Raises ConfigError: A value that
+    means no kernel.
     """
     spec = kernel_spec(value)
     rows = np.random.default_rng(0).normal(size=(12, 3))
@@ -58,10 +56,8 @@ def examine_kernel(value: Any) -> Iterator[Finding]:
 
 
 def examine_likelihood(value: Any) -> Iterator[Finding]:
-    """Yields the findings for the likelihood that a value of the configuration means, for each of its tasks.
-
-    Raises:
-        ConfigError: A value that means no likelihood.
+    """Yields the findings for the likelihood that a value of the configuration means, for each of its tasks.  Raises
+    ConfigError: A value that means no likelihood.
     """
     spec = likelihood_spec(value)
     tasks = spec.tasks

@@ -52,13 +52,7 @@ class Finding:
 def examine(
     cfg: Mapping[str, Any], rows: int | None = None, tasks: Collection[str] = tuple(CLASSES)
 ) -> Iterator[Finding]:
-    """Yields the findings for a method; an exception in a check is a broken claim.
-
-    Args:
-        cfg: the node of a configuration that describes the method.
-        rows: number of training rows; by default the fewest that suffice.
-        tasks: tasks to examine, of those that the method and its likelihood are for.
-    """
+    """Yields the findings for a method; an exception in a check is a broken claim."""
     few = {key: min(cfg[key], STEPS) for key in ("steps", "trial_steps") if key in cfg}
     method = build_method({**cfg, **few})
     family = registry.LIKELIHOODS.get(registry.read("likelihood", cfg.get("likelihood", "auto")).name)

@@ -37,12 +37,6 @@ def examine_platform(
 
     The programs are what `init` runs, the loop's steps, its predictions with their scores, and the objective on all
     rows, each for two splits side by side, as a GPU trains them.
-
-    Args:
-        cfg: the node of a configuration that describes the method.
-        platform: one of `PLATFORMS`.
-        rows: number of training rows; by default the fewest that suffice.
-        tasks: tasks to examine, of those that the method is for.
     """
     method = build_method(cfg)
     for task in (task for task in CLASSES if task in method.tasks and task in tasks):

@@ -76,14 +76,8 @@ def require_memory(needed: int, *sources: bytes) -> None:
 
 @contextlib.contextmanager
 def parsing(kind: str, *more: type[Exception]) -> Iterator[None]:
-    """Makes a DataError of one line of every error of a parser: which one it is depends on the damaged byte.
-
-    Args:
-        kind: the expected content, for the message, as in "an idx file".
-        more: errors that only this parser raises.
-
-    Returns:
-        A context, or a decorator of a reader.
+    """Makes a DataError of one line of every error of a parser: which one it is depends on the damaged byte.  Returns A
+    context, or a decorator of a reader.
     """
     errors: tuple[type[Exception], ...] = (ArithmeticError, AttributeError, Warning, csv.Error, *npz.damaged(), *more)
     try:
@@ -93,11 +87,7 @@ def parsing(kind: str, *more: type[Exception]) -> Iterator[None]:
 
 
 def require_size(size: int) -> None:
-    """Refuses a table of more than `LARGEST` bytes.  Raises DataError.
-
-    Args:
-        size: bytes of its cells.
-    """
+    """Refuses a table of more than `LARGEST` bytes.  Raises DataError."""
     try:
         limits.check(size, LARGEST, "the table unpacks to")
     except ValueError as error:
@@ -113,14 +103,8 @@ def require_dense(cells: int, size: int) -> None:
 
 
 def member(content: bytes, name: str) -> bytes:
-    """Returns the content of a member of a zip or tar archive.
-
-    Args:
-        content: the archive.
-        name: the path of the member in it.
-
-    Raises:
-        DataError: the member is absent, damaged or too large.
+    """Returns the content of a member of a zip or tar archive.  Raises DataError: the member is absent, damaged or too
+    large.
     """
     try:
         if zipfile.is_zipfile(io.BytesIO(content)):
@@ -141,14 +125,8 @@ def member(content: bytes, name: str) -> bytes:
 
 
 def lines(content: bytes, name: str) -> Iterator[bytes]:
-    """Yields the lines of a member of a zip archive, unpacked as they are read.
-
-    Args:
-        content: the archive.
-        name: the path of the member in it.
-
-    Raises:
-        DataError: the member is absent, damaged or too large.
+    """Yields the lines of a member of a zip archive, unpacked as they are read.  Raises DataError: the member is
+    absent, damaged or too large.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
@@ -160,13 +138,8 @@ def lines(content: bytes, name: str) -> Iterator[bytes]:
 
 
 def unzipped(content: bytes) -> bytes:
-    """Returns the content of a file compressed by gzip, bzip2 or xz, or the content itself where it is none.
-
-    Args:
-        content: the file.
-
-    Raises:
-        DataError: the file is damaged, or unpacks to too much.
+    """Returns the content of a file compressed by gzip, bzip2 or xz, or the content itself where it is none.  Raises
+    DataError: the file is damaged, or unpacks to too much.
     """
     if not is_packed(content):
         return content
@@ -177,36 +150,20 @@ def unzipped(content: bytes) -> bytes:
 
 
 def is_packed(content: bytes) -> bool:
-    """Recognises a file that is compressed by gzip, bzip2 or xz.
-
-    Args:
-        content: the file.
-    """
+    """Recognises a file that is compressed by gzip, bzip2 or xz."""
     return content.startswith((*_COMPRESSED,))
 
 
 def decompressed(content: bytes) -> io.BufferedReader:
-    """Opens a file, compressed by gzip, bzip2 or xz or not at all, which is unpacked as it is read.
-
-    Args:
-        content: the file.
-
-    Returns:
-        The open file, whose reads raise DataError beyond its limit.
+    """Opens a file, compressed by gzip, bzip2 or xz or not at all, which is unpacked as it is read.  Returns the open
+    file, whose reads raise DataError beyond its limit.
     """
     return io.BufferedReader(_Limited(_opened(content), "the file", content), 2**16)
 
 
 def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
-    """Returns arrays of an npz file by name.
-
-    Args:
-        content: the file.
-        names: names of arrays that must be there.
-        optional: names of arrays that may be.
-
-    Raises:
-        DataError: an array is absent, damaged, or of Python's objects, or the file holds too much.
+    """Returns arrays of an npz file by name.  Raises DataError: an array is absent, damaged, or of Python's objects, or
+    the file holds too much.
     """
     if content.startswith(b"\x93NUMPY"):
         raise DataError("an array (.npy), not an archive (.npz): write one with numpy.savez(FILE, X=X, y=y)")
@@ -220,12 +177,7 @@ def check_matlab(content: bytes) -> None:
     """Checks that the compressed elements of a MATLAB 5 file do not hold too much.
 
     A header of 128 bytes; then elements, each with its kind and its length, of which kind 15 is compressed by zlib.
-
-    Args:
-        content: the file.
-
-    Raises:
-        DataError: the elements hold too much.
+    Raises DataError: the elements hold too much.
     """
     size, start = len(content), 128
     while start + 8 <= len(content):

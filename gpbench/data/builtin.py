@@ -17,13 +17,8 @@ from gpbench.errors import ConfigError, nearest
 
 
 def sklearn(options: Mapping) -> Raw:
-    """Loads one of scikit-learn's data sets; classes keep the names it gives them.
-
-    Args:
-        options: the source: `loader`, the name after `load_`, and the loader's `arguments`.
-
-    Raises:
-        ConfigError: an argument that the loader does not have.
+    """Loads one of scikit-learn's data sets; classes keep the names it gives them.  Raises ConfigError: an argument
+    that the loader does not have.
     """
     from sklearn import datasets
 
@@ -37,13 +32,8 @@ def sklearn(options: Mapping) -> Raw:
 
 
 def rows(options: Mapping) -> Raw:
-    """Takes the rows that a card has itself.
-
-    Args:
-        options: the source: `inputs`, the numbers of each input by its name, and `target`, those of the target.
-
-    Raises:
-        ConfigError: lists of different lengths, or an entry that is no number.
+    """Takes the rows that a card has itself.  Raises ConfigError: lists of different lengths, or an entry that is no
+    number.
     """
     columns = {**options["inputs"], "target": options["target"]}
     try:
@@ -56,14 +46,7 @@ def rows(options: Mapping) -> Raw:
 
 
 def generated(options: Mapping) -> Raw:
-    """Generates the rows of a data set, rounded to six decimals.
-
-    Args:
-        options: the source: `generator`, its `seed` and the number of `rows`.
-
-    Raises:
-        ConfigError: an unknown generator.
-    """
+    """Generates the rows of a data set, rounded to six decimals.  Raises ConfigError: an unknown generator."""
     if (name := options["generator"]) not in _GENERATORS:
         raise ConfigError(f"unknown generator {name!r}: {nearest(name, _GENERATORS)}")
     raw = _GENERATORS[name](np.random.default_rng(options["seed"]), options["rows"])
@@ -121,29 +104,15 @@ def _friedman_rows(rng: np.random.Generator, X: Float[np.ndarray, "N 6"]) -> Raw
 
 
 def friedman(X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
-    """Evaluates Friedman's function (1991, MARS, example 1) without noise.
-
-    Args:
-        X: inputs (N, D) on [0, 1], D of at least 5; only the first five matter.
-
-    Returns:
-        10 sin(π x₀ x₁) + 20 (x₂ - ½)² + 10 x₃ + 5 x₄, of shape (N,).
+    """Evaluates Friedman's function (1991, MARS, example 1) without noise.  Returns 10 sin(π x₀ x₁) + 20 (x₂ - ½)² + 10
+    x₃ + 5 x₄, of shape (N,).
     """
     return 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
 
 
 def friedman_effect(inputs: tuple[int, ...], x: Float[np.ndarray, "N S"]) -> Float[np.ndarray, " N"]:
     """Evaluates an effect of `friedman` in its analysis of variance under independent uniform inputs, in closed form.
-
-    Args:
-        inputs: numbers of the inputs of the effect in ascending order, such as (2,) or (0, 1).
-        x: values of these inputs (N, S), a column for each.
-
-    Returns:
-        The effect (N,), 0 where the function has none.
-
-    Raises:
-        ValueError: inputs that are not in ascending order.
+    Returns the effect (N,), 0 where the function has none.  Raises ValueError: inputs that are not in ascending order.
     """
     if list(inputs) != sorted(inputs):
         raise ValueError(f"inputs in ascending order, not {inputs}")

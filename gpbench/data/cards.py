@@ -28,15 +28,7 @@ def names(config_dirs: Sequence[Path | str] = ()) -> list[str]:
 
 
 def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
-    """Reads the card of a data set.
-
-    Args:
-        name: the name of the data set.
-        config_dirs: the user's folders with dataset/ files.
-
-    Raises:
-        ConfigError: an unknown name, or a file that is no card.
-    """
+    """Reads the card of a data set.  Raises ConfigError: an unknown name, or a file that is no card."""
     files = _files(config_dirs)
     if name not in files:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
@@ -69,15 +61,8 @@ def _read(path: Path, config_dirs: Sequence[Path | str]) -> dict:
 
 
 def checked(card: Any, path: Path | str = "the card", config_dirs: Sequence[Path | str] = ()) -> dict:
-    """Checks a card and takes the variant in use.
-
-    Args:
-        card: The card.
-        path: Its file, for messages.
-        config_dirs: The user's folders with reader/ files.
-
-    Raises:
-        ConfigError: The card is wrong (`gpbench.config.cards.check`).
+    """Checks a card and takes the variant in use.  Raises ConfigError: the card is wrong
+    (`gpbench.config.cards.check`).
     """
     sources = check(card, path, [*map(Path, config_dirs), *plugins.folders()])
     return resolved({**card, "sources": sources})

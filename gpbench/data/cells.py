@@ -38,18 +38,7 @@ _LONG = 2**24
 
 
 def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
-    """Reads a table.
-
-    Args:
-        content: The file; text may be compressed by gzip, bzip2, xz, or be the one member of a zip archive.
-        options: `delimiter` (default ","; "space" for runs of white space), `encoding` (default UTF-8, or what the
-            file's byte order mark says), `comment` with which lines begin that are left out, `skip` lines, and
-            `sheet` of an Excel file (default: the first).
-        levels: number of times that a packed file may be packed.
-
-    Raises:
-        DataError: The file is damaged, of another encoding, or unpacks to too much.
-    """
+    """Reads a table.  Raises DataError: the file is damaged, of another encoding, or unpacks to too much."""
     skip = options.get("skip", 0)
     if other := next((text for start, text in _OTHERS.items() if content.startswith(start)), None):
         raise DataError(other)
@@ -109,13 +98,7 @@ def number(cell: str) -> float | None:
 
 
 class Numbers:
-    """Spelling of numbers and of missing cells in a table.
-
-    Args:
-        missing: A marker of missing cells, or several; "-200" is also "-200.0".
-        decimal: The decimal sign.
-        thousands: The sign between groups of three digits, None for none.
-    """
+    """Spelling of numbers and of missing cells in a table."""
 
     def __init__(self, missing: Any = None, decimal: str = ".", thousands: str | None = None):
         self._signs = (decimal, thousands)
@@ -177,15 +160,8 @@ def _decoded(content: bytes, encoding: str | None) -> str:
 
 
 def bookkeeping(header: Sequence[str], columns: Sequence[Sequence[str]], index: frozenset[str]) -> dict[int, str]:
-    """Finds columns that number or label the rows, and so are no inputs unless a card keeps them.
-
-    Args:
-        header: Names of the columns, "" for none.
-        columns: Their cells, stripped.
-        index: Columns that hold the index of a DataFrame.
-
-    Returns:
-        The reason for each of these columns, by its position.
+    """Finds columns that number or label the rows, and so are no inputs unless a card keeps them.  Returns the reason
+    for each of these columns, by its position.
     """
     reasons = {}
     for i, (name, cells) in enumerate(zip(header, columns)):

@@ -64,14 +64,8 @@ class Report(NamedTuple):
 
 
 def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
-    """Describes a data set and finds what is doubtful in it: notes, of which none keeps it from being used.
-
-    Args:
-        card: the data card.
-        dataset: its rows.
-
-    Raises:
-        DataError, ConfigError: the card's splits cannot be made.
+    """Describes a data set and finds what is doubtful in it: notes, of which none keeps it from being used.  Raises
+    DataError, ConfigError: the card's splits cannot be made.
     """
     outputs = dataset.y.reshape(len(dataset.y), -1)
     filler = filling.fit(dataset, dataset.X)

@@ -13,16 +13,9 @@ from gpbench.errors import DataError
 
 
 def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
-    """Applies a card to a table: drops incomplete rows if the card says so, codes labels, names columns.
-
-    Args:
-        card: the data card.
-        raw: the table.
-        labels: codes by label, instead of the card's, for a source that spells them differently.
-
-    Raises:
-        DataError: a table without rows, arrays of the wrong shape or type, missing or infinite cells, unknown labels,
-            one class only, several outputs of a task other than regression, or sizes that are not the card's.
+    """Applies a card to a table: drops incomplete rows if the card says so, codes labels, names columns.  Raises
+    DataError: a table without rows, arrays of the wrong shape or type, missing or infinite cells, unknown labels, one
+    class only, several outputs of a task other than regression, or sizes that are not the card's.
     """
     name, task = card["name"], card["task"]
     _check_arrays(name, raw.X, raw.target)
@@ -160,15 +153,7 @@ def check_finite(
     rows: Int[np.ndarray, " N"] | None = None,
     mend: str = "",
 ) -> None:
-    """Raises DataError that names the first column with NaN or infinite cells, how many there are, and the remedy.
-
-    Args:
-        name: name of the data set, for the message.
-        X, y: inputs and targets.
-        columns, outputs: their columns; several inputs may come from one.
-        rows: numbers of the rows in their table, from 0; None where they have none.
-        mend: the remedy, in place of what a card would say.
-    """
+    """Raises DataError that names the first column with NaN or infinite cells, how many there are, and the remedy."""
     columns, outputs = [*columns], outputs or ("target",)
     bad: dict[str, np.ndarray] = {}
     for names, table in ((columns, X), (outputs, y.reshape(len(y), -1))):

@@ -67,22 +67,15 @@ def names_of(name: str, spec: Any, levels: Sequence[str]) -> list[str]:
 
 
 def columns_of_table(inputs: Sequence[str], levels: Mapping[str, Sequence[str]]) -> list[str]:
-    """The column of the table from which each input comes: `city` for `city=Oslo`.
-
-    Args:
-        inputs: names of the inputs.
-        levels: levels of the encoded columns.
-    """
+    """The column of the table from which each input comes: `city` for `city=Oslo`."""
     of_level = {f"{column}={level}": column for column, of_column in levels.items() for level in of_column}
     return [of_level.get(name, name) for name in inputs]
 
 
 def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
-    """The levels of a column: the card's, or all that it has, in numerical or alphabetical order.
-
-    Raises:
-        DataError: A cell is none of the card's levels, a level is named twice, the column is empty, its levels are too
-            many for memory, or nearly every row has a number of its own.
+    """The levels of a column: the card's, or all that it has, in numerical or alphabetical order.  Raises DataError: A
+    cell is none of the card's levels, a level is named twice, the column is empty, its levels are too many for memory,
+    or nearly every row has a number of its own.
     """
     labels, levels = alike(cells, spec[kind_of(spec)] if isinstance(spec, Mapping) else (), numbers)
     labels = [label for label in labels if label]
@@ -116,10 +109,8 @@ def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> 
 def encoded(
     cells: Sequence[str], spec: Any, levels: Sequence[str], numbers: Numbers
 ) -> tuple[list[Float[np.ndarray, " N"]], list[str]]:
-    """The inputs that a column becomes; a missing cell is NaN in all of them.
-
-    Returns:
-        The inputs, and the texts that are none of the levels: 0 in every input of `onehot`, and NaN in `ordinal`.
+    """The inputs that a column becomes; a missing cell is NaN in all of them.  Returns the inputs, and the texts that
+    are none of the levels: 0 in every input of `onehot`, and NaN in `ordinal`.
     """
     labels, _ = alike(cells, levels, numbers)
     code = {level: float(i) for i, level in enumerate(levels)}
@@ -134,16 +125,8 @@ def encoded(
 def inputs_of(
     columns: Mapping[str, Sequence[str]], numbers: Numbers, specs: Mapping[str, Any], codes: Mapping[str, Mapping]
 ) -> tuple[list[Float[np.ndarray, " N"]], list[str], dict[str, tuple[str, ...]]]:
-    """The inputs that columns become, their names, and the levels of encoded columns.
-
-    Args:
-        columns: Cells by the name of the column.
-        numbers: Spelling of numbers and of missing cells.
-        specs: Entries of `encode` by column.
-        codes: Entries of `codes` by column.
-
-    Raises:
-        DataError: A cell is no number, or levels do not fit (`_levels_of`).
+    """The inputs that columns become, their names, and the levels of encoded columns.  Raises DataError: A cell is no
+    number, or levels do not fit (`_levels_of`).
     """
     levels = {name: _levels_of(cells, name, specs[name], numbers) for name, cells in columns.items() if name in specs}
     inputs: list[Float[np.ndarray, " N"]] = []

@@ -63,13 +63,7 @@ def _scanned(content: bytes) -> dict[str, "_Part"]:
 
 
 class _Part:
-    """A file of a workbook, scanned and not held.
-
-    Args:
-        content: The workbook.
-        needed: Bytes of memory that the files before it need.
-        is_sheet: Whether it is a sheet, whose rows are held one at a time.
-    """
+    """A file of a workbook, scanned and not held."""
 
     def __init__(self, content: bytes, needed: int, *, is_sheet: bool):
         self._content, self.needed, self._is_sheet = content, needed, is_sheet

@@ -54,10 +54,6 @@ class SpellingError(DataError):
 
     Attributes:
         fact: the message without what the card would say, for tables of new rows.
-
-    Args:
-        fact: what is wrong.
-        mend: what the card would say.
     """
 
     def __init__(self, fact: str, mend: str):
@@ -66,11 +62,7 @@ class SpellingError(DataError):
 
 
 def fault(cell: str) -> tuple[str, str]:
-    """Says why a cell is no number, and what its card would say.
-
-    Args:
-        cell: The text of the cell.
-    """
+    """Says why a cell is no number, and what its card would say."""
     if re.fullmatch(r"\W+", cell) or cell.lower() in UNKNOWN:
         return f"{cell!r} is not a number", f'if it marks a missing cell, state it, as in `missing: "{cell}"`'
     for pattern, (reason, mend) in _KINDS.items():
@@ -80,11 +72,7 @@ def fault(cell: str) -> tuple[str, str]:
 
 
 def is_misspelt(cell: str) -> bool:
-    """Whether a text is a number, but for its signs; one with a unit may as well name something.
-
-    Args:
-        cell: The text of the cell.
-    """
+    """Whether a text is a number, but for its signs; one with a unit may as well name something."""
     reasons = (reason for pattern, (reason, _) in _KINDS.items() if re.fullmatch(pattern, cell, re.ASCII))
     return next(reasons, "").startswith("is not a number") and not re.search(r"[^\W\d_]", cell)
 

@@ -69,18 +69,8 @@ def check(content: bytes, expected: str | None, source: str) -> bytes:
 def download(
     url: str, *, largest: int = limits.DOWNLOAD, longest: float = LONGEST, silent: float = _SILENT, site: str = ""
 ) -> bytes:
-    """Downloads a file.
-
-    Args:
-        url: its http(s) address.
-        largest: the most bytes to read.
-        longest: the most seconds to take.
-        silent: the most seconds that the server may be silent.
-        site: an address whose host, or one below it, every file must come from; "" for any.
-
-    Raises:
-        requests.RequestException: the address does not answer.
-        DataError: the file is larger or takes longer, or a redirect leaves https or the site.
+    """Downloads a file.  Raises requests.RequestException: the address does not answer; DataError: the file is larger
+    or takes longer, or a redirect leaves https or the site.
     """
     import requests
     import urllib3
@@ -113,18 +103,8 @@ def _require_size(url: str, size: int, largest: int) -> None:
 def request(
     session: "requests.Session", method: str, url: str, silent: float, site: str = "", **headers: str
 ) -> "requests.Response":
-    """The response of an address, or of the one that it redirects to; its content is not read yet.
-
-    Args:
-        session: the session of requests.
-        method: "GET" or "HEAD".
-        url: the address.
-        silent: the most seconds that the server may be silent.
-        site: as for `download`.
-        **headers: headers of the request.
-
-    Raises:
-        requests.RequestException, DataError: as for `download`.
+    """The response of an address, or of the one that it redirects to; its content is not read yet.  Raises
+    requests.RequestException, DataError: as for `download`.
     """
     current = url
     for _ in range(_REDIRECTS):

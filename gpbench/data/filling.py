@@ -36,10 +36,8 @@ class Filler:
 
 
 def fit(dataset: "Dataset", X: Float[np.ndarray, "n D"]) -> Filler | None:
-    """Fits a filler to training rows; None for a data set that needs none.
-
-    Raises:
-        DataError: a column that is to be filled is missing in all training rows.
+    """Fits a filler to training rows; None for a data set that needs none.  Raises DataError: a column that is to be
+    filled is missing in all training rows.
     """
     if not dataset.impute and not dataset.levels:
         return None
@@ -61,21 +59,8 @@ def rules(
     levels: Mapping[str, Sequence[str]],
     X: Float[np.ndarray, "N D"],
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Resolves a card's `impute`.
-
-    Args:
-        name: name of the data set, for messages.
-        impute: "mean" or "median" for all inputs, or by column.
-        columns: names of the inputs.
-        levels: levels of the encoded columns of the table, whose inputs are filled alike.
-        X: the inputs.
-
-    Returns:
-        "mean" or "median" by input; and the names of new inputs that say where a column is missing, each with an input
-        that is missing there.
-
-    Raises:
-        DataError: there is no such column.
+    """Resolves a card's `impute`.  Returns "mean" or "median" by input; and the names of new inputs that say where a
+    column is missing, each with an input that is missing there.  Raises DataError: there is no such column.
     """
     of_input = dict(zip(columns, encoding.columns_of_table(columns, levels)))
     centres = dict.fromkeys(of_input.values(), impute) if isinstance(impute, str) else dict(impute or {})

@@ -20,13 +20,7 @@ _Parts = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
 def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Finding]:
-    """Finds what is doubtful in a data set.
-
-    Args:
-        card: the data card.
-        dataset: its rows, without missing cells.
-        parts: numbers of the training and test rows of its splits.
-    """
+    """Finds what is doubtful in a data set."""
     findings = [
         *dataset.notes,
         *_missing(dataset),

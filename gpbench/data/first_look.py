@@ -28,17 +28,9 @@ _OPENML = "https://www.openml.org/api/v1/json/data/"
 
 def with_cards(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[str], list[Path]]:
     """Replaces tables in the words of a command line by the names of their cards, which are written where they lack.
-
-    Args:
-        words: Words such as "dataset=coffee.csv", "target=cup" and "dataset=openml:61"; others stay as they are.
-        config_dirs: Folders with custom group files.
-
-    Returns:
-        The words, and the folders with those of the cards before them.
-
-    Raises:
-        ConfigError: There is no such table, it has no such column, or a card that is there has another target.
-        DataError: The table cannot be read or downloaded.
+    Returns the words, and the folders with those of the cards before them.  Raises ConfigError: there is no such table,
+    it has no such column, or a card that is there has another target; DataError: the table cannot be read or
+    downloaded.
     """
     tables = [i for i, word in enumerate(words) if word.startswith("dataset=") and _is_table(word[8:])]
     if not tables:

@@ -47,14 +47,8 @@ _YEARS = ("plane_year", "issue_year")
 
 @archives.parsing("the expected npz file")
 def airline_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads the airline set from one NumPy array a column, with flights and planes joined already.
-
-    Args:
-        blobs: the npz file.
-        options: the `variant`: `plane_year` or `issue_year`; a year of 0 or less is unknown.
-
-    Raises:
-        DataError: an array is absent or damaged.
+    """Reads the airline set from one NumPy array a column, with flights and planes joined already.  Raises DataError:
+    an array is absent or damaged.
     """
     columns = archives.arrays(blobs[0], *_AIRLINE_ARRAYS, "plane_year", "plane_issue_year")
     years = dict(zip(_YEARS, (columns["plane_year"], columns["plane_issue_year"])))
@@ -63,15 +57,7 @@ def airline_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 @archives.parsing("the flights and planes of the 2009 data expo")
 def airline_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads the airline set from the official files.
-
-    Args:
-        blobs: the flights, compressed or not, then the planes.
-        options: the `variant`: `plane_year` or `issue_year`.
-
-    Raises:
-        DataError: a file is something else.
-    """
+    """Reads the airline set from the official files.  Raises DataError: a file is something else."""
     flights, planes = blobs
     year_of = _planes(planes)
     table = array("h")  # 16 bits hold every cell of the rows that are used: 43 MB in all
@@ -119,13 +105,7 @@ _BLOCK = 10_000  # lines
 
 def year_zip(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads the official zip archive of the song set: lines of 91 numbers between commas, the year and then 90 inputs.
-
-    Args:
-        blobs: the zip archive.
-        options: the number of `rows`.
-
-    Raises:
-        DataError: a line is something else, or there are more or fewer lines; the message names the first such line.
+    Raises DataError: a line is something else, or there are more or fewer lines; the message names the first such line.
     """
     rows, text = options["rows"], archives.lines(blobs[0], _SONG_FILE)
     archives.require_size(4 * rows * (1 + len(_SONG_COLUMNS)))
@@ -169,15 +149,7 @@ def _song_fault(block: list[bytes], first: int) -> str:
 
 @archives.parsing("the expected npz file")
 def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads fingerprints that are ready made.
-
-    Args:
-        blobs: the npz file, with the array `bits`, eight to a byte.
-        options: the name of the array `target`, and the number of `bits`.
-
-    Raises:
-        DataError: fingerprints of another length or number.
-    """
+    """Reads fingerprints that are ready made.  Raises DataError: fingerprints of another length or number."""
     content = archives.arrays(blobs[0], "bits", options["target"])
     packed, target = content["bits"], content[options["target"]]
     if packed.dtype != np.uint8 or packed.ndim != 2:
@@ -188,15 +160,8 @@ def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads a table of SMILES with a header, plain or gzipped, row by row, and makes fingerprints with RDKit.
-
-    Args:
-        blobs: the table.
-        options: the column `smiles`, or several, of which the first that RDKit can read counts; the column `target`;
-            `radius` and `bits` of the fingerprints.
-
-    Raises:
-        DataError: a column is absent, or a molecule or target cannot be read; the message names its row.
+    """Reads a table of SMILES with a header, plain or gzipped, row by row, and makes fingerprints with RDKit.  Raises
+    DataError: a column is absent, or a molecule or target cannot be read; the message names its row.
     """
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdFingerprintGenerator

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
 
 def as_pandas(rows: Any, subject: str = "X") -> Any:
-    """Tables and columns as those of pandas, missing cells of NumPy's masks as NaN, and all else as it is.
-
-    Raises:
-        DataError: a table whose columns could be taken by their order alone; `subject` names it.
+    """Tables and columns as those of pandas, missing cells of NumPy's masks as NaN, and all else as it is.  Raises
+    DataError: a table whose columns could be taken by their order alone; `subject` names it.
     """
     if isinstance(rows, np.ma.MaskedArray):
         return np.ma.filled(rows.astype(np.float64), np.nan)

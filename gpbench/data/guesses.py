@@ -40,17 +40,8 @@ class _Guess(NamedTuple):
 
 
 def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -> _Guess:
-    """Guesses how a table is to be read.
-
-    Args:
-        content: The file.
-        title: Its name, for messages.
-        target: Name or number of the target, or a list of them; None is refused, except for files of libsvm.
-        labels: Columns that are known to be no inputs.
-
-    Raises:
-        ConfigError: There is no such column, or its texts are too many for classes.
-        DataError: The file cannot be read, or a column of numbers has a few other cells.
+    """Guesses how a table is to be read.  Raises ConfigError: there is no such column, or its texts are too many for
+    classes; DataError: the file cannot be read, or a column of numbers has a few other cells.
     """
     return _libsvm(content) if Path(title).suffix.lower() in LIBSVM else _table(content, title, target, labels)
 

@@ -30,20 +30,8 @@ _SCATTERED = 2**11
 
 
 def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Dataset:
-    """Opens a table of numbers without reading it.
-
-    Args:
-        path: A .npy file with the target in the first or the last column; a .npz file with uncompressed arrays `X`
-            (N, D) and `y` (N,); or a Parquet file of numbers, which is converted once to a .npy file in the store.
-        options: those of the source: `target`, the column of the target: 0 or -1, of Parquet any name.
-        card: the data card.
-        store: folder of what is converted.
-
-    Returns:
-        The data set; its arrays are maps of the file, float32 or float64.
-
-    Raises:
-        DataError: The file is none of these, or has labels that are no codes.
+    """Opens a table of numbers without reading it.  Returns the data set; its arrays are maps of the file, float32 or
+    float64.  Raises DataError: the file is none of these, or has labels that are no codes.
     """
     name, task, target = card["name"], card["task"], options.get("target", -1)
     if unknown := [key for key in ("incomplete", "impute", "labels") if card.get(key)]:
@@ -164,14 +152,7 @@ def gather(
     X: Shaped[np.ndarray, "N D"], y: Shaped[np.ndarray, " N"], rows: Int[np.ndarray, "*B"]
 ) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
     """Reads rows of a mapped table in any order, a few at a time: a row that is read maps 64 kB of the file around it.
-
-    Args:
-        X: Inputs.
-        y: Targets, mostly a column of the same table: read beside the inputs, they cost no second reading.
-        rows: Numbers of the rows.
-
-    Returns:
-        Copies of both in float64.
+    Returns copies of both in float64.
     """
     flat = rows.ravel()
     copies = np.empty((len(flat), X.shape[1])), np.empty(len(flat))
@@ -187,15 +168,8 @@ def gather(
 def blocks(
     X: Shaped[np.ndarray, "N D"], y: Shaped[np.ndarray, " N"], rows: Int[np.ndarray, " n"]
 ) -> Iterator[Float[np.ndarray, "B C"]]:
-    """Reads rows of a mapped table in the order of the file, a few at a time.
-
-    Args:
-        X: Inputs.
-        y: Targets.
-        rows: Numbers of the rows.
-
-    Yields:
-        Inputs, and the target as the last column.
+    """Reads rows of a mapped table in the order of the file, a few at a time.  Yields inputs, and the target as the
+    last column.
     """
     is_training = np.zeros(len(X), bool)
     is_training[rows] = True

@@ -28,28 +28,12 @@ class Member(NamedTuple):
 
 
 def members(card: Mapping, split: _Choice, output: _Choice = "all") -> list[Member]:
-    """The members of these splits and outputs, split by split.
-
-    Args:
-        card: the data card.
-        split, output: "all", a number from 0, or a list of numbers.
-
-    Raises:
-        ConfigError: no such split or output.
-    """
+    """The members of these splits and outputs, split by split.  Raises ConfigError: no such split or output."""
     return [Member(k, o) for k in splits.split_numbers(card, split) for o in outputs(card, output)]
 
 
 def outputs(card: Mapping, output: _Choice) -> list[int | None]:
-    """The numbers of these outputs, [None] for a data set with one output.
-
-    Args:
-        card: the data card.
-        output: "all", a number from 0, or a list of numbers.
-
-    Raises:
-        ConfigError: no such output.
-    """
+    """The numbers of these outputs, [None] for a data set with one output.  Raises ConfigError: no such output."""
     count = int(card.get("outputs") or 1)
     if count == 1:
         if output in ("all", 0):

@@ -36,19 +36,8 @@ def new_inputs(
     *,
     header: bool = True,
 ) -> Float[np.ndarray, "T D"]:
-    """The inputs of all rows, in original units and the order of the data set's columns.
-
-    Args:
-        rows: an array (T, D), a table of pandas, polars, pyarrow or the like, or the path of one.  Columns of a table
-            are taken by name, in any order and case, and other columns are ignored.  Cells are read as those of the
-            data set: same codes, markers of missing cells, signs and encoding.
-        card: the data card.
-        dataset: the data set.
-        header: False for a file without a header, which has exactly the inputs, in their order.
-
-    Raises:
-        DataError: a file that cannot be read, columns that lack, another number of columns, or cells that are not
-            finite numbers.
+    """The inputs of all rows, in original units and the order of the data set's columns.  Raises DataError: a file that
+    cannot be read, columns that lack, another number of columns, or cells that are not finite numbers.
     """
     subject, options = "", _options(card)
     try:

@@ -17,16 +17,8 @@ from gpbench.errors import DataError
 
 @archives.parsing("the expected npz file")
 def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads a NumPy archive: inputs `X`, targets, groups of rows, their order, fixed splits and folds.
-
-    Args:
-        blobs: the npz file.
-        options: the name of the array `target` (default y), with a column for each of several outputs; of the arrays
-            `group`, the groups of rows, `order`, their place in time, and `split`, the part of each row, with a column
-            for each split; and of the index arrays `folds: {ours: theirs}`.
-
-    Raises:
-        DataError: an array is absent or damaged.
+    """Reads a NumPy archive: inputs `X`, targets, groups of rows, their order, fixed splits and folds.  Raises
+    DataError: an array is absent or damaged.
     """
     options = {key: value for key, value in options.items() if value is not None}
     target, folds = options.get("target", "y"), options.get("folds", {})
@@ -51,14 +43,8 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads `label index:value ...` lines with indices from 1; what a line leaves out is 0, and `#` begins a comment.
 
-    Queries, `label qid:number index:value ...`, are groups of rows.
-
-    Args:
-        blobs: the text, plain or compressed by gzip, bzip2 or xz.
-        options: the number of `inputs`; by default the largest index.
-
-    Raises:
-        DataError: a line is something else, or has an index out of range.
+    Queries, `label qid:number index:value ...`, are groups of rows.  Raises DataError: a line is something else, or has
+    an index out of range.
     """
     from sklearn.datasets import load_svmlight_file
 
@@ -83,14 +69,8 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 @archives.parsing("an idx file of unsigned bytes")
 def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads pairs of idx files: images and labels, which are put one pair below the other.
-
-    Args:
-        blobs: images, labels, images, labels, ..., gzipped or not.
-        options: none are read.
-
-    Raises:
-        DataError: a file is no idx file of unsigned bytes, or images and labels differ in number.
+    """Reads pairs of idx files: images and labels, which are put one pair below the other.  Raises DataError: a file is
+    no idx file of unsigned bytes, or images and labels differ in number.
     """
     arrays = [_idx(archives.unzipped(blob)) for blob in blobs]
     images, labels = np.concatenate(arrays[::2]), np.concatenate(arrays[1::2])
@@ -111,15 +91,8 @@ def _idx(content: bytes) -> np.ndarray:
 
 
 def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads the files of Evans & Nair's repository, with their folds as `yang`.
-
-    Args:
-        blobs: data.csv.gz (numbers, target last), or several files with the rows of one below those of the other; then
-            test_mask.csv.gz (one column a fold, 1 where the row is tested).
-        options: none are read.
-
-    Raises:
-        DataError: a cell is no number, or the masks do not test every row exactly once.
+    """Reads the files of Evans & Nair's repository, with their folds as `yang`.  Raises DataError: a cell is no number,
+    or the masks do not test every row exactly once.
     """
     with archives.parsing("a table of numbers"):
         *parts, mask = (np.loadtxt(io.BytesIO(archives.unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
@@ -130,15 +103,8 @@ def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads MATLAB 5 files, one row for each row of the data.
-
-    Args:
-        blobs: the files.
-        options: the names of the arrays `matrix` and `target` of the first file; or, with `outputs`, an array name in
-            `matrix` for each file: these stand one below the other, and their last `outputs` columns are the targets.
-
-    Raises:
-        DataError: a file is not of this format, or an array is absent.
+    """Reads MATLAB 5 files, one row for each row of the data.  Raises DataError: a file is not of this format, or an
+    array is absent.
     """
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError

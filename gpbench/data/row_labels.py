@@ -41,12 +41,7 @@ def missing(cells: np.ndarray) -> Bool[np.ndarray, "N ..."]:
 
 
 def require(subject: str, lacking: Bool[np.ndarray, " N"]) -> None:
-    """Raises DataError that names the first rows that lack a target or a label.
-
-    Args:
-        subject: the data set and the column, for the message.
-        lacking: the rows that lack it.
-    """
+    """Raises DataError that names the first rows that lack a target or a label."""
     if lacking.any():
         rows = np.flatnonzero(lacking).tolist()
         count = f"{len(rows)} missing cell{'s' * (len(rows) > 1)}"
@@ -57,17 +52,8 @@ def require(subject: str, lacking: Bool[np.ndarray, " N"]) -> None:
 def times(
     column: str, cells: Sequence | np.ndarray, numbers: Numbers = POINT, format: str | None = None
 ) -> Float[np.ndarray, " N"]:
-    """The order of rows as numbers: numbers themselves, or the seconds of dates; NaN for a missing one.
-
-    Args:
-        column: the column, for messages, as `label` has it.
-        cells: numbers, dates of NumPy, or text such as "3.5", "2024-01-31" or "2024-01-31T12:30"; UTC where there is no
-            time zone.
-        numbers: spelling of numbers and of missing cells.
-        format: format of dates, as Python's `strptime` takes it.
-
-    Raises:
-        DataError: other text, an infinite number, or numbers among dates; the message names the row.
+    """The order of rows as numbers: numbers themselves, or the seconds of dates; NaN for a missing one.  Raises
+    DataError: other text, an infinite number, or numbers among dates; the message names the row.
     """
     if (array := np.asarray(cells)).dtype.kind in "biuf" and format is None:
         return array.astype(float)
@@ -118,15 +104,8 @@ def formats_of(cells: Iterable[str]) -> list[str | None]:
 
 
 def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N splits"]:
-    """The part of each row in each fixed split, 0, `TRAIN` or `TEST`; -1 for a missing number of a fold.
-
-    Args:
-        names: the columns, for messages, as `label` has them.
-        columns: text (N, splits): `train`, `test`, and `-` or nothing for neither; a single column may have the numbers
-            of folds instead, each of which tests in a split of its own.
-
-    Raises:
-        DataError: other text, or a split without training or test rows.
+    """The part of each row in each fixed split, 0, `TRAIN` or `TEST`; -1 for a missing number of a fold.  Raises
+    DataError: other text, or a split without training or test rows.
     """
     if columns.shape[1] == 1 and any(number(cell) is not None for cell in columns[:, 0]):
         folds = np.array([np.nan if (value := number(cell)) is None else value for cell in columns[:, 0]])

@@ -100,19 +100,9 @@ def prepare(
     output: int | None = None,
     most: int | None = None,
 ) -> ScaledSplit:
-    """Returns the rows of one split, inputs and regression targets scaled.
-
-    Args:
-        dataset: the data set, which stays as it is.
-        train_idx, test_idx: numbers of the training and test rows.
-        inputs, targets: names of `SCALERS`; counts and class labels are never scaled.
-        output: number of the output that is the target, from 0: for data sets with several, and only for those.
-        most: number of training rows of a mapped table to have in memory; None for all, as of other tables.
-
-    Raises:
-        DataError: an empty split, NaN or infinite cells, one class only among the training rows, constant targets, or
-            a column whose squares would be infinite or 0.
-        ConfigError: an unknown scaler, or an output that is missing, superfluous or out of range.
+    """Returns the rows of one split, inputs and regression targets scaled.  Raises DataError: an empty split, NaN or
+    infinite cells, one class only among the training rows, constant targets, or a column whose squares would be
+    infinite or 0; ConfigError: an unknown scaler, or an output that is missing, superfluous or out of range.
     """
     if len(train_idx) == 0 or len(test_idx) == 0:
         raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")

@@ -121,26 +121,9 @@ def fit_scalers(
     target: str = "target",
     rows: int | None = None,
 ) -> tuple[Scaler, Scaler]:
-    """Fits the scalers of inputs and targets, and scales the training rows in place.
-
-    Args:
-        X: inputs of the training rows (N, D).
-        y: their targets (N,); counts and class labels are never scaled.
-        inputs, targets: names of `SCALERS`.
-        task: "regression", "count", "binary" or "multiclass".
-        population: inputs and targets of all rows, in original units; by default the training rows.
-        weight: weights of the training rows in means and variances (N,), where these are all rows; by default 1.
-        dataset, columns, target: names of the data set, of its inputs (x1, x2, ... by default) and of its target, for
-            messages.
-        rows: number of training rows in messages, where these rows stand for more; by default N.
-
-    Returns:
-        The scaler of the inputs and the scaler of the targets.
-
-    Raises:
-        ConfigError: an unknown scaler.
-        DataError: one class only among the training rows, constant targets, or a column whose squares would be
-            infinite or 0.
+    """Fits the scalers of inputs and targets, and scales the training rows in place.  Returns the scaler of the inputs
+    and the scaler of the targets.  Raises ConfigError: an unknown scaler; DataError: one class only among the training
+    rows, constant targets, or a column whose squares would be infinite or 0.
     """
     fit_inputs, fit_targets = _choose("inputs", inputs), _choose("targets", targets)
     all_X, all_y = population or (X, y)
@@ -171,18 +154,9 @@ def fit_in_blocks(
     columns: Sequence[str],
     target: str,
 ) -> tuple[tuple[Scaler, Scaler], float]:
-    """Fits the scalers of inputs and targets to rows that are read twice, a few at a time.
-
-    Args:
-        blocks: function that begins a pass over the training rows: inputs, and the target as the last column.
-        inputs, targets, task, dataset, columns, target: as of `fit_scalers`.
-
-    Returns:
-        The scalers, equal to those of `fit_scalers` to rounding; and the variance of the scaled targets.
-
-    Raises:
-        ConfigError: a scaler that is fitted to other rows too, or an unknown one.
-        DataError: as `fit_scalers`, and for NaN or infinite cells.
+    """Fits the scalers of inputs and targets to rows that are read twice, a few at a time.  Returns the scalers, equal
+    to those of `fit_scalers` to rounding; and the variance of the scaled targets.  Raises ConfigError: a scaler that is
+    fitted to other rows too, or an unknown one; DataError: as `fit_scalers`, and for NaN or infinite cells.
     """
     if "centre_all" in (inputs, targets):
         raise ConfigError(f"{dataset}: the scaler centre_all does not read rows from disk: set run.stream=false")

@@ -30,20 +30,9 @@ def load(
     config_dirs: Sequence[Path | str] = (),
     quiet: bool = False,
 ) -> Dataset:
-    """Loads the data set of a card from the first source that has it with the right checksum.
-
-    Args:
-        card: the data card.
-        mirror: folder of data files; by default `GPBENCH_MIRROR`.
-        store: folder of the local store; by default `paths.store_dir()`.
-        offline: download nothing.
-        again: do not read the store.
-        config_dirs: the user's folders, where `file` sources may lie.
-        quiet: do not warn of columns that are no inputs.
-
-    Raises:
-        DataError: no source has the data; the message names the files, their checksums and the places tried.
-        ConfigError: the card is wrong.
+    """Loads the data set of a card from the first source that has it with the right checksum.  Raises DataError: no
+    source has the data; the message names the files, their checksums and the places tried; ConfigError: the card is
+    wrong.
     """
     checked = cards.checked(card, config_dirs=config_dirs)
     options = {"offline": offline, "again": again, "quiet": quiet}
@@ -104,14 +93,7 @@ def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
 
 
 def configured(cfg: Mapping) -> Dataset:
-    """Loads the data set of a resolved configuration.
-
-    Args:
-        cfg: the configuration, of which the sections `dataset` and `data` are read.
-
-    Raises:
-        DataError, ConfigError: as for `load`.
-    """
+    """Loads the data set of a resolved configuration.  Raises DataError, ConfigError: as for `load`."""
     mirror, store = (Path(folder) if (folder := cfg["data"][key]) else None for key in ("mirror", "store"))
     offline = cfg["data"]["offline"]
     card = resolved(cfg["dataset"])  # checked when it was composed
@@ -121,17 +103,8 @@ def configured(cfg: Mapping) -> Dataset:
 def obtain(
     card: Mapping, source: Mapping, *, mirror: Path | None, offline: bool = False, folders: Sequence[Path] = (Path(),)
 ) -> Dataset:
-    """Loads the data set from one source and verifies its checksum.
-
-    Args:
-        card: the data card.
-        source: one of its sources.
-        mirror: folder of data files, None for none.
-        offline: download nothing.
-        folders: folders where `file` sources may lie.
-
-    Raises:
-        DataError: the source does not have the data, or other data.
+    """Loads the data set from one source and verifies its checksum.  Raises DataError: the source does not have the
+    data, or other data.
     """
     if reader(source) == "mapped":
         if source["kind"] != "file" or source.get("split_file"):

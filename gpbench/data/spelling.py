@@ -13,14 +13,8 @@ _SOME = 50
 
 
 def guess(content: bytes, targets: Set[str]) -> tuple[dict[str, Any], Cells]:
-    """The options of a source where they are not the usual ones, and the table.
-
-    Args:
-        content: The file.
-        targets: Names of the targets, or their numbers as text.
-
-    Raises:
-        DataError: The file cannot be read, or a comma may be one of two signs.
+    """The options of a source where they are not the usual ones, and the table.  Raises DataError: the file cannot be
+    read, or a comma may be one of two signs.
     """
     if sign := re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", content):  # Excel's own first line
         options: dict[str, Any] = {"skip": 1, "delimiter": sign[1].decode(errors="replace")}

@@ -22,15 +22,7 @@ def count(card: Mapping) -> int:
 
 
 def split_numbers(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
-    """The numbers of these splits as a list.
-
-    Args:
-        card: the data card.
-        split: "all", a number from 0, or a list of numbers.
-
-    Raises:
-        ConfigError: no such split.
-    """
+    """The numbers of these splits as a list.  Raises ConfigError: no such split."""
     last = count(card) - 1
     numbers = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)
     for k in numbers:
@@ -67,18 +59,8 @@ def identity(card: Mapping) -> dict:
 def indices(
     card: Mapping, dataset: Dataset, k: int, seed: int = 0, output: int | None = None
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
-    """The numbers of the training rows and of the test rows of split k: of an output those that have it.
-
-    Args:
-        card: the data card, which names the split set.
-        dataset: the data set.
-        k: number of the split, from 0.
-        seed: changes the order of the training rows, which is random, and nothing else.
-        output: number of the output, from 0; None for all rows.
-
-    Raises:
-        ConfigError: no such split.
-        DataError: too few rows, no index files, or index files that do not fit the rows.
+    """The numbers of the training rows and of the test rows of split k: of an output those that have it.  Raises
+    ConfigError: no such split; DataError: too few rows, no index files, or index files that do not fit the rows.
     """
     name, available = split_set(card), count(card)
     if not 0 <= k < available:

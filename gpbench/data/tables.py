@@ -25,18 +25,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads delimited text, Excel sheets, Parquet, Feather or ARFF; several files are one table.
 
     Columns that only label the rows (the index of a DataFrame, a column without a name, one that counts the rows) are
-    no inputs unless `keep` names them.
-
-    Args:
-        blobs: the files.
-        options: `target` column name (then there is a header) or number (negative from the end), a list of them for
-            several outputs, `group` the column that says which rows belong together, `order` that of their time,
-            `split` that of fixed splits (or a list of them), `header`, `drop` and `keep` columns, `missing` markers,
-            `decimal` and `thousands` signs, `codes` {column: {text: number}}, `encode` {column: onehot, or
-            ordinal}, and those of `gpbench.data.cells.read`.
-
-    Raises:
-        DataError: a file is damaged, a column is absent, or a cell is no number; the message names column and row.
+    no inputs unless `keep` names them.  Raises DataError: a file is damaged, a column is absent, or a cell is no
+    number; the message names column and row.
     """
     options = {key: value for key, value in options.items() if value is not None}
     targets = _listed(options["target"])
@@ -174,10 +164,8 @@ def _listed(value: Any) -> list:
 
 
 def split_table(content: bytes, options: Mapping) -> np.ndarray:
-    """Reads a file of fixed splits, (N, splits): a header, and then a line for each row of the data.
-
-    Raises:
-        DataError: the file is damaged, or says neither train nor test.
+    """Reads a file of fixed splits, (N, splits): a header, and then a line for each row of the data.  Raises DataError:
+    the file is damaged, or says neither train nor test.
     """
     rows = text.read(content, options).rows
     if len(rows) < 2:

@@ -12,21 +12,13 @@ from gpbench.targets import load_own
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of table or figure.
+    """A kind of table or figure."""
 
-    Args:
-        path: Dotted path of the function that makes it.
-        required: Options that it must have, by name, with the values that each can have (`layout.CHECKS`).
-        optional: Options that it may have.
-        format: Format of a figure on web pages: WebP where a vector image of all points would be too large.
-        arrays: Arrays of a run, without one of which the figure shows nothing of it.
-    """
-
-    path: str
+    path: str  # dotted path of the function that makes it
     required: Mapping[str, str]
-    optional: Mapping[str, str] = field(default_factory=dict)
-    format: str = "svg"
-    arrays: tuple[str, ...] = ()
+    optional: Mapping[str, str] = field(default_factory=dict)  # options that it may have
+    format: str = "svg"  # format of a figure on web pages: WebP where a vector image of all points would be too large
+    arrays: tuple[str, ...] = ()  # arrays of a run, without one of which the figure shows nothing of it
 
     @property
     def function(self) -> Callable:

@@ -20,16 +20,9 @@ Runs = Sequence[Mapping[str, Any]]
 
 
 def check(path: Path, content: Mapping[str, Any], runs: Runs) -> None:
-    """Checks the sections `table`, `figure` and `figures` of a file, where it has them.
-
-    Args:
-        path: Path of the file, which messages name.
-        content: The file.
-        runs: Its blocks of runs.
-
-    Raises:
-        ConfigError: An unknown or missing option, a key that not every run has, an unknown metric or method, a metric
-            that ranks nothing, or a value that is there twice.
+    """Checks the sections `table`, `figure` and `figures` of a file, where it has them.  Raises ConfigError: an unknown
+    or missing option, a key that not every run has, an unknown metric or method, a metric that ranks nothing, or a
+    value that is there twice.
     """
     file = _File(path, runs)
     if table := content.get("table"):

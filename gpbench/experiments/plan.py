@@ -17,16 +17,8 @@ from gpbench.records.plan import Loaded, Records, RunPlan
 
 
 def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Records) -> tuple[Experiment, list[Cell]]:
-    """Reads an experiment and plans its cells, with their records.
-
-    Args:
-        id: the experiment, such as "sep/table1".
-        preset: one of its presets; by default the first, "quick".
-        config_dirs: the user's folders with experiment files.
-        records: a store, or a dict of records by id.
-
-    Raises:
-        ConfigError: an unknown experiment or preset, or a job that cannot be composed.
+    """Reads an experiment and plans its cells, with their records.  Raises ConfigError: an unknown experiment or
+    preset, or a job that cannot be composed.
     """
     folders = [paths.expanded(folder).resolve() for folder in config_dirs]
     experiment = definition.read(id, folders)
@@ -37,19 +29,8 @@ def load_recorded(
     experiment: Experiment, preset: str | None, config_dirs: Sequence[Path], records: Records
 ) -> tuple[str, list[Cell]]:
     """Plans the cells of the preset of which a larger share is recorded, "full" of equals, unless one is given.
-
-    Args:
-        experiment: the experiment.
-        preset: one of its presets, or None.
-        config_dirs: the user's folders with group files.
-        records: a store, or a dict of records by id.
-
-    Returns:
-        The preset, and its cells with their records.
-
-    Raises:
-        AbsentError: no run of the experiment is recorded.
-        ConfigError: as `plan` does.
+    Returns the preset, and its cells with their records.  Raises AbsentError: no run of the experiment is recorded;
+    ConfigError: as `plan` does.
     """
     folders = [paths.expanded(folder).resolve() for folder in config_dirs]
     planner = Planner(folders)
@@ -67,11 +48,7 @@ def _share(cells: Sequence[Cell]) -> float:
 
 
 class Planner:
-    """Plans jobs with the files of the same folders, each once: many experiments share jobs.
-
-    Args:
-        config_dirs: the user's folders with group files.
-    """
+    """Plans jobs with the files of the same folders, each once: many experiments share jobs."""
 
     def __init__(self, config_dirs: Sequence[Path] = ()) -> None:
         self._composer = Composer(config_dirs)
@@ -80,13 +57,8 @@ class Planner:
         self._loaded: Loaded = {}
 
     def plans(self, jobs: Sequence[Sequence[str]]) -> list[RunPlan | GpbenchError]:
-        """The plan of each job, or the error of one whose runs are unknown.
-
-        Args:
-            jobs: the words of `gpbench run` of each job.
-
-        Raises:
-            ConfigError: a job cannot be composed, or has a method or a likelihood that is not for the data's task.
+        """The plan of each job, or the error of one whose runs are unknown.  Raises ConfigError: a job cannot be
+        composed, or has a method or a likelihood that is not for the data's task.
         """
         configurations = {}
         for job in dict.fromkeys(tuple(job) for job in jobs if tuple(job) not in self._known):
@@ -144,14 +116,8 @@ def plan(
 
 
 def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[RunPlan | GpbenchError]:
-    """The plan of each job, as `Planner.plans` makes it.
-
-    Args:
-        jobs: the words of `gpbench run` of each job.
-        config_dirs: folders with group files of one's own.
-
-    Raises:
-        ConfigError: a job cannot be composed, or has a method or a likelihood that is not for the data's task.
+    """The plan of each job, as `Planner.plans` makes it.  Raises ConfigError: a job cannot be composed, or has a method
+    or a likelihood that is not for the data's task.
     """
     return Planner(config_dirs).plans(jobs)
 

@@ -36,16 +36,7 @@ class Cell:
 
 
 def require_recorded(id: str, preset: str, cells: Sequence[Cell]) -> None:
-    """Checks that some run of an experiment is recorded.
-
-    Args:
-        id: the experiment.
-        preset: the preset of the cells, for the message.
-        cells: the planned cells with their records.
-
-    Raises:
-        AbsentError: no run is recorded.
-    """
+    """Checks that some run of an experiment is recorded.  Raises AbsentError: no run is recorded."""
     if not any(cell.finished for cell in cells):
         raise AbsentError(
             f"nothing is recorded of {id} in preset {preset}; make it with gpbench reproduce {id} --preset {preset}"

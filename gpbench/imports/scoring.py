@@ -187,19 +187,8 @@ class Importer:
 
 
 def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> int:
-    """Records runs that are not recorded yet.
-
-    Args:
-        runs: the imported runs.
-        store: the results folder.
-        again: replace records that came from another file; those from the same file are kept.
-
-    Returns:
-        The number of runs recorded.
-
-    Raises:
-        ConfigError: a record came from another file, without `again`, or two files have one run; nothing is written
-            then.
+    """Records runs that are not recorded yet.  Returns the number of runs recorded.  Raises ConfigError: a record came
+    from another file, without `again`, or two files have one run; nothing is written then.
     """
     before = {run.record.id: store.get(run.record.id) for run in runs}
     new: dict[str, ImportedRun] = {}

@@ -149,14 +149,8 @@ def _described(classes: int) -> str:
 
 
 def read(path: Path) -> list[Submission]:
-    """Reads the submissions of a Parquet or CSV file.
-
-    Args:
-        path: the file.
-
-    Raises:
-        ConfigError: the file is no such table.
-        DataError: its values are wrong.
+    """Reads the submissions of a Parquet or CSV file.  Raises ConfigError: the file is no such table; DataError: its
+    values are wrong.
     """
     table = _table(path)
     columns = [*_NEEDED, *_OPTIONAL, "mean", "variance"]

@@ -66,32 +66,18 @@ _READ_AS: dict[str, dict[str, tuple[float, float]]] = {
 
 @dataclass(frozen=True)
 class Published:
-    """A published number in our units.
+    """A published number in our units."""
 
-    Args:
-        source: Name of the paper.
-        table: Table or figure of the paper.
-        method: Name of the method.
-        setting: Settings of the method.
-        value: The number.
-        err: The number that the paper prints after ±, or None.
-        stderr: The standard error that it implies (a printed standard deviation is divided by sqrt(n)), or None.
-        n: Number of splits, or None.
-        held_out: False where test rows were training rows.
-        note: Reason for which the value is not a target, or "".
-        decimals: Digits that the paper prints after the point; None where the value was converted from other units.
-    """
-
-    source: str
-    table: str
+    source: str  # name of the paper
+    table: str  # table or figure of the paper
     method: str
-    setting: str
+    setting: str  # settings of the method
     value: float
-    err: float | None
+    err: float | None  # the number that the paper prints after ±, or None
     stderr: float | None
-    n: int | None
-    held_out: bool
-    note: str
+    n: int | None  # number of splits, or None
+    held_out: bool  # false where test rows were training rows
+    note: str  # reason for which the value is not a target, or ""
     decimals: int | None = None
 
     @property
@@ -111,13 +97,7 @@ def lookup(dataset: str, method: str, setting: str, metric: str, output: str | N
 
     A published setting matches if ours has all of its terms: "m=15%" matches "m=15%, steps=250".  Of several matches
     the one with the most terms counts, then the first.  No paper's runs end with a budget of seconds, as ours may.
-
-    Args:
-        dataset, method, setting, output: The cell.
-        metric: Name of our metric.
-
-    Returns:
-        The value in our units, or None.
+    Returns the value in our units, or None.
     """
     ours = parts(setting)
     matches = [

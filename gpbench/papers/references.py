@@ -19,19 +19,12 @@ GROUPS = ("method", "dataset", "protocol")
 
 @dataclass(frozen=True)
 class _Reference:
-    """A work.
+    """A work."""
 
-    Args:
-        key: Key of its BibTeX entry.
-        text: Text by which the configuration file names it.
-        bibtex: Its BibTeX entry; "" without one.
-        cited_by: Requested names that cite it.
-    """
-
-    key: str
-    text: str
-    bibtex: str
-    cited_by: tuple[str, ...]
+    key: str  # key of its BibTeX entry
+    text: str  # text by which the configuration file names it
+    bibtex: str  # its BibTeX entry; "" without one
+    cited_by: tuple[str, ...]  # requested names that cite it
 
 
 def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
@@ -47,15 +40,7 @@ def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
 
 
 def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> list[_Reference]:
-    """The works that names cite, each once, in order.
-
-    Args:
-        requests: Names of methods, data sets or protocols, or keys of works.
-        config_dirs: Folders with the user's configuration and references.bib.
-
-    Raises:
-        ConfigError: A name is unknown.
-    """
+    """The works that names cite, each once, in order.  Raises ConfigError: A name is unknown."""
     files, known = names(config_dirs), entries(config_dirs)
     texts: dict[str, str] = {}
     cited_by: dict[str, list[str]] = {}

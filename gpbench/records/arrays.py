@@ -108,17 +108,8 @@ def unpack_trace(content: bytes) -> "dict[str, ndarray]":
 
 
 def unpack_state(content: bytes, expected: Headers | None = None) -> "dict[str, ndarray] | None":
-    """Reads the arrays of a trained state.
-
-    Args:
-        content: the file.
-        expected: the shape and the type of each array; None for any.
-
-    Returns:
-        The arrays; None where they are others than expected, of which none is read.
-
-    Raises:
-        ValueError: it is damaged, or unpacks to too much.
+    """Reads the arrays of a trained state.  Returns the arrays; None where they are others than expected, of which none
+    is read.  Raises ValueError: it is damaged, or unpacks to too much.
     """
     try:
         if expected is not None and npz.headers(content) != expected:

@@ -43,10 +43,6 @@ class Collection(Store):
     """The records in a Parquet file that `gpbench collect` made: a results folder to read from.
 
     It has thinned traces (`gpbench.records.arrays`), no predictions and no states.
-
-    Args:
-        path: the file.
-        shipped: mark the records as shipped with gpbench (`Record.shipped`).
     """
 
     def __init__(self, path: Path | str, *, shipped: bool = False) -> None:
@@ -141,10 +137,7 @@ def open_store(results: Path | str) -> Store:
 def open_existing(results: Path | str) -> Store:
     """The records in a results folder, or in a collection.
 
-    A folder without runs stands for the `records.parquet` in it.
-
-    Raises:
-        ConfigError: there is no such folder.
+    A folder without runs stands for the `records.parquet` in it.  Raises ConfigError: there is no such folder.
     """
     folder = Path(results)
     if not str(results).endswith(SUFFIX) and not folder.is_dir():
@@ -160,15 +153,7 @@ def write(
     traces: Mapping[str, bytes] | None = None,
     package_lists: Mapping[str, str] | None = None,
 ) -> None:
-    """Writes a collection.
-
-    Args:
-        path: the file.
-        rows, traces, package_lists: as for `content`.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
+    """Writes a collection.  Raises StorageError: the file cannot be written."""
     whole = content(rows, traces, package_lists)
     with output(path) as file:
         file.write(whole)
@@ -179,13 +164,7 @@ def content(
     traces: Mapping[str, bytes] | None = None,
     package_lists: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The bytes of a collection.
-
-    Args:
-        rows: records, each with the text of its config.yaml.
-        traces: packed arrays (`gpbench.records.arrays`) by id.
-        package_lists: lists of installed packages by checksum; without any there is no column of them.
-    """
+    """The bytes of a collection."""
     import pyarrow as pa
 
     records = [record for record, _ in rows]
@@ -199,13 +178,8 @@ def content(
 
 
 def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
-    """Reads the records of a collection.
-
-    Returns:
-        Each record with the text of its config.yaml, and what is wrong with those left out, each with its row.
-
-    Raises:
-        ConfigError: the file cannot be read, or is no collection.
+    """Reads the records of a collection.  Returns each record with the text of its config.yaml, and what is wrong with
+    those left out, each with its row.  Raises ConfigError: the file cannot be read, or is no collection.
     """
     table = _table(path, [*_COLUMNS, _RECORD, _CONFIG, _OLD])
     if _OLD in table.column_names:

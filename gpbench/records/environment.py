@@ -42,12 +42,9 @@ def versions() -> dict[str, str | None]:
 
 
 def commit() -> dict[str, str | bool | None]:
-    """The commit of the code that runs, and whether the code differs from it.
-
-    Returns:
-        `commit`: of the checkout that gpbench runs from; outside one the variable GPBENCH_COMMIT, or None.
-        `dirty`: True where code or configuration differs from the commit; tables written into `results/` do not count.
-            None outside a checkout.
+    """The commit of the code that runs, and whether the code differs from it.  Returns `commit`: of the checkout that
+    gpbench runs from; outside one the variable GPBENCH_COMMIT, or None. `dirty`: True where code or configuration
+    differs from the commit; tables written into `results/` do not count. None outside a checkout.
     """
     # An installed package may lie inside somebody else's repository, whose commit would say nothing.
     if not (_ROOT / ".git").exists():

@@ -15,15 +15,8 @@ _CONDITION = re.compile(r"\s*([\w.\-]+)\s*(<=|>=|=|<|>)(.*)", re.DOTALL)
 
 
 def matching(records: Iterable[Record], conditions: Sequence[str]) -> list[Record]:
-    """The records for which all conditions hold.
-
-    Args:
-        records: the records.
-        conditions: FIELD=A,B means one of these values, written as in JSON or as a text; FIELD<NUMBER and the like hold
-            for numbers alone.  Entries of mappings are written with a dot, as in `metrics.nll<0.4`.
-
-    Raises:
-        ConfigError: a condition cannot be read, or no record has its field.
+    """The records for which all conditions hold.  Raises ConfigError: a condition cannot be read, or no record has its
+    field.
     """
     matches = list(records)
     known = {name for record in matches for name in record.names()}

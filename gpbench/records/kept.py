@@ -64,13 +64,8 @@ _GRIDS = {"G": "D", "g2": "2"}
 
 
 def check(arrays: "Mapping[str, ndarray]") -> None:
-    """Checks kept arrays; those of other names, which a user's method keeps, may have any axes.
-
-    Args:
-        arrays: The arrays by their names in the trace.
-
-    Raises:
-        ValueError: One has other axes than a run leaves, lacks what it is drawn with, or is not finite.
+    """Checks kept arrays; those of other names, which a user's method keeps, may have any axes.  Raises ValueError: one
+    has other axes than a run leaves, lacks what it is drawn with, or is not finite.
     """
     import numpy as np
 

@@ -52,12 +52,7 @@ def claimed(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
 
 
 def release(results: Path | str, ids: Iterable[str]) -> None:
-    """Remove the claims of this process on these runs; after a long silence another process may have taken them.
-
-    Args:
-        results: the results folder.
-        ids: the ids of the runs.
-    """
+    """Remove the claims of this process on these runs; after a long silence another process may have taken them."""
     for id in ids:
         with contextlib.suppress(OSError):
             if _content(path := Path(results) / "claims" / id) == processes.facts():
@@ -70,12 +65,7 @@ def claim(plan: RunPlan, records: Records) -> contextlib.AbstractContextManager[
 
 
 def holder(results: Path | str, id: str) -> str | None:
-    """The process that holds a run, as in "process 7 on node1"; None where none does that is alive.
-
-    Args:
-        results: the results folder.
-        id: the run's id.
-    """
+    """The process that holds a run, as in "process 7 on node1"; None where none does that is alive."""
     path = Path(results) / "claims" / id
     try:
         silent = _silence(path)

@@ -49,11 +49,7 @@ def checksum(text: str) -> str:
 
 
 def parse(text: str) -> dict[str, str]:
-    """The versions in a list, by name.
-
-    Raises:
-        ValueError: a line is no NAME==VERSION.
-    """
+    """The versions in a list, by name.  Raises ValueError: a line is no NAME==VERSION."""
     lines = text.removesuffix("\n").split("\n")
     for number, line in enumerate(lines, 1):
         if not _LINE.fullmatch(line):
@@ -67,16 +63,7 @@ def file_name(checksum: str) -> str:
 
 
 def read(results: Path, checksum: str) -> str:
-    """Reads a list.
-
-    Args:
-        results: the results folder.
-        checksum: the checksum of the list, as a record has it.
-
-    Raises:
-        AbsentError: there is none.
-        ConfigError: it cannot be read, or is another one.
-    """
+    """Reads a list.  Raises AbsentError: there is none; ConfigError: it cannot be read, or is another one."""
     path = results / file_name(checksum)
     try:
         if not _CHECKSUM.fullmatch(checksum):  # a record of others': nothing elsewhere is read
@@ -90,15 +77,7 @@ def read(results: Path, checksum: str) -> str:
 
 
 def verified(content: bytes, expected: str) -> str:
-    """The list that a file's content is.
-
-    Args:
-        content: the content.
-        expected: the checksum of the list.
-
-    Raises:
-        ValueError: it is another list, or none.
-    """
+    """The list that a file's content is.  Raises ValueError: it is another list, or none."""
     if not content.isascii():
         raise ValueError("it is no plain text")
     if checksum(text := content.decode()) != expected:
@@ -108,11 +87,7 @@ def verified(content: bytes, expected: str) -> str:
 
 
 def write(results: Path, text: str) -> None:
-    """Writes a list into a results folder that has no whole one like it.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes a list into a results folder that has no whole one like it.  Raises OSError: it cannot be written."""
     try:
         read(results, checksum(text))
     except ConfigError:
@@ -120,12 +95,7 @@ def write(results: Path, text: str) -> None:
 
 
 def texts(records: Iterable[Record], read: Callable[[str], str]) -> dict[str, str]:
-    """The lists of these records by checksum.  One that cannot be read is left out, which a line on stderr says.
-
-    Args:
-        records: the records.
-        read: reads a list by its checksum.
-    """
+    """The lists of these records by checksum.  One that cannot be read is left out, which a line on stderr says."""
     lists = {}
     for name in sorted({record.packages for record in records if record.packages}):
         try:

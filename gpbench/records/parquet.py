@@ -32,12 +32,7 @@ def column(values: list[Any]) -> "pa.Array":
 
 
 def content(table: "pa.Table", dictionaries: Sequence[str]) -> bytes:
-    """The bytes of a file.
-
-    Args:
-        table: its table.
-        dictionaries: names of the columns of which equal values are stored once.
-    """
+    """The bytes of a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -50,15 +45,8 @@ def content(table: "pa.Table", dictionaries: Sequence[str]) -> bytes:
 
 
 def read(path: Path, names: Sequence[str], dictionaries: Sequence[str]) -> "pa.Table":
-    """Reads columns of a file, all of them checked.
-
-    Args:
-        path: the file.
-        names: names of the columns, of which it may lack some.
-        dictionaries: names of those that are read as dictionaries, since a few bytes stand for any number of values.
-
-    Raises:
-        ValueError: the file cannot be read, or has more rows or bytes than `limits` says.
+    """Reads columns of a file, all of them checked.  Raises ValueError: the file cannot be read, or has more rows or
+    bytes than `limits` says.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

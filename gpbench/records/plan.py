@@ -60,15 +60,8 @@ class RunPlan:
     def from_config(
         cls, cfg: Mapping[str, Any], loaded: dict[str, tuple[str, int, int | None]] | None = None
     ) -> "RunPlan":
-        """The plan of a configuration.  Data are loaded only where the card has no checksum.
-
-        Args:
-            cfg: what `gpbench.config.compose.compose` returned.
-            loaded: the data that plans of the same command have loaded, to which it adds.
-
-        Raises:
-            ConfigError: there are no such splits or outputs.
-            DataError: the data had to be loaded, and could not be.
+        """The plan of a configuration.  Data are loaded only where the card has no checksum.  Raises ConfigError: there
+        are no such splits or outputs; DataError: the data had to be loaded, and could not be.
         """
         from gpbench.config import cards, declared
         from gpbench.data import splits

@@ -26,25 +26,15 @@ _Content = TypeVar("_Content")
 
 
 class Store:
-    """The records in one results folder.  Nothing is created before the first write.
-
-    Args:
-        results: the results folder.
-    """
+    """The records in one results folder.  Nothing is created before the first write."""
 
     def __init__(self, results: Path | str) -> None:
         self.runs = Path(results) / "runs"
         self._reported: set[str] = set()
 
     def get(self, id: str, *, whole: bool = True) -> Record | None:
-        """The record of a finished run.
-
-        Args:
-            id: the run's id.
-            whole: read the files beside the record too, and take it for damaged where one of them is.
-
-        Returns:
-            The record; None where there is none, or it is damaged, which is printed on stderr.
+        """The record of a finished run.  Returns the record; None where there is none, or it is damaged, which is
+        printed on stderr.
         """
         record, fault = self._read(id, whole=whole)
         if record is None and asides.restore(asides.old_paths(self.runs, id)):
@@ -54,11 +44,7 @@ class Store:
         return record
 
     def all(self, *, whole: bool = False) -> list[Record]:
-        """Every readable record, oldest first.  A damaged one is named once on stderr and left out.
-
-        Args:
-            whole: leave out also records with a damaged file beside them.
-        """
+        """Every readable record, oldest first.  A damaged one is named once on stderr and left out."""
         records = []
         for id in self._ids():
             record, fault = self._read(id, whole=whole)
@@ -168,22 +154,8 @@ class Store:
         package_list: str = "",
         replace: bool = False,
     ) -> Path:
-        """Puts a finished run in place.
-
-        Args:
-            record: the record.
-            config: the resolved configuration.
-            trace: arrays by name, as `trace` returns them.
-            predictions: columns of predictions of the test rows (`gpbench.records.arrays`).
-            state: arrays of the trained state.
-            package_list: the list of installed packages that the record names.
-            replace: replace a readable record of this id, which is otherwise kept; a damaged one is always replaced.
-
-        Returns:
-            The run's folder.
-
-        Raises:
-            StorageError: the disk is full, or the folder may not be written.
+        """Puts a finished run in place.  Returns the run's folder.  Raises StorageError: the disk is full, or the
+        folder may not be written.
         """
         folder = self.runs / record.id
         beside = asides.path_of(self.runs, record.id)
@@ -257,21 +229,13 @@ def recorded(stores: Sequence[Store]) -> list[Record]:
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """Returns the latest record of each id, oldest first: several folders may have the same run.
-
-    Args:
-        records: the records of all folders.
-    """
+    """Returns the latest record of each id, oldest first: several folders may have the same run."""
     by_id = {record.id: record for record in sorted(records, key=lambda record: record.age)}
     return sorted(by_id.values(), key=lambda record: record.age)
 
 
 def unlimited(records: Sequence[Record]) -> list[Record]:
-    """The runs without a budget of seconds, where there are any: those within one are the leaderboard's.
-
-    Args:
-        records: the records.
-    """
+    """The runs without a budget of seconds, where there are any: those within one are the leaderboard's."""
     return [record for record in records if record.budget is None] or list(records)
 
 

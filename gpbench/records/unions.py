@@ -34,11 +34,7 @@ _Answer = TypeVar("_Answer")
 
 
 class StoreUnion(Store):
-    """Several stores as one to read from: of a run in several the latest record counts.
-
-    Args:
-        stores: the stores.
-    """
+    """Several stores as one to read from: of a run in several the latest record counts."""
 
     def __init__(self, stores: Sequence[Store]) -> None:
         super().__init__("")
@@ -120,12 +116,7 @@ class StoreUnion(Store):
 
 def open_stores(results: Results = None) -> list[Store]:
     """The stores of these results folders; by default that of the default folder, or without runs there the shipped.
-
-    Args:
-        results: folders, Parquet files, stores, or the word "shipped"; a folder of this name is "./shipped".
-
-    Raises:
-        ConfigError: a folder does not exist, or the list is empty.
+    Raises ConfigError: a folder does not exist, or the list is empty.
     """
     if results is None:
         own = _default()
@@ -140,24 +131,12 @@ def open_stores(results: Results = None) -> list[Store]:
 
 
 def open_one(results: Results = None) -> Store:
-    """The stores of `open_stores` as one.
-
-    Args:
-        results: as for `open_stores`.
-
-    Raises:
-        ConfigError: as there.
-    """
+    """The stores of `open_stores` as one.  Raises ConfigError: as there."""
     return union(open_stores(results))
 
 
 def package_lists(records: Iterable[Record], results: Results = None) -> dict[str, str]:
-    """The lists of installed packages of these records by checksum, from wherever `first_answer` may have found them.
-
-    Args:
-        records: the records.
-        results: as for `open_stores`.
-    """
+    """Lists of the installed packages of these records by checksum, from wherever `first_answer` found them."""
 
     @functools.cache
     def store() -> Store:
@@ -179,15 +158,8 @@ def first_answer(
     """The answer that recorded runs give.
 
     Where no folder is named, and none of one's own runs is one of those asked for, the runs that ship with gpbench
-    answer, which is said on stderr.  Own and shipped runs are never mixed unless both are named.
-
-    Args:
-        results: as for `open_stores`.
-        answer: function of the stores, which raises AbsentError where these have no such run.
-        is_nothing: tests whether an answer tells nothing of any run.
-
-    Raises:
-        ConfigError: as `open_stores` and `answer` do; that of both together where neither has such a run.
+    answer, which is said on stderr.  Own and shipped runs are never mixed unless both are named.  Raises ConfigError:
+    as `open_stores` and `answer` do; that of both together where neither has such a run.
     """
     stores = open_stores(results)
     others = _shipped() if results is None and not isinstance(stores[0], Collection) else []

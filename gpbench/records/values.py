@@ -32,15 +32,7 @@ def clean(value: Any, largest: float = LARGEST) -> Any:
 def problem(
     value: Any, kinds: Mapping[str, tuple[type, ...]], needed: Set[str], reserved: Set[str], id: str | None
 ) -> str:
-    """The first problem of a record, for a message; "" without one.
-
-    Args:
-        value: the record as JSON has it.
-        kinds: the exact types of each field.
-        needed: the fields that every record has.
-        reserved: names that no field has.
-        id: the id that the record must have; None for any.
-    """
+    """The first problem of a record, for a message; "" without one."""
     if not isinstance(value, dict):
         return "its record.json is not a mapping"
     wrong = [] if needed <= value.keys() else sorted(needed - value.keys())

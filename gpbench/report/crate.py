@@ -34,19 +34,8 @@ def write(
     package_lists: Mapping[str, str] | None = None,
     config_dirs: Sequence[Path] = (),
 ) -> None:
-    """Writes the crate of a table; equal runs give equal bytes.
-
-    Args:
-        path: The zip file.
-        sheet: The table.
-        records: The records of the runs that stand in it; equal ones count once.
-        figure: Its picture.
-        package_lists: Lists of installed packages by the checksum that the records have.
-        config_dirs: Folders with the user's cards and references.bib.
-
-    Raises:
-        ConfigError: There are no records, or the card of their data is wrong.
-        StorageError: The file cannot be written.
+    """Writes the crate of a table; equal runs give equal bytes.  Raises ConfigError: there are no records, or the card
+    of their data is wrong; StorageError: the file cannot be written.
     """
     groups = _groups(records)
     runs = [record for group in groups for record in group]

@@ -49,17 +49,7 @@ _Entity = dict[str, Any]
 def metadata(
     sheet: Sheet, records: Sequence[Record], files: Mapping[str, bytes], config_dirs: Sequence[Path] = ()
 ) -> _Entity:
-    """The description of a crate; the order of the records does not matter.
-
-    Args:
-        sheet: The table.
-        records: The records of its runs.
-        files: The content of each file, by name, without that of the description.
-        config_dirs: Folders with the user's cards.
-
-    Raises:
-        ConfigError: A card is wrong.
-    """
+    """The description of a crate; the order of the records does not matter.  Raises ConfigError: A card is wrong."""
     times = sorted(record.created for record in records if record.created)
     data, software = _datasets(records, config_dirs), _software(records, files)
     instruments = [entity for entity in software if "softwareRequirements" in entity]

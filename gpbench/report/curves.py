@@ -25,10 +25,8 @@ class Curve:
 def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> Curve | None:
     """The curve of a cell over the splits that did not diverge; None without any.
 
-    A split whose training ended early, by convergence, keeps its last values.
-
-    Raises:
-        ConfigError: A run has a trace without seconds.
+    A split whose training ended early, by convergence, keeps its last values.  Raises ConfigError: A run has a trace
+    without seconds.
     """
     by_id = {record.id: share_seconds(record, arrays(record.id)) for record in cell.finished}
     traces = [trace for trace in by_id.values() if metric in trace and len(trace[metric])]

@@ -37,12 +37,7 @@ def outlive_signals() -> None:
 
 
 def arrange(parent: int, cores: str) -> None:
-    """Lets Linux kill this process when its parent ends, and keeps it to some cores.
-
-    Args:
-        parent: Number of the parent process.
-        cores: Numbers of the cores, as in "0,1"; "" for all.
-    """
+    """Lets Linux kill this process when its parent ends, and keeps it to some cores."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

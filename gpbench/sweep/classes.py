@@ -19,14 +19,7 @@ def check_classes(
     jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError], config_dirs: Sequence[Path]
 ) -> None:
     """Check what plans use from outside gpbench: methods, kernels, likelihoods and optimisers, and the user's metrics.
-
-    Args:
-        jobs: the words of each job, for messages.
-        plans: their plans, or the errors of those whose runs are unknown.
-        config_dirs: the user's folders.
-
-    Raises:
-        ConfigError: as `gpbench.config.build.check_class` and `gpbench.own_metrics.load`.
+    Raises ConfigError: as `gpbench.config.build.check_class` and `gpbench.own_metrics.load`.
     """
     words_of = {
         json.dumps([plan.cfg["method"], plan.cfg["dataset"]]): words

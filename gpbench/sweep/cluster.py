@@ -72,26 +72,11 @@ class Cluster:
             raise ConfigError(f"hydra.launcher: {error}") from error
 
     def room(self, running: Sequence["Submitted"]) -> int:
-        """Number of further jobs that may be submitted.
-
-        Args:
-            running: jobs that are submitted and have not ended.
-        """
+        """Number of further jobs that may be submitted."""
         return self.at_a_time - len(running)
 
     def start(self, jobs: Sequence[Job], running: Sequence["Submitted"]) -> list["Submitted"]:
-        """Submits jobs at once.
-
-        Args:
-            jobs: jobs to submit.
-            running: jobs that are submitted and have not ended.
-
-        Returns:
-            The submitted jobs.
-
-        Raises:
-            ConfigError: Slurm refuses them.
-        """
+        """Submits jobs at once.  Returns the submitted jobs.  Raises ConfigError: slurm refuses them."""
         from submitit.core.utils import FailedJobError
 
         # The time limit is the sweep's, which cancels the jobs then; nobody knows when Slurm starts them.

@@ -23,16 +23,9 @@ class Forks:
         self._servers: dict[str, _Server] = {}
 
     def start(self, plan: RunPlan | None, words: Sequence[str], environment: Mapping[str, str]) -> "Forked | None":
-        """Starts `gpbench run WORDS`.
-
-        Args:
-            plan: Content of its stdin.
-            words: Words after `gpbench run`.
-            environment: Variables added to ours.
-
-        Returns:
-            The process; None where the job needs one that starts from nothing: off Linux, without a plan, with several
-            processes or a budget, which pays for its imports, and where the server is gone.
+        """Starts `gpbench run WORDS`.  Returns the process; None where the job needs one that starts from nothing: off
+        Linux, without a plan, with several processes or a budget, which pays for its imports, and where the server is
+        gone.
         """
         if (
             sys.platform != "linux"

@@ -32,19 +32,9 @@ MOST_JOBS = 100_000
 
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:
-    """Runs all jobs of a sweep.
-
-    Args:
-        overrides: the words of the command line, with sweeps such as `seed=0,1`.
-        config_dirs: the user's folders with group files.
-        dry: list the jobs only.
-
-    Returns:
-        0 if every job is done.
-
-    Raises:
-        ConfigError: there are no jobs or more than `MOST_JOBS`, or one cannot be composed; none has started then.
-        SweepError: jobs failed, as `Jobs.conclude` raises it.
+    """Runs all jobs of a sweep.  Returns 0 if every job is done.  Raises ConfigError: there are no jobs or more than
+    `MOST_JOBS`, or one cannot be composed; none has started then; SweepError: jobs failed, as `Jobs.conclude` raises
+    it.
     """
     listing = JobList()
     with bridge.hydra(folders(config_dirs)) as (core, searchpath), tempfile.TemporaryDirectory() as scratch:
@@ -121,12 +111,7 @@ def _hints(overrides: Sequence[str]) -> list[str]:
 
 
 def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:
-    """Returns the name of the `hydra/launcher` that a command line chooses, and its settings, for `Jobs`.
-
-    Args:
-        words: the words of the command line.
-        config_dirs: the user's folders with group files.
-    """
+    """Returns the name of the `hydra/launcher` that a command line chooses, and its settings, for `Jobs`."""
     for text in filter(lambda text: text.startswith("hydra"), words):
         require_launcher(text)
     with bridge.hydra(folders(config_dirs)) as (core, searchpath):

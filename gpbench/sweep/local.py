@@ -81,15 +81,7 @@ def start_run(
     cores: set[int] | None = None,
     **streams: Any,
 ) -> subprocess.Popen:
-    """Starts `gpbench run WORDS` as a process that dies with this one.
-
-    Args:
-        plan: Content of its stdin, which `--plan` reads; None for an empty one.
-        words: Words after `gpbench run`.
-        environment: Variables added to ours.
-        cores: Cores that it may use; None for all.
-        **streams: Further arguments of `subprocess.Popen`.
-    """
+    """Starts `gpbench run WORDS` as a process that dies with this one."""
     limits = [str(os.getpid()), ",".join(map(str, sorted(cores or ())))]
     with tempfile.TemporaryFile() as stdin, signals_blocked():
         stdin.write(plan.to_json().encode() if plan else b"")

@@ -8,15 +8,8 @@ from gpbench.sweep.job import Job
 
 
 def longest_first(jobs: Sequence[Job], store: Store) -> list[Job]:
-    """Orders jobs by the seconds that their runs took before.
-
-    Args:
-        jobs: The jobs.
-        store: Records of the same runs, of this machine or another: those that ship with gpbench have the papers'.
-
-    Returns:
-        The jobs with a run that nobody has recorded, in their order, since any of them may be the longest; then the
-        others, the longest first.
+    """Orders jobs by the seconds that their runs took before.  Returns the jobs with a run that nobody has recorded, in
+    their order, since any of them may be the longest; then the others, the longest first.
     """
     return sorted(jobs, key=lambda job: -_seconds(job, store))
 

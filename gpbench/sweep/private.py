@@ -14,14 +14,7 @@ from gpbench.errors import StorageError
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder with mode 700.
-
-    Args:
-        folder: Absolute path of a folder that does not exist.
-
-    Raises:
-        StorageError: It cannot be made, or as `check_folder` does.
-    """
+    """Makes a folder with mode 700.  Raises StorageError: it cannot be made, or as `check_folder` does."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
@@ -33,14 +26,8 @@ def make_folder(folder: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Checks that nobody else can write into a folder, nor put another one in its place.
-
-    Args:
-        folder: Absolute path of the folder.  Those above it must belong to the user or to root, and others may write
-            into them only where they are sticky, as /tmp is.
-
-    Raises:
-        StorageError: It is not the user's own with mode 700, or one above it is open to others.
+    """Checks that nobody else can write into a folder, nor put another one in its place.  Raises StorageError: it is
+    not the user's own with mode 700, or one above it is open to others.
     """
     own, user = folder.lstat(), os.geteuid()
     if not stat.S_ISDIR(own.st_mode) or own.st_uid != user or own.st_mode & 0o077:
@@ -56,17 +43,9 @@ def check_folder(folder: Path) -> None:
 
 
 def read_result(path: Path) -> tuple[str, str]:
-    """Reads the result of a job of submitit.
-
-    Args:
-        path: File of the result.
-
-    Returns:
-        The words "success" or "error", and the text that the job returned or the traceback.
-
-    Raises:
-        ValueError: It is anything else, or damaged.
-        StorageError: As `check_folder` does for its folder.
+    """Reads the result of a job of submitit.  Returns the words "success" or "error", and the text that the job
+    returned or the traceback.  Raises ValueError: it is anything else, or damaged; StorageError: as `check_folder` does
+    for its folder.
     """
     check_folder(path.parent)
     try:

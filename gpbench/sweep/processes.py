@@ -30,19 +30,9 @@ def needed(run: Mapping[str, Any]) -> bool:
 
 
 def run(plan: RunPlan, *, json: bool) -> int:
-    """Starts the workers of a plan and waits for them.
-
-    Args:
-        plan: the runs.
-        json: print records as JSON.
-
-    Returns:
-        The exit code of the first worker.
-
-    Raises:
-        ConfigError: the devices cannot be shared equally, or there are too few cores.
-        PeerError: a worker was killed or hangs; the others are killed then too.
-        Stopped: a signal asked to stop.
+    """Starts the workers of a plan and waits for them.  Returns the exit code of the first worker.  Raises ConfigError:
+    the devices cannot be shared equally, or there are too few cores; PeerError: a worker was killed or hangs; the
+    others are killed then too; Stopped: a signal asked to stop.
     """
     count = plan.cfg["run"]["processes"]
     devices = plan.cfg["run"]["devices"] or count

@@ -15,16 +15,7 @@ from gpbench.methods.protocols import State
 
 
 def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None, unit=None) -> Batch:
-    """Makes one batch of all rows.
-
-    Args:
-        X: inputs (N, D).
-        y: targets (N,).
-        classes: number of classes, 0 for regression.
-        rows: number of rows that count; those beyond only fill the batch up and have weight 0.
-        weight: sample weights above 0 (N,); None for 1.
-        unit: original units per unit of each input (D,), for `init`.
-    """
+    """Makes one batch of all rows."""
     total = X.shape[0] if rows is None else rows
     index, counted = _index_and_count(X.shape[0], total, X.dtype)
     if weight is None:
@@ -43,18 +34,12 @@ class Chunk(eqx.Module):
     """Rows of the minibatches of T steps that follow each other, where all rows do not fit (`gpbench.train.stream`).
 
     Step t is the entry t mod T.
-
-    Args:
-        X: Standardised inputs.
-        y: Targets.
-        total: Number N of training rows.
-        classes: Number of classes, as in `Batch`.
     """
 
-    X: Float[Array, "T B D"]
-    y: Float[Array, "T B"]
-    total: int = eqx.field(static=True)
-    classes: int = eqx.field(static=True)
+    X: Float[Array, "T B D"]  # standardised inputs
+    y: Float[Array, "T B"]  # targets
+    total: int = eqx.field(static=True)  # number N of training rows
+    classes: int = eqx.field(static=True)  # number of classes, as in `Batch`
 
 
 def index_at_step(
@@ -99,19 +84,7 @@ def take_step(
     key: Key[Array, ""],
     split: Callable[[Batch], Batch] = lambda batch: batch,
 ) -> tuple[State, Info]:
-    """Takes step t of a method on the rows of that step.
-
-    Args:
-        method: the method.
-        state: its state before the step.
-        data: all training rows, or those of a chunk with step t.
-        t: number of the step.
-        key: key of the run.
-        split: function that distributes the rows of the step over devices.
-
-    Returns:
-        The state after the step, and what the step reports.
-    """
+    """The state after step t of a method on the rows of that step, and what the step reports."""
     batch = split(at_step(data, method.batch_size, t, key=rows_key(key)))
     return method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, _STEP), t))
 

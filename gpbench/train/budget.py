@@ -37,14 +37,8 @@ def cpu_seconds() -> float:
 
 
 class Budget:
-    """A budget of CPU seconds of this process.
-
-    Args:
-        seconds: CPU seconds from the start of the process until the predictions are ready.
-        clock: CPU seconds since then.
-
-    Raises:
-        ConfigError: JAX computes on another device, whose seconds are not counted.
+    """A budget of CPU seconds of this process.  Raises ConfigError: JAX computes on another device, whose seconds are
+    not counted.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = cpu_seconds):
@@ -115,17 +109,7 @@ def fit_within(
     """Trains a group until its method's last step, convergence, or the time when only the predictions fit.
 
     Test rows are predicted once before the first step, to know what that costs, and once at the end.  There are no
-    checkpoints, since a run that is stopped has no budget left to resume with.
-
-    Args:
-        budget: The budget of this process.
-        programs: Compiled programs of the method.
-        group: Its members.
-        progress: Display of progress; None shows nothing.
-        stop: Request to stop.
-
-    Raises:
-        Stopped: `stop` has a reason.
+    checkpoints, since a run that is stopped has no budget left to resume with.  Raises Stopped: `stop` has a reason.
     """
     method, progress = programs.method, progress or Progress()
     run = Fit(state=None, over=method.steps == 0, on_part=progress.stage)

@@ -131,14 +131,8 @@ class Context:
         return rows <= MOST_ROWS if self.predictions == "auto" else bool(self.predictions)
 
     def streams(self, rows: int, size: int) -> bool:
-        """Decide whether the training rows stay on the host (`gpbench.train.stream`).
-
-        Args:
-            rows: Number of training rows.
-            size: Bytes of them all.
-
-        Raises:
-            ConfigError: `run.stream=true`, and a step takes all rows.
+        """Decide whether the training rows stay on the host (`gpbench.train.stream`).  Raises ConfigError:
+        `run.stream=true`, and a step takes all rows.
         """
         batch = self.method.batch_size
         minibatches = batch is not None and batch < rows

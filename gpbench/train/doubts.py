@@ -49,16 +49,8 @@ _WARNINGS = {
 def doubts(
     prepared: ScaledSplit, test_set: Scored, state: Any = None, *, noise: float | None = None
 ) -> dict[str, float]:
-    """Finds what makes a run's numbers doubtful.
-
-    Args:
-        prepared: the split that the run was trained on.
-        test_set: its test rows with their predictions, which are finite.
-        state: the trained state; None where another program has trained.
-        noise: the noise variance that training started from; None where the method has none.
-
-    Returns:
-        A number for each doubt, by the names of `_WARNINGS`; {} for most runs.
+    """Finds what makes a run's numbers doubtful.  Returns A number for each doubt, by the names of `_WARNINGS`; {} for
+    most runs.
     """
     loss, error = _trivial(prepared)
     numbers = {
@@ -91,13 +83,7 @@ _WRONG_VARIANCE = 10.0
 
 def unit_doubts(prepared: ScaledSplit, test_set: Scored) -> dict[str, float]:
     """Finds predictions of another program that would be right in other units; all are in the targets' own here.
-
-    Args:
-        prepared: the split, without scaling.
-        test_set: its test rows with their predictions, of regression.
-
-    Returns:
-        A number for each doubt, by the names of `_WARNINGS`; {} for most runs.
+    Returns A number for each doubt, by the names of `_WARNINGS`; {} for most runs.
     """
     centre, spread = float(np.mean(prepared.y)), float(np.std(prepared.y))
     square = lambda mean: (test_set.y - mean) ** 2

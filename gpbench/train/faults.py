@@ -23,9 +23,6 @@ def one_line_if_users_code(cfg: Mapping[str, Any]) -> Iterator[None]:
     """Raises ConfigError for an exception while a method trains that is, or has a part that is, the user's own.
 
     A method of gpbench alone that raises is a bug, and keeps its traceback.  Errors of memory, files and devices pass.
-
-    Args:
-        cfg: the configuration of the run.
     """
     try:
         yield
@@ -46,11 +43,8 @@ def one_line_if_users_code(cfg: Mapping[str, Any]) -> Iterator[None]:
 
 
 def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRNGKeyArray) -> Predictive:
-    """Predicts rows by a method, and checks what it returns; traced, so once for each program.
-
-    Raises:
-        ConfigError: It is no `Predictive`, or one of another number of rows.
-        ContractError: It has another precision than the rows.
+    """Predicts rows by a method, and checks what it returns; traced, so once for each program.  Raises ConfigError: it
+    is no `Predictive`, or one of another number of rows; ContractError: it has another precision than the rows.
     """
     value = method.predict(state, X, key=key)
     if not isinstance(value, Predictive):

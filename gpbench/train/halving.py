@@ -42,34 +42,17 @@ class Winner:
 
 
 def rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
-    """Numbers of steps after which the worse half of the candidates is dropped.
-
-    Args:
-        candidates: Number of candidates.
-        trial_steps: Number of steps of the last two candidates; each round before has half as many.
-        steps: Number of steps of the training, of which a trial takes at most half.
-
-    Returns:
-        Rising numbers, as [50, 100] for three candidates and 100 steps; none for a single candidate.
+    """Numbers of steps after which the worse half of the candidates is dropped.  Returns rising numbers, as [50, 100]
+    for three candidates and 100 steps; none for a single candidate.
     """
     rounds = (candidates - 1).bit_length()
     return sorted({max(1, min(trial_steps >> k, steps // 2)) for k in range(rounds)})
 
 
 def search(programs: Programs, group: Group, laid: Group, run: Fit, *, trial_steps: int | None = None) -> Winner | None:
-    """Chooses among `method.search` and `method.rates`, and puts what it chooses into the run.
-
-    Args:
-        programs: Programs of the method.
-        group: The members, with their arrays on the host.
-        laid: The same, laid out for the steps.
-        run: Training at its first step; afterwards at the winner's last, with the seconds of all candidates: one's
-            share is training, the rest is search.
-        trial_steps: Number of steps of the trials; None: `method.trial_steps`.
-
-    Returns:
-        The winner; None where training starts at its first step with the settings chosen.  It does so where the method
-        does not carry the state of a search over to all rows, and where the winner has converged on fewer.
+    """Chooses among `method.search` and `method.rates`, and puts what it chooses into the run.  Returns the winner;
+    None where training starts at its first step with the settings chosen.  It does so where the method does not carry
+    the state of a search over to all rows, and where the winner has converged on fewer.
     """
     method, winner = programs.method, None
     steps = trial_steps or method.trial_steps

@@ -39,10 +39,6 @@ def spacing(steps: int, operations: tuple[float, float] | None) -> int:
     It is doubled until an evaluation takes at most half of the operations of the steps before it: in counts, quantiles
     are found in one round.  Counts are the same on every machine, and powers of 2 for splits of nearly the same size,
     so that all have their points at the same steps.
-
-    Args:
-        steps: Number of all steps.
-        operations: Those of a step and of an evaluation; None where they are unknown.
     """
     every = max(10, steps // 100)
     step, evaluation = operations or (0.0, 0.0)
@@ -61,20 +57,8 @@ def fit(
     progress: Progress | None = None,
     stop: StopRequest | None = None,
 ) -> Fit:
-    """Trains a group to its method's last step, from its last checkpoint if there is one.
-
-    Args:
-        programs: the compiled programs of the method.
-        group: the members that are trained together.
-        cadence: the steps at which traces and checkpoints are written.
-        score: function that turns predictions into test metrics for the trace, each (members,); by default none.
-        checkpoint: where the state is saved; None saves nothing.
-        progress: display of progress; None shows nothing.
-        stop: request to stop, which is checked between steps.
-
-    Raises:
-        Stopped: `stop` has a reason; a checkpoint is written before.
-        StorageError: a checkpoint cannot be written.
+    """Trains a group to its method's last step, from its last checkpoint if there is one.  Raises Stopped: `stop` has a
+    reason; a checkpoint is written before; StorageError: a checkpoint cannot be written.
     """
     method, devices = programs.method, programs.devices
     progress, stop = progress or Progress(), stop or StopRequest()

@@ -29,17 +29,9 @@ class Predictor:
     """A recorded run with its trained state, its compiled predictions and its data set.
 
     The run's training rows are loaded and scaled once more, and the method's initial state is made anew to know the
-    structure of the saved one, which takes the place of its numbers.
-
-    Args:
-        store: the results folder.
-        record: the record of the run.
-        cfg: the run's configuration, as `gpbench.config.compose.Composer.restore` returns it.
-
-    Raises:
-        ConfigError: the saved state cannot be read, or is one of another version of its method; the record chooses a
-            function of the user's to be called.
-        DataError: the data cannot be loaded, or are not those of the run.
+    structure of the saved one, which takes the place of its numbers.  Raises ConfigError: the saved state cannot be
+    read, or is one of another version of its method; the record chooses a function of the user's to be called;
+    DataError: the data cannot be loaded, or are not those of the run.
     """
 
     def __init__(self, store: Store, record: Record, cfg: Mapping[str, Any]):
@@ -69,11 +61,9 @@ class Predictor:
         return self._context.dataset
 
     def predict(self, rows: Float[np.ndarray, "T D"]) -> dict[str, Float[np.ndarray, " T"]]:
-        """The predictions of rows (T, D) in original units, a column each.
-
-        Returns:
-            For regression `mean` and `variance` of the target, noise included, in original units; for classification
-            `probability of LABEL` for each class.
+        """The predictions of rows (T, D) in original units, a column each.  Returns for regression `mean` and
+        `variance` of the target, noise included, in original units; for classification `probability of LABEL` for each
+        class.
         """
         context, split = self._context, self._split
         if split.filler and (count := split.filler.count_absent(rows)):

@@ -34,10 +34,8 @@ _FEWEST = 64
 
 
 def lay_out(devices: Devices, group: Group) -> Group:
-    """The group with its arrays where the steps need them; on the host where they are streamed.
-
-    Raises:
-        ConfigError: JAX cuts float64 to float32.
+    """The group with its arrays where the steps need them; on the host where they are streamed.  Raises ConfigError:
+    JAX cuts float64 to float32.
     """
     if group.stream:
         return group

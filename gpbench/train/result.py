@@ -28,13 +28,7 @@ from gpbench.train.group import Fit, Predictions
 
 
 def scores(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, float]:
-    """Computes our metrics of a run.
-
-    Args:
-        prepared: the split that the run was trained on.
-        predictions: the predictions of its group.
-        i: index of the run in the group.
-    """
+    """Computes our metrics of a run."""
     return metrics.score(prepared.task, scored(prepared, predictions, i))
 
 
@@ -54,16 +48,8 @@ def scored(prepared: ScaledSplit, predictions: Predictions, i: int) -> metrics.S
 def metric_fields(
     task: str, test_set: metrics.Scored, own_metrics: OwnMetrics, finite: bool = True
 ) -> dict[str, dict[str, Any]]:
-    """Computes the fields of a record that have the metrics of a test set.
-
-    Args:
-        task: "binary", "multiclass" or "regression".
-        test_set: predictions in the units of training.
-        own_metrics: the user's own metrics.
-        finite: False for a run that diverged, whose metrics have no values.
-
-    Returns:
-        `metrics`; `row_stderr`, `undefined` and `own_metrics` where there are any.
+    """Computes the fields of a record that have the metrics of a test set.  Returns `metrics`; `row_stderr`,
+    `undefined` and `own_metrics` where there are any.
     """
     own, own_errors = own_metrics.score(task, test_set.in_original_units())
     values = metrics.score(task, test_set) | own
@@ -84,13 +70,7 @@ def scores_of_all(prepared: Sequence[ScaledSplit], predictions: Predictions) -> 
 
 
 def predictions_by_row(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, np.ndarray]:
-    """Converts the predictions of a run to original units, as `gpbench.records.arrays` describes them.
-
-    Args:
-        prepared: the split that the run was trained on.
-        predictions: the predictions of its group.
-        i: index of the run in the group.
-    """
+    """Converts the predictions of a run to original units, as `gpbench.records.arrays` describes them."""
     shift, scale = prepared.y_mean, prepared.y_std
     ours = {name: np.asarray(array[i], np.float64) for name, array in predictions.items()}
     columns = {
@@ -130,15 +110,7 @@ _GAP_ROWS = 500
 def generalisation_gap(
     context: Context, state: State, prepared: ScaledSplit, test_set: metrics.Scored, *, key: Key[Array, ""]
 ) -> float:
-    """Mean log density of rows that a method was trained on less that of the test rows, in nats a row.
-
-    Args:
-        context: the job.
-        state: the trained state.
-        prepared: the split that the run was trained on.
-        test_set: its test rows with their predictions.
-        key: key of the run's steps.
-    """
+    """Mean log density of rows that a method was trained on less that of the test rows, in nats a row."""
     rows = min(_GAP_ROWS, getattr(context.method, "rows", None) or len(prepared.y))
     X, y = (jnp.asarray(array[:rows], context.precision) for array in (prepared.X, prepared.y))
     trained = predictive(context.method, state, X, key=prediction_key(key)).arrays(y)["log_prob"]
@@ -202,14 +174,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
 
 
 def failure(context: Context, run: Run, reason: str, message: str) -> Record:
-    """The record of a run without predictions: none of its metrics has a value.
-
-    Args:
-        context: the job, which has a budget.
-        run: the run.
-        reason: LATE or LARGE.
-        message: the same in a line.
-    """
+    """The record of a run without predictions: none of its metrics has a value."""
     assert context.budget
     names = metrics.names(context.card["task"])
     return Record.create(

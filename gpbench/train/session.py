@@ -28,21 +28,10 @@ def configure(run: Mapping[str, Any]) -> None:
 
 
 def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Record], int]:
-    """Trains and records the runs of a plan that are not recorded.
-
-    Args:
-        plan: The plan; `configure` has set up JAX for its `run` section.
-        store: The results folder.
-        stop: The request to stop, at which training ends at a checkpoint.
-
-    Returns:
-        All records of the plan, [] in a process for which another one speaks; and how many of them existed before.
-
-    Raises:
-        ClaimedError: Another process trains one of the runs.
-        PeerError: Another process of the same run is gone.
-        ConfigError: Settings of XLA change numbers.
-        DataError, StorageError, Stopped: The job cannot be trained, or was stopped.
+    """Trains and records the runs of a plan that are not recorded.  Returns all records of the plan, [] in a process
+    for which another one speaks; and how many of them existed before.  Raises ClaimedError: another process trains one
+    of the runs; PeerError: another process of the same run is gone; ConfigError: settings of XLA change numbers;
+    DataError, StorageError, Stopped: The job cannot be trained, or was stopped.
     """
     run = plan.cfg["run"]
     joins = bool(runtime.peers()) or run["processes"] == "cluster"

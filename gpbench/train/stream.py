@@ -28,17 +28,7 @@ Rows = Callable[[int, Int[np.ndarray, "T B"]], tuple[Float[np.ndarray, "T B D"],
 
 
 class Stream:
-    """The minibatches of a group's steps.
-
-    Args:
-        rows: function that reads training rows.
-        total: number of training rows.
-        size: rows of a minibatch, fewer than there are.
-        last: number of steps of the training.
-        row_bytes: size of the row of one member.
-        keys: keys of the members' steps.
-        to_devices: function that puts arrays on the devices.
-    """
+    """The minibatches of a group's steps."""
 
     def __init__(
         self,
@@ -59,14 +49,8 @@ class Stream:
         self._chunks: dict[int, Future] = {}
 
     def chunk(self, step: int, end: int) -> tuple[Float[Array, "S T B D"], Float[Array, "S T B"], int]:
-        """Rows of the steps from `step` on, for `gpbench.train.batches.Chunk`.
-
-        Args:
-            step: number of the next step.
-            end: number of the step before which the caller stops.
-
-        Returns:
-            Inputs and targets on the devices, and the number of the step, at most `end`, before which they end.
+        """Rows of the steps from `step` on, for `gpbench.train.batches.Chunk`.  Returns inputs and targets on the
+        devices, and the number of the step, at most `end`, before which they end.
         """
         number = step // self.steps
         stop = (number + 1) * self.steps

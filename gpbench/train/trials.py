@@ -72,17 +72,8 @@ def _without_stop(choice: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
 
 
 def validation_split(rows: int, *, key: PRNGKeyArray) -> tuple[Int[np.ndarray, " F"], Int[np.ndarray, " V"]]:
-    """Splits the training rows of a run at random, for a choice of settings.
-
-    Args:
-        rows: Number of training rows.
-        key: Key of the run's initial state.
-
-    Returns:
-        The index of the rows that train, and of the fifth of all that is held back.
-
-    Raises:
-        ConfigError: There are too few rows.
+    """Splits the training rows of a run at random, for a choice of settings.  Returns the index of the rows that train,
+    and of the fifth of all that is held back.  Raises ConfigError: there are too few rows.
     """
     n = round(_VALIDATION * rows)
     if n < _FEWEST:
@@ -95,15 +86,7 @@ def validation_split(rows: int, *, key: PRNGKeyArray) -> tuple[Int[np.ndarray, "
 
 
 def combinations(method: Method, state: State) -> list[dict[str, float]]:
-    """Lists the combinations of `method.search`.
-
-    Args:
-        method: The method that chooses.
-        state: A state of its `init`.
-
-    Raises:
-        ConfigError: The state has no setting of such a name.
-    """
+    """Lists the combinations of `method.search`.  Raises ConfigError: the state has no setting of such a name."""
     assert isinstance(method, HasSearch)
     names, values = zip(*method.search)
     if unknown := set(names) - (known := method.settings(state).keys()):

@@ -26,12 +26,7 @@ def as_html(sheet: Sheet) -> str:
 
 
 def grid_html(grid: Grid, notes: Mapping[str, str] | None = None) -> str:
-    """A grid as the element `<table>`; numbers have the class `number`.
-
-    Args:
-        grid: The grid.
-        notes: The letters of the notes of its sheet (`Sheet.notes`); without them no letters are shown.
-    """
+    """A grid as the element `<table>`; numbers have the class `number`."""
     of_cells = "" if grid.prose else ' class="number"'
     name, *columns = (_text(text, notes) for text in grid.header)
     header = f'<th scope="col">{name}</th>' + "".join(f'<th scope="col"{of_cells}>{text}</th>' for text in columns)

@@ -67,19 +67,12 @@ def _float(sheet: Sheet, grid: Grid, tabulars: Sequence[str], number: int, notes
 
 @dataclass(frozen=True)
 class _Layout:
-    """The form of a grid of words that fits the line.
+    """The form of a grid of words that fits the line."""
 
-    Args:
-        size: Command of the size of its letters.
-        gap: Points on both sides of a column.
-        widths: Points of each column.
-        natural: Whether a column is as wide as its widest cell, so that no cell is broken.
-    """
-
-    size: str
-    gap: float
-    widths: Sequence[float]
-    natural: Sequence[bool]
+    size: str  # command of the size of its letters
+    gap: float  # points on both sides of a column
+    widths: Sequence[float]  # points of each column
+    natural: Sequence[bool]  # whether a column is as wide as its widest cell, so that no cell is broken
 
     @property
     def columns(self) -> str:

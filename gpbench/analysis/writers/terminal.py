@@ -17,12 +17,7 @@ _NARROWEST = 6
 
 
 def as_text(sheet: Sheet, width: int | None = None) -> str:
-    """Plain text with aligned columns.
-
-    Args:
-        sheet: The sheet.
-        width: Most characters of a line; by default those of the terminal, and those of the sheet where there is none.
-    """
+    """Plain text with aligned columns."""
     width = width or printing.width() or sheet.width
     notes = sheet.notes
     lines = [*_wrapped([sheet.title, " ".join(sheet.summary)], width), ""] if sheet.title else []
@@ -39,14 +34,7 @@ def as_text(sheet: Sheet, width: int | None = None) -> str:
 
 
 def chunks(grid: Grid, width: int | None, notes: Mapping[str, str], gap: str = _GAP) -> list[Grid]:
-    """Splits a grid by columns into grids that fit the width in characters; None is unlimited.
-
-    Args:
-        grid: The grid.
-        width: Most characters of a line.
-        notes: Letters of the notes (`Sheet.notes`).
-        gap: What stands between columns.
-    """
+    """Splits a grid by columns into grids that fit the width in characters; None is unlimited."""
     if width is None:
         return [grid]
     widths = [w + len(gap) for w in _widths(grid, notes)]
@@ -116,12 +104,7 @@ def _narrow(name: str) -> int:
 
 
 def heads(name: str, width: int = 0) -> list[str]:
-    """The lines of the name of a column.
-
-    Args:
-        name: The name.
-        width: Most characters of a line, unless a word has more; by default as many as beside narrow cells.
-    """
+    """The lines of the name of a column."""
     return textwrap.wrap(name, width or _narrow(name), break_long_words=False, break_on_hyphens=False)
 
 

@@ -42,16 +42,8 @@ Arrays = Callable[[str], "dict[str, ndarray]"]
 def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: Arrays) -> "Picture":
     """Draws the figure of an experiment with notes: its own, preset, missing runs and provenance.
 
-    Notes stand in small print below the panels; those of dots and ranks are the figure's `notes`.
-
-    Args:
-        experiment: Experiment that has a figure.
-        preset: Preset of the planned cells.
-        planned: Its cells with their records (`gpbench.experiments.plan.load`).
-        arrays: Function that maps the id of a record to its arrays.
-
-    Raises:
-        ConfigError: Nothing is recorded, or no run has the arrays that the figure shows.
+    Notes stand in small print below the panels; those of dots and ranks are the figure's `notes`.  Raises ConfigError:
+    nothing is recorded, or no run has the arrays that the figure shows.
     """
     from gpbench.report.figures import style
 
@@ -88,17 +80,8 @@ _MANY_PANELS = 12
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:
-    """Writes a figure as PNG and PDF, and its title and notes, if they are not in it, as Markdown.
-
-    Args:
-        figure: The figure.
-        path: Path of the files, without their endings.
-
-    Returns:
-        The paths of the files.
-
-    Raises:
-        StorageError: A file cannot be written.
+    """Writes a figure as PNG and PDF, and its title and notes, if they are not in it, as Markdown.  Returns the paths
+    of the files.  Raises StorageError: A file cannot be written.
     """
     files = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
     notes = getattr(figure, "notes", ())
@@ -125,13 +108,7 @@ def _item(note: str) -> str:
 
 
 def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None) -> None:
-    """Writes a figure, a file of it whole, with its title and without a date, so that equal figures have equal bytes.
-
-    Args:
-        figure: The figure.
-        file: Path of the file, whose ending is the format; or an open file.
-        format: Format of an open file, such as "svg".
-    """
+    """Writes a figure with its title and without a date: equal figures have equal bytes."""
     from gpbench.report.figures import style
 
     if isinstance(file, Path):

@@ -49,10 +49,8 @@ def draw_calibration(predictions: Predictions) -> style.Picture:
 
 
 def reliability(predictions: Predictions) -> tuple[Float[ndarray, " B"], Float[ndarray, " B"], Int[ndarray, " B"]]:
-    """Bins test rows by the probability of a class: of two the second one, of more the most probable one.
-
-    Returns:
-        Mean probability, share of the class, and number of rows of every bin that has rows.
+    """Bins test rows by the probability of a class: of two the second one, of more the most probable one.  Returns mean
+    probability, share of the class, and number of rows of every bin that has rows.
     """
     probabilities = np.exp(log_probs(predictions))
     if probabilities.shape[1] == 2:
@@ -127,13 +125,7 @@ _SCALED = {"standardise": "of standardised inputs", "unit_interval": "of inputs 
 def draw_relevance(
     lengthscales: Float[ndarray, " D"], columns: Sequence[str] = (), scaler: str = "standardise"
 ) -> style.Picture:
-    """Draws 1 / lengthscale of every input, most relevant first.
-
-    Args:
-        lengthscales: Lengthscales of the inputs, which are scaled alike.
-        columns: Names of the inputs; without them they have numbers.
-        scaler: Name of the scaler of the inputs.
-    """
+    """Draws 1 / lengthscale of every input, most relevant first."""
     order = np.argsort(lengthscales, kind="stable")[:_MAX_INPUTS]
     names = [columns[d] if len(columns) == len(lengthscales) else f"input {d}" for d in order]
     figure = style.figure(4.8, 0.9 + 0.21 * len(order))

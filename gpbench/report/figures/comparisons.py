@@ -44,14 +44,7 @@ def draw_ranking(ranking: Ranking) -> style.Picture:
 
 
 def panel(axis: Axes, ranking: Ranking, inches: float, margin: float) -> None:
-    """Draws a diagram; bars join methods that are not significantly different, the critical difference is at the top.
-
-    Args:
-        axis: Axes of the panel.
-        ranking: The ranking.
-        inches: Height of the panel.
-        margin: Room for names on each side, as a fraction of the length of the axis of ranks.
-    """
+    """Draws a diagram; bars join methods without a significant difference, the critical difference is at the top."""
     k, top = len(ranking.methods), _top(ranking)
     room = 0.5 + margin * (k - 1)
     axis.set(xlim=(1 - room, k + room), ylim=(top - inches, top))
@@ -138,13 +131,9 @@ def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable
 
     A panel without a diagram has the reason.  The options of the figure are
 
-    - `label`: Key or keys whose values name a method.
-    - `metrics`: Metrics by which methods are ranked.
-    - `sets`: Lists of methods by name; optional.
-    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.method_settings`).
-
-    Raises:
-        ConfigError: No set can be ranked.
+    - `label`: Key or keys whose values name a method. - `metrics`: Metrics by which methods are ranked. - `sets`: Lists
+    of methods by name; optional. - `settings`: `all`, or by default `main`, one setting a method
+    (`gpbench.analysis.method_settings`).  Raises ConfigError: no set can be ranked.
     """
     options = {"settings": rankings.MAIN, **experiment.figure}
     results = rankings.rankings(experiment, planned, options)
@@ -185,10 +174,6 @@ def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Fig
     """Draws the difference A - B and its 95 % interval for each data set, from the top.
 
     Hollow points have no test, such as those of a single split; grey ones are not significantly different from 0.
-
-    Args:
-        a, b: The two sides.
-        differences: Their differences (`gpbench.analysis.differences.paired_differences`).
     """
     metric = differences[0].metric
     hues = {"A": style.POSITIVE, "B": style.NEGATIVE, "": "#777777"}

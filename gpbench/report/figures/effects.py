@@ -24,12 +24,9 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 
     Interactions are those of the last cell of each data set.  The options of the figure are
 
-    - `label`: Key or keys whose labels name a cell.
-    - `truth`: Function with known effects, `friedman`; optional.  A note has, for each data set and cell, the RMSE of
-      the effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
-
-    Raises:
-        ConfigError: Every component has three inputs or more.
+    - `label`: Key or keys whose labels name a cell. - `truth`: Function with known effects, `friedman`; optional.  A
+    note has, for each data set and cell, the RMSE of the effects and the share of grid points whose 95 % band covers
+    the truth, mean ± standard error over splits.  Raises ConfigError: every component has three inputs or more.
     """
     options = experiment.figure
     truth = friedman_effect if "truth" in options else None

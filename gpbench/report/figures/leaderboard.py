@@ -24,9 +24,6 @@ def draw_board(board: Board) -> Figure:
     """Draws the methods by score with 95 % intervals, and score against CPU seconds with the front as a line.
 
     Methods on the front are blue.
-
-    Args:
-        board: The board.
     """
     order = [*map(int, np.argsort(-board.scores.values, kind="stable"))]
     with style.context():

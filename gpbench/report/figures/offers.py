@@ -16,21 +16,13 @@ from gpbench.report.figures import checks, predictions, runs, style
 
 @dataclass(frozen=True)
 class RunContent:
-    """A run with what pictures are drawn from.
+    """A run with what pictures are drawn from."""
 
-    Args:
-        record: Record of the run.
-        arrays: Its trace, and the arrays that it kept (`run.keep`).
-        predictions: Predictions of its test rows by column; {} without any.
-        columns: Names of the inputs; () where they are not known.
-        scaler: Name of the scaler of the inputs.
-    """
-
-    record: Record
-    arrays: Mapping[str, ndarray]
-    predictions: Mapping[str, ndarray]
-    columns: Sequence[str] = ()
-    scaler: str = "standardise"
+    record: Record  # record of the run
+    arrays: Mapping[str, ndarray]  # its trace, and the arrays that it kept (`run.keep`)
+    predictions: Mapping[str, ndarray]  # predictions of its test rows by column; {} without any
+    columns: Sequence[str] = ()  # names of the inputs; () where they are not known
+    scaler: str = "standardise"  # name of the scaler of the inputs
 
     @classmethod
     def read(cls, store: Store, record: Record) -> "RunContent":
@@ -53,11 +45,7 @@ def kinds(content: RunContent) -> dict[str, str]:
 
 
 def suitable_kinds(content: RunContent) -> list[str]:
-    """The kinds of pictures that suit the run.
-
-    Raises:
-        ConfigError: No kind suits it.
-    """
+    """The kinds of pictures that suit the run.  Raises ConfigError: no kind suits it."""
     names = [name for name, lack in kinds(content).items() if not lack]
     if not names:
         raise ConfigError(
@@ -69,9 +57,7 @@ def suitable_kinds(content: RunContent) -> list[str]:
 
 def default(content: RunContent) -> str:
     """The kind that is drawn where none is named: what the run kept, or else its trace, or else the first that suits.
-
-    Raises:
-        ConfigError: No kind suits the run.
+    Raises ConfigError: no kind suits the run.
     """
     first, *others = suitable_kinds(content)
     return "learning" if first == "predictions" and not _has_fit(content) and "learning" in others else first
@@ -84,15 +70,7 @@ def check_kind(kind: str) -> None:
 
 
 def draw_kind(content: RunContent, kind: str) -> Figure:
-    """Draws a picture of a run.
-
-    Args:
-        content: The run.
-        kind: One of `kinds`.
-
-    Raises:
-        ConfigError: No such kind, or the run lacks what it needs.
-    """
+    """Draws a picture of a run.  Raises ConfigError: no such kind, or the run lacks what it needs."""
     check_kind(kind)
     if lack := kinds(content)[kind]:
         raise ConfigError(f"run {content.record.id} has no picture of the kind {kind}, which needs {lack}")

@@ -14,13 +14,8 @@ _MARKERS = {"equal": "o", "better": "^", "worse": "v"}
 
 
 def draw_printed(compared: Sequence[Comparison]) -> style.Picture:
-    """Draws targets: losses on logarithmic axes, log-likelihoods, and deviations in joint standard errors.
-
-    Args:
-        compared: Comparisons (`gpbench.analysis.reproduction`); those that are no targets are counted in the notes.
-
-    Raises:
-        ConfigError: No recorded number is beside a target.
+    """Draws targets: losses on logarithmic axes, log-likelihoods, and deviations in joint standard errors.  Raises
+    ConfigError: no recorded number is beside a target.
     """
     targets = [comparison for comparison in compared if not comparison.exclusion]
     if not targets:

@@ -30,15 +30,7 @@ def draw_run(record: Record, arrays: Mapping[str, ndarray], columns: Sequence[st
 
     An effect of one input has its mean ± 2 standard deviations, a dotted band that holds it as a whole, a rug of some
     training rows, and its share of the variance under independent uniform inputs, mean and 95 % interval.  An
-    interaction has contours.
-
-    Args:
-        record: Record of the run.
-        arrays: Arrays that the run kept (`run.keep`).
-        columns: Names of the inputs; without them they have numbers.
-
-    Raises:
-        ConfigError: The run kept nothing that can be drawn.
+    interaction has contours.  Raises ConfigError: the run kept nothing that can be drawn.
     """
     with style.context():
         if "kept_shares" in arrays:
@@ -71,12 +63,7 @@ def run_title(record: Record) -> str:
 
 
 def draw_learning(record: Record, trace: Mapping[str, ndarray]) -> style.Picture:
-    """Draws the trace of a run: a column for each metric, against seconds of training above and steps below.
-
-    Args:
-        record: Record of the run.
-        trace: Arrays of its trace, with a metric (`traced_metrics`).
-    """
+    """Draws the trace of a run: a column for each metric, against seconds of training above and steps below."""
     known = traced_metrics([trace])
     panels = [name for name in ("objective", "nll", "error", "rmse", "test_ll") if name in known] or known[:_PANELS]
     figure = style.figure(2.6 * len(panels) + 0.3, 4.2)
@@ -145,16 +132,8 @@ _NAMED_BY = ("dataset", "method", "setting", "protocol", "output", "split", "see
 def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[str] = ()) -> Figure:
     """Draws traces of runs against seconds of training on a logarithmic axis; the legend has their differences.
 
-    Runs that were trained as a group count their share of the group's seconds.
-
-    Args:
-        records: Records of the runs.
-        traces: Arrays of their traces, in the same order.
-        metrics: Metrics, or `objective`, with a panel each; by default the objective and the first three metrics that a
-            trace has.
-
-    Raises:
-        ConfigError: No run has a trace, or no trace has a metric.
+    Runs that were trained as a group count their share of the group's seconds.  Raises ConfigError: no run has a trace,
+    or no trace has a metric.
     """
     known = traced_metrics(traces)
     if not known:

@@ -63,13 +63,10 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
 
     Notes have the exponents of lines through the points.  The options of the figure are
 
-    - `along`: Keys of the sizes; the label of each value is the number.
-    - `colour`: Key whose values have colours.
-    - `published`: Exponents in time that the paper states, by key and value of `colour`; optional.
-    - `counted`: True for the operations of a step in place of its milliseconds; optional.
-
-    Raises:
-        ConfigError: The label of a size is no number.
+    - `along`: Keys of the sizes; the label of each value is the number. - `colour`: Key whose values have colours. -
+    `published`: Exponents in time that the paper states, by key and value of `colour`; optional. - `counted`: True for
+    the operations of a step in place of its milliseconds; optional.  Raises ConfigError: the label of a size is no
+    number.
     """
     options = experiment.figure
     keys, key = options["along"], options["colour"]

@@ -103,23 +103,13 @@ def take_literally(figure: Figure) -> None:
 
 
 def colours(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, str]:
-    """Assigns a colour to each value.
-
-    Args:
-        values: The values.
-        choices: Names of colours of the palette by value; other values get the colours that remain, in their order.
-
-    Raises:
-        ConfigError: The palette has no such colour.
-    """
+    """Assigns a colour to each value.  Raises ConfigError: the palette has no such colour."""
     return _assign(PALETTE, "colour", values, choices)
 
 
 def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, Dash]:
-    """Assigns a dash pattern to each value, as `colours` does with those of DASHES.
-
-    Raises:
-        ConfigError: DASHES has no such pattern.
+    """Assigns a dash pattern to each value, as `colours` does with those of DASHES.  Raises ConfigError: DASHES has no
+    such pattern.
     """
     return _assign(DASHES, "dash pattern", values, choices)
 

@@ -37,41 +37,25 @@ class _Standing:
 
 @dataclass(frozen=True)
 class _Row:
-    """A data set: its method with the best mean, that score, and how many of the others are shown worse than the first.
+    """A data set: its method with the best mean, that score, and how many of the others are shown to be worse."""
 
-    Args:
-        dataset: The data set, with its output and split set.
-        name: Its name alone.
-        method: Name and setting of the method.
-        score: Its mean and corrected standard error, as text.
-        worse: Number of methods that are shown to be worse than the first of the board there.
-    """
-
-    dataset: str
-    name: str
-    method: str
-    score: str
-    worse: int
+    dataset: str  # the data set, with its output and split set
+    name: str  # its name alone
+    method: str  # name and setting of the method
+    score: str  # its mean and corrected standard error, as text
+    worse: int  # number of methods that are shown to be worse than the first of the board there
 
 
 @dataclass(frozen=True)
 class _Board:
-    """A comparison with its task, size, protocol and the command that prints it.
-
-    Args:
-        task, size, protocol: What is compared.
-        command: The command.
-        second: Which of "metric" and "protocol" is not the main one of this task and size: the first metric, and the
-            protocol with most methods and data sets.
-        result: The comparison.
-    """
+    """A comparison with its task, size, protocol and the command that prints it."""
 
     task: str
     size: str
     protocol: str
     command: str
     second: Sequence[str]
-    result: Comparison
+    result: Comparison  # the comparison
 
     @property
     def sentence(self) -> str:

@@ -28,31 +28,19 @@ _PANELS = 3
 
 @dataclass(frozen=True)
 class _Dot:
-    """A cell in the charts of a data set.
+    """A cell in the charts of a data set."""
 
-    Args:
-        rank: Rank among the cells, 1 is best.
-        name: Method, label and output.
-        page: Page of the cell.
-        text: Mean and standard error.
-        x, low, high: Places of the mean and of its interval, in percent of the track.
-        outside: The mean as text where it is beyond the axis, else "".
-        seconds: Pixels of mean seconds of training and of the mean, or None.
-        target: Place of the printed value if that is a target, or None.
-        label: Whether its number stands there, for it touches no other.
-    """
-
-    rank: int
-    name: str
-    page: str
-    text: str
+    rank: int  # rank among the cells, 1 is best
+    name: str  # method, label and output
+    page: str  # page of the cell
+    text: str  # mean and standard error
     x: float
     low: float
     high: float
-    outside: str
-    seconds: tuple[float, float] | None
-    target: float | None = None
-    label: bool = True
+    outside: str  # the mean as text where it is beyond the axis, else ""
+    seconds: tuple[float, float] | None  # pixels of mean seconds of training and of the mean, or None
+    target: float | None = None  # place of the printed value if that is a target, or None
+    label: bool = True  # whether its number stands there, for it touches no other
 
 
 @dataclass(frozen=True)
@@ -79,13 +67,7 @@ class _LearningCurve:
 
 
 def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str], *, targets: bool = False) -> Dots | None:
-    """The charts of the entries of one metric, by their names; None where fewer than two have a mean.
-
-    Args:
-        entries: The entries by name.
-        page_of: Pages of cells by the ids of their records.
-        targets: Whether printed targets have marks.
-    """
+    """The charts of the entries of one metric, by their names; None where fewer than two have a mean."""
     pairs = [(name, entry) for name, entry in entries.items() if entry.mean is not None]
     if len(pairs) < 2:
         return None
@@ -115,12 +97,7 @@ def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str], *, targets: b
 
 
 def free(points: Sequence[tuple[float, float] | None], width: float = 18, height: float = 13) -> list[bool]:
-    """Which of these points can have a label: those whose label touches none before it.
-
-    Args:
-        points: Pixels of the points; None for those without a place.
-        width, height: Pixels of a label.
-    """
+    """Which of these points can have a label: those whose label touches none before it."""
     labels: list[tuple[float, float]] = []
     flags = []
     for point in points:

@@ -46,33 +46,19 @@ class PlannedExperiment:
 
 @dataclass(frozen=True)
 class Facts:
-    """The content of the site.
+    """The content of the site."""
 
-    Args:
-        records: Records of all runs, each once.
-        planned: All experiments in all presets.
-        cards: Cards of data sets by name.
-        methods: Descriptions of methods by name.
-        verdicts: Verdicts on claims by paper.
-        trace: Function that maps the id of a record to its arrays.
-        config: Function that maps the id of a record to the text of its configuration.
-        figures: Committed figures by experiment and label, shown of shipped runs and where runs kept no arrays.
-        shipped: Ids and times of the runs that ship with gpbench.
-        folders: The user's folders with cards.
-        docs: Address of the documentation from the site's root; "" for no link.
-    """
-
-    records: Sequence[Record]
-    planned: Sequence[PlannedExperiment]
-    cards: Mapping[str, Mapping[str, Any]]
-    methods: Mapping[str, str]
-    verdicts: Mapping[str, Sequence[Verdict]]
-    trace: "Callable[[str], dict[str, np.ndarray]]"
-    config: Callable[[str], str]
+    records: Sequence[Record]  # records of all runs, each once
+    planned: Sequence[PlannedExperiment]  # all experiments in all presets
+    cards: Mapping[str, Mapping[str, Any]]  # cards of data sets by name
+    methods: Mapping[str, str]  # descriptions of methods by name
+    verdicts: Mapping[str, Sequence[Verdict]]  # verdicts on claims by paper
+    trace: "Callable[[str], dict[str, np.ndarray]]"  # function that maps the id of a record to its arrays
+    config: Callable[[str], str]  # function that maps the id of a record to the text of its configuration
     figures: Mapping[tuple[str, str], Path] = field(default_factory=dict)
-    shipped: Collection[tuple[str, str | None]] = ()
-    folders: Sequence[Path] = ()
-    docs: str = ""
+    shipped: Collection[tuple[str, str | None]] = ()  # ids and times of the runs that ship with gpbench
+    folders: Sequence[Path] = ()  # the user's folders with cards
+    docs: str = ""  # address of the documentation from the site's root; "" for no link
 
     @cached_property
     def cells(self) -> list[CellRuns]:

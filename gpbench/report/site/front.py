@@ -25,13 +25,7 @@ def _size_of(rows: object) -> str:
 
 @dataclass(frozen=True)
 class _Panel:
-    """Our numbers against the printed ones by one metric.
-
-    Args:
-        metric: Name of the metric.
-        x, y: Scales of printed and of our numbers.
-        dots: Pixels, comparison, page and whether it is labelled; those that are worse come last and lie on top.
-    """
+    """Our numbers against the printed ones by one metric."""
 
     metric: str
     x: Scale

@@ -89,14 +89,7 @@ class _Site:
 
 
 def render_pages(site_facts: Facts) -> Iterator[Page]:
-    """Makes all files of the site.
-
-    Args:
-        site_facts: The content of the site.
-
-    Yields:
-        The path of a file from the root of the site, and its bytes.
-    """
+    """Makes all files of the site.  Yields the path of a file from the root of the site, and its bytes."""
     site = _Site(site_facts)
     for name in _STATIC:
         yield name, (resources.files(__package__) / "static" / name).read_bytes()

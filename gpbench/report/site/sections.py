@@ -28,16 +28,8 @@ _Rows = Sequence[Mapping[str, object]]
 def section(
     facts: Facts, planned: PlannedExperiment, stem: str, *, drawn: bool = True
 ) -> tuple[dict[str, Any], Mapping[str, bytes]]:
-    """Makes the section of one preset.
-
-    Args:
-        facts: The content of the site.
-        planned: The experiment under this preset, with its cells.
-        stem: Path of the experiment's page from the root of the site, without its ending.
-        drawn: Whether to show its figures.
-
-    Returns:
-        The values of the section by name, as `experiment.html` has them; and its files by path.
+    """Makes the section of one preset.  Returns the values of the section by name, as `experiment.html` has them; and
+    its files by path.
     """
     experiment = planned.experiment
     name = f"{stem}-{planned.preset}"

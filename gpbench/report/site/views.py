@@ -38,23 +38,14 @@ def short(name: str) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """An entry as text.
-
-    Args:
-        entry: The entry.
-        page: Page of its cell; "" without records.
-        ours: Our mean and standard error; "" where absent, like the next two.
-        published: The published value.
-        delta: Their difference in standard errors.
-        notes: Numbers of footnotes, from 1.
-    """
+    """An entry as text."""
 
     entry: Entry
-    page: str
-    ours: str
-    published: str
-    delta: str
-    notes: tuple[int, ...]
+    page: str  # page of its cell; "" without records
+    ours: str  # our mean and standard error; "" where absent, like the next two
+    published: str  # the published value
+    delta: str  # their difference in standard errors
+    notes: tuple[int, ...]  # numbers of footnotes, from 1
 
     @property
     def badges(self) -> list[tuple[str, str]]:
@@ -195,25 +186,15 @@ def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[Record],
 
 @dataclass(frozen=True)
 class _RankSection:
-    """The methods under one protocol and precision, ranked by one metric.
+    """The methods under one protocol and precision, ranked by one metric."""
 
-    Args:
-        title: Metric, protocol and precision.
-        quick: Whether runs of the quick preset are among these.
-        data: Values by data set, method and split, in columns, for site.js.
-        ranking: The ranking of the methods with the most data sets.
-        names: Their names in the diagram.
-        notes: Notes on the ranking.
-        settings: Settings of methods whose labels omit them.
-    """
-
-    title: str
-    quick: bool
-    data: dict[str, Any]
-    ranking: Ranking
-    names: Sequence[str]
-    notes: Sequence[str]
-    settings: Sequence[str]
+    title: str  # metric, protocol and precision
+    quick: bool  # whether runs of the quick preset are among these
+    data: dict[str, Any]  # values by data set, method and split, in columns, for site.js
+    ranking: Ranking  # the ranking of the methods with the most data sets
+    names: Sequence[str]  # their names in the diagram
+    notes: Sequence[str]  # notes on the ranking
+    settings: Sequence[str]  # settings of methods whose labels omit them
 
 
 def rank_sections(records: Sequence[Record]) -> list[_RankSection]:
