@@ -14,7 +14,7 @@ import sites
 
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.statistics import paired_t_test
-from gpbench.claims.clauses import read_clause
+from gpbench.claims.definition import read_clause
 from gpbench.claims.estimates import Student
 from gpbench.claims.grades import Judged
 from gpbench.claims.numbers import Number

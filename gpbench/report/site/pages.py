@@ -22,7 +22,7 @@ from gpbench.analysis.tables import LEGEND, title
 from gpbench.analysis.writers import grid_html
 from gpbench.claims import report as claim_report
 from gpbench.claims import sentences
-from gpbench.claims.scale import SCALE, badge_grade
+from gpbench.claims.grades import SCALE, badge_grade
 from gpbench.claims.verdicts import Verdict, count
 from gpbench.errors import listed, printable
 from gpbench.papers import published

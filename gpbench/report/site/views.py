@@ -15,8 +15,7 @@ from gpbench.analysis.rank_tests import nemenyi_quantile
 from gpbench.analysis.rankings import metric_table
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
 from gpbench.analysis.tables import seconds_notes
-from gpbench.claims.grades import Judged
-from gpbench.claims.scale import SCALE
+from gpbench.claims.grades import SCALE, Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED
