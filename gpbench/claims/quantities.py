@@ -103,7 +103,7 @@ class Quantity:
         axis, sign = {"steps": "step"}.get(self.metric, self.metric), 1 if side == "below" else -1
         if not {metric, axis, "step"} <= arrays.keys() or not len(arrays["step"]):
             return None
-        beyond = [sign * float(value) < sign * level for value in arrays[metric]]
+        beyond = [sign * value < sign * level for value in arrays[metric]]
         if beyond[0] and arrays["step"][0] > 1:
             return None
         return next((float(position) for position, is_beyond in zip(arrays[axis], beyond) if is_beyond), math.inf)
