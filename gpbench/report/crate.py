@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TEXTS = {"table.md": "md", "table.csv": "csv", "table.tex": "latex"}
-_PICTURE, _REFERENCES = "figure.png", "references.bib"
 
 
 def write(
@@ -43,17 +42,23 @@ def write(
         raise ConfigError(f"{path}: no run stands in this table, and an archive is of runs; name a .md or .csv file")
     files = {name: (FORMATS[format](sheet) + "\n").encode() for name, format in _TEXTS.items()}
     if figure is not None:
-        files[_PICTURE] = _png(figure)
+        files["figure.png"] = _png(figure)
     for number, group in enumerate(groups, 1):
         name = f"{RECORDS}{'' if number == 1 else number}{collection.SUFFIX}"
         rows = [(record, "") for record in group]  # configurations name a machine's folders
         files[name] = collection.content(rows, package_lists=package_lists)
     files |= {packages.file_name(name): text.encode() for name, text in (package_lists or {}).items()}
-    files[_REFERENCES] = _references(runs, config_dirs).encode()
+    files["references.bib"] = _references(runs, config_dirs).encode()
     description = metadata(sheet, runs, dict(sorted(files.items())), config_dirs)
     files[METADATA] = json.dumps(description, indent=1).encode()
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for name, content in sorted(files.items()):
+            entry = zipfile.ZipInfo(name)  # with the first date of the format
+            entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix, wherever it is written
+            zipped.writestr(entry, content, zipfile.ZIP_DEFLATED)
     with output(path) as file:
-        file.write(_zipped(files))
+        file.write(archive.getvalue())
 
 
 def _groups(records: Iterable[Record]) -> list[list[Record]]:
@@ -78,14 +83,3 @@ def _references(records: Sequence[Record], config_dirs: Sequence[Path]) -> str:
     files = references.names(config_dirs)
     names = [name for group in references.GROUPS for name in sorted({getattr(record, group) for record in records})]
     return references.bibtex(references.references([*(n for n in names if n in files), "gpbench"], config_dirs)) + "\n"
-
-
-def _zipped(files: Mapping[str, bytes]) -> bytes:
-    """The zip file of these files, whose entries have the first date of the format."""
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        for name, content in sorted(files.items()):
-            entry = zipfile.ZipInfo(name)
-            entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix, wherever it is written
-            file.writestr(entry, content, zipfile.ZIP_DEFLATED)
-    return archive.getvalue()

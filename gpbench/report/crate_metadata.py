@@ -160,17 +160,16 @@ def _commits(records: Iterable[Record]) -> list[_Entity]:
             **_entity(_id("commit", commit, state), "SoftwareSourceCode", f"gpbench at commit {commit}, {state}"),
             "version": commit,
             "creativeWorkStatus": state,
-            "description": f"The code of {counted(n, 'run')}" + " and of changes to it" * (state == "dirty"),
+            "description": f"The code of {counted(n, 'run')}" + (" and of changes to it" if state == "dirty" else ""),
         }
         for (commit, state), n in sorted(counts.items())
     ]
 
 
-def _compute(records: Iterable[Record]) -> list[_Entity]:
+def _compute(records: Sequence[Record]) -> list[_Entity]:
     """The hours of the runs by the clock, and of the processors where there is a budget."""
-    runs = [*records]
-    clock = math.fsum(seconds or 0.0 for record in runs for seconds in record.seconds.values())
-    budget = [record.cpu_seconds or 0.0 for record in runs if record.budget]
+    clock = math.fsum(seconds or 0.0 for record in records for seconds in record.seconds.values())
+    budget = [record.cpu_seconds or 0.0 for record in records if record.budget]
     hours = {"hours of compute": clock, **({"CPU hours of runs with a budget": math.fsum(budget)} if budget else {})}
     return [
         {**_entity(_id("compute", k), "PropertyValue", name), "value": round(seconds / 3600, 4), "unitText": "h"}
@@ -180,17 +179,14 @@ def _compute(records: Iterable[Record]) -> list[_Entity]:
 
 def _machines(records: Iterable[Record]) -> list[_Entity]:
     """The devices and processors of the runs, without names of hosts."""
-    counts = Counter(map(_machine, records))
+    counts: Counter[str] = Counter()
+    for record in records:
+        host = record.host or {}
+        sizes = [f"{host[key]} {unit}" for key, unit in (("cores", "cores"), ("memory_gib", "GiB")) if host.get(key)]
+        names = dict.fromkeys([record.device, host.get("cpu")])  # a processor is a device too
+        counts[", ".join(map(str, filter(None, [*names, *sizes])))] += 1
     return [
         {**_entity(_id("machine", k), "PropertyValue", "machine"), "value": text, "description": counted(n, "run")}
         for k, (text, n) in enumerate(sorted(counts.items()), 1)
         if text
     ]
-
-
-def _machine(record: Record) -> str:
-    host = record.host or {}
-    units = {"cores": "cores", "memory_gib": "GiB"}
-    sizes = [f"{host[key]} {unit}" for key, unit in units.items() if host.get(key)]
-    names = dict.fromkeys([record.device, host.get("cpu")])  # a processor is a device too
-    return ", ".join(map(str, filter(None, [*names, *sizes])))

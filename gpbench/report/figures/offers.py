@@ -34,6 +34,8 @@ class RunContent:
 
 
 class _Kind(NamedTuple):
+    """A kind of picture: whether it suits a run, its drawing, and what it needs."""
+
     suits: Callable[[RunContent], Any]
     draw: Callable[[RunContent], Figure]
     needs: str
@@ -87,9 +89,11 @@ def _has_fit(content: RunContent) -> bool:
 
 
 def _draw_predictions(content: RunContent) -> Figure:
-    if _has_fit(content):
-        return runs.draw_run(content.record, content.arrays)
-    return checks.draw_intervals(content.predictions)
+    return (
+        runs.draw_run(content.record, content.arrays)
+        if _has_fit(content)
+        else checks.draw_intervals(content.predictions)
+    )
 
 
 def _draw_units(content: RunContent) -> style.Picture:
@@ -112,10 +116,6 @@ def _draw_units(content: RunContent) -> style.Picture:
     return figure
 
 
-def _draw_learning(content: RunContent) -> Figure:
-    return runs.draw_learning(content.record, content.arrays)
-
-
 _KEEP = "run.keep=true (run.again=true where it is recorded)"
 _PREDICTED = "predictions of test rows: run.predictions=true, and its own results folder"
 _KINDS: Mapping[str, _Kind] = {
@@ -134,7 +134,11 @@ _KINDS: Mapping[str, _Kind] = {
         _draw_units,
         f"a deep GP with hidden units, data with one or two inputs, and {_KEEP}",
     ),
-    "learning": _Kind(lambda run: runs.traced_metrics([run.arrays]), _draw_learning, "a trace: its own results folder"),
+    "learning": _Kind(
+        lambda run: runs.traced_metrics([run.arrays]),
+        lambda run: runs.draw_learning(run.record, run.arrays),
+        "a trace: its own results folder",
+    ),
     "calibration": _Kind(lambda run: run.predictions, lambda run: checks.draw_calibration(run.predictions), _PREDICTED),
     "residuals": _Kind(
         lambda run: "mean" in run.predictions,

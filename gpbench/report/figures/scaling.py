@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import fmean
 from typing import NamedTuple
 
@@ -72,7 +73,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     keys, key = options["along"], options["colour"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
     figure = style.figure(2.6 * len(keys) + 0.3, 5.6)
-    quantities = {**(_OPERATIONS if options.get("counted") else _TIME), _MEMORY: _field("step_memory_mb")}
+    quantities = {**(_OPERATIONS if options.get("counted") else _TIME), _MEMORY: partial(_value, "step_memory_mb")}
     axes = figure.subplots(len(quantities), len(keys), squeeze=False, sharex="col", sharey="row")
     notes = []
     for (title, quantity), row in zip(quantities.items(), axes):
@@ -159,19 +160,14 @@ def _milliseconds(record: Record) -> float:
     return 1e3 * (record.seconds["train"] or math.nan) / (record.steps or math.nan)
 
 
-def _field(name: str) -> Callable[[Record], float]:
+def _value(name: str, record: Record) -> float:
     """The value of a field of a record, NaN where it has none."""
-
-    def value(record: Record) -> float:
-        number = record.value(name)
-        return math.nan if number is None else number
-
-    return value
+    return math.nan if (number := record.value(name)) is None else number
 
 
 _MEMORY = "MB a step"
 _TIME: Mapping[str, Callable[[Record], float]] = {"ms a step": _milliseconds}
-_OPERATIONS: Mapping[str, Callable[[Record], float]] = {"operations a step": _field("step_operations")}
+_OPERATIONS: Mapping[str, Callable[[Record], float]] = {"operations a step": partial(_value, "step_operations")}
 
 
 def _log_log(axis: Axes, sizes: Sequence[float]) -> None:

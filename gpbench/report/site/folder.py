@@ -32,25 +32,20 @@ def write_site(out: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
         out.mkdir(parents=True, exist_ok=True)
         before = _listed(out)
         # The list is written before the files, so that an interrupted report is recognised.
-        _write(out / _LIST, _list({*before, *contents}))
+        _write(out / _LIST, {*before, *contents})
         for name, content in contents.items():
-            _write(out / name, content)
+            if not (out / name).is_file() or (out / name).read_bytes() != content:
+                write_whole(out / name, content)
         for name in set(before) - set(contents):
             (out / name).unlink(missing_ok=True)
-        _write(out / _LIST, _list(contents))
+        _write(out / _LIST, contents)
     except OSError as error:
         raise StorageError(f"cannot write {out}: {failure(error, 'name another folder with --out DIR')}") from error
     return [out / name for name in contents]
 
 
-def _list(names: Iterable[str]) -> bytes:
-    return json.dumps(sorted(names), indent=0).encode()
-
-
-def _write(file: Path, content: bytes) -> None:
-    if file.is_file() and file.read_bytes() == content:
-        return
-    write_whole(file, content)
+def _write(file: Path, names: Iterable[str]) -> None:
+    write_whole(file, json.dumps(sorted(names), indent=0).encode())
 
 
 def _listed(out: Path) -> list[str]:

@@ -27,10 +27,10 @@ from gpbench.claims.verdicts import Verdict, count
 from gpbench.errors import listed, printable
 from gpbench.papers import published
 from gpbench.records.record import Record
+from gpbench.report.figures.printed import draw_printed
 from gpbench.report.site import charts, facts, front, views
-from gpbench.report.site.boards import boards
 from gpbench.report.site.facts import Facts, PlannedExperiment
-from gpbench.report.site.sections import section
+from gpbench.report.site.sections import drawn, section
 from gpbench.report.site.views import rank_sections
 
 _STATIC = ("style.css", "site.js")
@@ -69,7 +69,6 @@ class _Site:
             "tied": marks.MEANINGS["tied"],
             "papers": facts_.papers,
             "number": number,
-            "gap": front.gap,
             "docs": facts_.docs,
         }
 
@@ -78,14 +77,6 @@ class _Site:
         root = "../" * path.count("/")
         text = self.environment.get_template(template).render(root=root, heading=heading, facts=self.facts, **values)
         return path, text.encode()
-
-    def table(self, entries: Sequence[Entry]) -> views.Table:
-        """These entries as a table."""
-        return views.table(entries, self.facts.page_of)
-
-    def by_cell(self, entries: Sequence[Entry]) -> list[views.CellTable]:
-        """These entries as tables with a row for each cell, one table for each first metric."""
-        return views.by_cell(entries, self.facts.page_of)
 
 
 def render_pages(site_facts: Facts) -> Iterator[Page]:
@@ -96,14 +87,15 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
     presets = {planned.experiment.id: site_facts.presets(planned.experiment.id) for planned in site_facts.planned}
     marked = views.mark_datasets(site_facts.entries)
     yield site.page("results.html", "results.html", "All results", table=_rows(site, marked), n=len(marked))
+    if printed := any(not comparison.exclusion for comparison in site_facts.compared):
+        yield "printed.svg", drawn(draw_printed(site_facts.compared))
     ranks = rank_sections(site_facts.records)
     yield site.page("ranks.html", "ranks.html", "Average ranks", sections=ranks)
     pictures: list[tuple[str, str]] = []
     for planned in presets.values():
         files = [*_experiment(site, planned)]
         yield from files
-        drawn = [name for name, _ in files if name.endswith((".svg", ".webp"))]
-        pictures += [(name, files[-1][0]) for name in drawn[:1]]
+        pictures += [(name, files[-1][0]) for name, _ in files if name.endswith((".svg", ".webp"))][:1]
     for paper, verdicts in site_facts.verdicts.items():
         yield from _claims(site, paper, verdicts)
     index = _ENCODE([*front.search_index(site_facts, presets)])
@@ -115,9 +107,9 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
         "Gaussian processes at scale, measured",
         provenance=provenance(site_facts.records),
         presets=presets,
-        boards=boards(site_facts),
+        boards=front.boards(site_facts),
         summaries=site_facts.summaries,
-        panels=front.scatter(site_facts, site_facts.compared),
+        printed=printed,
         datasets=front.by_task_and_size(site_facts),
         scale=SCALE,
         tones=lambda counts: [(grade.tone, counts[grade.word]) for grade in SCALE],
@@ -135,7 +127,7 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
             "method.html",
             name,
             description=site_facts.methods.get(name, ""),
-            tables=site.by_cell(ours),
+            tables=views.by_cell(ours, site_facts.page_of),
         )
     for cell in site_facts.cells:
         yield from _cell(site, cell)
@@ -203,17 +195,17 @@ def _dataset(site: _Site, name: str) -> Page:
             on = " ".join(filter(None, [entry.cell.output, entry.cell.split_set if several else ""]))
             label = f"{entry.cell.method} {entry.cell.label}".rstrip() + LEAKED_MARK * (not entry.cell.held_out)
             groups.setdefault((entry.metric, on), {})[label] = entry
-    dots = {key: charts.dots(entries, site.facts.page_of) for key, entries in groups.items()}
+    dots = {", ".join(filter(None, key)): charts.dots(group, site.facts.page_of) for key, group in groups.items()}
     return site.page(
         facts.page("dataset", name),
         "dataset.html",
         name,
         card=(card := site.facts.cards.get(name, {})),
         facts_of=_facts_of(card, [record for entry in ours for record in entry.cell.records]),
-        tables=site.by_cell(views.mark_datasets(ours)),
+        tables=views.by_cell(views.mark_datasets(ours), site.facts.page_of),
         published=rows,
         notes=published.NOTES,
-        charts={", ".join(filter(None, key)): chart for key, chart in dots.items() if chart},
+        charts={name: chart for name, chart in dots.items() if chart},
     )
 
 
@@ -231,10 +223,9 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
     experiment = presets[0].experiment
     path = facts.page("experiment", experiment.id)
     sections: list[dict[str, Any]] = []
-    for planned in presets:
-        # of several presets the first has the figures
-        drawn = not any(values["figures"] for values in sections)
-        values, files = section(site.facts, planned, path.removesuffix(".html"), drawn=drawn)
+    for planned in presets:  # of several presets the first has the figures
+        with_figures = not any(values["figures"] for values in sections)
+        values, files = section(site.facts, planned, path.removesuffix(".html"), with_figures=with_figures)
         sections.append(values)
         yield from files.items()
     yield site.page(path, "experiment.html", experiment.id, experiment=experiment, sections=sections)
@@ -254,7 +245,7 @@ def _cell(site: _Site, cell: CellRuns) -> Iterator[Page]:
         cell=cell,
         records=records,
         **_records(records),
-        table=site.table(entries([cell], ["all"])),
+        table=views.table(entries([cell], ["all"]), site.facts.page_of),
         curves=charts.learning_curves(cell, site.facts.trace),
         provenance=provenance(records),
         config=file,
@@ -287,7 +278,7 @@ def _by_field(values: list[Any]) -> Any:
 def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
     """All entries for site.js, which draws them as a table with filters: cells, each with its metrics."""
     cells: dict[str, list[Any]] = {}
-    for view in site.table(entries).views:
+    for view in views.table(entries, site.facts.page_of).views:
         cell, entry = view.entry.cell, view.entry
         row = cells.setdefault(view.page, [cell.dataset, cell.output, cell.method, cell.label, view.page, {}, []])
         row[-2] |= dict.fromkeys(text for _, text in view.badges)
