@@ -124,9 +124,10 @@ def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable
 
     A panel without a diagram has the reason.  The options of the figure are
 
-    - `label`: Key or keys whose values name a method. - `metrics`: Metrics by which methods are ranked. - `sets`: Lists
-    of methods by name; optional. - `settings`: `all`, or by default `main`, one setting a method
-    (`gpbench.analysis.method_settings`).  Raises ConfigError: no set can be ranked.
+    - `label`: Key or keys whose values name a method.
+    - `metrics`: Metrics by which methods are ranked.
+    - `sets`: Lists of methods by name; optional.
+    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.method_settings`).
     """
     options = {"settings": rankings.MAIN, **experiment.figure}
     results = rankings.rankings(experiment, planned, options)
@@ -179,10 +180,8 @@ def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Fig
             first, second = (a.value, b.value) if direction == "lower" else (b.value, a.value)
             label = f"← {first} better     {label}     {second} better →"
         axis.set_xlabel(label)
-        runs = provenance_lines(records)
-        timed = seconds_lines(records) if metric == "seconds" else []
         shared = [f"all with {', '.join(terms)}"] if (terms := differences[0].shared) else []
-        style.caption(
-            figure, f"{a.value} and {b.value}: {title(metric, records)}", [*shared, note(differences), *runs, *timed]
-        )
+        timed = seconds_lines(records) if metric == "seconds" else []
+        notes = [*shared, note(differences), *provenance_lines(records), *timed]
+        style.caption(figure, f"{a.value} and {b.value}: {title(metric, records)}", notes)
     return figure

@@ -96,7 +96,7 @@ def _text(axis: Axes, x: float, y: float, text: str, colour: str) -> None:
 
 
 def _handles(colours: Mapping[str, str], rows: Mapping[str, Mapping[str, Entry]]) -> list[Line2D]:
-    handles = [Line2D([], [], color=colour, marker="o", markersize=3.6, label=name) for name, colour in colours.items()]
+    handles = [Line2D([], [], color=hue, marker="o", markersize=3.6, label=name) for name, hue in colours.items()]
     if any(_target(entry) is not None for row in rows.values() for entry in row.values()):
         handles.append(Line2D([], [], linestyle="", label="published", **_DIAMOND))
     return handles

@@ -17,7 +17,7 @@ from gpbench.experiments.status import Cell
 from gpbench.records.arrays import share_seconds
 from gpbench.report.figures import style
 
-LABELS = {"nll": "negative test log-likelihood", "error": "test error", "rmse": "test RMSE"}
+_LABELS = {"nll": "negative test log-likelihood", "error": "test error", "rmse": "test RMSE"}
 """Labels of vertical axes; an experiment may have its own under `labels: axes`."""
 
 
@@ -53,27 +53,6 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
     return Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))
 
 
-@dataclass(frozen=True)
-class _Look:
-    """Colours by the values of one key; dash patterns by those of another, or of the same."""
-
-    colour_key: str
-    dash_key: str
-    colours: Mapping[str, str]
-    dashes: Mapping[str, style.Dash]
-
-    def handles(self, experiment: Experiment) -> list[Line2D]:
-        """The legend: a line for each colour, then for each dash pattern where these have a key of their own."""
-        separate = self.dash_key != self.colour_key
-        looks = [
-            (experiment.label(self.colour_key, value), colour, "solid" if separate else self.dashes[value])
-            for value, colour in self.colours.items()
-        ]
-        if separate:
-            looks += [(experiment.label(self.dash_key, value), "black", dash) for value, dash in self.dashes.items()]
-        return [Line2D([], [], color=colour, linestyle=dash, label=label) for label, colour, dash in looks]
-
-
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws the curves of all cells.  The options of the figure are
 
@@ -86,35 +65,35 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     """
     options = experiment.figure
     panels, level, vertical = options["panels"], options.get("level"), options.get("vertical", "linear")
-    look = _look(options, planned)
+
+    def values(key: str) -> list[str]:
+        return list(dict.fromkeys(cell.job[key] for cell in planned))
+
+    colour_key, dash_key = options["colour"], options.get("style", options["colour"])
+    patterns = dict(options.get("dashes") or {})
+    if dash_key == colour_key:  # dash patterns without a key of their own are the exception
+        patterns = {value: "dotted" if value == level else "solid" for value in values(dash_key)} | patterns
+    colours = style.colours(values(colour_key), options.get("colours"))
+    dashes = style.dashes(values(dash_key), patterns)
     figure = style.figure(2.0 + 3.5 * len(panels), 3.4)
     for axis, metric in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
         curves = []
         for cell in planned:
-            if not (line := curve(cell, metric, arrays)):
-                continue
-            value, dash = cell.job[look.colour_key], look.dashes[cell.job[look.dash_key]]
-            _plot(axis, line, look.colours[value], dash, horizontal=value == level)
-            curves.append(line)
+            if line := curve(cell, metric, arrays):
+                value, dash = cell.job[colour_key], dashes[cell.job[dash_key]]
+                _plot(axis, line, colours[value], dash, horizontal=value == level)
+                curves.append(line)
         label = experiment.label("axes", metric)
-        axis.set(xlabel="seconds of training", ylabel=LABELS.get(metric, metric) if label == metric else label)
+        axis.set(xlabel="seconds of training", ylabel=_LABELS.get(metric, metric) if label == metric else label)
         _scale(axis, curves, vertical)
         if not curves:
             style.say(axis, "missing")
-    figure.legend(handles=look.handles(experiment), loc="outside right center")
+    separate = dash_key != colour_key
+    looks = [(colour_key, value, colour, "solid" if separate else dashes[value]) for value, colour in colours.items()]
+    looks += [(dash_key, value, "black", dash) for value, dash in dashes.items()] if separate else []
+    handles = [Line2D([], [], color=hue, linestyle=dash, label=experiment.label(key, v)) for key, v, hue, dash in looks]
+    figure.legend(handles=handles, loc="outside right center")
     return figure
-
-
-def _look(options: Mapping, planned: Sequence[Cell]) -> _Look:
-    def values(key: str) -> list[str]:
-        return list(dict.fromkeys(cell.job[key] for cell in planned))
-
-    colour_key, dashes = options["colour"], dict(options.get("dashes") or {})
-    dash_key = options.get("style", colour_key)
-    if dash_key == colour_key:  # dash patterns without a key of their own are the exception
-        dashes = {value: "dotted" if value == options.get("level") else "solid" for value in values(dash_key)} | dashes
-    colours = style.colours(values(colour_key), options.get("colours"))
-    return _Look(colour_key, dash_key, colours, style.dashes(values(dash_key), dashes))
 
 
 def _plot(axis: Axes, curve: Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:

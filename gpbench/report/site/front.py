@@ -1,7 +1,6 @@
 """The front page: methods on data of one task and size, as `gpbench best` compares them; data sets; the search."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from statistics import median
 from typing import Any
@@ -25,28 +24,24 @@ _TASKS = ("binary", "multiclass", "regression")
 _METRICS = ("nll", "test_ll", "rmse")
 
 
-@dataclass(frozen=True)
-class _Board:
-    """A comparison with its task, size, protocol and the command that prints it."""
+def _board(task: str, size: str, protocol: str, second: Sequence[str], result: Comparison) -> dict[str, Any]:
+    """A comparison with its task, size, protocol and the command that prints it; `second` has what is not the main one.
 
-    task: str
-    size: str
-    protocol: str
-    command: str
-    second: Sequence[str]  # "metric" and "protocol" where these are not the main ones
-    result: Comparison  # the comparison
-
-    @property
-    def sentence(self) -> str:
-        """What the tests show."""
-        return best_sheet.sentence(self.result)
-
-    @property
-    def standings(self) -> list[dict[str, Any]]:
-        """The ranked methods with their verdicts against the first, the one with the lowest average rank first."""
-        result = self.result
-        methods = {record.method for record in result.records}
-        return [
+    `standings` are the ranked methods with their verdicts against the first, the one with the lowest average rank
+    first; `rows` has for each data set the method with the best mean, and how many are shown to be worse.
+    """
+    low, high = _SIZES[size]
+    rows = f"{low or ''}-{'' if high == inf else high}"
+    methods = {record.method for record in result.records}
+    return {
+        "task": task,
+        "size": size,
+        "protocol": protocol,
+        "second": second,
+        "command": f"gpbench best --task {task} --rows={rows} --metric {result.metric} --protocol {protocol}",
+        "result": result,
+        "sentence": best_sheet.sentence(result),
+        "standings": [
             {
                 "name": name,
                 "method": _start(name, methods),
@@ -55,32 +50,29 @@ class _Board:
                 "seconds": _seconds(result.scores[name].values()),
             }
             for name, rank in result.average.items()
-        ]
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The data sets: the method with the best mean there, and how many are shown to be worse than the first."""
-        result, sign = self.result, 1 if self.result.direction == "lower" else -1
-        names, rows = {record.dataset for record in result.records}, []
-        for dataset in result.datasets:
-            best = min(result.average, key=lambda method: sign * result.scores[method][dataset].mean)
-            score = result.scores[best][dataset]
-            verdicts = [result.verdict_on(other, dataset) for other in result.average if other != result.leader]
-            row = {"dataset": dataset, "name": _start(dataset, names), "method": best, "worse": verdicts.count("worse")}
-            rows.append({**row, "score": number(score.mean, score.corrected_stderr)})
-        return rows
+        ],
+        "rows": [_row(result, dataset) for dataset in result.datasets],
+    }
 
 
-def boards(facts: Facts) -> list[_Board]:
+def _row(result: Comparison, dataset: str) -> dict[str, Any]:
+    sign = 1 if result.direction == "lower" else -1
+    best = min(result.average, key=lambda method: sign * result.scores[method][dataset].mean)
+    score, name = result.scores[best][dataset], _start(dataset, {record.dataset for record in result.records})
+    verdicts = [result.verdict_on(other, dataset) for other in result.average if other != result.leader]
+    text = number(score.mean, score.corrected_stderr)
+    return {"dataset": dataset, "name": name, "method": best, "score": text, "worse": verdicts.count("worse")}
+
+
+def boards(facts: Facts) -> list[dict[str, Any]]:
     """The boards of all recorded runs, by task, size and metric; the main ones first."""
     every = [board for task in _TASKS for size in _SIZES for board in _boards(facts, task, size)]
-    return sorted(every, key=lambda board: len(board.second))
+    return sorted(every, key=lambda board: len(board["second"]))
 
 
-def _boards(facts: Facts, task: str, size: str) -> Iterator[_Board]:
-    low, high = _SIZES[size]
+def _boards(facts: Facts, task: str, size: str) -> Iterator[dict[str, Any]]:
     by_protocol: dict[str, list[Record]] = {}
-    for record in Kind(task, (low, high)).records(facts.records, facts.folders):
+    for record in Kind(task, _SIZES[size]).records(facts.records, facts.folders):
         by_protocol.setdefault(record.protocol, []).append(record)
     results_of: dict[str, dict[str, Comparison]] = {}
     for protocol, records in by_protocol.items():
@@ -90,18 +82,15 @@ def _boards(facts: Facts, task: str, size: str) -> Iterator[_Board]:
                 results_of.setdefault(protocol, {})[metric] = comparison(records, metric)
             except AbsentError:
                 continue
-    breadth = {name: max(map(_breadth, results.values()), default=0) for name, results in results_of.items()}
-    main = max(results_of, key=lambda name: (breadth[name], name == "clean"), default="")
+    breadths = {
+        name: max((len(result.average) * len(result.datasets) for result in results.values()), default=0)
+        for name, results in results_of.items()
+    }
+    main = max(breadths, key=lambda name: (breadths[name], name == "clean"), default="")
     for protocol, results in results_of.items():
         for metric, result in results.items():
-            rows = f"{low or ''}-{'' if high == inf else high}"
-            command = f"gpbench best --task {task} --rows={rows} --metric {metric} --protocol {protocol}"
-            second = ["metric"] * (metric != next(iter(results))) + ["protocol"] * (protocol != main)
-            yield _Board(task, size, protocol, command, second, result)
-
-
-def _breadth(result: Comparison) -> int:
-    return len(result.average) * len(result.datasets)
+            second = {"metric": metric != next(iter(results)), "protocol": protocol != main}
+            yield _board(task, size, protocol, [name for name, is_second in second.items() if is_second], result)
 
 
 def _start(text: str, names: Iterable[str]) -> str:
