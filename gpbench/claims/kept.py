@@ -72,7 +72,7 @@ def mean_distance(a: _Arrays, b: _Arrays) -> float | None:
     return None if both is None else float(np.sqrt(np.mean((both[0] - both[1]) ** 2, dtype=float)))
 
 
-def inactive_share(run: _Arrays) -> float | None:
+def _inactive_share(run: _Arrays) -> float | None:
     """The largest mean share of the predictor's variance of an effect that Friedman's function has not."""
     if "kept_effect1_inputs" not in run or "kept_shares" not in run:
         return None
@@ -93,7 +93,7 @@ SUMMARIES: Mapping[str, Callable[[_Arrays], float | None]] = {
     "boundary_distance": boundary_distance,
     "effect_error": _effect(0),
     "effect_coverage": _effect(1),
-    "inactive_share": inactive_share,
+    "inactive_share": _inactive_share,
 }
 """Numbers of one run, which a clause calls `kept.NAME`.  Two are of Friedman's function: the RMSE of effects, and the
 share of grid points at which their 95 % bands cover the truth."""

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+import truths
 from samples import sample
+from truths import A_B
 
-from gpbench.claims import definition, kept, report, verdicts
+from gpbench.claims import kept, report
 from gpbench.claims.quantities import Quantity
 from gpbench.errors import ConfigError
 
@@ -84,15 +86,7 @@ def judge(folder, clause, arrays, groups=None):
         sample(f"{m}{k}", method=m, split=k, group=(groups or {}).get(m, 1), **common)
         for m, k in itertools.product("ab", range(4))
     ]
-    (folder / "claims").mkdir(exist_ok=True)
-    text = json.dumps({"c": {"text": "as it says", "clauses": [clause]}})
-    (folder / "claims" / "mine.yaml").write_text(text)
-    claims = definition.read("mine", [folder])
-    (verdict,) = verdicts.judge(claims, records, lambda id, preset: (), read=lambda id: arrays.get(id, {}))
-    return verdict
-
-
-A_B = {"a": {"method": "a"}, "b": {"method": "b"}}
+    return truths.judge(folder, [clause], records, arrays=arrays)
 
 
 def traces(level):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from samples import sample
 from truths import A_B, B_C, FAILS, HOLDS, LEANS_FOR, MIXED, RECORDS, SETS, SIZES, judge, plan, record
 
 from gpbench.claims import report
@@ -299,3 +300,17 @@ def test_seconds_are_compared_on_the_machine_of_most_runs_that_both_sides_have(t
     verdict = judge(tmp_path, [clause], mixed)
     assert verdict.word == HOLDS
     assert {(number.estimate.n, number.machines) for number in verdict.clauses[0].numbers} == {(7, 1)}
+
+
+def test_a_diagnostic_is_read_as_a_metric_and_one_that_no_run_has_is_named(tmp_path):
+    diagnosed = [
+        sample(f"{m}{split}", method=m, split=split, metrics={"rmse": 1.0}, diagnostics={"relevant": count + split})
+        for m, count in (("a", 400.0), ("b", 10.0))
+        for split in range(3)
+    ]
+    of_b = {"value": "diagnostics.relevant", "of": {"method": "b"}, "between": [7, 26]}
+    for clause, value in ((of_b, 11.0), ({"difference": "diagnostics.relevant", **A_B, "above": 0}, 390.0)):
+        (number,) = judge(tmp_path, [clause], diagnosed).clauses[0].numbers
+        assert (number.estimate.value, number.estimate.n) == (value, 3)
+    with pytest.raises(ConfigError, match=r"diagnostics\.relevance'.*diagnostics\.relevant"):
+        judge(tmp_path, [{**of_b, "value": "diagnostics.relevance"}], diagnosed)

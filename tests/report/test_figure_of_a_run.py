@@ -194,7 +194,6 @@ def test_relevances_are_inverse_lengthscales_with_the_names_of_the_inputs():
     [
         ("standardise", "of standardised inputs"),
         ("unit_interval", "of inputs scaled to [0, 1]"),
-        ("none", "in original units"),
         ("centre_all", "in original units"),
     ],
 )

@@ -22,7 +22,7 @@ _LABELS = {"nll": "negative test log-likelihood", "error": "test error", "rmse":
 
 
 @dataclass(frozen=True)
-class Curve:
+class _Curve:
     """A metric along training: mean and standard error over splits at each point, and the seconds of one split."""
 
     seconds: Float[ndarray, " T"]
@@ -30,7 +30,7 @@ class Curve:
     stderr: Float[ndarray, " T"]
 
 
-def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> Curve | None:
+def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> _Curve | None:
     """The curve of a cell over the splits that did not diverge; None without any.
 
     A split whose training ended early, by convergence, keeps its last values.  Raises ConfigError: A run has a trace
@@ -50,7 +50,7 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
     seconds = np.mean([extended(trace["seconds"]) for trace in traces], axis=0)
     points = np.stack([extended(trace[metric]) for trace in traces], axis=1).tolist()
     mean, stderr = zip(*map(mean_stderr, points))
-    return Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))
+    return _Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
@@ -96,7 +96,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     return figure
 
 
-def _plot(axis: Axes, curve: Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:
+def _plot(axis: Axes, curve: _Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:
     if horizontal:
         axis.axhline(curve.mean[-1], color=colour, linestyle=dash)
         return
@@ -105,7 +105,7 @@ def _plot(axis: Axes, curve: Curve, colour: str, dash: style.Dash, horizontal: b
     axis.fill_between(curve.seconds, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _scale(axis: Axes, curves: Sequence[Curve], vertical: str) -> None:
+def _scale(axis: Axes, curves: Sequence[_Curve], vertical: str) -> None:
     axis.set(xscale="log", yscale=vertical)
     if not curves:
         return

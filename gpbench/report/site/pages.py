@@ -39,7 +39,7 @@ _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
-Page = tuple[str, bytes]
+_Page = tuple[str, bytes]
 
 
 class _Site:
@@ -78,14 +78,14 @@ class _Site:
             "notes": published.NOTES,
         }
 
-    def page(self, path: str, heading: str, template: str = "", **values: Any) -> Page:
+    def page(self, path: str, heading: str, template: str = "", **values: Any) -> _Page:
         """One page, by the template of its folder or by another one; `root` leads from it to the site's root."""
         name = template or f"{path.partition('/')[0].removesuffix('.html')}.html"
         root = "../" * path.count("/")
         return path, self.environment.get_template(name).render(root=root, heading=heading, **values).encode()
 
 
-def render_pages(site_facts: Facts) -> Iterator[Page]:
+def render_pages(site_facts: Facts) -> Iterator[_Page]:
     """All files of the site: pairs of a path from its root and bytes."""
     site = _Site(site_facts)
     for name in _STATIC:
@@ -137,7 +137,7 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
         yield from _cell(site, cell)
 
 
-def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> Page:
+def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> _Page:
     headings = {"worse": "Targets not reproduced", "better": "Targets with a better value", "equal": "Equal targets"}
     compared: dict[str, list[tuple[Comparison, str]]] = {heading: [] for heading in headings.values()}
     exclusions: Counter[str] = Counter()
@@ -159,7 +159,7 @@ def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExpe
     )
 
 
-def _dataset(site: _Site, name: str) -> Page:
+def _dataset(site: _Site, name: str) -> _Page:
     ours = [entry for entry in site.facts.entries if entry.cell.dataset == name]
     groups: dict[tuple[str, str], dict[str, Entry]] = {}
     several = len({entry.cell.split_set for entry in ours}) > 1
@@ -189,7 +189,7 @@ def _facts_of(card: Mapping[str, Any], records: Sequence[Record]) -> dict[str, A
     return {key: value for key, value in every.items() if value}
 
 
-def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[Page]:
+def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[_Page]:
     """The page of an experiment with its figures and tables, which are also files beside it."""
     experiment = presets[0].experiment
     path = facts.page("experiment", experiment.id)
@@ -202,7 +202,7 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
     yield site.page(path, experiment.id, experiment=experiment, sections=sections)
 
 
-def _cell(site: _Site, cell: CellRuns) -> Iterator[Page]:
+def _cell(site: _Site, cell: CellRuns) -> Iterator[_Page]:
     """The page of a cell, and the file of its configuration, which many cells share."""
     records = sorted(cell.records, key=lambda record: (record.split, record.seed))
     config = "".join(_SECTIONS.findall(site.facts.config(cell.records[-1].id))).encode()
