@@ -83,5 +83,6 @@ def test_cells_of_one_run_and_of_several_share_a_note_in_tables_and_on_pages():
     records = [sample(**one), sample(**two, method="svi"), sample(**three, method="svi", split=1)]
     assert str(table_of(records)).count(UNCONVERGED) == 1
     assert [row["notes"] for row in table_of(records).data] == [[UNCONVERGED], [UNCONVERGED]]
-    page = views.table(entries(group_runs(records), ["nll"]), {})
-    assert (page.footnotes, [view.notes for view in page.views]) == ([UNCONVERGED], [(1,), (1,)])
+    (page,) = views.by_cell(entries(group_runs(records), ["nll"]), {})
+    notes = [row["views"]["nll"].notes for row in page["rows"]]
+    assert (page["footnotes"], notes) == ([UNCONVERGED], [(1,), (1,)])

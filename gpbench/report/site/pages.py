@@ -15,6 +15,7 @@ import gpbench
 from gpbench.analysis import marks
 from gpbench.analysis.cells import CellRuns, Entry, entries
 from gpbench.analysis.method_settings import LEAKED_MARK
+from gpbench.analysis.notes import entry_notes
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
 from gpbench.analysis.reproduction import Comparison
@@ -215,7 +216,7 @@ def _cell(site: _Site, cell: CellRuns) -> Iterator[_Page]:
         cell=cell,
         records=records,
         **_records(records),
-        table=views.table(entries([cell], ["all"]), site.facts.page_of),
+        tables=views.by_cell(entries([cell], ["all"]), site.facts.page_of),
         curves=charts.learning_curves(cell, site.facts.trace),
         provenance=provenance(records),
         config=file,
@@ -248,8 +249,9 @@ def _by_field(values: list[Any]) -> Any:
 def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
     """All entries for site.js, which draws them as a table with filters: cells, each with its metrics."""
     cells: dict[str, list[Any]] = {}
-    for view in views.table(entries, site.facts.page_of).views:
-        cell, entry = view.entry.cell, view.entry
+    footnotes = entry_notes(entries)
+    for entry in entries:
+        cell, view = entry.cell, views.view(entry, site.facts.page_of, footnotes)
         row = cells.setdefault(view.page, [cell.dataset, cell.output, cell.method, cell.label, view.page, {}, []])
         row[-2] |= dict.fromkeys(text for _, text in view.badges)
         mean = None if entry.mean is None else float(f"{entry.mean:.7g}")

@@ -57,20 +57,6 @@ class View:
         return self.ours or (f"all {self.entry.no_value}" if self.entry.no_value else "none yet")
 
 
-@dataclass(frozen=True)
-class Table:
-    """The views of one table, the footnotes that they refer to, and lines on the table as a whole."""
-
-    views: Sequence[View]
-    footnotes: Sequence[str]
-    remarks: Sequence[str]
-
-    @property
-    def printed(self) -> bool:
-        """Whether a printed number is beside one of them."""
-        return any(view.published for view in self.views)
-
-
 def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[dict[str, Any]]:
     """Tables of these entries with a row for each cell, one table for all cells with the same first metric."""
     by_page: dict[str, list[Entry]] = {}
@@ -84,11 +70,11 @@ def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[dict[s
 
 def _cell_table(cells: Sequence[Sequence[Entry]], page_of: Mapping[str, str]) -> dict[str, Any]:
     every = [entry for ours in cells for entry in ours]
-    whole = table(every, page_of)
+    footnotes = entry_notes(every)
     rows = [
         {
             "cell": ours[0].cell,
-            "views": {entry.metric: view(entry, page_of, whole.footnotes) for entry in ours},
+            "views": {entry.metric: view(entry, page_of, footnotes) for entry in ours},
             "splits": max(entry.n_splits for entry in ours),
             "badges": badges(ours[0].cell, ours),
         }
@@ -97,21 +83,15 @@ def _cell_table(cells: Sequence[Sequence[Entry]], page_of: Mapping[str, str]) ->
     return {
         "metrics": [*dict.fromkeys(entry.metric for entry in every)],
         "rows": rows,
-        "footnotes": whole.footnotes,
-        "remarks": whole.remarks,
+        "footnotes": footnotes,
+        "remarks": seconds_notes(every),
         "outputs": any(ours[0].cell.output for ours in cells),
         "remarked": any(row["badges"] for row in rows),
     }
 
 
-def table(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Table:
-    """The views of these entries; `page_of` maps ids of records to pages."""
-    footnotes = entry_notes(entries)
-    return Table([view(entry, page_of, footnotes) for entry in entries], footnotes, seconds_notes(entries))
-
-
 def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> View:
-    """The view of one entry."""
+    """The view of one entry; `page_of` maps ids of records to pages."""
     return View(
         entry=entry,
         page=page_of.get(entry.cell.records[0].id, "") if entry.cell.records else "",
