@@ -27,7 +27,7 @@ class Kind(NamedTuple):
     needs: Sequence[str]
     noun: str
     title: str
-    subject: str = ""
+    subject: str = ""  # "" where it is the title
     logarithmic: bool = False  # whether its numbers are logarithms of ratios
 
 
@@ -47,7 +47,7 @@ KINDS: Mapping[str, Kind] = {
         "rank by {metric} of {a} - {b}",
         "the rank of {a} by {metric} less that of {b}",
     ),
-    "friedman": Kind(("among",), "the p-value", *["p of Friedman's test of ranks by {metric}"] * 2),
+    "friedman": Kind(("among",), "the p-value", "p of Friedman's test of ranks by {metric}"),
     "spread": Kind(_TWO, "the ratio", "standard deviation over outputs of {metric} of {a} / {b}", logarithmic=True),
     "range": Kind(
         (*_TWO, "along"),
@@ -55,8 +55,8 @@ KINDS: Mapping[str, Kind] = {
         "range over {along} of {metric} of {a} - {b}",
         "the range over {along} of {metric} of {a} less that of {b}",
     ),
-    "comparison": Kind(_TWO, "the number", *["{metric} of {a} and {b}"] * 2),
-    "value": Kind(("of",), "the number", *["{metric} of {of}"] * 2),
+    "comparison": Kind(_TWO, "the number", "{metric} of {a} and {b}"),
+    "value": Kind(("of",), "the number", "{metric} of {of}"),
     "slope": Kind(
         _LINE,
         "the exponent",

@@ -91,7 +91,8 @@ def phrase(clause: Clause) -> str:
             return f"{of_a} {f'{be} below' if falls else f'exceed{s}'} {that} of {b}"
         times = f"{'less' if falls else 'more'} than {bound:.4g}" if one_sided else f"{low:.4g} to {high:.4g}"
         return f"{of_a} {be} {times} times {that} of {b}"
-    subject = KINDS[clause.kind].subject.format(metric=metric, a=a, b=b, of=runs, along=along)
+    kind = KINDS[clause.kind]
+    subject = (kind.subject or kind.title).format(metric=metric, a=a, b=b, of=runs, along=along)
     interval = f"within {high:.4g}" if low == -high else f"between {low:.4g} and {high:.4g}"
     if one_sided:
         interval = f"{'below' if falls else 'above'} {bound:.4g}"

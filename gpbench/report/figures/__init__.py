@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis.provenance import provenance, seconds_lines
 from gpbench.errors import ConfigError
@@ -95,7 +95,7 @@ def save(figure: "Figure", path: Path) -> list[Path]:
         write(figure, file)
     if notes := getattr(figure, "notes", ()):
         title = " ".join(figure.get_suptitle().split())
-        look = {"subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
+        look: dict[str, Any] = {"subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
         items = [textwrap.fill(f"- {note}", 120, **look) for note in notes]
         files.append(path.with_name(f"{path.name}.md"))
         with output(files[-1]) as page:

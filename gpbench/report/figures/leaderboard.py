@@ -1,5 +1,7 @@
 """The picture of a leaderboard: scores with their intervals, and the Pareto front of scores and seconds."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
@@ -55,8 +57,8 @@ def _finite(half: float) -> float | None:
 
 def _scores_panel(axis: Axes, board: Board, order: list[int]) -> None:
     for y, k in enumerate(order):
-        half, look = _finite(board.scores.half_widths[k]), {"markersize": 4, "elinewidth": 1.3}
-        axis.errorbar(board.scores.values[k], y, xerr=half, fmt="o", color=_colour(board, k), **look)
+        x, half = board.scores.values[k], _finite(board.scores.half_widths[k])
+        axis.errorbar(x, y, xerr=half, fmt="o", color=_colour(board, k), markersize=4, elinewidth=1.3)
     axis.axvline(1000, color="black", linewidth=0.6)
     axis.set_yticks(range(len(order)), [board.methods[k] for k in order])
     axis.set_ylim(len(order) - 0.4, -0.6)
@@ -70,7 +72,7 @@ def _front_panel(axis: Axes, board: Board) -> None:
         if board.on_front[k]:  # the other panel has all intervals of scores
             width, half = _finite(board.seconds_of.half_widths[k]), _finite(board.scores.half_widths[k])
             reach = None if width is None else [[x - x * np.exp(-width)], [x * np.exp(width) - x]]
-        look = {"color": _colour(board, k), "markersize": 4, "elinewidth": 0.6}
+        look: dict[str, Any] = {"color": _colour(board, k), "markersize": 4, "elinewidth": 0.6}
         axis.errorbar(x, scores[k], xerr=reach, yerr=half, fmt="o", **look)
     members = sorted((seconds[k], scores[k]) for k in np.flatnonzero(board.on_front))
     axis.step(*zip(*members), where="post", color=style.PALETTE["blue"], linewidth=1.2, alpha=0.6)

@@ -76,9 +76,9 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     keys, key = options["along"], options["colour"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
     figure = style.figure(2.6 * len(keys) + 0.3, 5.6)
-    counted: _Quantity = partial(_value, "step_operations")
-    time = {"operations a step": counted} if options.get("counted") else {"ms a step": _milliseconds}
-    quantities = {**time, _MEMORY: partial(_value, "step_memory_mb")}
+    counted = partial(_value, "step_operations")
+    name, cost = ("operations a step", counted) if options.get("counted") else ("ms a step", _milliseconds)
+    quantities: dict[str, _Quantity] = {name: cost, _MEMORY: partial(_value, "step_memory_mb")}
     axes = figure.subplots(len(quantities), len(keys), squeeze=False, sharex="col", sharey="row")
     notes = []
     for (title, quantity), row in zip(quantities.items(), axes):

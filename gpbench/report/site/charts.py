@@ -129,8 +129,10 @@ def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarr
 def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> dict[str, Any] | None:
     """A metric along training: the points of the mean and of its band of one standard error, as in SVG."""
     whole = curve(runs, metric, arrays.__getitem__)
-    finite = np.flatnonzero(np.isfinite(whole.mean) & (whole.seconds > 0)) if whole else ()
-    if whole is None or len(finite) < 2 or whole.seconds[finite[0]] == whole.seconds[finite[-1]]:
+    if whole is None:
+        return None
+    finite = np.flatnonzero(np.isfinite(whole.mean) & (whole.seconds > 0))
+    if len(finite) < 2 or whole.seconds[finite[0]] == whole.seconds[finite[-1]]:
         return None
     seconds, mean, stderr = (values[finite].astype(float) for values in (whole.seconds, whole.mean, whole.stderr))
     low, high = np.quantile(mean, [0.02, 0.98])  # extreme initial values do not set the range
