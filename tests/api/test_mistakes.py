@@ -187,7 +187,7 @@ ROWS = {
     "infinity": ([[float("inf")]], "1 missing or infinite cells"),
     "texts": ([["a"]], "X is no array of numbers (T, 1)"),
     "rows of several lengths": ([[1.0], [1.0, 2.0]], "X is no array of numbers (T, 1)"),
-    "a mapping": ({"x": [1.0]}, "X is no array of numbers (T, 1)"),
+    "a mapping": ({"x": [1.0]}, "cannot be read (it has no __arrow_c_stream__)"),
     "a frame of texts": (pd.DataFrame({"x1": ["a"]}), "'a' is not a number"),
     "an empty frame": (pd.DataFrame({"x": []}), "the table has no rows"),
     "a series": (pd.Series([1.0, 2.0]), "X has the shape (2,)"),

@@ -101,7 +101,7 @@ def test_changes_are_what_differs_from_the_group_choices():
 
 def test_a_users_module_beside_the_yaml_file_is_found(tmp_path):
     for group, name, text in (
-        ("dataset", "mine", "{name: mine, task: binary, checksum: none, sources: [{kind: sklearn, loader: none}]}"),
+        ("dataset", "mine", "{name: mine, task: binary, checksum: none, sources: [{kind: sklearn, loader: wine}]}"),
         ("method", "own", "{_target_: my_own.Own, fate: done, seconds: 0}"),
         ("protocol", "bare", "{name: bare}"),
     ):
