@@ -147,13 +147,13 @@ _REMEDIES = {
 }
 
 
-def nearest(name: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
+def nearest(name: str, known: Iterable[str], spell: Callable[[str], str] = str) -> str:
     """Hint for an unknown name: the nearest known names, or up to 30 known ones if none is near.
 
     Args:
         name: The unknown name.
         known: Known names; of those with folders, as in sep/table1, the ones in the folder that the name has or is.
-        shown: How a known name is written.
+        spell: How a known name is written.
     """
     known = sorted(known)
     folders = (f"{name}/", name.rpartition("/")[0] + "/")
@@ -163,11 +163,11 @@ def nearest(name: str, known: Iterable[str], shown: Callable[[str], str] = str) 
         same = [k for k in known if k.endswith(f"/{name}") or _plain(k) == _plain(name)]  # table3: sep/table3
         begins = [k for k in known if len(name) > 2 and _plain(k).startswith(_plain(name))]  # mnist: mnist_odd_even
         if close := same or (begins if len(begins) < 4 else []) or difflib.get_close_matches(name, known, n=3):
-            return f"did you mean {either(map(shown, close))}?"
+            return f"did you mean {either(map(spell, close))}?"
     if not known:
         return "there are none"
     more = [f"and {len(known) - _MOST} more"] if len(known) > _MOST else []
-    return f"known are {', '.join([*map(shown, known[:_MOST]), *more])}"
+    return f"known are {', '.join([*map(spell, known[:_MOST]), *more])}"
 
 
 def _plain(name: str) -> str:
