@@ -68,7 +68,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     if content.startswith(_FEATHER):
         return arrow.feather(content, skip)
     if archives.is_packed(content):
-        return _unpacked(archives.unzipped(content), options, levels)
+        return _unpacked(archives.decompress(content), options, levels)
     if archives.size_of(content) < len(content) or len(content) > _LONG:
         archives.require_memory(_memory_of(content, options.get("delimiter", ",")), content)
     text = _decoded(content, options.get("encoding"))
@@ -152,7 +152,7 @@ class Numbers:
         return repr(value)
 
 
-POINT = Numbers()
+DECIMAL_POINT = Numbers()
 """The spelling of a table whose card states none: a decimal point, and only empty cells are missing."""
 
 

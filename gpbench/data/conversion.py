@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from gpbench.data import coding, filling, row_labels
 from gpbench.data.dataset import Dataset, Raw, canonical, checksum
-from gpbench.data.encoding import alike, columns_of_table
+from gpbench.data.encoding import columns_of_table, labels_and_keys
 from gpbench.data.faults import first_rows
 from gpbench.errors import DataError
 
@@ -89,7 +89,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     columns += tuple(indicators)
     y, classes = codes_of(y, rows)
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
-        classes = coding.classes_of(dict(zip(alike((), card["labels"])[1], card["labels"].values())))
+        classes = coding.classes_of(dict(zip(labels_and_keys((), card["labels"])[1], card["labels"].values())))
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
     filled = np.where(np.isnan(X) & [column in impute for column in columns], 0.0, X) if impute else X

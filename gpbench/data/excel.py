@@ -178,4 +178,4 @@ def _check_use(attributes: dict[str, str]) -> None:
         for of_type, of_relation in (("PartName", "Target"), ("ContentType", "Type"))
     )
     if "worksheets/" in path and not re.search(r"worksheet(\+xml)?$", kind):
-        raise DataError(f"{path} is a sheet, and said to be {kind[:60]}")
+        raise DataError(f"the workbook calls its sheet {path} {kind[:60]}: save it again by a spreadsheet program")

@@ -115,7 +115,9 @@ def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
                 mend and f"{mend} if it numbers them; order: {names[i]}, splits: {{set: temporal}} if it is a time",
             )
         elif np.ptp(X[:, i]) < 2 * len(X) and (X[:, i] == np.rint(X[:, i])).all() and len({*X[:, i]}) == len(X):
-            yield Finding(f"{names[i]!r} has another whole number in each row, as labels do", _drop(card, [names[i]]))
+            yield Finding(
+                f"{names[i]!r} has a different whole number in each row, as labels do", _drop(card, [names[i]])
+            )
         elif zeros := _zeros(X[:, i]):
             yield Finding(f"{names[i]!r} is 0 in {zeros} rows, far from all others: is it missing there?")
         if mark := _marker(X[:, i]):

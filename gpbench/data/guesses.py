@@ -59,7 +59,7 @@ def _libsvm(content: bytes) -> _Guess:
     from gpbench.data.readers import libsvm
 
     raw = libsvm([content], {})
-    task = _task([*map(str, raw.target)], cells.POINT, is_nominal=False)
+    task = _task([*map(str, raw.target)], cells.DECIMAL_POINT, is_nominal=False)
     return _Guess(task, {"reader": "libsvm", "inputs": raw.X.shape[1]}, f"{task}, {raw.X.shape[1]} inputs")
 
 
@@ -70,7 +70,7 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     is_number = [numbers.parse(cell.strip()) is not None for row in table.rows[:1] for cell in row]
     # without a header a target is a number; a first row with a text and a number may then be one of the rows
     header = table.is_named or not (any if all(isinstance(entry, int) for entry in targets) else all)(is_number)
-    names, rows, lines = tables.headed([table], header)
+    names, rows, lines = tables.split_header([table], header)
     if target is None:
         raise ConfigError(
             f"dataset={title}: name the column to predict by target=NAME; columns are {listed(names, 20)}"
@@ -191,14 +191,16 @@ def _order(name: str, kinds: Iterable[str]) -> str:
 
 
 def _labels(name: str, column: Sequence[str], kinds: Sequence[str], numbers: cells.Numbers) -> str:
-    """A note of a column with another whole number in each row, as labels of rows are; else ""."""
+    """A note of a column with a different whole number in each row, as labels of rows are; else ""."""
     if not 10 <= len(column) == len(kinds):
         return ""
     values = [value for kind in kinds if (value := numbers.parse(kind)) is not None]
     low, high = min(values), max(values)
     if len(values) < len(kinds) or high - low >= 2 * len(values) or not all(map(float.is_integer, values)):
         return ""
-    return f"{name} has another whole number in each row, {low:.0f} to {high:.0f}; `drop: [{name}]` if it labels them"
+    return (
+        f"{name} has a different whole number in each row, {low:.0f} to {high:.0f}; `drop: [{name}]` if it labels them"
+    )
 
 
 def _equal(name: str, kinds: Iterable[str], numbers: cells.Numbers) -> str:
@@ -234,7 +236,7 @@ def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:
 
 def _task(column: Sequence[str], numbers: cells.Numbers, is_nominal: bool) -> str:
     """The task by the labels: of text or of two values classes, of more numbers regression."""
-    labels = [label for label in encoding.alike(column, (), numbers)[0] if label]
+    labels = [label for label in encoding.labels_and_keys(column, (), numbers)[0] if label]
     kinds = {*labels}
     is_text = is_nominal or any(cells.number(kind) is None for kind in kinds)
     if len(kinds) == 2:

@@ -19,7 +19,7 @@ class Cells(NamedTuple):
         nominal: Names of the columns that the file says are classes.
         is_named: Whether the columns of the format always have names, which are the first row.
         lines: Number of the line with which each row begins, from 1.
-        others: Number of lines of each kind that begin no row; None where the file has no lines.
+        other_lines: Number of lines of each kind that begin no row; None where the file has no lines.
         notes: What the file says and gpbench does not use.
     """
 
@@ -28,7 +28,7 @@ class Cells(NamedTuple):
     nominal: frozenset[str] = frozenset()
     is_named: bool = False
     lines: Sequence[int] = ()
-    others: Mapping[str, int] | None = None
+    other_lines: Mapping[str, int] | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -63,15 +63,15 @@ def of_rows(rows: Sequence[list[str]], skip: int | Sequence[int], *, is_sheet: b
         else:
             table.append(row)
             lines.append(number)
-    return Cells(table, is_named=True, lines=lines, others=others if is_sheet or others else None)
+    return Cells(table, is_named=True, lines=lines, other_lines=others if is_sheet or others else None)
 
 
 def account(files: Sequence[Cells], header: int, rows: int) -> str:
     """The rows that were read, beside the lines of their files."""
     others = Counter({"of names": header})
     for file in files:
-        if file.others is None:
+        if file.other_lines is None:
             return f"{rows:,} rows"
-        others.update(file.others)
+        others.update(file.other_lines)
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in others.items() if count)
     return f"{rows:,} rows of {rows + others.total():,} lines" + (f" ({kinds})" if kinds else "")

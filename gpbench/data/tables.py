@@ -42,7 +42,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     targets = _listed(options["target"])
     files = [text.read(blob, options) for blob in blobs]
     header = options.get("header", isinstance(targets[0], str) or files[0].is_named)
-    names, rows, lines = headed(files, header)
+    names, rows, lines = split_header(files, header)
     if header:
         _require_names(names, rows, targets)
     columns = columns_of(rows, len(names), lines)
@@ -113,7 +113,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     )
 
 
-def headed(files: Sequence[Cells], header: bool) -> tuple[list[str], list[list[str]], list[int]]:
+def split_header(files: Sequence[Cells], header: bool) -> tuple[list[str], list[list[str]], list[int]]:
     """The names of the columns (their numbers without a header), the rows, and the lines with which these begin."""
     rows = [row for file in files for row in file.rows]
     lines = [line for file in files for line in file.lines]

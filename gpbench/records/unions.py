@@ -187,7 +187,8 @@ def first_answer(
         is_nothing: tests whether an answer tells nothing of any run.
 
     Raises:
-        ConfigError: as `open_stores` and `answer` do; that of both together where neither has such a run.
+        ConfigError: as `open_stores` and `answer` do; where neither answers, that of both together; if these do, that
+            of one's own runs with a hint.
     """
     stores = open_stores(results)
     others = _shipped() if results is None and not isinstance(stores[0], Collection) else []

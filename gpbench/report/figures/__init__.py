@@ -125,7 +125,8 @@ def _item(note: str) -> str:
 
 
 def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None) -> None:
-    """Writes a figure, a file of it whole, with its title and without a date, so that equal figures have equal bytes.
+    """Writes a figure with its title and without a date, so that equal figures have equal bytes; a file is whole, or as
+    it was.
 
     Args:
         figure: The figure.
