@@ -138,7 +138,7 @@ def member(content: bytes, name: str) -> bytes:
     except KeyError:
         raise _no_member(name) from None
     except _DAMAGED as error:
-        raise DataError(f"the archive is damaged: {error}") from None
+        raise DataError(f"member {name!r}: the file is no archive, or is damaged ({error})") from None
 
 
 def lines(content: bytes, name: str) -> Iterator[bytes]:
@@ -157,7 +157,7 @@ def lines(content: bytes, name: str) -> Iterator[bytes]:
     except KeyError:
         raise _no_member(name) from None
     except _DAMAGED as error:
-        raise DataError(f"the archive is damaged: {error}") from None
+        raise DataError(f"member {name!r}: the file is no archive, or is damaged ({error})") from None
 
 
 def decompress(content: bytes) -> bytes:

@@ -45,7 +45,9 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
         archives.require_memory(needed, content)
         worksheet.reset_dimensions()  # those that the file states may be stale
         rows = [scan.cells(number, values) for number, values in enumerate(worksheet.values, 1)]
-    return of_rows(rows, skip, is_sheet=True)._replace(notes=scan.notes)
+    others = listed(book.sheetnames[1:]) if sheet is None else ""
+    choice = (f"the file has other sheets: `sheet` names one of {others}",) if others else ()
+    return of_rows(rows, skip, is_sheet=True)._replace(notes=(*scan.notes, *choice))
 
 
 def _scanned(content: bytes) -> dict[str, "_Part"]:

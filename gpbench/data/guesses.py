@@ -52,15 +52,22 @@ def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -
         ConfigError: There is no such column, or its texts are too many for classes.
         DataError: The file cannot be read, or a column of numbers has a few other cells.
     """
-    return _libsvm(content) if Path(title).suffix.lower() in LIBSVM else _table(content, title, target, labels)
+    return _libsvm(content, target) if Path(title).suffix.lower() in LIBSVM else _table(content, title, target, labels)
 
 
-def _libsvm(content: bytes) -> _Guess:
+def _libsvm(content: bytes, target: Any) -> _Guess:
     from gpbench.data.readers import libsvm
 
+    if target is not None:
+        raise ConfigError(f"target={target}: lines of libsvm begin with the target: leave target out")
     raw = libsvm([content], {})
     task = _task([*map(str, raw.target)], cells.DECIMAL_POINT, is_nominal=False)
     return _Guess(task, {"reader": "libsvm", "inputs": raw.X.shape[1]}, f"{task}, {raw.X.shape[1]} inputs")
+
+
+def spelling_of(content: bytes, target: Any) -> dict[str, Any]:
+    """The options of a source that the spelling of a table needs.  Raises DataError."""
+    return spelling.guess(content, {*map(str, target if isinstance(target, list) else [target])})[0]
 
 
 def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _Guess:
@@ -168,6 +175,8 @@ def _texts(
                 encoding.parsed(column, name, numbers, None)  # says what is wrong
             others = f"{len(known) - len(texts):,} numbers and " * (len(texts) < len(known))
             noun = "dates" if order else "texts"
+            if all(text.lstrip("+-").isdigit() for text in texts):
+                noun = "whole numbers beyond 2^53, which float64 cannot hold"
             drop[name] = f"{others}{len(texts):,} {noun}, as {texts[0][:20]!r}{order and f'; {order}'}"
         elif is_text and {kind.lower() for kind in kinds} <= {"true", "false", "1", "0"}:
             codes[name] = {kind: int(kind.lower() in ("true", "1")) for kind in kinds}
