@@ -88,7 +88,7 @@ def _own(value: str, target: Any) -> tuple[str, Path]:
         raise ConfigError(f"dataset={value}: {fault}")
     if path.suffix.lower() not in _TABLES:
         readable = "text, Excel (.xlsx), Parquet, Feather, ARFF and libsvm"
-        raise ConfigError(f"dataset={value}: a first look reads {readable}: save it so, or write a card with a `reader`")
+        raise ConfigError(f"dataset={value}: a first look reads {readable}: save it so, or write a card with `reader`")
     folder = path.parent.resolve()
     folder = folder.parent if folder.name == "dataset" else folder
     stem = path

@@ -249,7 +249,8 @@ def _versions(submission: Submission, group: "pd.DataFrame") -> dict[str, str]:
     if (text := _per_run(submission, group, "versions")) is None:
         return {}
     if not _VERSIONS.fullmatch(str(text)):
-        raise DataError(f"{submission.title}: versions {str(text)[:60]!r}: write them as in 'gpytorch 1.15.2, torch 2.13.0'")
+        example = "'gpytorch 1.15.2, torch 2.13.0'"
+        raise DataError(f"{submission.title}: versions {str(text)[:60]!r}: write them as in {example}")
     versions = dict(pairs := [pair.split(" ") for pair in text.split(", ")])
     if len(versions) < len(pairs):
         raise DataError(f"{submission.title}: versions {text!r} has a program twice: leave one version of it")
