@@ -148,10 +148,10 @@ def _write(
     try:
         task, options, summary = guesses.guess(content, title, target, labels)
     except DataError as error:
-        found: dict[str, Any] = {}
+        spelling: dict[str, Any] = {}
         with contextlib.suppress(DataError):
-            found = guesses.spelling_of(content, target)
-        entry = source | {"target": target or "COLUMN"} | found
+            spelling = guesses.spelling_of(content, target)
+        entry = source | {"target": target or "COLUMN"} | spelling
         start = {"name": card.stem, "task": "regression", "sources": [entry]}
         raise DataError(f"dataset={title}: {error}{_beginning(card, start, str(error))}") from None
     drops = {"incomplete": "drop"} if options.pop("incomplete", False) else {}
