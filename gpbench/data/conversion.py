@@ -81,9 +81,10 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     if X.size == 0:
         left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
         notes = "".join(f"; {note.text}" for note in raw.notes)
-        void = [column for column, count in gaps.items() if count == len(raw.X)]
-        lost = f"no complete rows{f': column {void[0]!r} is void' if void else ''}"
-        raise DataError(f"{name}: {f'no inputs{left_out}{notes}' if len(X) else lost}")
+        if len(X):
+            raise DataError(f"{name}: no inputs{left_out}{notes}")
+        void = next((f": column {column!r} is empty" for column, count in gaps.items() if count == len(raw.X)), "")
+        raise DataError(f"{name}: no complete rows{void}")
     is_own = any(source["kind"] == "file" for source in card.get("sources", ()))
     if is_own and (expected := card.get("rows")) and expected != len(X):
         raise DataError(f"{name}: the table has {len(X):,} rows in use, but its card says {expected:,}")
