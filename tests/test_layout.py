@@ -41,7 +41,7 @@ BUDGETS = {
     ("sweep",): 1_540,
     ("analysis",): 5_490,
     ("claims",): 2_190,
-    ("report",): 3_410,
+    ("report",): 3_420,
     ("cli", "api"): 4_750,
     ("contract", "estimators", "imports", "papers"): 2_810,
 }

@@ -191,7 +191,7 @@ class Judged:
 
     @property
     def _mean_position(self) -> int | None:
-        """Where the mean over data sets lies; None where there is one number, and for a quota of a few of many."""
+        """The position of the mean over data sets; None where there is one number, and for a quota of a few of many."""
         if self.effect is None or self.counts.known < 2 or self.quota <= _HALF * self.counts.known:
             return None
         return self.clause.region.position(self.effect)

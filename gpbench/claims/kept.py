@@ -114,7 +114,7 @@ def summary(run: _Arrays, name: str) -> float | None:
 
 
 def extracts(run: _Arrays) -> dict[str, ndarray]:
-    """What the numbers here read of a run's arrays, by the names that they have in a collection; {} without any."""
+    """The parts of a run's arrays that numbers read, by the names that they have in a collection; {} without any."""
     values = {name: _extract(run, name) for name in (*SUMMARIES, *_EXTRACTS)}
     return {_PREFIX + name: value for name, value in values.items() if value is not None}
 

@@ -123,7 +123,7 @@ def _of_one_machine(sides: _Sides) -> _Sides:
 
 
 def _machine(record: Record) -> tuple[str | None, int | None]:
-    """What a run's seconds depend on: the device, and the number of cores."""
+    """The device and the number of cores, on which seconds depend."""
     return record.device, (record.host or {}).get("cores")
 
 
@@ -227,7 +227,7 @@ def _mean(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
 
 
 def _by_split(clause: Clause, cells: Sequence[KeyedCell], others: Sequence[KeyedCell], name: str) -> dict[int, float]:
-    """What is averaged over splits: values of a cell, or differences from another; of logarithms for a ratio."""
+    """Values of a cell by split, or differences from another; of logarithms for a ratio."""
     first, other, metric = cells[0], (*others, None)[0], clause.metric
     if other is None:
         return {**first.values(metric)}

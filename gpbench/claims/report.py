@@ -44,7 +44,7 @@ def summary(verdicts: Sequence[Verdict]) -> str:
 
 
 def marks(verdict: Verdict) -> str:
-    """What restricts a verdict: runs of the quick preset, and numbers of single splits."""
+    """Restrictions of a verdict: runs of the quick preset, and numbers of single splits."""
     words = ["quick" if verdict.preset == "quick" else "partly quick"] if "quick" in verdict.preset else []
     return ", ".join([*words, "one split"] if verdict.decider and verdict.decider.one_split else words)
 

@@ -26,7 +26,7 @@ def describe(clause: Clause) -> str:
 
 
 def sentence(judged: Judged) -> str:
-    """What the numbers of a clause say, as in "19 of 21 differences lie within 0.05; sonar's two do not"."""
+    """The evidence of a clause, as in "19 of 21 differences lie within 0.05; sonar's two do not"."""
     clause, counts = judged.clause, judged.counts
     known = [n for n in judged.numbers if n.estimate]
     if not known:
@@ -67,7 +67,7 @@ def _exp(x: float) -> float:
 
 
 def phrase(clause: Clause) -> str:
-    """What a clause says of each number, as in "sep has lower nll than svi"."""
+    """The assertion of a clause on each number, as in "sep has lower nll than svi"."""
     if clause.name:
         return clause.name
     a, b, runs = _side(clause, "a"), _side(clause, "b", every=clause.least is not None), _side(clause, "of")

@@ -69,7 +69,7 @@ def judge(
     """Grades claims.
 
     Each number is from the runs of the full preset where these have one, and from those of the quick one otherwise, or
-    where these alone have an error.  Raises ConfigError: A claim names unknown experiments, methods, data sets or
+    where these alone have an error.  Raises ConfigError: a claim names unknown experiments, methods, data sets or
     metrics.
     """
 

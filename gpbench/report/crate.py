@@ -118,7 +118,7 @@ def _references(records: Sequence[Record], config_dirs: Sequence[Path]) -> str:
 def _metadata(
     sheet: Sheet, records: Sequence[Record], files: Mapping[str, bytes], config_dirs: Sequence[Path] = ()
 ) -> _Entity:
-    """The description of a crate; the order of the records does not matter.  Raises ConfigError: A card is wrong."""
+    """The description of a crate; the order of the records does not matter.  Raises ConfigError: a card is wrong."""
     times = sorted(record.created for record in records if record.created)
     data, software = _datasets(records, config_dirs), _software(records, files)
     instruments = [entity for entity in software if "softwareRequirements" in entity]

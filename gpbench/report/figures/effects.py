@@ -37,7 +37,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     width = max((_panels(run) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)
     if not width:
         raise ConfigError(f"{experiment.id}: all components have three inputs or more, whose effects are not kept")
-    figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + 0.2 * len(planned) * bool(truth))
+    figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + (0.2 * len(planned) if truth else 0.0))
     axes = figure.subplots(len(datasets), width, squeeze=False)
     notes = []
     for row, dataset in zip(axes, datasets):

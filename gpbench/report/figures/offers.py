@@ -42,7 +42,7 @@ class _Kind(NamedTuple):
 
 
 def kinds(content: RunContent) -> dict[str, str]:
-    """What each kind of picture needs that the run lacks: "" for the kinds that suit the run."""
+    """The needs of each kind of picture that the run lacks: "" for the kinds that suit the run."""
     return {name: "" if kind.suits(content) else kind.needs for name, kind in _KINDS.items()}
 
 

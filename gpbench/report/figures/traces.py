@@ -33,7 +33,7 @@ class _Curve:
 def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> _Curve | None:
     """The curve of a cell over the splits that did not diverge; None without any.
 
-    A split whose training ended early, by convergence, keeps its last values.  Raises ConfigError: A run has a trace
+    A split whose training ended early, by convergence, keeps its last values.  Raises ConfigError: a run has a trace
     without seconds.
     """
     by_id = {record.id: share_seconds(record, arrays(record.id)) for record in cell.finished}

@@ -125,7 +125,7 @@ def by_task_and_size(facts: Facts) -> dict[tuple[str, str], list[str]]:
 
 
 def search_index(facts: Facts, presets: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """What the search finds: its kind, name, description and page, for methods, data sets, papers and claims."""
+    """The kind, name, description and page of all that the search finds: methods, data sets, papers, claims."""
     for name in facts.method_names:
         yield "method", name, facts.methods.get(name, ""), page("method", name)
     for name in facts.datasets:

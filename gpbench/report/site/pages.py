@@ -182,7 +182,7 @@ def _dataset(site: _Site, name: str) -> _Page:
 
 
 def _facts_of(card: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
-    """What a page says of a data set, by name; the names of inputs and target are those of its runs or of its card."""
+    """Facts of a data set by name; the names of inputs and target are those of its runs or of its card."""
     inputs = next((r.inputs for r in records if r.inputs), None) or listed(map(str, card.get("columns") or ()))
     target = next((r.target for r in records if r.target), None) or card.get("target")
     names = {"inputs": ": ".join(str(text) for text in (card.get("inputs"), inputs) if text), "target": target}

@@ -21,51 +21,42 @@ from gpbench.report.site.facts import Facts, PlannedExperiment
 if TYPE_CHECKING:
     from gpbench.report.figures.style import Picture
 
+_Section = tuple[dict[str, Any], dict[str, bytes]]
 _Rows = Sequence[Mapping[str, object]]
 """Numbers of a table, for a file."""
 
 
-def section(
-    facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures: bool = True
-) -> tuple[dict[str, Any], Mapping[str, bytes]]:
-    """Makes the section of one preset.  Returns the values of the section by name, as `experiment.html` has them; and
-    its files by path.
-    """
-    experiment = planned.experiment
-    name = f"{stem}-{planned.preset}"
-    pictures: list[Mapping[str, Any]] = []
-    undrawn: list[str] = []
+def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures: bool = True) -> _Section:
+    """The section of one preset: its values by name, as `experiment.html` has them, and its files by path."""
+    experiment, name = planned.experiment, f"{stem}-{planned.preset}"
+    missing = [cell for cell in planned.cells if cell.missing]
+    values: dict[str, Any] = {
+        "planned": planned,
+        "preset_line": status.preset_line(planned.cells, planned.preset, experiment.presets.get(planned.preset, "")),
+        "figures": [],
+        "undrawn": [],
+        "incomplete": [*zip(status.all_names(missing, planned.cells), missing)],
+        "grids": (),
+        "blocks": (),
+    }
     files: dict[str, bytes] = {}
-    table: dict[str, Any] = {"grids": (), "blocks": ()}
     for label, picture in experiment.pictures.items() if planned.n_recorded and with_figures else ():
         try:
-            values, more = _figure(facts, picture, planned, name, label)
+            figure, drawn_files = _figure(facts, picture, planned, name, label)
         except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
-            undrawn.append(str(error))
+            values["undrawn"].append(str(error))
             continue
-        pictures.append({"title": picture.title, **values})
-        files |= more
+        values["figures"].append({"title": picture.title, **figure})
+        files |= drawn_files
     if planned.n_recorded and experiment.table:
-        values, rows = (_ranks_table if experiment.table.get("kind") == "ranks" else _table)(facts, planned)
-        if values:
-            table |= values | {"csv": f"{name}.csv"}
-            files[table["csv"]] = (rows_as_csv(rows) + "\n").encode()
-    words = experiment.presets.get(planned.preset, "")
-    missing = [cell for cell in planned.cells if cell.missing]
-    incomplete = [*zip(status.all_names(missing, planned.cells), missing)]
-    return {
-        "planned": planned,
-        "preset_line": status.preset_line(planned.cells, planned.preset, words),
-        "figures": pictures,
-        "undrawn": undrawn,
-        "incomplete": incomplete,
-        **table,
-    }, files
+        table, rows = (_ranks_table if experiment.table.get("kind") == "ranks" else _table)(facts, planned)
+        if table:
+            values |= {**table, "csv": f"{name}.csv"}
+            files[f"{name}.csv"] = (rows_as_csv(rows) + "\n").encode()
+    return values, files
 
 
-def _figure(
-    facts: Facts, picture: Experiment, planned: PlannedExperiment, name: str, label: str
-) -> tuple[dict[str, Any], dict[str, bytes]]:
+def _figure(facts: Facts, picture: Experiment, planned: PlannedExperiment, name: str, label: str) -> _Section:
     """The values of a figure for `experiment.html`, and its file: of runs that ship with gpbench the committed one."""
     source, format = facts.figures.get((picture.id, label)), FIGURES[picture.figure["kind"]].format
     shipped = source and facts.are_shipped(record for cell in planned.cells for record in cell.records)
