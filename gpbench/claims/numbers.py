@@ -212,7 +212,7 @@ def _mean(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
     if clause.kind == "value" and len(cells) > 1:
         raise crowded(cells, "of", name)
     by_split = _by_split(clause, cells, others, name) if cells else {}
-    if by_split and clause.metric.metric in COUNTED and not clause.metric.is_of_arrays:
+    if by_split and str(clause.metric) in COUNTED:
         return Exact(next(iter(by_split.values())))
     ratio = largest_ratio(cell.runs.ratio for cell in (*cells, *others) if cell.runs)
     estimate = mean([*by_split.values()], ratio)
@@ -228,9 +228,10 @@ def _mean(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
 
 def _by_split(clause: Clause, cells: Sequence[KeyedCell], others: Sequence[KeyedCell], name: str) -> dict[int, float]:
     """Values of a cell by split, or differences from another; of logarithms for a ratio."""
-    first, other, metric = cells[0], (*others, None)[0], clause.metric
-    if other is None:
-        return {**first.values(metric)}
+    metric = clause.metric
+    if not others:
+        return {**cells[0].values(metric)}
+    first, other = cells[0], others[0]
     if clause.kind == "comparison":
         compare = COMPARISONS[metric.metric]
         values = {k: compare(first.arrays(k), other.arrays(k)) for k in sorted(first.recorded & other.recorded)}

@@ -37,7 +37,7 @@ class _Kind(NamedTuple):
     """A kind of picture: whether it suits a run, its drawing, and what it needs."""
 
     suits: Callable[[RunContent], Any]
-    draw: Callable[[RunContent], Figure]
+    draw: Callable[[RunContent], style.Picture]
     needs: str
 
 
@@ -78,9 +78,8 @@ def draw_kind(content: RunContent, kind: str) -> Figure:
         raise ConfigError(f"run {content.record.id} has no picture of the kind {kind}, which needs {lack}")
     with style.context():
         figure = _KINDS[kind].draw(content)
-        if isinstance(figure, style.Picture) and not figure.get_suptitle():
-            style.caption(figure, runs.run_title(content.record), [*figure.notes, f"run {content.record.id}"])
-            figure.notes = ()
+        style.caption(figure, runs.run_title(content.record), [*figure.notes, f"run {content.record.id}"])
+        figure.notes = ()
     return figure
 
 
@@ -88,12 +87,8 @@ def _has_fit(content: RunContent) -> bool:
     return "kept_grid" in content.arrays and "kept_shares" not in content.arrays
 
 
-def _draw_predictions(content: RunContent) -> Figure:
-    return (
-        runs.draw_run(content.record, content.arrays)
-        if _has_fit(content)
-        else checks.draw_intervals(content.predictions)
-    )
+def _draw_predictions(run: RunContent) -> style.Picture:
+    return runs.draw_fit(run.record, run.arrays) if _has_fit(run) else checks.draw_intervals(run.predictions)
 
 
 def _draw_units(content: RunContent) -> style.Picture:
@@ -121,7 +116,7 @@ _PREDICTED = "predictions of test rows: run.predictions=true, and its own result
 _KINDS: Mapping[str, _Kind] = {
     "effects": _Kind(
         lambda run: "kept_shares" in run.arrays,
-        lambda run: runs.draw_run(run.record, run.arrays, run.columns),
+        lambda run: runs.draw_effects(run.record, run.arrays, run.columns),
         f"method=gam and {_KEEP}",
     ),
     "predictions": _Kind(
