@@ -40,8 +40,8 @@ BUDGETS = {
     ("train",): 2_980,
     ("sweep",): 1_540,
     ("analysis",): 5_490,
-    ("claims",): 2_190,
-    ("report",): 3_420,
+    ("claims",): 2_200,
+    ("report",): 3_410,
     ("cli", "api"): 4_750,
     ("contract", "estimators", "imports", "papers"): 2_810,
 }
