@@ -165,15 +165,15 @@ def test_points_beside_a_straight_boundary_have_their_distance():
 def test_matched_points_are_as_far_as_the_best_permutation_says():
     a, b = np.random.default_rng(3).normal(size=(2, 5, 2))
     expected = min(np.linalg.norm(a - b[list(p)], axis=1).mean() for p in itertools.permutations(range(5)))
-    assert kept.inducing_distance({"kept_inducing": a}, {"kept_inducing": b}) == pytest.approx(expected)
-    assert kept.inducing_distance({"kept_inducing": a}, {"kept_inducing": b[:4]}) is None
+    assert kept.COMPARISONS["inducing_distance"]({"kept_inducing": a}, {"kept_inducing": b}) == pytest.approx(expected)
+    assert kept.COMPARISONS["inducing_distance"]({"kept_inducing": a}, {"kept_inducing": b[:4]}) is None
 
 
 def test_classes_agree_where_rows_are_on_the_same_side():
     a, b = plane(-0.01, [[0, 0]]), plane(0.49, [[0, 0]])
     between = np.mean((a["kept_X"][:, 0] > -0.05) & (a["kept_X"][:, 0] < 0.45))
-    assert kept.class_agreement(a, b) == pytest.approx(1 - between)
-    assert kept.class_agreement(a, a) == 1
+    assert kept.COMPARISONS["class_agreement"](a, b) == pytest.approx(1 - between)
+    assert kept.COMPARISONS["class_agreement"](a, a) == 1
 
 
 @pytest.mark.parametrize("order", [0, 1])
@@ -188,8 +188,8 @@ def test_a_row_has_the_class_of_the_grid_point_that_is_nearest_of_all(order):
     )
     nearest = [min(range(len(grid)), key=lambda g: math.dist(row, grid[g])) for row in rows]
     classes = [run["kept_log_probs"].argmax(axis=1)[nearest] for run in (a, b)]
-    assert kept.class_agreement(a, b) == np.mean(classes[0] == classes[1])
-    assert kept.class_agreement(a, {**b, "kept_grid": grid[:-1]}) is None  # no regular grid
+    assert kept.COMPARISONS["class_agreement"](a, b) == np.mean(classes[0] == classes[1])
+    assert kept.COMPARISONS["class_agreement"](a, {**b, "kept_grid": grid[:-1]}) is None  # no regular grid
 
 
 def curves():
@@ -202,10 +202,10 @@ def curves():
 
 def test_curves_are_compared_on_one_grid():
     run, other = curves()
-    assert kept.std_correlation(run, other) == pytest.approx(1)
-    assert kept.std_ratio(run, other) == kept.std_ratio(other, run) == pytest.approx(2)
-    assert kept.mean_distance(run, other) == pytest.approx(0.3)
-    assert kept.std_ratio(run, {**other, "kept_grid": 2 * run["kept_grid"]}) is None
+    assert kept.COMPARISONS["std_correlation"](run, other) == pytest.approx(1)
+    assert kept.COMPARISONS["std_ratio"](run, other) == kept.COMPARISONS["std_ratio"](other, run) == pytest.approx(2)
+    assert kept.COMPARISONS["mean_distance"](run, other) == pytest.approx(0.3)
+    assert kept.COMPARISONS["std_ratio"](run, {**other, "kept_grid": 2 * run["kept_grid"]}) is None
 
 
 @pytest.mark.parametrize("pair", [curves(), (plane(0.01, [[0.2, 0.1]]), plane(0.3, [[0.4, 0.5]]))])
