@@ -5,21 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from gpbench.analysis.statistics import benjamini_hochberg
-from gpbench.claims import numbers
+from gpbench.claims import numbers, selection
 from gpbench.claims.definition import Claim, Clause
 from gpbench.claims.grades import SCALE, Judged
 from gpbench.claims.numbers import Number
 from gpbench.claims.regions import NONE, SIDE, Evidence, at_least
-from gpbench.claims.selection import (
-    ANY,
-    KeyedCell,
-    ReadArrays,
-    check_words,
-    no_arrays,
-    planned_cells,
-    recorded_cells,
-    select_cells,
-)
+from gpbench.claims.selection import KeyedCell, ReadArrays, no_arrays, select_cells
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
@@ -75,11 +66,11 @@ def judge(
 
     @cache
     def all_cells() -> list[KeyedCell]:
-        return recorded_cells([record for record in records if preset in (None, record.preset)], read)
+        return selection.recorded_cells([record for record in records if preset in (None, record.preset)], read)
 
     @cache
     def experiment_cells(id: str, preset: str) -> Mapping[tuple[str, str], KeyedCell]:
-        return planned_cells(planned(id, preset), read)
+        return selection.planned_cells(planned(id, preset), read)
 
     def verdict_on(claim: Claim) -> Verdict:
         if claim.tests:
@@ -111,8 +102,8 @@ def _check(claim: Claim, cells: Sequence[KeyedCell]) -> None:
     """Checks that some preset has the keys and values of a claim; one preset may lack some.  Raises ConfigError."""
     values = cache(lambda key: {cell.keys.get(key, "") for cell in cells})
     for k, clause in enumerate(claim.clauses, 1):
-        for words in (*clause.sides.values(), dict.fromkeys(clause.keys, ANY)) if cells else ():
-            check_words(cells, words, values, f"{claim.name}, clause {k}")
+        for words in (*clause.sides.values(), dict.fromkeys(clause.keys, selection.ANY)) if cells else ():
+            selection.check_words(cells, words, values, f"{claim.name}, clause {k}")
 
 
 def _verdict(claim: Claim, cells: Mapping[str, Sequence[KeyedCell]]) -> Verdict:
