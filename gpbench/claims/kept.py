@@ -68,9 +68,10 @@ def _comparison(extract: str, function: Callable[[ndarray, ndarray], Any], on_gr
 
     def compare(a: _Arrays, b: _Arrays) -> float | None:
         pairs = [(_extract(a, name), _extract(b, name)) for name in (["corners", extract] if on_grid else [extract])]
-        if any(x is None or y is None or x.shape != y.shape for x, y in pairs):
+        known = [(x, y) for x, y in pairs if x is not None and y is not None and x.shape == y.shape]
+        if len(known) < len(pairs) or (on_grid and not np.allclose(*known[0])):
             return None
-        return None if on_grid and not np.allclose(*pairs[0]) else float(function(*pairs[-1]))
+        return float(function(*known[-1]))
 
     return compare
 

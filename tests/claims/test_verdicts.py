@@ -46,17 +46,29 @@ def test_verdicts_where_the_truth_is_known(tmp_path, clause, verdict):
     assert judge(tmp_path, [clause]).word == verdict
 
 
+SLOPE, TREND = (
+    {kind: metric, "of": {}, "along": "setting"} for kind, metric in (("slope", "seconds"), ("monotone", "nll"))
+)
+
+
 @pytest.mark.parametrize(
-    ("clause", "verdict"),
+    ("clause", "records", "word"),
     [
-        ({"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1], "pair": []}, HOLDS),
-        ({"slope": "seconds", "of": {}, "along": "setting", "below": 1.5}, FAILS),
-        ({"monotone": "nll", "of": {}, "along": "setting", "falls": 0}, HOLDS),
-        ({"monotone": "nll", "of": {}, "along": "setting", "rises": 0}, FAILS),
+        ({**SLOPE, "between": [1.9, 2.1], "pair": []}, SIZES, HOLDS),
+        ({**SLOPE, "below": 1.5}, SIZES, FAILS),
+        ({**SLOPE, "between": [1.9, 2.1]}, [of for of in SIZES if of.setting != "800"], LEANS_FOR),  # three: no error
+        (  # a list is a size
+            {**SLOPE, "between": [1.9, 2.1]},
+            [replace(of, setting=json.dumps([[0]] * int(of.setting))) for of in SIZES],
+            HOLDS,
+        ),
+        ({**TREND, "falls": 0}, SIZES, HOLDS),
+        ({**TREND, "rises": 0}, SIZES, FAILS),
+        ({**TREND, "falls": 0}, [of for of in SIZES if of.setting == SIZES[0].setting], "not run"),  # needs two
     ],
 )
-def test_slopes_and_trends(tmp_path, clause, verdict):
-    assert judge(tmp_path, [clause], SIZES).word == verdict
+def test_slopes_and_trends(tmp_path, clause, records, word):
+    assert judge(tmp_path, [clause], records).word == word
 
 
 RATES = [
@@ -84,23 +96,6 @@ def test_a_run_that_diverged_is_an_infinite_range(tmp_path):
     lost = [replace(r, status="diverged", metrics={"nll": None}) if r.id.startswith("a0.4") else r for r in RATES]
     verdict = judge(tmp_path, [{"range": "nll", **A_B, "along": "setting", "above": 0}], lost)
     assert verdict.word == LEANS_FOR and verdict.clauses[0].numbers[0].estimate.value == np.inf
-
-
-def test_a_slope_of_three_sizes_has_no_error(tmp_path):
-    three = [of for of in SIZES if of.setting != "800"]
-    clause = {"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1]}
-    assert judge(tmp_path, [clause], three).word == LEANS_FOR
-
-
-def test_a_trend_needs_two_sizes(tmp_path):
-    one = [of for of in SIZES if of.setting == SIZES[0].setting]
-    assert judge(tmp_path, [{"monotone": "nll", "of": {}, "along": "setting", "falls": 0}], one).word == "not run"
-
-
-def test_a_list_is_a_size(tmp_path):
-    lists = [replace(of, setting=json.dumps([[0]] * int(of.setting))) for of in SIZES]
-    clause = {"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1]}
-    assert judge(tmp_path, [clause], lists).word == HOLDS
 
 
 @pytest.mark.parametrize(("errors", "verdict"), [((0.1, 0.2), HOLDS), ((0.15, 0.17), LEANS_FOR)])

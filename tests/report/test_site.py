@@ -137,18 +137,19 @@ def test_diverged_dirty_and_quick_runs_are_seen_wherever_they_show(read):
     assert "Quick preset: 2 of these runs" in read["index.html"].text
 
 
-def test_our_value_the_published_one_and_the_difference_are_in_one_row(read):
-    text = read[page("dataset", "crabs")].text
-    assert re.search(r"sep m=15%, protocol=hl2016 0\.4\d+ ± 0\.00\d+ [*≈] paper 0\.06, \+[\d.]+ se .* 4 ", text)
-    assert re.search(r"svi m=15%, protocol=hl2016 0\.4\d+ ± 0\.00\d+ [*≈] paper 0\.07, \+[\d.]+ se .* 4 ", text)
-    assert re.search(r"gfitc m=15%, protocol=hl2016 0\.7\d+ ± 0\.00\d+ paper 0\.07, \+[\d.]+ se .* 4 ", text)
-
-
-def test_missing_runs_are_named(read):
-    assert "10 of 12 runs" in read["index.html"].text
-    text = read[page("experiment", "own")].text
-    assert "1 of 4 cells are incomplete" in text and "gpbench reproduce own --preset full" in text
-    assert "dataset=wdbc method=constant 1 3" in text
+def test_a_page_has_our_value_beside_the_published_one_and_names_inputs_and_missing_runs(read):
+    crabs, own = page("dataset", "crabs"), page("experiment", "own")
+    for name, text in (
+        (crabs, r"sep m=15%, protocol=hl2016 0\.4\d+ ± 0\.00\d+ [*≈] paper 0\.06, \+[\d.]+ se .* 4 "),
+        (crabs, r"svi m=15%, protocol=hl2016 0\.4\d+ ± 0\.00\d+ [*≈] paper 0\.07, \+[\d.]+ se .* 4 "),
+        (crabs, r"gfitc m=15%, protocol=hl2016 0\.7\d+ ± 0\.00\d+ paper 0\.07, \+[\d.]+ se .* 4 "),
+        (crabs, "inputs 7: sp, index, FL, RW, CL, CW, BD target sex"),
+        ("index.html", "10 of 12 runs"),
+        (own, "1 of 4 cells are incomplete"),
+        (own, "gpbench reproduce own --preset full"),
+        (own, "dataset=wdbc method=constant 1 3"),
+    ):
+        assert re.search(text, read[name].text), text
 
 
 def test_an_experiment_has_its_table_with_marks_and_its_numbers_as_csv(site, read):
@@ -199,11 +200,6 @@ def test_the_boards_are_those_of_best(read, results, capsys):
     assert main([*words, "--results", str(results), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)["answer"]
     assert f"{answer}." in reader.text
-
-
-def test_a_data_set_names_its_inputs_and_target(read):
-    text = read[page("dataset", "crabs")].text
-    assert "inputs 7: sp, index, FL, RW, CL, CW, BD target sex" in text
 
 
 def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read, results, capsys):

@@ -196,15 +196,6 @@ def test_the_search_finds_methods_data_sets_and_claims_from_every_page_and_escap
     assert browser.value("document.querySelectorAll('.search img').length") == 0
 
 
-def test_dots_have_labels_and_stay_on_a_narrow_screen(site, browser):
-    browser("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
-    for page in (site / "dataset" / "crabs.html", site / "ranks.html"):
-        browser.open(page)
-        dots = browser.value("""[...document.querySelectorAll('.dots b')].map((dot) => dot.getBoundingClientRect())
-          .filter((box) => box.width).map((box) => [box.left, box.right])""")
-        assert len(dots) >= 3 and all(0 <= left < right <= 390 for left, right in dots), page.name
-
-
 def test_every_page_works_without_the_script(site, browser):
     browser("Emulation.setScriptExecutionDisabled", value=True)
     try:
