@@ -20,8 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from gpbench.cli import main
 from gpbench.data import cards, load, splits
 from gpbench.estimators import Classifier, Regressor
-from gpbench.estimators.compiled import class_of, programs_of
-from gpbench.estimators.rows import WITH_WEIGHTS
+from gpbench.estimators.compiled import class_of, methods_with, programs_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RNG = np.random.default_rng(0)
@@ -359,7 +358,7 @@ def test_boosting_by_weights_that_sum_to_one_is_a_line(method):
             np.full(60, 1 / 60),
             "sample_weight sums to 1, and a weight w is w rows, so that fewer than two are left: multiply",
         ),
-        (np.full(60, 1.5), "method sep takes whole numbers alone as sample_weight, as repeats: use one of linear"),
+        (np.full(60, 1.5), "method sep takes whole numbers alone as sample_weight, as repeats: use one of alacarte"),
         (np.full(60, 1e12), "repeated rows need "),
     ],
 )
@@ -375,4 +374,4 @@ def test_the_methods_that_the_message_and_the_guide_name_are_those_that_take_wei
     (sentence,) = re.findall(r"(Sparse GPs \(svi.*?) take weights", page, re.DOTALL)
     weighing = {method for method in shipped if class_of(method).sample_weights}
     assert {*re.findall(r"\w+", sentence)} & shipped == weighing
-    assert {*re.findall(r"\w+", WITH_WEIGHTS)} & shipped <= weighing
+    assert {*methods_with(lambda cls: cls.sample_weights).split(", ")} == weighing

@@ -35,8 +35,8 @@ _LONGEST = 1.0
 def outcomes(
     losses: Float[ndarray, "K D S"], has_run: Bool[ndarray, "K D S"], *, absolute: float = 0.0, relative: float = 0.0
 ) -> Float[ndarray, "D S K K"]:
-    """The outcome of every comparison: 1 where the first method wins, 0 where it loses, 0.5 where they tie.  Returns
-    outcomes by data set, split, first and second method; NaN where one of them has no run, and on the diagonal.
+    """The outcome of every comparison, by data set, split, first and second method: 1 where the first method wins, 0
+    where it loses, 0.5 where they tie; NaN where one of them has no run, and on the diagonal.
     """
     first, second = losses[:, None], losses[None]
     with np.errstate(invalid="ignore"):
@@ -127,13 +127,6 @@ def _moments(
     return (played * chance).sum(axis=-1), laplacian + 1.0
 
 
-def _score_stderrs(won: Float[ndarray, "K K"], values: Float[ndarray, " K"]) -> Float[ndarray, " K"]:
-    """Standard errors of scores by the curvature of the likelihood, which takes comparisons as independent."""
-    K = len(won)
-    stderrs: Float[ndarray, " K"] = np.sqrt(np.diag(np.linalg.inv(_moments(won, values)[1])) - 1.0 / K**2)
-    return stderrs
-
-
 def win_rates(won: Float[ndarray, "*B K K"]) -> Float[ndarray, "*B K"]:
     """The share of comparisons that each method wins, with every opponent of the same weight; 0.5 without any."""
     played = won + np.swapaxes(won, -1, -2)
@@ -213,14 +206,12 @@ class Estimates:
 
     def _least_stderr(self, n: Int[ndarray, " P"]) -> Float[ndarray, " P"]:
         """The least standard error of a difference over n data sets."""
-        stderr: Float[ndarray, " P"] = 2 * self.unit / np.sqrt(n)
-        return stderr
+        return np.asarray(2 * self.unit / np.sqrt(n))
 
 
 def _inflation(datasets: Int[ndarray, " n"]) -> Float[ndarray, " n"]:
     """The root of n / (n - 1), by which draws of n data sets vary too little."""
-    inflation: Float[ndarray, " n"] = np.sqrt(datasets / (datasets - 1.0))
-    return inflation
+    return np.asarray(np.sqrt(datasets / (datasets - 1.0)))
 
 
 def estimates(results: Float[ndarray, "D S K K"], draws: int = DRAWS) -> tuple[Estimates, Estimates]:
@@ -229,7 +220,9 @@ def estimates(results: Float[ndarray, "D S K K"], draws: int = DRAWS) -> tuple[E
     common = played.sum(axis=0) + np.diag(played.any(axis=2).sum(axis=0))  # no method meets itself
     won, drawn = wins(results), resampled_wins(results, draws)
     values, rates = scores(won), win_rates(won)
-    points = Estimates(1000 + ELO * values, 1000 + ELO * scores(drawn), common, ELO * _score_stderrs(won, values), ELO)
+    # standard errors by the curvature of the likelihood, which takes comparisons as independent
+    stderrs = np.sqrt(np.diag(np.linalg.inv(_moments(won, values)[1])) - 1.0 / len(won) ** 2)
+    points = Estimates(1000 + ELO * values, 1000 + ELO * scores(drawn), common, ELO * stderrs, ELO)
     # of a binomial share, with the same prior
     number = (won + won.T).sum(axis=1)
     smooth = (rates * number + 0.5 * PRIOR) / (number + PRIOR)

@@ -24,9 +24,9 @@ def note(differences: Sequence[Difference]) -> str:
 
 
 def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequence[CellRuns]) -> Sheet:
-    """Makes the sheet of differences: a line for each pair of cells, below the provenance of both sides."""
+    """The sheet of differences: a line for each pair of cells, below the provenance of both sides."""
     sides = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
-    facts = {f"{letter}, {name}": text for letter, records in sides.items() for name, text in facts_of(records).items()}
+    records = [record for of_side in sides.values() for record in of_side]
     header = ("data set", "setting", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
     heading = title(differences[0].metric, [r for d in differences for r in d.records])
     grid = Grid(heading, header, tuple(_line(d, a, b) for d in differences), prose=True)
@@ -34,43 +34,41 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
         grid = grid.select(range(2, len(header)))
     n_datasets = len({d.a.dataset for d in differences})
     winners = [d.winner for d in differences if d.test.possible]
-    summary = (
-        f"{a.value} is significantly better in {winners.count('A')} of {len(differences)}, {b.value} in"
-        f" {winners.count('B')}; no significant difference in {winners.count('')}."
-    )
-    shared = differences[0].shared
-    feet = [
-        note(differences),
-        *[f"all with {', '.join(shared)}"] * bool(shared),
-        *untested(differences, has_correction=True),
-    ]
-    if differences[0].metric == "seconds":
-        feet += seconds_lines(record for records in sides.values() for record in records)
-    feet += [f"{d.name}: {absences_text(d.undefined)}" for d in differences if d.undefined]
-    feet += filter(None, [imported_note(record for records in sides.values() for record in records)])
-    if unmatched:
-        names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
-        feet.append(f"without partner: {abridge(names)}")
+    names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
     return Sheet(
         title=f"Paired differences {a.value} - {b.value} on {counted(n_datasets, 'data set')}.",
-        summary=[summary],
+        summary=[
+            f"{a.value} is significantly better in {winners.count('A')} of {len(differences)}, {b.value} in"
+            f" {winners.count('B')}; no significant difference in {winners.count('')}."
+        ],
         grids=[grid],
-        remarks=feet,
-        facts=facts,
-        rows=[row(d) for d in differences],
+        remarks=[
+            *feet(note(differences), differences, has_correction=True),
+            *(seconds_lines(records) if differences[0].metric == "seconds" else []),
+            *(f"{d.name}: {absences_text(d.undefined)}" for d in differences if d.undefined),
+            *filter(None, [imported_note(records)]),
+            *([f"without partner: {abridge(names)}"] if names else []),
+        ],
+        facts={f"{side}, {name}": text for side, own in sides.items() for name, text in facts_of(own).items()},
+        rows=[_row(d) for d in differences],
     )
 
 
-def untested(differences: Sequence[Difference], has_correction: bool = False) -> list[str]:
-    """A line for each reason for which differences have no test or another correction, with their names."""
+def feet(test: str, differences: Sequence[Difference], has_correction: bool = False) -> list[str]:
+    """How differences are tested, what all settings share, and why some differences have no test or another one."""
+    shared = differences[0].shared
     reasons = {
         "a single split": [d.name for d in differences if d.n == 1],
         "records without the numbers of training and test rows": [
             d.name for d in differences if d.n > 1 and d.ratio is None and d.a.split_set not in UNTESTED
         ],
     }
-    lines = [f"no test ({reason}): {abridge(names)}" for reason, names in reasons.items() if names]
-    return [*lines, *split_notes((record for d in differences for record in d.records), has_correction)]
+    return [
+        test,
+        *([f"all with {', '.join(shared)}"] if shared else []),
+        *(f"no test ({reason}): {abridge(names)}" for reason, names in reasons.items() if names),
+        *split_notes((record for d in differences for record in d.records), has_correction),
+    ]
 
 
 def pair_names(d: Difference) -> dict:
@@ -86,7 +84,7 @@ def pair_names(d: Difference) -> dict:
     }
 
 
-def row(d: Difference) -> dict:
+def _row(d: Difference) -> dict:
     """The numbers of a difference by name; None where one does not apply."""
     return {
         **pair_names(d),
@@ -105,9 +103,8 @@ def row(d: Difference) -> dict:
 
 
 def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
-    test = d.test
-    counts = {"diverged": d.diverged, **d.undefined}
-    lost = [f"{n} {words.partition(' (')[0]}" for words, n in counts.items() if n]  # the foot has the reasons
+    test, counts = d.test, {"diverged": d.diverged, **d.undefined}
+    lost = ", ".join(f"{n} {words.partition(' (')[0]}" for words, n in counts.items() if n)  # the foot has the reasons
     return (
         d.location,
         d.settings,
@@ -116,6 +113,6 @@ def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
         f"{test.mean:+.4g}",
         "" if test.low is None else f"[{test.low:+.4g}, {test.high:+.4g}]",
         "" if test.p is None else f"{test.p:.2g}",
-        f"{d.n}" + (f" ({', '.join(lost)})" if lost else ""),
+        f"{d.n} ({lost})" if lost else str(d.n),
         {"A": a.value, "B": b.value, "": "-" if test.possible else ""}[d.winner],
     )

@@ -10,15 +10,13 @@ from gpbench.analysis.agreement import agreement, deviations
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
 from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
 from gpbench.analysis.missing import missing_line
-from gpbench.analysis.provenance import facts_of
-from gpbench.analysis.run_facts import run_facts
+from gpbench.analysis.provenance import facts_of, run_facts
 from gpbench.analysis.sheets import Sheet
 from gpbench.analysis.statistics import common_splits
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import FACTS, Experiment, text
 from gpbench.experiments.kinds import TABLES
 from gpbench.experiments.status import Cell, mixed_presets
-from gpbench.papers.published import lookup
 
 _AVERAGE = "(average)"
 """Name of the data set of published averages over data sets (papers.csv)."""
@@ -43,14 +41,14 @@ class Block:
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of an experiment's table, of the kind that the experiment names.  Raises ConfigError: two cells
-    are in the same row and column, or methods to rank have no data sets in common.
+    """The sheet of an experiment's table, of the kind that the experiment names.  Raises ConfigError: two cells are in
+    the same row and column, or methods to rank have no data sets in common.
     """
     return TABLES[experiment.table.get("kind", "values")].function(experiment, preset, planned)
 
 
 def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of a table of values: a grid for each block, with the best of each row marked.
+    """The sheet of a table of values: a grid for each block, with the best of each row marked.
 
     The options of the table are
 
@@ -61,7 +59,8 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     - `average`: Metric whose average over data sets is the last row of the first block; optional.
     - `printed`: Values of the keys `blocks` that the paper ran; the others have no printed values beside; optional.
     """
-    blocks, columns = table_blocks(experiment, planned), column_labels(experiment, planned)
+    blocks = table_blocks(experiment, planned)
+    columns = column_labels(experiment, planned)
     entries = [entry for block in blocks for entry in block.entries]
     placed = {(b.title, name, column): e for b in blocks for name, row in b.rows.items() for column, e in row.items()}
     rows_are = {"dataset": "data set"}.get(name := experiment.table["rows"].rpartition(".")[2], name)
@@ -93,9 +92,8 @@ def rows(blocks: Sequence[Block]) -> list[dict[str, object]]:
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:
     """What was run, by name: what the experiment says of its preset, then the facts of its records."""
     records = [record for cell in planned for record in cell.records]
-    own = experiment.facts.get(preset, {})
-    missing = {name: text for name, text in run_facts(records).items() if name not in own}
-    return {name: {**own, **missing}[name] for name in FACTS if name in {**own, **missing}} | facts_of(records)
+    known = run_facts(records) | experiment.facts.get(preset, {})
+    return {name: known[name] for name in FACTS if name in known} | facts_of(records)
 
 
 def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
@@ -104,7 +102,7 @@ def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
     A run of no preset has the settings of the planned one, or it would have another id.
     """
     mixed = mixed_presets(planned, preset)
-    return ["Quick preset."] * (preset == "quick") + [f"Mixed presets: {mixed}."] * bool(mixed)
+    return [*(["Quick preset."] if preset == "quick" else []), *([f"Mixed presets: {mixed}."] if mixed else [])]
 
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
@@ -114,7 +112,7 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
     are outputs, every block ends with rows of mean and standard deviation over outputs.  Raises ConfigError: two cells
     are in the same row and column.
     """
-    layout = experiment.table
+    layout, records = experiment.table, [record for cell in planned for record in cell.records]
     without_printed = {_block(experiment, cell) for cell in planned if not _is_printed(experiment, cell)}
     blocks = []
     for metric, (name, cells) in itertools.product(layout["metrics"], _layout(experiment, planned).items()):
@@ -124,21 +122,12 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
         if layout["rows"] == "output":
             rows |= {key: _combined(cells, metric, over, output=key) for key, over in _OVER_OUTPUTS.items()}
         if name in without_printed:
-            rows = {label: {c: _without_published(e) for c, e in row.items()} for label, row in rows.items()}
+            bare = lambda entry: replace(entry, published=None, delta_se=None)
+            rows = {label: {column: bare(entry) for column, entry in row.items()} for label, row in rows.items()}
         for label in rows.keys() - {"std"}:
             rows[label] = dict(zip(rows[label], with_marks([*rows[label].values()])))
-        blocks.append(
-            Block(
-                name,
-                ", ".join(filter(None, [name, tables.title(metric, [r for cell in planned for r in cell.records])])),
-                rows,
-            )
-        )
+        blocks.append(Block(name, ", ".join(filter(None, [name, tables.title(metric, records)])), rows))
     return blocks
-
-
-def _without_published(entry: Entry) -> Entry:
-    return replace(entry, published=None, delta_se=None)
 
 
 def by_dataset(
@@ -181,42 +170,32 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
         name = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
         row, column = blocks.setdefault(block, {}).setdefault(name, {}), _column(experiment, cell)
         if column in row:
+            keys = dict.fromkeys(key for cell in planned for key in cell.job if not key.startswith(("run.", "split")))
+            varying = [key for key in keys if len({cell.job.get(key) for cell in planned}) > 1]
             raise ConfigError(
                 f"{experiment.id}: {name} {column}: two cells of the table are at one place; put"
-                f" {' or '.join(_varying(planned))} into its blocks, columns or label"
+                f" {' or '.join(varying)} into its blocks, columns or label"
             )
-        row[column] = _cell_runs(cell, block)
+        setting = cell.records[0].setting if cell.records else block
+        row[column] = CellRuns(
+            dataset=cell.dataset,
+            output=cell.output,
+            method=cell.method,
+            setting=setting,
+            label=setting,
+            preset="+".join(sorted({record.preset or "none" for record in cell.records})),
+            held_out=all(record.held_out is not False for record in cell.records),
+            records=tuple(cell.records),
+        )
     return blocks
 
 
-def _varying(planned: Sequence[Cell]) -> list[str]:
-    """The keys of the runs that have several values, without those of the run itself."""
-    keys = dict.fromkeys(key for cell in planned for key in cell.job if not key.startswith(("run.", "split")))
-    return [key for key in keys if len({cell.job.get(key) for cell in planned}) > 1]
-
-
-def _cell_runs(cell: Cell, block: str) -> CellRuns:
-    """The recorded runs of a planned cell.  Without any, its setting is the label of its block."""
-    setting = cell.records[0].setting if cell.records else block
-    return CellRuns(
-        dataset=cell.dataset,
-        output=cell.output,
-        method=cell.method,
-        setting=setting,
-        label=setting,
-        preset="+".join(sorted({record.preset or "none" for record in cell.records})),
-        held_out=all(record.held_out is not False for record in cell.records),
-        records=tuple(cell.records),
-    )
-
-
 def _combined(
-    rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], *, dataset: str = "", output: str = ""
+    rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], **published_under: str
 ) -> dict[str, Entry]:
     """A statistic of each column over the rows, split by split, on the splits that all rows have; no value where the
-    column lacks a row, so that no two columns are of other rows.
-
-    `dataset` or `output` is the name under which its value is published.
+    column lacks a row, so that no two columns are of other rows.  Its value is published under another name of the data
+    set or the output.
     """
     entries = {}
     for column in dict.fromkeys(column for row in rows.values() for column in row):
@@ -225,7 +204,5 @@ def _combined(
         values = {split: statistic([row_values[split] for row_values in by_row]) for split in common_splits(by_row)}
         first = next((cell for cell in cells if cell.records), cells[0])
         records = tuple(record for cell in cells for record in cell.records)
-        cell = replace(first, dataset=dataset or first.dataset, output=output or first.output, records=records)
-        published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
-        entries[column] = summarise(cell, metric, values, published)
+        entries[column] = summarise(replace(first, records=records, **published_under), metric, values)
     return entries

@@ -62,16 +62,12 @@ class Kind:
             sizes[record.dataset] = max(sizes.get(record.dataset, 0), rows_of(record))
         inputs = {name: _facts(name, folders).get("inputs") or 0 for name in sizes}
         order = sorted(sizes, key=lambda n: (_gap(self.rows, sizes[n]), _gap(self.inputs, inputs[n]), n))
-        return [
-            f"{name} ({sizes[name]:,} rows{f', {inputs[name]:,} inputs' * bool(inputs[name])})"
-            for name in order[:_NEAREST]
-        ]
+        words = {name: f", {number:,} inputs" if number else "" for name, number in inputs.items()}
+        return [f"{name} ({sizes[name]:,} rows{words[name]})" for name in order[:_NEAREST]]
 
 
 def number_range(value: str | int | None, name: str) -> Range:
-    """Smallest and largest number of a range as a user writes it: 30k-60k, 30k-, -60k, or N for N/2 to 2N.  Raises
-    ConfigError: it is no range.
-    """
+    """Smallest and largest number of a range as a user writes it: 30k-60k, 30k-, -60k, or N for N/2 to 2N."""
     if value is None:
         return _ANY
     if isinstance(value, int) and value < 0:  # as a text, "-60k" is up to 60k

@@ -16,7 +16,8 @@ def missing_line(experiment: Experiment, preset: str, planned: Sequence[Cell]) -
     with_runs = {_method(experiment, cell) for cell in planned if cell.records}
     absent = [name for name in dict.fromkeys(_method(experiment, cell) for cell in planned) if name not in with_runs]
     command = f"`gpbench table {experiment.id} --preset {preset} --missing`"
-    methods = f"{', '.join(absent) if len(absent) <= 3 else counted(len(absent), 'method')} not run; " * bool(absent)
+    names = ", ".join(absent) if len(absent) <= 3 else counted(len(absent), "method")
+    methods = f"{names} not run; " if absent else ""
     return [f"{methods}{missing:,} of {total:,} runs missing: {command} lists them."]
 
 
@@ -41,7 +42,7 @@ def missing_runs(experiment: Experiment, preset: str, planned: Sequence[Cell]) -
     n_missing, n_planned = (sum(map(len, runs)) for runs in zip(*((c.missing, c.splits) for c in planned)))
     return Sheet(
         title=f"Missing runs of {experiment.id}, preset {preset}: {n_missing:,} of {n_planned:,}.",
-        summary=[f"`gpbench reproduce {experiment.id} --preset {preset}` runs them."] * bool(rows),
+        summary=[f"`gpbench reproduce {experiment.id} --preset {preset}` runs them."] if rows else [],
         grids=[Grid("missing runs", (*columns, "missing"), lines, prose=True)] if rows else [],
         rows=rows,
         name=experiment.id,

@@ -5,19 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpbench.analysis.cells import CellRuns, Entry, by_split
+from gpbench.analysis.cells import CellRuns, Entry
+from gpbench.analysis.comparison import Comparison, comparison
 from gpbench.analysis.experiment import by_dataset, facts, preset_lines
-from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, labels, main_names, row_names, with_metric
+from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, main_names, with_metric
 from gpbench.analysis.missing import missing_line
 from gpbench.analysis.notes import LEAKED
 from gpbench.analysis.provenance import seconds_lines
-from gpbench.analysis.ranks import TESTS, Ranking, Table, rank_table, ranking_notes
+from gpbench.analysis.ranks import TESTS, Ranking, rank_table, ranking_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.metrics import find
-from gpbench.records.absences import absences
 
 MAIN = "main"
 """Value of the option `settings` of figures, for one setting a method."""
@@ -131,58 +131,28 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes
     """
     if test not in TESTS:
         raise ConfigError(f"no test {test!r}; {nearest(str(test), TESTS)}")
-    records = [record for cell in cells for record in cell.records]
-    timed = seconds_lines(records) if metric == "seconds" else []
-    table, diverged, undefined = metric_table(cells, metric)
+    timed = seconds_lines(record for cell in cells for record in cell.records) if metric == "seconds" else []
     caveats = [*cells_notes(with_metric(cells, metric)), *notes, *timed]
-    return rank_table(table, metric, test, diverged, undefined, caveats, records)
-
-
-def metric_table(
-    cells: Sequence[CellRuns], metric: str
-) -> tuple[Table, dict[tuple[str, str], int], dict[tuple[str, str], dict[str, int]]]:
-    """A metric of cells by the names of their data sets and methods.  Returns the metric, without cells that lack it;
-    the numbers of diverged runs, where there are any; and those of runs for which the metric is undefined, by reason.
-    """
-    table: dict[str, dict[str, Mapping[int, float]]] = {}
-    diverged: dict[tuple[str, str], int] = {}
-    undefined: dict[tuple[str, str], dict[str, int]] = {}
-    cells = with_metric(cells, metric)
-    for cell, row, name in zip(cells, row_names(cells), labels(cells)):
-        if values := by_split(cell, metric):
-            table.setdefault(row, {})[name] = values
-        if n := cell.diverged:
-            diverged[row, name] = n
-        if counts := absences(cell.records, metric):
-            undefined[row, name] = counts
-    return table, diverged, undefined
+    return rank_table(comparison(cells, metric), test, caveats)
 
 
 def _set_ranking(
     name: str, members: Sequence[str] | None, metric: str, rows: Mapping[str, Mapping[str, Entry]]
 ) -> SetRanking:
-    entries = {
-        (entry.cell.dataset, method): entry
+    cells = {
+        (entry.cell.dataset, method): entry.cell
         for row in rows.values()
         for method, entry in row.items()
         if members is None or entry.cell.method in members
     }
-    leaked = {method for (_, method), entry in entries.items() if not entry.cell.held_out}
-    entries = {(d, method + LEAKED_MARK * (method in leaked)): entry for (d, method), entry in entries.items()}
-    values: dict[str, dict[str, Mapping[int, float]]] = {dataset: {} for dataset, _ in entries}
-    for (dataset, method), entry in entries.items():
-        if entry.values:
-            values[dataset][method] = entry.values
-    diverged = {key: entry.diverged for key, entry in entries.items() if entry.diverged}
-    undefined = {key: entry.undefined for key, entry in entries.items() if entry.undefined}
-    ranked = {method for row in values.values() for method in row}
-    others = [method for method in dict.fromkeys(method for _, method in entries) if method not in ranked]
-    caveats = [f"not ranked, without runs: {', '.join(others)}"] * bool(others)
-    caveats += [LEAKED] * bool(leaked)
-    records = [record for entry in entries.values() for record in entry.cell.records]
+    leaked = {method for (_, method), cell in cells.items() if not cell.held_out}
+    cells = {(dataset, method + LEAKED_MARK * (method in leaked)): cell for (dataset, method), cell in cells.items()}
+    compared = Comparison.from_cells(cells, metric)
+    ranked = {method for row in compared.values.values() for method in row}
+    others = [method for method in dict.fromkeys(method for _, method in cells) if method not in ranked]
+    caveats = [f"not ranked, without runs: {', '.join(others)}"] * bool(others) + [LEAKED] * bool(leaked)
     try:
-        ranking = rank_table(values, metric, "nemenyi", diverged, undefined, caveats, records)
-        return SetRanking(name, metric, ranking)
+        return SetRanking(name, metric, rank_table(compared, caveats=caveats))
     except ConfigError as error:
         return SetRanking(name, metric, None, str(error))
 

@@ -39,6 +39,13 @@ class Comparison:
         return self.published.source
 
     @property
+    def number(self) -> tuple:
+        """The printed number, whatever tables of ours have it."""
+        cell, printed = self.entry.cell, self.published
+        source = (printed.source, printed.table, printed.value)
+        return (*source, cell.dataset, cell.output, cell.method, printed.setting, self.entry.metric)
+
+    @property
     def exclusion(self) -> str:
         """The reason why the printed number is no target; "" where it is one."""
         return exclusion(self.entry) or ("our runs are of the quick preset" if self.preset == "quick" else "")
@@ -67,11 +74,9 @@ def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
         for block in experiment_tables.table_blocks(experiment, cells) if experiment.table else ():
             for row, entries in block.rows.items():
                 for column, entry in entries.items():
-                    if entry.published and entry.mean is not None:
-                        by_number.setdefault(
-                            _key(entry, entry.published),
-                            Comparison(experiment.id, preset, block.title, row, column, entry, entry.published),
-                        )
+                    if (printed := entry.published) and entry.mean is not None:
+                        comparison = Comparison(experiment.id, preset, block.title, row, column, entry, printed)
+                        by_number.setdefault(comparison.number, comparison)
     return [*by_number.values()]
 
 
@@ -104,12 +109,6 @@ def recorded_presets(
     return planned
 
 
-def _key(entry: Entry, published: Published) -> tuple:
-    cell = entry.cell
-    cell_key = (cell.dataset, cell.output, cell.method, published.setting, entry.metric)
-    return (published.source, published.table, published.value, *cell_key)
-
-
 @dataclass(frozen=True)
 class PaperSummary:
     """Counts of one paper: its numbers with ours beside them, targets by outcome, and claims by verdict."""
@@ -135,18 +134,8 @@ def summaries(
 ) -> list[PaperSummary]:
     """Counts by paper, in the order of the comparisons; papers with claims only come last."""
     claims = claims or {}
-    return [
-        PaperSummary(
-            paper,
-            sum(comparison.paper == paper for comparison in compared),
-            {
-                name: sum(
-                    comparison.paper == paper and comparison.outcome == name and not comparison.exclusion
-                    for comparison in compared
-                )
-                for name in _OUTCOMES
-            },
-            claims.get(paper, {}),
-        )
-        for paper in dict.fromkeys([*(comparison.paper for comparison in compared), *claims])
-    ]
+    papers = dict.fromkeys([*(comparison.paper for comparison in compared), *claims])
+    numbers = {paper: [comparison for comparison in compared if comparison.paper == paper] for paper in papers}
+    targets = {paper: [c.outcome for c in own if not c.exclusion] for paper, own in numbers.items()}
+    outcomes = {paper: {name: words.count(name) for name in _OUTCOMES} for paper, words in targets.items()}
+    return [PaperSummary(paper, len(numbers[paper]), outcomes[paper], claims.get(paper, {})) for paper in papers]

@@ -51,11 +51,8 @@ def spread(a: CellRuns, b: CellRuns, metric: str, predictions_of: _Reader) -> _S
     import numpy as np
 
     losses_a, losses_b = (_by_split(cell, metric, predictions_of) for cell in (a, b))
-    by_split = [
-        losses_a[split][1] - losses_b[split][1]
-        for split in losses_a.keys() & losses_b.keys()
-        if np.array_equal(losses_a[split][0], losses_b[split][0]) and len(losses_a[split][0]) > 1
-    ]
+    pairs = [(losses_a[split], losses_b[split]) for split in losses_a.keys() & losses_b.keys()]
+    by_split = [of_a - of_b for (rows, of_a), (others, of_b) in pairs if len(rows) > 1 and np.array_equal(rows, others)]
     if len(by_split) < 2:
         return None
     variances, sizes = np.array([d.var(ddof=1) for d in by_split]), np.array([len(d) for d in by_split])

@@ -17,6 +17,11 @@ _LONGEST, _GAP = 180, 3
 """Most characters of a line with the names of columns, and of what stands between two of them."""
 
 
+_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
+LETTERS: Mapping[int, int] = str.maketrans(_LETTERS, "abcdefghijklmnoprstuvwxyz")
+"""Table of `str.translate` from the raised letters of notes to the letters that they are."""
+
+
 @dataclass(frozen=True)
 class Text:
     """A text of a grid."""
@@ -82,9 +87,9 @@ class Sheet:
 
     @property
     def notes(self) -> dict[str, str]:
-        """The letter of each note of the cells, in the order in which they are read."""
+        """The raised letters of each note of the cells, in the order in which they are read: a, b, ..., z, aa, bb."""
         notes = dict.fromkeys(note for grid in (*self.grids, *self.twins) for c in grid.cells for note in c.notes)
-        return {note: _letter(k) for k, note in enumerate(notes)}
+        return {note: _LETTERS[k % len(_LETTERS)] * (1 + k // len(_LETTERS)) for k, note in enumerate(notes)}
 
     @property
     def lines(self) -> list[str]:
@@ -97,16 +102,6 @@ class Sheet:
         import pandas as pd
 
         return pd.DataFrame([dict(row) for row in self.rows])
-
-    def __str__(self) -> str:
-        from gpbench.analysis.formats import FORMATS
-
-        return FORMATS["terminal"](self)
-
-    def _repr_html_(self) -> str:
-        from gpbench.analysis.formats import FORMATS
-
-        return FORMATS["html"](self)
 
 
 def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[Grid]:
@@ -123,27 +118,18 @@ def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[
     for column in sorted(columns, key=family) if wide else columns:
         families.setdefault(family(column) if wide else "", []).append(column)
     title = text_of(grid.title)
+    lengths = [len(text_of(text).text) + _GAP for text in grid.header]
     selected = []
     for name, members in families.items():
-        groups = _even(members, _most_columns(grid, members))
+        most = _MOST_COLUMNS - 1  # fewer where the names of columns are long
+        while most > 1 and any(lengths[0] + sum(lengths[c] for c in some) > _LONGEST for some in _even(members, most)):
+            most -= 1
+        groups = _even(members, most)
         for k, group in enumerate(groups, 1):
-            number = f"part {k} of {len(groups)}" * (len(groups) > 1)
+            number = f"part {k} of {len(groups)}" if len(groups) > 1 else ""
             heading = ": ".join(filter(None, [title.text, ", ".join(filter(None, [name, number]))]))
-            selected.append(replace(grid, title=replace(title, text=heading)).select(group))
-    return [_gather_notes(_without_empty_rows(piece)) for piece in selected]
-
-
-def _most_columns(grid: Grid, columns: Sequence[int]) -> int:
-    """The most columns of a part: fewer than _MOST_COLUMNS where their names are long."""
-    most = _MOST_COLUMNS - 1
-    lengths = [len(text_of(text).text) + _GAP for text in grid.header]
-    while most > 1 and any(lengths[0] + sum(lengths[c] for c in group) > _LONGEST for group in _even(columns, most)):
-        most -= 1
-    return most
-
-
-def _without_empty_rows(grid: Grid) -> Grid:
-    return replace(grid, rows=tuple(row for row in grid.rows if any(text_of(text).text for text in row[1:])))
+            selected.append(_readable(replace(grid, title=replace(title, text=heading)).select(group)))
+    return selected
 
 
 def _even(columns: Sequence[int], most: int) -> list[Sequence[int]]:
@@ -153,25 +139,22 @@ def _even(columns: Sequence[int], most: int) -> list[Sequence[int]]:
     return [columns[k : k + size] for k in range(0, len(columns), size)]
 
 
-def _gather_notes(grid: Grid) -> Grid:
-    """Moves a note that all cells of the grid, of a row or of a column have to the title, the row's or the column's."""
-    places = {
-        (r, c): [*text_of(text).notes]
-        for r, row in enumerate(grid.rows)
-        for c, text in enumerate(row)
-        if c and text_of(text).text
-    }
+def _readable(grid: Grid) -> Grid:
+    """The grid without empty rows; notes that all cells of it, of a row or of a column have are at its title, or at the
+    name of the row or column."""
+    full = [row for row in grid.rows if any(text_of(text).text for text in row[1:])]
+    cells = [((r, c), text_of(text)) for r, row in enumerate(full) for c, text in enumerate(row) if c]
+    places = {position: [*cell.notes] for position, cell in cells if cell.text}
     groups: dict[object, list[tuple[int, int]]] = {"title": [*places]}
-    groups |= {("row", r): [p for p in places if p[0] == r] for r in range(len(grid.rows))}
+    groups |= {("row", r): [p for p in places if p[0] == r] for r in range(len(full))}
     groups |= {("column", c): [p for p in places if p[1] == c] for c in range(1, len(grid.header))}
     names: dict[object, list[str]] = {}
     for note in dict.fromkeys(note for notes in places.values() for note in notes):
-        noted_at = {position for position, notes in places.items() if note in notes}
-        uncovered = set(noted_at)
+        uncovered = noted_at = {position for position, notes in places.items() if note in notes}
         for name in sorted(groups, key=lambda name: -len(groups[name])):
             if noted_at.issuperset(groups[name]) and len(uncovered.intersection(groups[name])) > 1:
                 names.setdefault(name, []).append(note)
-                uncovered.difference_update(groups[name])
+                uncovered = uncovered.difference(groups[name])
         for position in noted_at - uncovered:
             places[position].remove(note)
 
@@ -181,16 +164,6 @@ def _gather_notes(grid: Grid) -> Grid:
     def others(r: int, row: Sequence[AnyText]) -> list[Text]:
         return [replace(text_of(text), notes=tuple(places.get((r, c), ()))) for c, text in enumerate(row) if c]
 
-    rows = tuple((noted(row[0], ("row", r)), *others(r, row)) for r, row in enumerate(grid.rows))
+    rows = tuple((noted(row[0], ("row", r)), *others(r, row)) for r, row in enumerate(full))
     header = (grid.header[0], *(noted(text, ("column", c)) for c, text in enumerate(grid.header[1:], 1)))
     return Grid(noted(grid.title, "title"), header, rows, grid.prose)
-
-
-_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
-LETTERS: Mapping[int, int] = str.maketrans(_LETTERS, "abcdefghijklmnoprstuvwxyz")
-"""Table of `str.translate` from the raised letters of notes to the letters that they are."""
-
-
-def _letter(k: int) -> str:
-    """The raised letters of the k-th note: a, b, ..., z, aa, bb.  Those of a cell with the notes a and b are ab."""
-    return _LETTERS[k % len(_LETTERS)] * (1 + k // len(_LETTERS))

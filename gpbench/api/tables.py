@@ -113,12 +113,12 @@ class Table:
         crate.write(file, self.sheet, self.records, figure, lists, folders(config_dir))
 
     def __str__(self) -> str:
-        return str(self.sheet)
+        return FORMATS["terminal"](self.sheet)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.sheet._repr_html_()
+        return FORMATS["html"](self.sheet)
 
 
 @checked

@@ -1,4 +1,7 @@
-"""Checks of `init`, `step` and `predict`.  A check's docstring is the claim; it raises Broken, or Doubtful."""
+"""Checks of `init`, `step` and `predict`, in the order in which they are made: every public function.
+
+A check's docstring is the claim; it raises Broken, or Doubtful.
+"""
 
 import tempfile
 from functools import partial
@@ -99,23 +102,6 @@ def heeds_weights(problem: Problem) -> None:
         )
 
 
-def works_in_float32(problem: Problem) -> None:
-    """data in float32 give objectives and predictions in float32, and finite ones"""
-    single = Problem(problem.method, problem.task, problem.rows, "float32")
-    new, info = single.stepped[0]
-    require_arrays(new)  # optax has float64 in a corner of its L-BFGS: what counts is what comes out
-    log_prob = single.log_prob(new, single.both.X_test[0], single.both.y_test[0])
-    for name, value in {"the objective": info.objective, "log_prob": log_prob}.items():
-        if jnp.result_type(value) != jnp.float32:
-            raise Broken(f"{name} is {kind(value)}: use the dtype of the data")
-        if not np.isfinite(value).all():
-            raise Broken(f"{name} is not finite")
-
-
-_TARGETS = 5.0 * np.sinh(np.linspace(-8.0, 8.0, 6001)) / np.sinh(1.0)
-"""Distances from the mean, in standard deviations, for the integral of a regression's density: dense, and far out."""
-
-
 def trains_side_by_side(problem: Problem) -> None:
     """a step of two splits side by side gives what each gives alone"""
     alone = jax.jit(partial(jax.tree.map, lambda *parts: jnp.stack(parts)))(*problem.stepped)
@@ -202,6 +188,23 @@ def predicts_row_by_row(problem: Problem) -> None:
     others = np.repeat(y[:1], len(y))
     if position := difference(log_prob[:1], problem.log_prob(state, X, others)[:1], problem.tolerance):
         raise Broken(f"with other targets of the other test rows a row's log_prob differs {position}")
+
+
+def works_in_float32(problem: Problem) -> None:
+    """data in float32 give objectives and predictions in float32, and finite ones"""
+    single = Problem(problem.method, problem.task, problem.rows, "float32")
+    new, info = single.stepped[0]
+    require_arrays(new)  # optax has float64 in a corner of its L-BFGS: what counts is what comes out
+    log_prob = single.log_prob(new, single.both.X_test[0], single.both.y_test[0])
+    for name, value in {"the objective": info.objective, "log_prob": log_prob}.items():
+        if jnp.result_type(value) != jnp.float32:
+            raise Broken(f"{name} is {kind(value)}: use the dtype of the data")
+        if not np.isfinite(value).all():
+            raise Broken(f"{name} is not finite")
+
+
+_TARGETS = 5.0 * np.sinh(np.linspace(-8.0, 8.0, 6001)) / np.sinh(1.0)
+"""Distances from the mean, in standard deviations, for the integral of a regression's density: dense, and far out."""
 
 
 def _mass(problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:

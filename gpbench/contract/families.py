@@ -44,9 +44,7 @@ _densities = jax.jit(
 
 
 def examine_kernel(value: Any) -> Iterator[Finding]:
-    """Yields the findings for the kernel that a value of the configuration means.  Raises ConfigError: A value that
-    means no kernel.
-    """
+    """Yields the findings for the kernel that a value of the configuration means."""
     spec = kernel_spec(value)
     rows = np.random.default_rng(0).normal(size=(12, 3))
     rows[1] = rows[0]  # rows that coincide
@@ -56,12 +54,9 @@ def examine_kernel(value: Any) -> Iterator[Finding]:
 
 
 def examine_likelihood(value: Any) -> Iterator[Finding]:
-    """Yields the findings for the likelihood that a value of the configuration means, for each of its tasks.  Raises
-    ConfigError: A value that means no likelihood.
-    """
+    """Yields the findings for the likelihood that a value of the configuration means, for each of its tasks."""
     spec = likelihood_spec(value)
-    tasks = spec.tasks
-    for task in (task for task in CLASSES if task in tasks):
+    for task in (task for task in CLASSES if task in spec.tasks):
         start = partial(spec.initial, task, CLASSES[task], noise=_NOISE)
         for check in (_expects_its_density, _normalises_its_density, _predicts_the_average, _is_smooth, _keeps_float32):
             yield finding(task, check, start, task)
@@ -123,8 +118,8 @@ def _rows(likelihood: Any, task: str, dtype: Any = float) -> tuple[jax.Array, ja
     shape = (6,) if latents == 1 else (6, latents)
     rng = np.random.default_rng(1)
     mean, variance = rng.normal(size=shape), rng.uniform(0.2, 1.0, shape)
-    numbers = {"regression": rng.normal(size=6), "binary": np.tile([-1.0, 1.0], 3), "multiclass": np.arange(6.0) % 3}
-    y = {**numbers, "count": np.arange(6.0)}[task]
+    codes = {"binary": np.tile([-1.0, 1.0], 3), "multiclass": np.arange(6.0) % 3, "count": np.arange(6.0)}
+    y = rng.normal(size=6) if task == "regression" else codes[task]
     return tuple(jnp.asarray(values, dtype) for values in (mean, variance, y))  # type: ignore[return-value]
 
 

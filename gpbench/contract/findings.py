@@ -1,5 +1,6 @@
 """All checks of a method, one finding for each claim and task."""
 
+import inspect
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,24 +14,8 @@ from gpbench.contract.problems import CLASSES, Problem
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
 
-CHECKS: tuple[Callable[[Problem], None], ...] = (
-    checks.describes_itself,
-    checks.starts_with_arrays,
-    checks.starts_reproducibly,
-    checks.keeps_its_shape,
-    checks.predicts_one_number_a_row,
-    checks.steps_purely,
-    checks.compiles_once,
-    checks.heeds_weights,
-    checks.trains_side_by_side,
-    checks.goes_on_from_a_checkpoint,
-    checks.has_a_finite_objective,
-    checks.improves,
-    checks.predicts_finitely,
-    checks.predicts_distributions,
-    checks.predicts_row_by_row,
-    checks.works_in_float32,
-)
+_FUNCTIONS = {name: check for name, check in vars(checks).items() if inspect.isfunction(check) and name[0] != "_"}
+CHECKS: tuple[Callable[[Problem], None], ...] = tuple(f for f in _FUNCTIONS.values() if f.__module__ == checks.__name__)
 
 STEPS = 6
 """The most steps a method takes in a check."""
@@ -76,7 +61,7 @@ def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:
         except ConfigError:
             continue
         except (Exception, SystemExit):  # becomes a finding
-            break
+            pass
         break
     return problem
 
@@ -86,11 +71,9 @@ def finding(task: str, check: Callable[..., None], *arguments: Any) -> Finding:
     claim = (task, check.__doc__ or check.__name__)
     try:
         check(*arguments)
-    except Broken as error:
-        return Finding(*claim, "broken", str(error))
     except Doubtful as error:
         return Finding(*claim, "doubtful", str(error))
-    except GpbenchError as error:
+    except (Broken, GpbenchError) as error:
         return Finding(*claim, "broken", str(error))
     except (Exception, SystemExit) as error:
         return Finding(*claim, "broken", _line(error))

@@ -1,11 +1,12 @@
 """Configurations and compiled programs of methods, which estimators share: searches fit often."""
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gpbench import runtime, targets
+from gpbench import paths, runtime, targets
 from gpbench.errors import ConfigError
 
 
@@ -55,3 +56,8 @@ def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str
         return class_of(method, config_dir).tasks  # type: ignore[attr-defined]
     except ConfigError:
         return frozenset()
+
+
+def methods_with(has_property: Callable[[type], bool]) -> str:
+    """The names of gpbench's methods whose class has a property, for messages."""
+    return ", ".join(name for name in sorted(paths.yaml_files("method")) if has_property(class_of(name)))

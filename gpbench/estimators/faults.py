@@ -1,11 +1,14 @@
 """One line for what is wrong with the rows that a user gives, in the place of scikit-learn's messages."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from gpbench.arguments import in_python
 from gpbench.data.frames import as_pandas, check_dates
-from gpbench.errors import DataError
+from gpbench.errors import DataError, GpbenchError, cause
 
 _OF_CELLS = ("could not convert string", "float() argument", "setting an array element")
 """Parts of the messages about cells that are no numbers."""
@@ -16,7 +19,20 @@ _OF_NAMES = "The feature names should match"
 TARGETS_OF_TEXT = "y has texts that are no numbers: a Classifier takes labels, a Regressor numbers"
 
 
-def in_one_line(error: Exception, X: Any) -> Exception:
+@contextmanager
+def value_errors(X: Any = None) -> Iterator[None]:
+    """A context in which errors of gpbench are ValueErrors, and those of scikit-learn about X have one line."""
+    try:
+        yield
+    except GpbenchError as error:
+        raise ValueError(in_python(str(error))) from cause(error)
+    except (TypeError, ValueError) as error:
+        if X is None:
+            raise
+        raise _in_one_line(error, X) from None
+
+
+def _in_one_line(error: Exception, X: Any) -> Exception:
     """The error of scikit-learn's validation of X and y, in one line that says how to mend it."""
     text, is_table = str(error), hasattr(X, "columns")
     if isinstance(error, TypeError) and not (is_table and "float() argument" in text):
@@ -35,8 +51,8 @@ def in_one_line(error: Exception, X: Any) -> Exception:
         mend = "X.reshape(-1, 1) for rows of one input, X.reshape(1, -1) for one row"
         return ValueError(f"X has the shape {np.shape(X)}, not (rows, inputs). Reshape your data: {mend}")
     if "sample(s)" in text:
-        rows = len(X)
-        return ValueError(f"X has {rows} {'sample' if rows == 1 else 'samples'}: at least {_least(text)} needed")
+        samples, least = "sample" if len(X) == 1 else "samples", "2 rows are" if "minimum of 2" in text else "1 row is"
+        return ValueError(f"X has {len(X)} {samples}: at least {least} needed")
     if "inconsistent numbers of samples" in text:
         return ValueError(f"{' '.join(text.split())}: give X and y of equal length")
     return ValueError(" ".join(text.split()))
@@ -56,10 +72,6 @@ def checked_targets(y: Any) -> Any:
     return y
 
 
-def _least(text: str) -> str:
-    return "2 rows are" if "minimum of 2" in text else "1 row is"
-
-
 def _columns(X: Any) -> list[tuple[str, np.ndarray]]:
     """The columns of X with their names for messages."""
     if hasattr(X, "columns"):
@@ -75,12 +87,10 @@ def _of_texts(X: Any) -> str:
             try:
                 float(cell)
             except (TypeError, ValueError):
-                mend = f"encode={{{name[7:]}: 'onehot'}} makes inputs of it" if hasattr(X, "columns") else _FRAME
-                return f"X, {name}: {str(cell)[:60]!r} is no number; {mend}"
+                encoding = f"encode={{{name[7:]}: 'onehot'}} makes inputs of it"
+                frame = "give a DataFrame with encode={COLUMN: 'onehot'}"
+                return f"X, {name}: {str(cell)[:60]!r} is no number; {encoding if hasattr(X, 'columns') else frame}"
     return TARGETS_OF_TEXT
-
-
-_FRAME = "give a DataFrame with encode={COLUMN: 'onehot'}"
 
 
 def _of_missing_cells(X: Any) -> str:

@@ -6,20 +6,11 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench.errors import ConfigError
-
-WITH_WEIGHTS = (
-    "use one of linear, logistic, constant, gpr, alacarte, the sparse GPs (svi, svgp, vsgpr, fitc_gp, pep and their"
-    " variants), svdgp, odsvgp, gam, dsdgp, vi_kw, vi_g and hmc"
-)
-"""Methods that take sample weights, for messages."""
+from gpbench.estimators.compiled import methods_with
 
 
 def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
-    """The weights as an array of numbers, one for each row: a weight w is w repeated rows.  1 for None.
-
-    Raises ValueError for another number of weights, and for weights that are no finite numbers, below 0, or together
-    fewer than two rows.
-    """
+    """The weights as an array of numbers, one for each row: a weight w is w repeated rows.  1 for None."""
     if sample_weight is None:
         return np.ones(rows)
     try:
@@ -44,14 +35,14 @@ def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
 def repeated(
     method: str, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weight: Float[np.ndarray, " N"]
 ) -> tuple[Float[np.ndarray, "R D"], Float[np.ndarray, " R"]]:
-    """The rows as often as their weights say, for a method without weights, such as those of bootstrap samples.
-
-    Raises ConfigError for weights that are no whole numbers, and for more rows than there is memory for.
-    """
+    """The rows as often as their weights say, for a method without weights, such as those of bootstrap samples."""
     from gpbench.core.memory import require_memory
 
     if (weight % 1).any():
-        raise ConfigError(f"method {method} takes whole numbers alone as sample_weight, as repeats: {WITH_WEIGHTS}")
+        others = methods_with(lambda cls: cls.sample_weights)  # type: ignore[attr-defined]
+        raise ConfigError(
+            f"method {method} takes whole numbers alone as sample_weight, as repeats: use one of {others}"
+        )
     require_memory(8.0 * weight.sum() * (X.shape[1] + 1), "repeated rows", "repeats")
     times = weight.astype(int)
     return X.repeat(times, axis=0), y.repeat(times)

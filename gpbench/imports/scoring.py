@@ -40,23 +40,14 @@ class ImportedRun:
 
 @dataclass(frozen=True)
 class Importer:
-    """Common facts of the submissions of one file.
+    """Common facts of the submissions of one file."""
 
-    Attributes:
-        protocol: Name of the protocol under which they are listed.
-        precision: Precision of the other program.
-        split_set: Split set of every data set; None for each card's default.
-        checksum: SHA-256 of the file.
-        config_dirs: Folders of the user's own cards and metrics.
-        budget: CPU seconds within which they were made; None where there was no budget.
-    """
-
-    protocol: str
-    precision: str
-    split_set: str | None
-    checksum: str
-    config_dirs: Sequence[Path] = ()
-    budget: int | None = None
+    protocol: str  # the protocol under which they are listed
+    precision: str  # precision of the other program
+    split_set: str | None  # split set of every data set; None for each card's default
+    checksum: str  # SHA-256 of the file
+    config_dirs: Sequence[Path] = ()  # folders of the user's own cards and metrics
+    budget: int | None = None  # CPU seconds within which they were made; None where there was no budget
 
     def score(self, submissions: Sequence[Submission]) -> list[ImportedRun]:
         """Every submission, checked and scored.  Raises ConfigError and DataError that name file and data set."""
@@ -94,7 +85,18 @@ class Importer:
         values = submission.in_order_of(test, train, len(dataset.y))
         lost = self._lost(submission, prepared.task)
         outcome, predictions = (lost, {}) if lost else self._scores(submission, values, prepared, test)
-        config = self._config(submission, card)
+        default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
+        other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
+        budget = f"budget={self.budget}" if self.budget else ""
+        setting = ", ".join(filter(None, [submission.setting, other_set, budget]))
+        config = {
+            "dataset": dict(card),
+            "method": {"name": submission.method, "setting": setting, "imported": True},
+            "protocol": {"name": self.protocol, "precision": self.precision},
+            "run": {"budget": self.budget} if self.budget else {},
+            "split": submission.split,
+            "config_dirs": [str(folder) for folder in self.config_dirs],
+        }
         shared = identity.identify(config, dataset.checksum)
         member = members.Member(submission.split, submission.output)
         record = Record.create(
@@ -106,7 +108,7 @@ class Importer:
             source_checksum=self.checksum,
             dataset=card["name"],
             method=submission.method,
-            setting=config["method"]["setting"],
+            setting=setting,
             protocol=self.protocol,
             seed=0,
             data_checksum=dataset.checksum,
@@ -171,24 +173,10 @@ class Importer:
             "undefined": dict.fromkeys(names, reason),
         }
 
-    def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:
-        default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
-        other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
-        budget = f"budget={self.budget}" if self.budget else ""
-        setting = ", ".join(filter(None, [submission.setting, other_set, budget]))
-        return {
-            "dataset": dict(card),
-            "method": {"name": submission.method, "setting": setting, "imported": True},
-            "protocol": {"name": self.protocol, "precision": self.precision},
-            "run": {"budget": self.budget} if self.budget else {},
-            "split": submission.split,
-            "config_dirs": [str(folder) for folder in self.config_dirs],
-        }
-
 
 def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> int:
-    """Records runs that are not recorded yet.  Returns the number of runs recorded.  Raises ConfigError: a record came
-    from another file, without `again`, or two files have one run; nothing is written then.
+    """Records runs that are not recorded yet, and counts them.  Raises ConfigError: a record came from another file,
+    without `again`, or two files have one run; nothing is written then.
     """
     before = {run.record.id: store.get(run.record.id) for run in runs}
     new: dict[str, ImportedRun] = {}

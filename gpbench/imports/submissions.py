@@ -48,23 +48,19 @@ _SMALLEST_VARIANCE = 1e-30
 
 @dataclass(frozen=True)
 class Submission:
-    """Predictions of one method for the test rows of one split.  `values` are the other columns, by name.
-
-    `output` is None for a data set with one output, `seconds` where the table does not say; `versions` are those of the
-    programs, by name; `lost` is why there are no predictions, "" where there are.
-    """
+    """Predictions of one method for the test rows of one split."""
 
     file: Path
     dataset: str
     split: int
     method: str
     setting: str
-    output: int | None
-    seconds: float | None
+    output: int | None  # None for a data set with one output
+    seconds: float | None  # None where the table does not say
     rows: Int[np.ndarray, " n"]
-    values: dict[str, Float[np.ndarray, " n"]]
-    versions: dict[str, str] = field(default_factory=dict)
-    lost: str = ""
+    values: dict[str, Float[np.ndarray, " n"]]  # the other columns, by name
+    versions: dict[str, str] = field(default_factory=dict)  # versions of the programs, by name
+    lost: str = ""  # why there are no predictions; "" where there are
 
     @property
     def title(self) -> str:
@@ -80,13 +76,9 @@ class Submission:
     def in_order_of(
         self, test: Int[np.ndarray, " t"], train: Int[np.ndarray, " m"], total: int
     ) -> dict[str, Float[np.ndarray, " t"]]:
-        """The values in the order of the split's test rows, each of which must be there once, and no other row.
-
-        `total` is the number of rows of the data set.  Raises DataError.
-        """
-        self.require(
-            (self.rows >= 0) & (self.rows < total), f"does not exist: {self.dataset} has rows 0 to {total - 1}"
-        )
+        """The values in the order of the test rows, each of which must be there once, and no other of `total` rows."""
+        exists = (self.rows >= 0) & (self.rows < total)
+        self.require(exists, f"does not exist: {self.dataset} has rows 0 to {total - 1}")
         _, first = np.unique(self.rows, return_index=True)
         self.require(np.isin(np.arange(len(self.rows)), first), "is there twice")
         in_test = np.isin(self.rows, test)
@@ -102,10 +94,8 @@ class Submission:
         return {name: column[positions] for name, column in self.values.items()}
 
     def check_values(self, classes: int, target_variance: float) -> None:
-        """Checks the predictions of a data set with so many classes: columns, range and sum.
-
-        `classes` is 0 for regression, and 1 for counts, which are refused.  `target_variance` is that of the training
-        targets.  Raises DataError.
+        """Checks columns, range and sum of the predictions of a data set with so many classes: 0 for regression, and 1
+        for counts, which are refused.  `target_variance` is that of the training targets.
         """
         if classes == 1:
             raise DataError(f"{self.title}: predictions of counts cannot be imported, for they have no one form")
@@ -125,21 +115,16 @@ class Submission:
             smallest = _SMALLEST_VARIANCE * target_variance
             self.require(variance >= smallest, f"has a variance below {smallest:.2g}, too small to compute a density")
             return
-        probs = self.probabilities(classes)
+        with np.errstate(over="ignore"):
+            columns = np.stack([self.values[name] for name in names], axis=1)
+            probs = np.exp(columns) if names[0].startswith("log_") else columns
         self.require(probs.min(axis=1) >= 0, "has a negative probability")
         self.require(abs(probs.sum(axis=1) - 1) <= _SUM_TOLERANCE, "has probabilities that do not sum to one")
 
     def class_columns(self, classes: int) -> list[str]:
         """The names of the columns of the classes: log probabilities if there are any, else probabilities."""
         logs = any(name.startswith("log_prob_") for name in self.values)
-        return [f"{'log_' * logs}prob_{c}" for c in range(classes)]
-
-    def probabilities(self, classes: int) -> Float[np.ndarray, "n C"]:
-        """The probabilities of the classes."""
-        names = self.class_columns(classes)
-        columns = np.stack([self.values[name] for name in names], axis=1)
-        with np.errstate(over="ignore"):
-            return np.exp(columns) if names[0].startswith("log_") else columns
+        return [f"{'log_prob' if logs else 'prob'}_{c}" for c in range(classes)]
 
 
 def _described(classes: int) -> str:
@@ -149,15 +134,14 @@ def _described(classes: int) -> str:
 
 
 def read(path: Path) -> list[Submission]:
-    """Reads the submissions of a Parquet or CSV file.  Raises ConfigError: the file is no such table; DataError: its
-    values are wrong.
-    """
+    """Reads the submissions of a Parquet or CSV file."""
     table = _table(path)
     columns = [*_NEEDED, *_OPTIONAL, "mean", "variance"]
     if absent := [name for name in _NEEDED if name not in table]:
-        separators = "; separate its cells by commas" * any(mark in str(name) for name in table for mark in ";\t")
+        is_one_cell = any(mark in str(name) for name in table for mark in ";\t")
         needs = f"it needs {', '.join(_NEEDED)}, and predictions"
-        raise ConfigError(f"{path}: no column {absent[0]!r}; {needs}{separators}")
+        mend = f"{needs}; separate its cells by commas" if is_one_cell else needs
+        raise ConfigError(f"{path}: no column {absent[0]!r}; {mend}")
     if unknown := [name for name in map(str, table) if name not in columns and not _NUMBERED.fullmatch(name)]:
         hint = nearest(unknown[0], [*columns, "prob_0", "log_prob_0"])
         raise ConfigError(f"{path}: unknown column {unknown[0]!r}; {hint}")

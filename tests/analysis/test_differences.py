@@ -174,7 +174,7 @@ def test_the_table_has_the_winner_and_the_interval_in_every_format():
             and "sep is significantly better in 1 of 1" in text
             and "-1.03" in text
         )
-    assert formats.as_csv(sheet).splitlines()[0].startswith("dataset,output,method_a")
+    assert formats.FORMATS["csv"](sheet).splitlines()[0].startswith("dataset,output,method_a")
 
 
 def test_the_picture_has_a_line_for_each_data_set():

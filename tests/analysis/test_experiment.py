@@ -135,7 +135,7 @@ def test_missing_cells_and_splits_are_counted_and_named():
         ("pima", "svi", 4),
         ("australian", "gfitc", 1),
     ]
-    assert sheet.rows[2]["words"] == "dataset=pima method=svi" and "4 of 4" in str(sheet)
+    assert sheet.rows[2]["words"] == "dataset=pima method=svi" and "4 of 4" in formats.FORMATS["terminal"](sheet)
     assert absent(with_records(CELLS, []), 2).endswith("; and 4 more")
 
 

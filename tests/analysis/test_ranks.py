@@ -7,6 +7,7 @@ from scipy import stats
 
 from gpbench.analysis import rank_tests, rankings, ranks
 from gpbench.analysis.cells import group_runs
+from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.method_settings import labels, main_cells
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
@@ -162,11 +163,11 @@ def test_a_data_set_without_one_of_the_methods_is_left_out_with_the_reason():
 def test_naval_is_not_for_ranking():
     two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     naval = {"naval": {**two, "c": {0: 0.1}}, "naval groups90": two}
-    ranking = ranks.rank_table({"pima": two, **naval, "heart": two}, "nll")
+    ranking = ranks.rank_table(Comparison("nll", {"pima": two, **naval, "heart": two}))
     assert ranking.methods == ("a", "b") and ranking.datasets == ("pima", "heart")
     assert ranking.left_out == (UNRANKED["naval"],)
     with pytest.raises(ConfigError, match="two data sets"):
-        ranks.rank_table({"pima": two, "naval": two}, "nll")
+        ranks.rank_table(Comparison("nll", {"pima": two, "naval": two}))
 
 
 def test_means_are_over_the_splits_that_all_have():
@@ -178,8 +179,8 @@ def test_outputs_of_one_data_set_are_not_independent_data_sets():
     two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     outputs = {f"arm y{k}": two for k in range(7)}
     with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
-        ranks.rank_table(outputs, "nmse")
-    (caveat,) = ranks.rank_table(outputs | {"pima": two}, "nmse").caveats
+        ranks.rank_table(Comparison("nmse", outputs))
+    (caveat,) = ranks.rank_table(Comparison("nmse", outputs | {"pima": two})).caveats
     assert caveat == "outputs and split sets of one data set are not independent, which makes p too small: arm (7)"
 
 

@@ -9,8 +9,9 @@ from gpbench.analysis import formats, printing, tables
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.provenance import provenance_lines
 from gpbench.analysis.sheets import Sheet, Text, text_of
-from gpbench.analysis.writers import as_csv, as_latex, as_markdown, as_text
-from gpbench.analysis.writers.terminal import chunks
+from gpbench.analysis.writers.latex import as_latex
+from gpbench.analysis.writers.markdown import as_markdown
+from gpbench.analysis.writers.terminal import as_text, chunks
 
 
 def run(split=0, **fields):
@@ -39,7 +40,7 @@ def sheet(records, metrics=()):
 
 
 def parsed(records, metrics=()):
-    return list(csv.DictReader(io.StringIO(as_csv(sheet(records, metrics)))))
+    return list(csv.DictReader(io.StringIO(formats.FORMATS["csv"](sheet(records, metrics)))))
 
 
 def test_a_single_split_has_its_error_over_test_rows_and_several_have_theirs_over_splits():
@@ -59,7 +60,7 @@ def test_a_single_split_has_its_error_over_test_rows_and_several_have_theirs_ove
 
 
 def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
-    first, *rest = as_csv(sheet([run(), run(1)])).splitlines()
+    first, *rest = formats.FORMATS["csv"](sheet([run(), run(1)])).splitlines()
     assert first == (
         "dataset,output,method,setting,metric,mean,stderr,n_splits,published,published_err,delta_se,held_out,"
         "published_held_out,protocol,preset,mark"

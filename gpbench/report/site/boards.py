@@ -6,7 +6,7 @@ from math import inf
 from statistics import median
 
 from gpbench.analysis import best_sheet
-from gpbench.analysis.best import Comparison, Score, comparison
+from gpbench.analysis.best import BestMethods, Score, best_methods
 from gpbench.analysis.kinds import Kind
 from gpbench.analysis.printing import number
 from gpbench.errors import AbsentError
@@ -55,7 +55,7 @@ class _Board:
     protocol: str
     command: str
     second: Sequence[str]
-    result: Comparison  # the comparison
+    result: BestMethods  # the comparison
 
     @property
     def sentence(self) -> str:
@@ -104,12 +104,12 @@ def _boards(facts: Facts, task: str, size: str) -> Iterator[_Board]:
     by_protocol: dict[str, list[Record]] = {}
     for record in Kind(task, (low, high)).records(facts.records, facts.folders):
         by_protocol.setdefault(record.protocol, []).append(record)
-    results_of: dict[str, dict[str, Comparison]] = {}
+    results_of: dict[str, dict[str, BestMethods]] = {}
     for protocol, records in by_protocol.items():
         recorded = {name for record in records for name in record.metrics}
         for metric in filter(recorded.__contains__, _METRICS):
             try:
-                results_of.setdefault(protocol, {})[metric] = comparison(records, metric)
+                results_of.setdefault(protocol, {})[metric] = best_methods(records, metric)
             except AbsentError:
                 continue
     breadth = {name: max(map(_breadth, results.values()), default=0) for name, results in results_of.items()}
@@ -122,7 +122,7 @@ def _boards(facts: Facts, task: str, size: str) -> Iterator[_Board]:
             yield _Board(task, size, protocol, command, second, result)
 
 
-def _breadth(result: Comparison) -> int:
+def _breadth(result: BestMethods) -> int:
     return len(result.average) * len(result.datasets)
 
 

@@ -19,7 +19,7 @@ from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
 from gpbench.analysis.reproduction import Comparison
 from gpbench.analysis.tables import LEGEND, title
-from gpbench.analysis.writers import grid_html
+from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
 from gpbench.claims import sentences
 from gpbench.claims.scale import SCALE, badge_grade
