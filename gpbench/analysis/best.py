@@ -37,8 +37,7 @@ from gpbench.papers.published import UNRANKED
 from gpbench.records.absences import absences
 from gpbench.records.record import Record
 
-_HALF = 0.5
-"""Share of the most splits, and of the most methods, from which a method or a data set counts."""
+_HALF = 0.5  # share of the most splits, and of the most methods, from which a method or a data set counts
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,6 @@ class BestMethods:
 
     @property
     def datasets(self) -> list[str]:
-        """The data sets that count."""
         return list(self.splits)
 
     @property
@@ -198,7 +196,6 @@ def _reason(
 def _scores(
     compared: Comparison, dataset: str, methods: Sequence[str], leader: str, splits: Sequence[int]
 ) -> dict[str, Score]:
-    """The scores of these methods on one data set."""
     pairs = [(b, a) if a == leader else (a, b) for i, a in enumerate(methods) for b in methods[i + 1 :]]
     tests = {(a, b): compared.test(dataset, a, b, splits) for a, b in pairs}
     possible = {pair: test.p for pair, test in tests.items() if test.p is not None}

@@ -9,16 +9,12 @@ from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
-from gpbench.papers.published import terms
+from gpbench.papers.published import shared_terms, terms
 
-_FEW = 6
-"""Number of data sets below which the sheet warns that they are few: Wilcoxon's test finds nothing among fewer."""
-_ROWS = 12
-"""Number of methods in the table, unless all are asked for."""
-_NEXT = 2
-"""Number of methods after the leader whose differences stand data set by data set."""
-_LONGEST = 28
-"""Characters of a method's name in a column of 80 characters; longer ones are completed below the table."""
+_FEW = 6  # number of data sets below which the sheet warns that they are few: Wilcoxon's test finds nothing among fewer
+_ROWS = 12  # number of methods in the table, unless all are asked for
+_NEXT = 2  # number of methods after the leader whose differences stand data set by data set
+_LONGEST = 28  # characters of a method's name in a column of 80 characters; longer ones are completed below the table
 
 
 def sentence(result: BestMethods) -> str:
@@ -129,22 +125,20 @@ def _main_grid(result: BestMethods, names: Sequence[str], short: Mapping[str, st
     for name in names:
         scores, others = [*result.scores[name].values()], name != result.leader
         seconds = [score.seconds for score in scores if score.seconds is not None]
-        word = result.verdict(name) if others else ""
+        shown_as = result.verdict(name) if others else ""
         if len(scores) == 1:
-            value, p = number(scores[0].mean), scores[0].p
-            tests = (_interval(scores[0]), "" if p is None else f"{p:.2g}", word)
+            value, p, before, after = number(scores[0].mean), scores[0].p, [_interval(scores[0])], []
         else:
-            value, p, verdicts = f"{result.average[name]:.2f}", result.p.get(name), _verdicts(result, name)
-            counts = [f"{verdicts.count(word)} of {len(verdicts)}" if others else "" for word in ("worse", "better")]
-            tests = ("" if p is None else f"{p:.2g}", word, *counts)
-        marked = value if others else Text(value, "best")
-        lines.append((short[name], marked, *tests, f"{max(seconds):,.3g}" if seconds else ""))
+            value, p, before, verdicts = f"{result.average[name]:.2f}", result.p.get(name), [], _verdicts(result, name)
+            after = [f"{verdicts.count(word)} of {len(verdicts)}" if others else "" for word in ("worse", "better")]
+        marked, time = value if others else Text(value, "best"), f"{max(seconds):,.3g}" if seconds else ""
+        lines.append((short[name], marked, *before, "" if p is None else f"{p:.2g}", shown_as, *after, time))
+    heading = title(result.metric, result.records)
     if len(result.datasets) == 1:
-        header = ("method", result.metric, "minus the first [95 %]", "p", "shown", "seconds")
-        return Grid(title(result.metric, result.records), header, tuple(lines), prose=True)
-    heading = f"{title(result.metric, result.records)}: average ranks, and differences from the first"
+        header: tuple[str, ...] = ("method", result.metric, "minus the first [95 %]", "p", "shown", "seconds")
+        return Grid(heading, header, tuple(lines), prose=True)
     header = ("method", "average rank", "p", "shown", "worse on", "better on", "seconds")
-    return Grid(heading, header, tuple(lines), prose=True)
+    return Grid(f"{heading}: average ranks, and differences from the first", header, tuple(lines), prose=True)
 
 
 def _differences(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -> list[Grid]:
@@ -193,7 +187,6 @@ def _feet(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -
 
 
 def _absent(title: str, reasons: Mapping[str, str]) -> list[str]:
-    """A line for each reason with the names of which it holds."""
     names_of: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         names_of.setdefault(reason, []).append(name)
@@ -215,8 +208,7 @@ def _shared_terms(names: Iterable[str]) -> dict[str, list[str]]:
     for name in names:
         method, _, setting = name.partition(" ")
         settings.setdefault(method, []).append(terms(setting))
-    several = {method: own for method, own in settings.items() if len(own) > 1}
-    return {method: [t for t in own[0] if all(t in other for other in own)] for method, own in several.items()}
+    return {method: shared_terms(own) for method, own in settings.items() if len(own) > 1}
 
 
 def _short_names(result: BestMethods, names: Sequence[str]) -> dict[str, str]:

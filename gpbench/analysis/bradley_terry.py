@@ -26,10 +26,8 @@ FEWEST = 6
 
 _SEED = 1952
 _TOLERANCE, _MOST_ITERATIONS = 1e-9, 100
-_DIGITS = 9
-"""Decimal places of scores in log odds, to which Newton's method is exact."""
-_LONGEST = 1.0
-"""Longest step of Newton's method in log odds: from afar it overshoots."""
+_DIGITS = 9  # decimal places of scores in log odds, to which Newton's method is exact
+_LONGEST = 1.0  # longest step of Newton's method in log odds: from afar it overshoots
 
 
 def outcomes(
@@ -147,7 +145,6 @@ class Estimates:
 
     @property
     def datasets(self) -> Int[ndarray, " K"]:
-        """Number of data sets of each method."""
         return np.diag(self.common)
 
     @property
@@ -205,7 +202,6 @@ class Estimates:
         return np.array([pair for pair in pairs if pair[2] >= FEWEST], dtype=int).reshape(-1, 3).T
 
     def _least_stderr(self, n: Int[ndarray, " P"]) -> Float[ndarray, " P"]:
-        """The least standard error of a difference over n data sets."""
         return np.asarray(2 * self.unit / np.sqrt(n))
 
 

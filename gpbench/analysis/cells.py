@@ -20,8 +20,7 @@ from gpbench.records.record import Record
 
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
-_WORDS = {"split_set": "set"}
-"""Names of fields in labels, where a command line has another word."""
+_WORDS = {"split_set": "set"}  # names of fields in labels, where a command line has another word
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,6 @@ class CellRuns:
 
     @property
     def split_set(self) -> str:
-        """Name of the split set; "" where the records lack it."""
         return self.records[0].split_set or ""
 
     @property
@@ -69,7 +67,6 @@ class CellRuns:
 
     @functools.cached_property
     def diverged(self) -> int:
-        """Number of runs that diverged."""
         return sum(record.diverged for record in self.records)
 
     @functools.cached_property
@@ -79,7 +76,6 @@ class CellRuns:
 
     @property
     def imported(self) -> bool:
-        """True where a run is another program's (`gpbench import`)."""
         return any(record.imported for record in self.records)
 
 
@@ -101,7 +97,6 @@ class Entry:
 
     @property
     def n_splits(self) -> int:
-        """Number of splits of the mean."""
         return len(self.values)
 
     @property
@@ -117,12 +112,10 @@ class Entry:
 
     @functools.cached_property
     def better(self) -> str | None:
-        """Direction in which the metric improves: "lower", "higher" or None."""
         return better(self.metric, self.cell.records)
 
     @functools.cached_property
     def notes(self) -> list[str]:
-        """Caveats for the comparison, as footnotes."""
         return caveats(self.cell, self.metric, self.published)
 
 
@@ -186,9 +179,10 @@ def summarise(cell: CellRuns, metric: str, values: Mapping[int, float], diverged
     """The entry of these values by split, beside the published value."""
     mean, stderr = mean_stderr([*values.values()]) if values else (None, None)
     published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
-    errors = [stderr, published and published.stderr]
-    joint = 0.0 if None in errors else math.hypot(*filter(None, errors))
-    delta = (mean - published.value) / joint if joint and mean is not None and published else None
+    delta = None
+    if published and mean is not None and stderr is not None and published.stderr is not None:
+        joint = math.hypot(stderr, published.stderr)
+        delta = (mean - published.value) / joint if joint > 0 else None
     return Entry(cell, metric, values, mean, stderr, diverged, published, delta)
 
 

@@ -35,7 +35,6 @@ class Comparison:
 
     @property
     def records(self) -> list[Record]:
-        """The records of all cells."""
         return [record for cell in self.cells.values() for record in cell.records]
 
     @cached_property

@@ -1,25 +1,27 @@
-"""The table of an experiment: blocks of entries by row and column, beside the values that the paper prints."""
+"""The table of an experiment: blocks of entries by row and column, beside the values that the paper prints; and that of
+its missing runs."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
+from typing import Any
 
 from gpbench.analysis import tables
 from gpbench.analysis.agreement import agreement, deviations
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
-from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
-from gpbench.analysis.missing import missing_line
+from gpbench.analysis.marks import has_few, with_marks
+from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of, run_facts
-from gpbench.analysis.sheets import Sheet
+from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.statistics import common_splits
 from gpbench.errors import ConfigError
+from gpbench.experiments import status
 from gpbench.experiments.definition import FACTS, Experiment, text
 from gpbench.experiments.kinds import TABLES
 from gpbench.experiments.status import Cell, mixed_presets
 
-_AVERAGE = "(average)"
-"""Name of the data set of published averages over data sets (papers.csv)."""
+_AVERAGE = "(average)"  # name of the data set of published averages over data sets (papers.csv)
 
 _OVER_OUTPUTS: dict[str, Callable[..., float]] = {"mean": fmean, "std": pstdev}
 
@@ -36,7 +38,6 @@ class Block:
 
     @property
     def entries(self) -> Iterator[Entry]:
-        """All entries, row by row."""
         return (entry for row in self.rows.values() for entry in row.values())
 
 
@@ -64,9 +65,11 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     entries = [entry for block in blocks for entry in block.entries]
     placed = {(b.title, name, column): e for b in blocks for name, row in b.rows.items() for column, e in row.items()}
     rows_are = {"dataset": "data set"}.get(name := experiment.table["rows"].rpartition(".")[2], name)
-    grids, twins = (make(placed, rows_are, columns) for make in (tables.value_grids, tables.twin_grids))
-    few = any(has_few([*row.values()]) for block in blocks for row in block.rows.values())
-    return Sheet(
+    return tables.placed_sheet(
+        placed,
+        (rows_are, *columns),
+        any(has_few([*row.values()]) for block in blocks for row in block.rows.values()),
+        twins=deviations([(block.name, block.rows) for block in blocks], rows_are),
         title=experiment.title,
         name=experiment.id,
         summary=[
@@ -75,10 +78,6 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
             *agreement(entries),
             *missing_line(experiment, preset, planned),
         ],
-        grids=grids,
-        twins=[*twins, *deviations([(block.name, block.rows) for block in blocks], rows_are)],
-        marks=meanings(entries),
-        remarks=[*tables.remarks(entries, grids, twins), *([FEW_SPLITS] if few else [])],
         facts=facts(experiment, preset, planned),
         rows=rows(blocks),
     )
@@ -92,7 +91,7 @@ def rows(blocks: Sequence[Block]) -> list[dict[str, object]]:
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:
     """What was run, by name: what the experiment says of its preset, then the facts of its records."""
     records = [record for cell in planned for record in cell.records]
-    known = run_facts(records) | experiment.facts.get(preset, {})
+    known = {**run_facts(records), **experiment.facts.get(preset, {})}
     return {name: known[name] for name in FACTS if name in known} | facts_of(records)
 
 
@@ -162,7 +161,6 @@ def _is_printed(experiment: Experiment, cell: Cell) -> bool:
 
 
 def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Mapping[str, _Row]]:
-    """The cells by block, row and column."""
     row_key = experiment.table["rows"]
     blocks: dict[str, dict[str, dict[str, CellRuns]]] = {}
     for cell in planned:
@@ -191,7 +189,7 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
 
 
 def _combined(
-    rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], **published_under: str
+    rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], **published_under: Any
 ) -> dict[str, Entry]:
     """A statistic of each column over the rows, split by split, on the splits that all rows have; no value where the
     column lacks a row, so that no two columns are of other rows.  Its value is published under another name of the data
@@ -206,3 +204,49 @@ def _combined(
         records = tuple(record for cell in cells for record in cell.records)
         entries[column] = summarise(replace(first, records=records, **published_under), metric, values)
     return entries
+
+
+def missing_line(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> list[str]:
+    """The methods without a run, up to three by name, and the number of missing runs; no line where nothing is."""
+    missing, total = sum(len(cell.missing) for cell in planned), sum(len(cell.splits) for cell in planned)
+    if not missing:
+        return []
+    with_runs = {_method(experiment, cell) for cell in planned if cell.records}
+    absent = [name for name in dict.fromkeys(_method(experiment, cell) for cell in planned) if name not in with_runs]
+    command = f"`gpbench table {experiment.id} --preset {preset} --missing`"
+    names = ", ".join(absent) if len(absent) <= 3 else counted(len(absent), "method")
+    methods = f"{names} not run; " if absent else ""
+    return [f"{methods}{missing:,} of {total:,} runs missing: {command} lists them."]
+
+
+def missing_runs(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
+    """Makes the sheet of missing runs: a line for each cell of the experiment that lacks some."""
+    blocks = experiment.table.get("blocks", [])
+    rows = [
+        {
+            "table": ", ".join(experiment.labels_of(blocks, cell.job)) or None,
+            "dataset": cell.dataset,
+            "output": cell.output or None,
+            "method": _method(experiment, cell),
+            "missing": len(cell.missing),
+            "planned": len(cell.splits),
+            "words": status.names(cell, planned),
+        }
+        for cell in planned
+        if cell.missing
+    ]
+    columns = [name for name in ("table", "dataset", "output", "method") if any(row[name] for row in rows)]
+    lines = tuple((*(str(row[n] or "") for n in columns), f"{row['missing']} of {row['planned']}") for row in rows)
+    n_missing, n_planned = (sum(map(len, runs)) for runs in zip(*((c.missing, c.splits) for c in planned)))
+    return Sheet(
+        title=f"Missing runs of {experiment.id}, preset {preset}: {n_missing:,} of {n_planned:,}.",
+        summary=[f"`gpbench reproduce {experiment.id} --preset {preset}` runs them."] if rows else [],
+        grids=[Grid("missing runs", (*columns, "missing"), lines, prose=True)] if rows else [],
+        rows=rows,
+        name=experiment.id,
+    )
+
+
+def _method(experiment: Experiment, cell: Cell) -> str:
+    keys = experiment.table.get("columns", experiment.table.get("label", []))
+    return "-".join(experiment.labels_of(keys, cell.job))

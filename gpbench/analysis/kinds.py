@@ -20,14 +20,11 @@ TASKS: dict[str, tuple[str, ...]] = {
 }
 """Tasks of cards by the name that a user gives."""
 
-_ANY = (0.0, inf)
-"""The range of every number."""
+_ANY = (0.0, inf)  # the range of every number
 
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
-_AROUND = 2
-"""Factor around a single number of rows or inputs."""
-_NEAREST = 3
-"""Number of data sets that are named where none has the sizes."""
+_AROUND = 2  # factor around a single number of rows or inputs
+_NEAREST = 3  # number of data sets that are named where none has the sizes
 
 Range = tuple[float, float]
 """Smallest and largest number."""
@@ -107,7 +104,6 @@ def _gap(bounds: Range, value: float) -> float:
 
 
 def _facts(dataset: str, folders: Sequence[Path]) -> Mapping[str, Any]:
-    """The card of a data set; empty where there is none here."""
     try:
         return cards.read(dataset, folders)
     except ConfigError:
@@ -122,6 +118,6 @@ def _task(record: Record, card: Mapping[str, Any]) -> str:
 
 def _words(bounds: Range, noun: str) -> str:
     low, high = bounds
-    if high == inf:
-        return f"{low:,.0f} {noun} or more" if low else f"any number of {noun}"
-    return f"{low:,.0f} to {high:,.0f} {noun}"
+    if high < inf:
+        return f"{low:,.0f} to {high:,.0f} {noun}"
+    return f"{low:,.0f} {noun} or more" if low else f"any number of {noun}"

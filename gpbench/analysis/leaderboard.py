@@ -31,7 +31,6 @@ class Board:
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
-        """Names of the methods, in alphabetical order."""
         return tuple(sorted({method for method, _, _ in self.runs}))
 
     @cached_property
@@ -39,6 +38,12 @@ class Board:
         """Names of the data sets that two methods or more have."""
         having = {name: {method for method, dataset, _ in self.runs if dataset == name} for name in self.splits}
         return tuple(name for name, methods in having.items() if len(methods) > 1)
+
+    @cached_property
+    def by_method(self) -> dict[str, list[Record]]:
+        """The runs of each method."""
+        runs = self.runs.items()
+        return {name: [record for (method, _, _), record in runs if method == name] for name in self.methods}
 
     def array(self, value: Callable[[Record], float]) -> Float[ndarray, "K D S"]:
         """A function of the record of each run; NaN where there is no run."""
@@ -51,7 +56,6 @@ class Board:
 
     @cached_property
     def has_run(self) -> Bool[ndarray, "K D S"]:
-        """Which runs are recorded."""
         return ~np.isnan(self.array(lambda record: 0.0))
 
     def outcomes(self, measure: Measure) -> Float[ndarray, "D S K K"]:
@@ -60,12 +64,10 @@ class Board:
 
     @cached_property
     def estimates(self) -> Mapping[str, tuple[Estimates, Estimates]]:
-        """Scores and win rates by each measure."""
         return {measure.metric: estimates(self.outcomes(measure)) for measure in self.division.measures}
 
     @cached_property
     def scores(self) -> Estimates:
-        """Scores by the first measure."""
         return self.estimates[self.division.measures[0].metric][0]
 
     @cached_property

@@ -19,8 +19,7 @@ from gpbench.experiments import definition
 from gpbench.metrics import METRICS
 from gpbench.records.absences import FAULT, GRACE, LARGE, LATE
 
-_WHOLE = 0.95
-"""Share of the budget from which on more of it would have been used."""
+_WHOLE = 0.95  # share of the budget from which on more of it would have been used
 
 
 def sheet(board: Board) -> Sheet:
@@ -107,8 +106,8 @@ def _indifference(board: Board) -> str:
 
 def _machines(board: Board, method: str) -> list[str]:
     """A line where the method's runs and those beside it may be of machines of different speed."""
-    ours = [(name == method, record) for (name, _, _), record in board.runs.items() if not record.imported]
-    own, others = ([record for is_own, record in ours if is_own == side] for side in (True, False))
+    runs = {name: [record for record in own if not record.imported] for name, own in board.by_method.items()}
+    own, others = runs.pop(method), [record for some in runs.values() for record in some]
     shipped = [record for record in others if record.shipped]
     words = lambda host: f"{host.get('cpu', 'an unknown processor')} ({counted(host.get('cores', 0), 'core')})"
     names, beside = (sorted({words(record.host or {}) for record in some}) for some in (own, shipped or others))
@@ -223,17 +222,16 @@ _SHORT = {LATE: "late", LARGE: "memory", FAULT: "error"}
 
 def _lost_of(board: Board, method: str) -> str:
     """The lost runs of a method by reason, as in "3 late, 6 memory", and those not run."""
-    runs = [record for (name, _, _), record in board.runs.items() if name == method]
+    runs = board.by_method[method]
     counts = Counter(_SHORT.get(reason, reason) for record in runs if (reason := lost(record)))
     absent = sum(len(board.splits[name]) for name in board.datasets) - len(runs)
     return ", ".join(f"{n} {reason}" for reason, n in (*counts.items(), ("not run", absent)) if n)
 
 
 def _rows(board: Board, k: int, better: Bool[ndarray, "K K"]) -> list[Mapping[str, object]]:
-    """The numbers of a method by measure, for programs."""
     ranking, name = board.ranking, board.methods[k]
     average = dict(zip(ranking.methods, ranking.average)) if ranking else {}
-    runs = [record for (method, _, _), record in board.runs.items() if method == name]
+    runs = board.by_method[name]
     finite = lambda value: float(value) if np.isfinite(value) else None
     rows: list[Mapping[str, object]] = []
     for number, measure in enumerate(board.division.measures):

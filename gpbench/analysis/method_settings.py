@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gpbench.analysis.cells import CellRuns, by_split
-from gpbench.papers.published import UNRANKED, terms
+from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.absences import absence
 
 RULE = (
@@ -131,8 +131,7 @@ def labels(cells: Sequence[CellRuns]) -> list[str]:
 
 def _shared_terms(cells: Sequence[CellRuns]) -> list[str]:
     """The terms that the labels of all cells have, such as "m=50" and "protocol=clean"."""
-    first, *others = [terms(method_of(cell)[1]) for cell in cells] or [[]]
-    return [term for term in first if all(term in other for other in others)]
+    return shared_terms(terms(method_of(cell)[1]) for cell in cells)
 
 
 def cells_notes(cells: Sequence[CellRuns]) -> list[str]:

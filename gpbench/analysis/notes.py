@@ -25,8 +25,7 @@ _IMPORTED = "imported: predictions of another program, scored by our metrics on 
 DEGENERATE = "degenerate: in at least one run the bound is below that of a constant prediction"
 
 _WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST, _WORST_RESIDUAL = 1.05, 100, 0.02, 0.01
-_CONSTANT = -1.4189
-"""Bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
+_CONSTANT = -1.4189  # bound of a constant prediction in nats per standardised row: -½ log(2πe)
 
 
 def caveats(cell: "CellRuns", metric: str, published: Published | None) -> list[str]:
@@ -98,7 +97,8 @@ def _doubts(record: Record) -> dict[str, bool]:
     residual = max(own.get(name) or 0.0 for name in ("residual", "residual_samples"))
     # Outputs where they are recorded: the weights of a network need not mix, since layers can exchange factors.
     rhat, ess = (own.get(f"{name}_outputs", own.get(name)) for name in ("rhat", "ess"))
-    is_unmixed = None in (rhat, ess) or rhat > _WORST_RHAT or ess < _FEWEST_SAMPLES  # Vehtari et al. 2021
+    # Vehtari et al. 2021
+    is_unmixed = rhat is None or rhat > _WORST_RHAT or ess is None or ess < _FEWEST_SAMPLES
     return {
         LEAKED: record.held_out is False,
         SHIPPED: bool(record.shipped),

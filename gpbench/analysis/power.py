@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpbench.analysis.differences import Difference
-from gpbench.analysis.differences_sheet import feet, pair_names
+from gpbench.analysis.differences import Difference, feet, pair_names
 from gpbench.analysis.printing import counted, number
 from gpbench.analysis.provenance import facts_of, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet
@@ -19,17 +18,14 @@ from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 
-_POWER = 0.8
-"""Probability with which a difference is to be shown."""
+_POWER = 0.8  # probability with which a difference is to be shown
 NOTE = (
     "smallest true difference that n splits, or any number of them, show with 80 % probability, and splits needed if"
     " the true difference is the observed one: corrected resampled t test, two-sided at 5 %, with the observed standard"
     " deviation of splits"
 )
-_MOST = 10**6
-"""Number of splits beyond which more of them change nothing."""
-_LARGE = 100.0
-"""Noncentrality that is significant with any number of splits, and that SciPy's functions still compute."""
+_MOST = 10**6  # number of splits beyond which more of them change nothing
+_LARGE = 100.0  # noncentrality that is significant with any number of splits, and that SciPy's functions still compute
 
 
 @dataclass(frozen=True)

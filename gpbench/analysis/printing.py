@@ -12,10 +12,8 @@ from typing import Any
 from gpbench.errors import UNPRINTABLE, printable
 
 _GAP = "  "
-_NARROWEST = 6
-"""Smallest width of a column of words."""
-_READABLE, _LONG = 30, 60
-"""A column narrower than _READABLE, of a text of more than _LONG characters, is not read."""
+_NARROWEST = 6  # smallest width of a column of words
+_READABLE, _LONG = 30, 60  # A column narrower than _READABLE, of a text of more than _LONG characters, is not read
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:

@@ -8,8 +8,7 @@ from gpbench.analysis.printing import counted
 from gpbench.papers.published import parts
 from gpbench.records.record import Record
 
-_IMPORTED = "other programs"
-"""The name of the seconds of imported runs, which may have stages besides training."""
+_IMPORTED = "other programs"  # the name of the seconds of imported runs, which may have stages besides training
 
 _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
 
@@ -111,8 +110,7 @@ def _machine(record: Record) -> dict[str, object]:
     }
 
 
-_FEW = 3
-"""Largest number of values that are listed; of more the first and the last are."""
+_FEW = 3  # largest number of values that are listed; of more the first and the last are
 
 
 def run_facts(records: Iterable[Record], settings: str = "") -> dict[str, str]:

@@ -7,9 +7,8 @@ from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.comparison import Comparison, comparison
-from gpbench.analysis.experiment import by_dataset, facts, preset_lines
+from gpbench.analysis.experiment import by_dataset, facts, missing_line, preset_lines
 from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, main_names, with_metric
-from gpbench.analysis.missing import missing_line
 from gpbench.analysis.notes import LEAKED
 from gpbench.analysis.provenance import seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, rank_table, ranking_notes
@@ -36,7 +35,6 @@ class SetRanking:
 
     @property
     def name(self) -> str:
-        """The name of the set, and the metric."""
         return f"{self.methods} by {self.metric}"
 
 
@@ -67,7 +65,7 @@ def selected_rows(
 
 def settings_notes(options: Mapping[str, Any]) -> list[str]:
     """The rule by which settings were chosen, where they were."""
-    return [RULE] * (options.get("settings") == MAIN)
+    return [RULE] if options.get("settings") == MAIN else []
 
 
 def shared_notes(results: Sequence[SetRanking]) -> list[str]:
@@ -150,41 +148,36 @@ def _set_ranking(
     compared = Comparison.from_cells(cells, metric)
     ranked = {method for row in compared.values.values() for method in row}
     others = [method for method in dict.fromkeys(method for _, method in cells) if method not in ranked]
-    caveats = [f"not ranked, without runs: {', '.join(others)}"] * bool(others) + [LEAKED] * bool(leaked)
+    caveats = [f"not ranked, without runs: {', '.join(others)}"] if others else []
+    caveats += [LEAKED] if leaked else []
     try:
         return SetRanking(name, metric, rank_table(compared, caveats=caveats))
     except ConfigError as error:
         return SetRanking(name, metric, None, str(error))
 
 
+_STATISTICS = ("data sets", "Friedman's p", "critical difference")
+
+
 def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
-    methods = dict.fromkeys(method for result in group if result.ranking for method in result.ranking.methods)
-    columns = [_column(result.ranking) if result.ranking else {} for result in group]
-    known = next((result.ranking.known for result in group if result.ranking), find(metric))
+    """The average ranks by set with their marks, and the statistics of each set below."""
+    ranked = [result.ranking for result in group if result.ranking]
+    methods = dict.fromkeys(method for ranking in ranked for method in ranking.methods)
+    columns: list[dict[str, Text]] = []
+    for result in group:
+        column = {}
+        if ranking := result.ranking:
+            critical = f"{ranking.critical:.2f}" if ranking.critical else ""
+            numbers = map(Text, (str(len(ranking.datasets)), f"{ranking.p:.2g}", critical))
+            column = {name: Text(f"{average:.2f}", mark) for name, average, mark in ranking.standings}
+            column |= dict(zip(_STATISTICS, numbers))
+        columns.append(column)
+    known = ranked[0].known if ranked else find(metric)
     return Grid(
         f"average rank, {known.heading if known else metric}",
         ("method", *(result.methods for result in group)),
         tuple((name, *(column.get(name, "") for column in columns)) for name in (*methods, *_STATISTICS)),
     )
-
-
-_STATISTICS = ("data sets", "Friedman's p", "critical difference")
-
-
-def _column(ranking: Ranking) -> dict[str, Text]:
-    """The texts of a set by row: average ranks with their marks, then the statistics."""
-    ranks = {
-        method: Text(f"{average:.2f}", mark)
-        for method, average, mark in zip(ranking.methods, ranking.average, _marks(ranking))
-    }
-    numbers = (str(len(ranking.datasets)), f"{ranking.p:.2g}", f"{ranking.critical:.2f}" if ranking.critical else "")
-    return ranks | dict(zip(_STATISTICS, map(Text, numbers)))
-
-
-def _marks(ranking: Ranking) -> list[str]:
-    """The marks of the methods: "best" for the first, "tied" for those of its group, "" for the others."""
-    last = max((last for first, last in ranking.groups if first == 0), default=0)
-    return ["best" if k == 0 else "tied" if k <= last else "" for k in range(len(ranking.methods))]
 
 
 def _rows(result: SetRanking, ranking: Ranking) -> list[dict]:
@@ -199,5 +192,5 @@ def _rows(result: SetRanking, ranking: Ranking) -> list[dict]:
             "critical_difference": ranking.critical,
             "mark": mark or None,
         }
-        for method, average, mark in zip(ranking.methods, ranking.average, _marks(ranking))
+        for method, average, mark in ranking.standings
     ]

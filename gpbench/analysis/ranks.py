@@ -32,8 +32,7 @@ from gpbench.records.record import Record
 
 TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
 
-_NAMED = 4
-"""Largest number of absent methods that a note names."""
+_NAMED = 4  # largest number of absent methods that a note names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +53,13 @@ class Ranking:
     critical: float | None  # nemenyi's critical difference at 5 %; None with the Wilcoxon test
     groups: tuple[tuple[int, int], ...]
     known: Metric | None = None  # the metric with unit and direction; None for the objective
+
+    @property
+    def standings(self) -> list[tuple[str, float, str]]:
+        """Methods, average ranks, and marks: "best" for the first, "tied" for those of its group, "" for the others."""
+        last = max((last for first, last in self.groups if first == 0), default=0)
+        marks = ["best", *["tied"] * last, *[""] * len(self.methods)]
+        return list(zip(self.methods, self.average, marks))
 
 
 def rank_table(compared: Comparison, test: str = "nemenyi", caveats: Sequence[str] = ()) -> Ranking:

@@ -14,8 +14,7 @@ from gpbench.experiments.status import Cell
 from gpbench.papers.published import Published
 from gpbench.records.record import Record
 
-_OUTCOMES = ("equal", "better", "worse")
-"""Outcomes of a comparison with a target, in the order in which they are shown."""
+_OUTCOMES = ("equal", "better", "worse")  # outcomes of a comparison with a target, in the order in which they are shown
 
 _PlannedCells = tuple[Experiment, str, Sequence[Cell]]
 """An experiment, a preset, and the preset's cells with their records."""
@@ -35,7 +34,6 @@ class Comparison:
 
     @property
     def paper(self) -> str:
-        """The paper that prints the number."""
         return self.published.source
 
     @property
@@ -47,12 +45,10 @@ class Comparison:
 
     @property
     def exclusion(self) -> str:
-        """The reason why the printed number is no target; "" where it is one."""
         return exclusion(self.entry) or ("our runs are of the quick preset" if self.preset == "quick" else "")
 
     @property
     def outcome(self) -> str:
-        """How our number compares with the printed one (`outcome`)."""
         word = outcome(self.entry)
         return "different" if self.exclusion and word in ("better", "worse") else word
 
@@ -120,12 +116,10 @@ class PaperSummary:
 
     @property
     def targets(self) -> int:
-        """Number of targets."""
         return sum(self.outcomes.values())
 
     @property
     def met(self) -> int:
-        """Number of targets that are equal or better."""
         return self.targets - self.outcomes["worse"]
 
 

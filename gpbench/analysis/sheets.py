@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST_COLUMNS = 10
-"""Largest number of columns of a grid of numbers, with that of the names of rows."""
+_MOST_COLUMNS = 10  # largest number of columns of a grid of numbers, with that of the names of rows
 
-_LONGEST, _GAP = 180, 3
-"""Most characters of a line with the names of columns, and of what stands between two of them."""
+_LONGEST, _GAP = 180, 3  # most characters of a line with the names of columns, and of what stands between two of them
 
 
 _LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
@@ -93,12 +91,10 @@ class Sheet:
 
     @property
     def lines(self) -> list[str]:
-        """The remarks and facts, a line each."""
         return [*self.remarks, *(f"{name}: {text}" for name, text in self.facts.items())]
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """The rows in pandas."""
         import pandas as pd
 
         return pd.DataFrame([dict(row) for row in self.rows])

@@ -18,11 +18,9 @@ class Side:
     value: str  # value of the field; the first digits of a commit
 
     def includes(self, record: Record) -> bool:
-        """Whether the record is on this side."""
         return self.matches(str(getattr(record, self.kind) or "none"))
 
     def matches(self, value: str) -> bool:
-        """Whether records with this value of the field are on this side."""
         return value.startswith(self.value) if self.kind == "commit" else value == self.value
 
 

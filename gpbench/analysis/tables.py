@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gpbench import paths
 from gpbench.analysis.cells import CellRuns, Entry
@@ -14,7 +15,7 @@ from gpbench.analysis.printing import counted, natural, number
 from gpbench.analysis.provenance import facts_of, provenance, run_facts, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
 from gpbench.metrics import find
-from gpbench.papers.published import UNRANKED, terms
+from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.record import Record
 
 LEGEND = "mean ± standard error over splits; standard errors are not corrected for rows that splits share"
@@ -47,37 +48,43 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     columns = sorted(dict.fromkeys(names.values()), key=natural)
     imported = any(entry.cell.imported for entry in entries)
     methods, datasets = ({getattr(cell, name) for cell in cells} for name in ("method", "dataset"))
-    grids, twins = (make(placed, "data set", columns) for make in (value_grids, twin_grids))
-    return Sheet(
+    return placed_sheet(
+        placed,
+        ("data set", *columns),
+        any(map(has_few, by_row.values())),
+        remarks=split_notes(records),
         title=f"Recorded runs of {counted(len(methods), 'method')} on {counted(len(datasets), 'data set')}.",
         summary=splits_line(entries),
-        grids=grids,
-        twins=twins,
         rows=[row(entry) | ({"imported": entry.cell.imported} if imported else {}) for entry in entries],
-        marks=meanings(entries),
-        remarks=[
-            *remarks(entries, grids, twins),
-            *([FEW_SPLITS] if any(map(has_few, by_row.values())) else []),
-            *split_notes(records),
-        ],
         facts=run_facts(records, shared) | facts_of(records),
     )
 
 
-def value_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
-    """The grids of our values, in parts that can be read (`sheets.parts`)."""
-    usual, one_split = _usual_splits(placed.values()), _is_of_one_split(placed.values())
-    return _grids(placed, (rows_are, *columns), lambda entry: _value_cell(entry, usual, one_split))
-
-
-def twin_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
-    """The grids beside the paper, with each printed value, and the difference of ours from it."""
-    twins = []
-    for grid in _grids(placed, (rows_are, *columns), _printed):
+def placed_sheet(
+    placed: _Placed,
+    header: tuple[str, ...],
+    has_few_splits: bool,
+    twins: Iterable[Grid] = (),
+    remarks: Sequence[str] = (),
+    **fields: Any,
+) -> Sheet:
+    """The sheet of entries at their places: the grids of our values in parts that can be read (`sheets.parts`), then
+    those beside the paper, with each printed value and the difference of ours from it.
+    """
+    entries = [*placed.values()]
+    usual, one_split = _usual_splits(entries), _is_of_one_split(entries)
+    grids, printed = _grids(placed, header, lambda entry: _value_cell(entry, usual, one_split)), []
+    for grid in _grids(placed, header, _printed):
         heading = text_of(grid.title)
         bare = f"beside the paper: {_UNIT.sub('', heading.text)}"
-        twins.append(replace(grid, title=replace(heading, text=bare)))
-    return twins
+        printed.append(replace(grid, title=replace(heading, text=bare)))
+    return Sheet(
+        grids=grids,
+        twins=[*printed, *twins],
+        marks=meanings(entries),
+        remarks=[*_remarks(entries, grids, printed), *([FEW_SPLITS] if has_few_splits else []), *remarks],
+        **fields,
+    )
 
 
 def splits_line(entries: Iterable[Entry]) -> list[str]:
@@ -88,15 +95,14 @@ def splits_line(entries: Iterable[Entry]) -> list[str]:
     return [f"{counted(usual, 'split')}{marked}."] if usual else []
 
 
-def remarks(entries: Iterable[Entry], grids: Sequence[Grid], twins: Sequence[Grid]) -> list[str]:
+def _remarks(entries: Sequence[Entry], grids: Sequence[Grid], twins: Sequence[Grid]) -> list[str]:
     """Lines on how to read grids of these entries."""
-    known = [*entries]
     names = [c for grid in (*grids, *twins) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
-    single = _OVER_ROWS if any(entry.row_stderr is not None for entry in known) else _SINGLE
-    legend = single if _is_of_one_split(known) else LEGEND
-    beside = _DIFFERENCE if any(entry.delta_se is not None for entry in known) else _BESIDE
+    single = _OVER_ROWS if any(entry.row_stderr is not None for entry in entries) else _SINGLE
+    legend = single if _is_of_one_split(entries) else LEGEND
+    beside = _DIFFERENCE if any(entry.delta_se is not None for entry in entries) else _BESIDE
     lines = {legend: True, beside: bool(twins), _GATHERED: any(text_of(name).notes for name in names)}
-    return [*(line for line, applies in lines.items() if applies), *seconds_notes(known)]
+    return [*(line for line, applies in lines.items() if applies), *seconds_notes(entries)]
 
 
 def _value_cell(entry: Entry, usual: int, one_split: bool) -> Text:
@@ -154,8 +160,7 @@ def _family(method: str) -> str:
     return _FAMILIES.get(folder[1], "GPs") if folder else "other methods"
 
 
-_UNIT = re.compile(r" \([^()]*\)(?=$|:)")
-"""Unit and direction of a metric in the title of a grid."""
+_UNIT = re.compile(r" \([^()]*\)(?=$|:)")  # unit and direction of a metric in the title of a grid
 
 
 def _column_names(cells: Sequence[CellRuns]) -> tuple[dict[int, str], str]:
@@ -163,7 +168,7 @@ def _column_names(cells: Sequence[CellRuns]) -> tuple[dict[int, str], str]:
     settings: dict[str, list[list[str]]] = {}
     for cell in cells:
         settings.setdefault(cell.method, []).append(terms(cell.label))
-    shared = {name: [s for s in lists[0] if all(s in other for other in lists)] for name, lists in settings.items()}
+    shared = {name: shared_terms(lists) for name, lists in settings.items()}
 
     def name(cell: CellRuns) -> str:
         own = [s for s in terms(cell.label) if s not in shared[cell.method] and not s.startswith("protocol=")]

@@ -1,6 +1,5 @@
 """All checks of a method, one finding for each claim and task."""
 
-import inspect
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,14 +7,11 @@ from typing import Any
 
 from gpbench import registry, runtime
 from gpbench.config.build import build_method
-from gpbench.contract import checks
+from gpbench.contract.checks import CHECKS
 from gpbench.contract.compare import Broken, Doubtful
 from gpbench.contract.problems import CLASSES, Problem
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
-
-_FUNCTIONS = {name: check for name, check in vars(checks).items() if inspect.isfunction(check) and name[0] != "_"}
-CHECKS: tuple[Callable[[Problem], None], ...] = tuple(f for f in _FUNCTIONS.values() if f.__module__ == checks.__name__)
 
 STEPS = 6
 """The most steps a method takes in a check."""

@@ -25,8 +25,7 @@ _SCOPE = "needs_float64"
 """Name scope (`jax.named_scope`) of computations that are in float64 whatever the precision of the data."""
 _HOST = ("callback", "debug_print", "infeed", "outfeed")
 """Parts of the names of JAX's primitives that wait for the host."""
-_SHOWN = 3
-"""Lines of code that a reason names."""
+_SHOWN = 3  # lines of code that a reason names
 source_info_util.register_exclusion(__file__)  # the recorder's own lines
 
 

@@ -19,8 +19,7 @@ from gpbench.data.frames import as_pandas, check_dates
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, cause, either
 from gpbench.estimators.compiled import configuration, folder_of, methods_with, programs_of
-from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, value_errors
-from gpbench.estimators.rows import checked_weights, repeated
+from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, checked_weights, repeated, value_errors
 from gpbench.estimators.saved import restored, saved
 from gpbench.estimators.table import fit_table
 
@@ -29,7 +28,8 @@ NAME = "data"
 rows of split 0 are the rows of `fit` in the same order."""
 
 _SECTIONS = ("method.", "protocol.")
-_Rows, _Row = Float[np.ndarray, "N D"], Float[np.ndarray, " N"]
+_Rows = Float[np.ndarray, "N D"]
+_Row = Float[np.ndarray, " N"]
 
 
 class Estimator(BaseEstimator):

@@ -1,14 +1,16 @@
-"""One line for what is wrong with the rows that a user gives, in the place of scikit-learn's messages."""
+"""Rows and weights that a user gives; what is wrong with them is one line, in the place of scikit-learn's messages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from gpbench.arguments import in_python
 from gpbench.data.frames import as_pandas, check_dates
-from gpbench.errors import DataError, GpbenchError, cause
+from gpbench.errors import ConfigError, DataError, GpbenchError, cause
+from gpbench.estimators.compiled import methods_with
 
 _OF_CELLS = ("could not convert string", "float() argument", "setting an array element")
 """Parts of the messages about cells that are no numbers."""
@@ -103,3 +105,42 @@ def _of_missing_cells(X: Any) -> str:
         if infinite := int(np.isinf(numbers).sum()):
             return f"X, {name}: {infinite} of {len(cells)} cells are infinite (inf); mend them, or leave these rows out"
     return "X has cells that are too large for float64 (infinity)"
+
+
+def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
+    """The weights as an array of numbers, one for each row: a weight w is w repeated rows.  1 for None."""
+    if sample_weight is None:
+        return np.ones(rows)
+    try:
+        weight = np.array(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must be numbers, one for each row") from None
+    if weight.shape != (rows,):
+        raise ValueError(f"sample_weight has the shape {weight.shape}: give one weight for each of the {rows} rows")
+    if wrong := np.flatnonzero(~np.isfinite(weight) | (weight < 0)).tolist():
+        raise ValueError(f"sample_weight[{wrong[0]}] is {weight[wrong[0]]:g}: weights must be finite, and at least 0")
+    if (counted := np.count_nonzero(weight)) < 2:
+        raise ValueError(f"sample_weight is zero in all rows but {counted}: at least two rows must count")
+    if (total := weight.sum()) < 2:
+        raise ValueError(
+            f"sample_weight sums to {total:.3g}, and a weight w is w rows, so that fewer than two are left: multiply"
+            f" the weights, so that they sum to the number of rows, {counted}; AdaBoostClassifier does not: use"
+            " BaggingClassifier"
+        )
+    return weight
+
+
+def repeated(
+    method: str, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weight: Float[np.ndarray, " N"]
+) -> tuple[Float[np.ndarray, "R D"], Float[np.ndarray, " R"]]:
+    """The rows as often as their weights say, for a method without weights, such as those of bootstrap samples."""
+    from gpbench.core.memory import require_memory
+
+    if (weight % 1).any():
+        others = methods_with(lambda cls: cls.sample_weights)  # type: ignore[attr-defined]
+        raise ConfigError(
+            f"method {method} takes whole numbers alone as sample_weight, as repeats: use one of {others}"
+        )
+    require_memory(8.0 * weight.sum() * (X.shape[1] + 1), "repeated rows", "repeats")
+    times = weight.astype(int)
+    return X.repeat(times, axis=0), y.repeat(times)

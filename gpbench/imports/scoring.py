@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ImportedRun:
+class _ImportedRun:
     """The record of a submission from a file, the configuration that identifies it, its predictions in our format."""
 
     file: Path
@@ -49,7 +49,7 @@ class Importer:
     config_dirs: Sequence[Path] = ()  # folders of the user's own cards and metrics
     budget: int | None = None  # CPU seconds within which they were made; None where there was no budget
 
-    def score(self, submissions: Sequence[Submission]) -> list[ImportedRun]:
+    def score(self, submissions: Sequence[Submission]) -> list[_ImportedRun]:
         """Every submission, checked and scored.  Raises ConfigError and DataError that name file and data set."""
         datasets: dict[str, tuple[Mapping, Dataset]] = {}
         for submission in submissions:
@@ -68,7 +68,7 @@ class Importer:
             raise ConfigError(f"{submission.file}: {error}") from error
         return card, data_layer.load(card, config_dirs=self.config_dirs)
 
-    def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> ImportedRun:
+    def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> _ImportedRun:
         if self.budget and submission.seconds is None:
             raise ConfigError(f"{submission.title}: a budget needs the column seconds, of CPU seconds")
         try:
@@ -129,7 +129,7 @@ class Importer:
             train_rows=len(train),
             test_rows=len(test),
         )
-        return ImportedRun(submission.file, record, config, predictions)
+        return _ImportedRun(submission.file, record, config, predictions)
 
     def _scores(
         self,
@@ -174,12 +174,12 @@ class Importer:
         }
 
 
-def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> int:
+def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) -> int:
     """Records runs that are not recorded yet, and counts them.  Raises ConfigError: a record came from another file,
     without `again`, or two files have one run; nothing is written then.
     """
     before = {run.record.id: store.get(run.record.id) for run in runs}
-    new: dict[str, ImportedRun] = {}
+    new: dict[str, _ImportedRun] = {}
     for run in runs:
         record, earlier = run.record, before[run.record.id]
         run_name = f"{run.file}: {record.method} on {record.dataset} split {record.split}"

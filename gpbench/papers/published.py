@@ -14,6 +14,7 @@ its MNLP is above that of a constant prediction, which is 1.16 in the file's uni
 import csv
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -118,6 +119,12 @@ def later(dataset: str, metric: str) -> list[Published]:
 def terms(setting: str) -> list[str]:
     """The terms of a setting as they are: "m=15%, hidden=[2,2]" -> ["m=15%", "hidden=[2,2]"]."""
     return [term for term in re.split(r",\s*(?![^\[]*\])", setting) if term]
+
+
+def shared_terms(settings: Iterable[Sequence[str]]) -> list[str]:
+    """The terms that all settings have, in the order of the first; none without settings."""
+    first, *others = [*settings] or [()]
+    return [term for term in first if all(term in other for other in others)]
 
 
 def parts(setting: str) -> dict[str, str | float]:

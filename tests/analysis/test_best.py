@@ -26,26 +26,16 @@ TRAIN, TEST = 36_000, 4_000
 def records(datasets=("kin8nm",), methods=METHODS, splits=6, **fields):
     """Runs whose RMSE is a method's shift and noise of the split."""
     noise = np.random.default_rng(0).normal(scale=0.05, size=(len(datasets), len(methods), splits))
-    return [
-        sample(
-            id=hashlib.sha256(repr((dataset, method, split, fields)).encode()).hexdigest()[:16],
-            dataset=dataset,
-            method=method,
-            split=split,
-            **{
-                "split_set": "random",
-                "held_out": True,
-                "metrics": {"rmse": 2 + SHIFT[method] + noise[i, j, split], "test_ll": -1.0},
-                "seconds": {"train": 10.0 + 90 * j},
-                "train_rows": TRAIN,
-                "test_rows": TEST,
-            }
-            | fields,
-        )
-        for i, dataset in enumerate(datasets)
-        for j, method in enumerate(methods)
-        for split in range(splits)
-    ]
+    facts = {"split_set": "random", "held_out": True, "train_rows": TRAIN, "test_rows": TEST}
+
+    def record(i, j, split):
+        dataset, method = datasets[i], methods[j]
+        id = hashlib.sha256(repr((dataset, method, split, fields)).encode()).hexdigest()[:16]
+        metrics = {"rmse": 2 + SHIFT[method] + noise[i, j, split], "test_ll": -1.0}
+        measured = {"metrics": metrics, "seconds": {"train": 10.0 + 90 * j}}
+        return sample(id, dataset=dataset, method=method, split=split, **facts | measured | fields)
+
+    return [record(*index) for index in np.ndindex(noise.shape)]
 
 
 def values(runs, method, dataset="kin8nm"):

@@ -42,17 +42,8 @@ def of(values, names=NAMES, metric="nll", **more):
 
 
 def record(dataset, method, split, nll, **fields):
-    return sample(
-        **{
-            "id": f"{dataset}{method}{split}{fields}",
-            "dataset": dataset,
-            "method": method,
-            "split": split,
-            "setting": "m=15%",
-            "metrics": {"nll": nll},
-        }
-        | fields
-    )
+    name = {"id": f"{dataset}{method}{split}{fields}", "dataset": dataset, "method": method, "setting": "m=15%"}
+    return sample(**name | {"split": split, "metrics": {"nll": nll}} | fields)
 
 
 def ranking_of(table, **more):
@@ -185,15 +176,9 @@ def test_outputs_of_one_data_set_are_not_independent_data_sets():
 
 
 def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
+    settings = {"random90": "m=5", "groups90": "m=5, set=groups90"}
     records = [
-        record(
-            d,
-            m,
-            k,
-            k + (m == "b"),
-            setting=", ".join(["m=5"] + ["set=groups90"] * (split_set == "groups90")),
-            split_set=split_set,
-        )
+        record(d, m, k, k + (m == "b"), setting=settings[split_set], split_set=split_set)
         for d, sets in (("arm", ("random90", "groups90")), ("wdbc", ("random90",)))
         for m in "ab"
         for k in range(2)

@@ -12,19 +12,15 @@ from gpbench.errors import printable
 
 _WIDTH, _GAP = 76, 3
 """Characters that fit the line of an article in \\footnotesize, with the space between columns; those of the space."""
-_LINES = 40
-"""Most lines of words of a float."""
-_LINE = 345.0
-"""Points of a line of an article."""
+_LINES = 40  # most lines of words of a float
+_LINE = 345.0  # points of a line of an article
 _FORMS = ((r"\footnotesize", 6, 1.0), (r"\footnotesize", 3, 1.0), (r"\scriptsize", 3, 0.94), (r"\tiny", 2, 0.8))
 """Sizes of words, points on both sides of a column, and widths of letters as a multiple of those of the first."""
 _POINTS = {2.5: " .,;:'!|ijlI", 3.4: "()[]-frt", 6.4: "ABCDEFGHJKLNOPQRSTUVXYZ&w", 7.4: "mMW%+=<>±×≈"}
 """Widths of letters in \\footnotesize in points, rounded up; others have _WIDE."""
 _WIDE = 4.5
-_LONG = 12
-"""Characters from which a word can be broken."""
-_BREAK = re.compile(r"(_|/|:|=|,|\(|\|)")
-"""Where a long word can be broken."""
+_LONG = 12  # characters from which a word can be broken
+_BREAK = re.compile(r"(_|/|:|=|,|\(|\|)")  # where a long word can be broken
 _MARKS = {"best": r"\textbf{%s}", "tied": r"\underline{%s}", "placed": r"\textbf{%s}", "": "%s"}
 _MARK_NAMES = {"best": r"\textbf{Bold}", "tied": r"\underline{underlined}", "placed": r"\textbf{Bold}"}
 
@@ -95,7 +91,6 @@ def _points(text: Text) -> float:
 
 
 def _words(text: str) -> list[str]:
-    """The pieces of a text between which a line can end."""
     words = (_BREAK.sub(r"\1 ", word).split() if len(word) > _LONG else [word] for word in text.split() or [""])
     return list(itertools.chain(*words))
 
@@ -130,7 +125,6 @@ def _tabular(grid: Grid, notes: Mapping[str, str]) -> list[str]:
 
 
 def _stacked(text: AnyText, notes: Mapping[str, str]) -> str:
-    """The name of a column, in several lines where it is long."""
     lines = [_tex(line) for line in heads(text_of(text).text)] or [""]
     raised = _raised(text_of(text).letters(notes))
     joined = r" \\ ".join(lines) + raised

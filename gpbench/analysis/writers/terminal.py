@@ -10,10 +10,8 @@ from gpbench.errors import printable
 
 _MARKS = {"best": "*", "tied": "≈", "placed": "←", "": ""}
 _GAP = "  "
-_HEADER = 14
-"""Width to which the names of columns are broken, where the cells are narrower."""
-_NARROWEST = 6
-"""Smallest width of lines of text."""
+_HEADER = 14  # width to which the names of columns are broken, where the cells are narrower
+_NARROWEST = 6  # smallest width of lines of text
 
 
 def as_text(sheet: Sheet, width: int | None = None) -> str:
@@ -102,7 +100,6 @@ def heads(name: str, width: int = 0) -> list[str]:
 
 
 def _widths(grid: Grid, notes: Mapping[str, str]) -> list[int]:
-    """The widths of the columns, with room for marks and letters."""
     widths = []
     for head, *cells in zip(grid.header, *grid.rows):
         texts = [(len(printable(text_of(text).text)), _tail(text, notes)) for text in cells]
@@ -115,5 +112,6 @@ def _wrapped(texts: Sequence[str], width: int | None, indent: str = "") -> list[
     lines = [indent + printable(text) for text in texts if text]
     if width is None:
         return lines
-    form = {"subsequent_indent": indent and indent + "  ", "break_on_hyphens": False}
-    return [piece for line in lines for piece in textwrap.wrap(line, max(width, _NARROWEST), **form)]
+    hanging, width = indent and indent + "  ", max(width, _NARROWEST)
+    wrap = lambda line: textwrap.wrap(line, width, subsequent_indent=hanging, break_on_hyphens=False)
+    return [piece for line in lines for piece in wrap(line)]
