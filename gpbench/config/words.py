@@ -23,7 +23,7 @@ _NAMED = {"true": True, "false": False, "null": None, "inf": float("inf"), "nan"
 
 
 LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
-"""Beginnings of the words that choose where the jobs of a sweep run; Hydra's other keys change nothing here."""
+"""Beginnings of the words that choose where the jobs of a sweep run; gpbench reads no other keys of Hydra."""
 
 
 class Word(NamedTuple):
@@ -43,22 +43,27 @@ def read(texts: Sequence[str]) -> list[Word]:
     return [_plain(text) or _by_hydra(text) for text in texts]
 
 
-def require_once(texts: Sequence[str]) -> None:
-    """Raises ConfigError where two words of a command line have one key: the later would count, in silence."""
+def require_once(texts: Sequence[str], both: str | None = None) -> None:
+    """Raises ConfigError where two words of a command line have one key: the later would count, in silence.
+
+    Args:
+        texts: The words.
+        both: What a command that takes several values needs besides, such as " and add -m"; None where one is taken.
+    """
     firsts: dict[str, str] = {}
     for text in texts:
         key = text.partition("=")[0].lstrip("+").removeprefix(OPTIONAL)
         if (first := firsts.setdefault(key, text)) is not text:
-            both = "" if "." in key else f", or write {first},{text.partition('=')[2]} and add -m"
-            raise ConfigError(f"{key} is given twice, {first} and {text}: leave one out{both}")
+            other = f", or write {first},{text.partition('=')[2]}{both}" if both is not None and "." not in key else ""
+            raise ConfigError(f"{key} is given twice, {first} and {text}: leave one out{other}")
 
 
 def require_launcher(text: str) -> None:
     """Raises ConfigError for a word of Hydra's own that chooses no launcher."""
     if not text.lstrip("+").startswith(LAUNCHER):
         raise ConfigError(
-            f"{text}: of Hydra's own keys only hydra/launcher=NAME and hydra.launcher.KEY do something here, in sweeps;"
-            " records go to run.results=DIR, and --config-dir DIR has your own files"
+            f"{text}: gpbench reads only hydra/launcher=NAME and hydra.launcher.KEY of Hydra's keys, and those in"
+            " sweeps; records go to run.results=DIR, and --config-dir DIR has your own files"
         )
 
 

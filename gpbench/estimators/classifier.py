@@ -15,8 +15,8 @@ class Classifier(ClassifierMixin, Estimator):
     Args:
         method: a method by its name in `gpbench run`; `gpbench ls methods` lists them.
         protocol: the protocol, by its name in `gpbench run`: scaling, precision, initial values and optimisers.
-        random_state: int, RandomState or None, the seed of the method's own randomness, as in scikit-learn.  The same
-            seed and the same rows give the same predictions.
+        random_state: int, RandomState or None, the seed of the method's own randomness.  A whole number gives the same
+            predictions for the same rows; None gives others in each fit.
         options: further settings of the method or the protocol, as in `{"method.inducing": 0.2, "protocol.steps":
             100}`.  Each is also a parameter of its own to `set_params`, and so to a search.
         config_dir: a folder with your own method/ and protocol/ files and the modules that they name, as `gpbench run
@@ -42,7 +42,7 @@ class Classifier(ClassifierMixin, Estimator):
         """Train the method on all rows.
 
         Args:
-            X: inputs (N, D) in original units, an array or a DataFrame, at least two rows of finite numbers.  The
+            X: inputs (N, D) in original units, an array or a table, at least two rows of finite numbers.  The
                 protocol's scaler is fitted to them.
             y: labels (N,), numbers or strings, of at least two classes.
             sample_weight: a weight for each row, at least 0; None for 1.  A weight w is w repeated rows: see the user

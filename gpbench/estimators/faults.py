@@ -107,7 +107,10 @@ def _of_missing_cells(X: Any) -> str:
     return "X has cells that are too large for float64 (infinity)"
 
 
-def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
+_BOOSTING = ".  scikit-learn's AdaBoostClassifier gives weights that sum to 1: use BaggingClassifier"
+
+
+def checked_weights(sample_weight: Any, rows: int, is_classifier: bool) -> Float[np.ndarray, " N"]:
     """The weights as an array of numbers, one for each row: a weight w is w repeated rows.  1 for None."""
     if sample_weight is None:
         return np.ones(rows)
@@ -124,13 +127,12 @@ def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
     if (total := weight.sum()) < 2:
         raise ValueError(
             f"sample_weight sums to {total:.3g}, and a weight w is w rows, so that fewer than two are left: multiply"
-            f" the weights, so that they sum to the number of rows, {counted}; AdaBoostClassifier does not: use"
-            " BaggingClassifier"
+            f" the weights, so that they sum to the number of rows, {counted}{_BOOSTING if is_classifier else ''}"
         )
     return weight
 
 
-def repeated(
+def repeat_rows(
     method: str, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weight: Float[np.ndarray, " N"]
 ) -> tuple[Float[np.ndarray, "R D"], Float[np.ndarray, " R"]]:
     """The rows as often as their weights say, for a method without weights, such as those of bootstrap samples."""

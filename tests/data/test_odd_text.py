@@ -112,14 +112,6 @@ CASES = [
     for j, delimiter in enumerate(DELIMITERS)
     if (i + j) % 5 < 3
 ]
-NOT_SPACE = {
-    "blanks around",
-    "empty lines first",
-    "a delimiter at the ends",
-    "a delimiter at the ends of rows",
-    "inches",
-}
-NOT_SPACE |= {"units", "units and a comment", "a title", "comments", "percents", "a comment", "names after a #"}
 
 
 @pytest.mark.parametrize(("feature", "delimiter", "end", "code", "pack", "is_open"), CASES)
