@@ -34,16 +34,16 @@ BUDGETS = {
     ("base",): 3_040,
     ("core",): 7_120,
     ("methods",): 7_320,
-    ("data",): 5_890,
-    ("config",): 1_660,
+    ("data",): 5_970,
+    ("config",): 1_670,
     ("records", "experiments"): 3_460,
     ("train",): 2_980,
     ("sweep",): 1_540,
     ("analysis",): 5_000,
     ("claims",): 2_350,
     ("report",): 3_860,
-    ("cli", "api"): 4_750,
-    ("contract", "estimators", "imports", "papers"): 2_590,
+    ("cli", "api"): 4_770,
+    ("contract", "estimators", "imports", "papers"): 2_600,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from gpbench.analysis.notes import caveats, run_caveats
+from gpbench.analysis.notes import DEGENERATE, LEAKED, SHIPPED, is_degenerate, run_caveats
 from gpbench.analysis.printing import counted, natural
 from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, mean_stderr
 from gpbench.metrics import better
 from gpbench.own_metrics import COUNTED
-from gpbench.papers.published import Published, lookup
+from gpbench.papers.published import UNRANKED, Published, lookup
 from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
 
@@ -117,6 +117,24 @@ class Entry:
     @functools.cached_property
     def notes(self) -> list[str]:
         return caveats(self.cell, self.metric, self.published)
+
+
+def caveats(cell: CellRuns, metric: str, published: Published | None) -> list[str]:
+    """Lines on one metric of a cell, from its records and its published value, each once."""
+    first = [line for line in cell.caveats if line in (LEAKED, SHIPPED)]
+    lines = [
+        *first,
+        published.note if published else "",
+        UNRANKED.get(cell.dataset, ""),
+        *(line for line in cell.caveats if line not in first),
+        DEGENERATE if metric.startswith("vlb") and any(map(is_degenerate, cell.records)) else "",
+    ]
+    return [line for line in dict.fromkeys(lines) if line]
+
+
+def entry_notes(entries: Sequence[Entry]) -> list[str]:
+    """The caveats of these entries, each once, in order."""
+    return list(dict.fromkeys(note for entry in entries for note in entry.notes))
 
 
 def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[CellRuns]:

@@ -64,4 +64,5 @@ def comparison(cells: Sequence[CellRuns], metric: str) -> Comparison:
     """The comparison of the cells that have the metric, or whose runs all diverged, on data sets with a value."""
     cells = with_metric(cells, metric)
     compared = Comparison.from_cells(dict(zip(zip(row_names(cells), labels(cells)), cells)), metric)
-    return replace(compared, values={dataset: row for dataset, row in compared.values.items() if row})
+    datasets = dict.fromkeys(dataset for dataset, method in compared.cells if method in compared.values[dataset])
+    return replace(compared, values={dataset: compared.values[dataset] for dataset in datasets})

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
@@ -29,7 +30,7 @@ def sheet(board: Board) -> Sheet:
     marks = tied if better[first].any() else [""] * len(better)  # or nothing is known to be worse than the first
     meanings = {"best": "highest score", "tied": "not significantly lower"} if any(marks) else {}
     summary = [*([] if better.any() else [_indifference(board)]), _losses(board)]
-    return _sheet(board, better, marks, meanings, _title(board), summary)
+    return _sheet(board, better, marks, meanings, title=_title(board), summary=summary, remarks=_remarks(board))
 
 
 def place_sheet(board: Board, method: str) -> Sheet:
@@ -55,34 +56,27 @@ def place_sheet(board: Board, method: str) -> Sheet:
         " these leave, the draws are no interval"
     )
     marks, meanings = ["placed" if i == k else "" for i in range(others + 1)], {"placed": "the method that is placed"}
-    return _sheet(board, better, marks, meanings, f"Place of {method}. {_title(board)}", summary, [remark])
+    title, remarks = f"Place of {method}. {_title(board)}", [remark, *_remarks(board)]
+    return _sheet(board, better, marks, meanings, title=title, summary=summary, remarks=remarks)
 
 
 def _sheet(
-    board: Board,
-    better: Bool[ndarray, "K K"],
-    marks: Sequence[str],
-    meanings: Mapping[str, str],
-    title: str,
-    summary: Sequence[str],
-    remarks: Sequence[str] = (),
+    board: Board, better: Bool[ndarray, "K K"], marks: Sequence[str], meanings: Mapping[str, str], **texts: Any
 ) -> Sheet:
     order = [*map(int, np.argsort(-board.scores.values, kind="stable"))]
     measures = board.division.measures
     columns = [board.estimates[measure.metric][0] for measure in measures]
     by_measure = [(board.methods[k], *(_plus_minus(c.values[k], c.half_widths[k]) for c in columns)) for k in order]
     return Sheet(
-        title=title,
-        summary=summary,
         grids=[
             _main_grid(board, order, marks, better),
             Grid("scores by every measure", ("method", *(m.metric for m in measures)), tuple(by_measure)),
         ],
         marks=meanings,
-        remarks=[*remarks, *_remarks(board)],
         facts=_facts(board),
         rows=[row for k in order for row in _rows(board, k, better)],
         name=board.division.experiment,
+        **texts,
     )
 
 

@@ -2,15 +2,10 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from gpbench.analysis.printing import abridge
 from gpbench.analysis.statistics import FOLDS, UNTESTED
-from gpbench.papers.published import UNRANKED, Published
 from gpbench.records.record import Record
-
-if TYPE_CHECKING:
-    from gpbench.analysis.cells import CellRuns, Entry
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 SHIPPED = "shipped with gpbench: at least one run"
@@ -26,24 +21,6 @@ DEGENERATE = "degenerate: in at least one run the bound is below that of a const
 
 _WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST, _WORST_RESIDUAL = 1.05, 100, 0.02, 0.01
 _CONSTANT = -1.4189  # bound of a constant prediction in nats per standardised row: -½ log(2πe)
-
-
-def caveats(cell: "CellRuns", metric: str, published: Published | None) -> list[str]:
-    """Lines on one metric of a cell, from its records and its published value, each once."""
-    first = [line for line in cell.caveats if line in (LEAKED, SHIPPED)]
-    lines = [
-        *first,
-        published.note if published else "",
-        UNRANKED.get(cell.dataset, ""),
-        *(line for line in cell.caveats if line not in first),
-        DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, cell.records)) else "",
-    ]
-    return [line for line in dict.fromkeys(lines) if line]
-
-
-def entry_notes(entries: "Sequence[Entry]") -> list[str]:
-    """The caveats of these entries, each once, in order."""
-    return list(dict.fromkeys(note for entry in entries for note in entry.notes))
 
 
 def run_caveats(records: Sequence[Record]) -> list[str]:
@@ -112,7 +89,7 @@ def _doubts(record: Record) -> dict[str, bool]:
     }
 
 
-def _is_degenerate(record: Record) -> bool:
+def is_degenerate(record: Record) -> bool:
     """Tests whether a run's bound is below that of a constant prediction.
 
     The difference of the two log-likelihoods is the logarithm of the scale of the targets.

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpbench import paths
-from gpbench.analysis.cells import CellRuns, Entry
+from gpbench.analysis.cells import CellRuns, Entry, caveats
 from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
-from gpbench.analysis.notes import caveats, split_notes
+from gpbench.analysis.notes import split_notes
 from gpbench.analysis.printing import counted, natural, number
 from gpbench.analysis.provenance import facts_of, provenance, run_facts, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of

@@ -46,7 +46,9 @@ def rows(options: Mapping) -> Raw:
 
 
 def generated(options: Mapping) -> Raw:
-    """Generates the rows of a data set, rounded to six decimals.  Raises ConfigError: an unknown generator, too many rows."""
+    """Generates the rows of a data set, rounded to six decimals.  Raises ConfigError: an unknown generator, or too many
+    rows for it.
+    """
     if (name := options["generator"]) not in _GENERATORS:
         raise ConfigError(f"unknown generator {name!r}: {nearest(name, _GENERATORS)}")
     if name in _LARGE and options["rows"] > _LARGEST:

@@ -118,17 +118,20 @@ def checked_weights(sample_weight: Any, rows: int, is_classifier: bool) -> Float
         weight = np.array(sample_weight, np.float64)
     except (TypeError, ValueError):
         raise ValueError("sample_weight must be numbers, one for each row") from None
+    fault, counted, total = "", np.count_nonzero(weight), weight.sum()
     if weight.shape != (rows,):
-        raise ValueError(f"sample_weight has the shape {weight.shape}: give one weight for each of the {rows} rows")
-    if wrong := np.flatnonzero(~np.isfinite(weight) | (weight < 0)).tolist():
-        raise ValueError(f"sample_weight[{wrong[0]}] is {weight[wrong[0]]:g}: weights must be finite, and at least 0")
-    if (counted := np.count_nonzero(weight)) < 2:
-        raise ValueError(f"sample_weight is zero in all rows but {counted}: at least two rows must count")
-    if (total := weight.sum()) < 2:
-        raise ValueError(
-            f"sample_weight sums to {total:.3g}, and a weight w is w rows, so that fewer than two are left: multiply"
-            f" the weights, so that they sum to the number of rows, {counted}{_BOOSTING if is_classifier else ''}"
+        fault = f" has the shape {weight.shape}: give one weight for each of the {rows} rows"
+    elif wrong := np.flatnonzero(~np.isfinite(weight) | (weight < 0)).tolist():
+        fault = f"[{wrong[0]}] is {weight[wrong[0]]:g}: weights must be finite, and at least 0"
+    elif counted < 2:
+        fault = f" is zero in all rows but {counted}: at least two rows must count"
+    elif total < 2:
+        fault = (
+            f" sums to {total:.3g}, and a weight w is w rows, so that fewer than two are left: multiply the weights, so"
+            f" that they sum to the number of rows, {counted}{_BOOSTING if is_classifier else ''}"
         )
+    if fault:
+        raise ValueError(f"sample_weight{fault}")
     return weight
 
 

@@ -14,7 +14,7 @@ from gpbench import data as data_layer
 from gpbench import metrics, own_metrics
 from gpbench.config.compose import folders
 from gpbench.data import cards, members, splits
-from gpbench.errors import ConfigError, DataError, GpbenchError
+from gpbench.errors import ConfigError, GpbenchError
 from gpbench.imports.submissions import Submission
 from gpbench.records import identity
 from gpbench.records.absences import FAULT, LARGE, LATE, is_late
@@ -112,12 +112,9 @@ class Importer:
             protocol=self.protocol,
             seed=0,
             data_checksum=dataset.checksum,
-            preset=None,
-            device=None,
             precision=self.precision,
             versions=submission.versions,
-            commit=None,
-            dirty=None,
+            **dict.fromkeys(("preset", "device", "commit", "dirty")),
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             split=submission.split,
             output=None if submission.output is None else dataset.outputs[submission.output],
@@ -150,7 +147,7 @@ class Importer:
         batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
         if not (finite := np.isfinite(batch["log_prob"][0])).all():
             row = test[int(np.argmin(finite))]
-            raise DataError(f"{submission.title}: row {row} has probability 0 for its target, and the nll is infinite")
+            submission.require(False, f"row {row} has probability 0 for its target, and the nll is infinite")
         test_set = result.scored(prepared, batch, 0)
         scores = result.metric_fields(prepared.task, test_set, self._own_metrics)
         absurd = doubts(prepared, test_set) | (unit_doubts(prepared, test_set) if prepared.classes == 0 else {})

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from gpbench.analysis.cells import Entry
-from gpbench.analysis.notes import caveats
+from gpbench.analysis.cells import Entry, caveats
 from gpbench.analysis.tables import title
 from gpbench.papers.published import UNRANKED
 

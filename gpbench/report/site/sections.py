@@ -9,8 +9,8 @@ from typing import Any
 from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis import rankings
 from gpbench.analysis.agreement import agreement
+from gpbench.analysis.cells import entry_notes
 from gpbench.analysis.formats import rows_as_csv
-from gpbench.analysis.notes import entry_notes
 from gpbench.analysis.provenance import provenance_footer
 from gpbench.analysis.tables import seconds_notes
 from gpbench.errors import ConfigError

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Any
 
-from gpbench.analysis.cells import CellRuns, Entry, by_split, group_runs
+from gpbench.analysis.cells import CellRuns, Entry, by_split, entry_notes, group_runs
 from gpbench.analysis.comparison import comparison
 from gpbench.analysis.marks import with_marks
 from gpbench.analysis.method_settings import labels, method_of, with_metric
-from gpbench.analysis.notes import entry_notes, imported_note
+from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import number
 from gpbench.analysis.rank_tests import nemenyi_quantile
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
