@@ -377,3 +377,13 @@ def test_the_methods_that_the_message_and_the_guide_name_take_weights():
     (sentence,) = re.findall(r"Most sparse GPs, (.*?) take any weights", page, re.DOTALL)
     named, weighing = {*re.findall(r"\w+", sentence)} & shipped, {m for m in shipped if class_of(m).sample_weights}
     assert named and named <= weighing == {*methods_with(lambda cls: cls.sample_weights).split(", ")}
+
+
+@pytest.mark.parametrize(
+    "value", [{"sum": [{"periodic": {"period": 70.0}}, "linear"]}, "{sum: [{periodic: {period: 70.0}}, linear]}"]
+)
+def test_options_are_mappings_in_lists_numbers_of_numpy_and_words_of_a_command_line(value):
+    options = {"method.kernel": value, "method.steps": np.int64(3), "method.rates": ()}
+    model = Regressor("gpr", options=options).fit(X[:, :2], F)
+    assert model.config_["method"]["kernel"] == {"sum": [{"periodic": {"period": 70.0}}, "linear"]}
+    assert model.config_["method"]["steps"] == 3 and np.isfinite(model.predict(X[:2, :2])).all()

@@ -32,17 +32,17 @@ FLOORS = [
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
     ("base",): 3_040,
-    ("core",): 7_120,
+    ("core",): 7_140,
     ("methods",): 7_320,
     ("data",): 5_970,
-    ("config",): 1_670,
+    ("config",): 1_680,
     ("records", "experiments"): 3_460,
     ("train",): 2_980,
     ("sweep",): 1_540,
-    ("analysis",): 5_000,
+    ("analysis",): 4_990,
     ("claims",): 2_350,
     ("report",): 3_860,
-    ("cli", "api"): 4_770,
+    ("cli", "api"): 4_750,
     ("contract", "estimators", "imports", "papers"): 2_600,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes

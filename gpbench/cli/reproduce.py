@@ -7,10 +7,9 @@ from typing import Any
 
 from gpbench import paths, targets
 from gpbench.analysis.formats import format_of
-from gpbench.api.words import word
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
-from gpbench.config.words import LAUNCHER, require_once
+from gpbench.config.words import LAUNCHER, require_once, word
 from gpbench.errors import ConfigError, GpbenchError, either
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell

@@ -46,8 +46,8 @@ def rows(options: Mapping) -> Raw:
 
 
 def generated(options: Mapping) -> Raw:
-    """Generates the rows of a data set, rounded to six decimals.  Raises ConfigError: an unknown generator, or too many
-    rows for it.
+    """Generates the rows of a data set, rounded to six decimals.  Raises ConfigError: an unknown generator, or more
+    rows than it may make.
     """
     if (name := options["generator"]) not in _GENERATORS:
         raise ConfigError(f"unknown generator {name!r}: {nearest(name, _GENERATORS)}")

@@ -144,7 +144,7 @@ def _decoded(content: bytes, encoding: str | None) -> str:
     marked = next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)
     encoding = marked or encoding or "utf-8"
     try:
-        if encoding == "utf-8" and b"\0" in content[:1000]:
+        if encoding == "utf-8" and 2 * content.count(b"\0", 0, 1000) >= max(1, len(content[:1000]) - 1):
             raise UnicodeError
         return content.decode(encoding)
     except LookupError:

@@ -74,10 +74,12 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     if X.size == 0:
         left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
         notes = "".join(f"; {note.text}" for note in raw.notes)
-        empty = [column for column, count in gaps.items() if count == len(raw.X)]
-        lost = f"no complete rows{f': column {empty[0]!r} is empty' if empty else ''}"
-        raise DataError(f"{name}: {f'no inputs{left_out}{notes}' if len(X) else lost}")
-    if (expected := card.get("rows")) and expected != len(X):
+        if len(X):
+            raise DataError(f"{name}: no inputs{left_out}{notes}")
+        void = next((f": column {column!r} is empty" for column, count in gaps.items() if count == len(raw.X)), "")
+        raise DataError(f"{name}: no complete rows{void}")
+    is_own = any(source["kind"] == "file" for source in card.get("sources", ()))
+    if is_own and (expected := card.get("rows")) and expected != len(X):
         raise DataError(f"{name}: the table has {len(X):,} rows in use, but its card says {expected:,}")
     if outputs and (empty := np.isnan(y).all(axis=0)).any():
         raise DataError(f"{name}: column {outputs[int(empty.argmax())]!r} has no number: take it out of `target`")

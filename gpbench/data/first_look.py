@@ -80,9 +80,7 @@ def _own(value: str, target: Any) -> tuple[str, Path]:
         raise ConfigError(f"dataset={value}: {fault}")
     if path.suffix.lower() not in _TABLES:
         readable = "text, Excel (.xlsx), Parquet, Feather, ARFF and libsvm"
-        raise ConfigError(
-            f"dataset={value}: a first look reads {readable}: save it so, or write a card with a `reader`"
-        )
+        raise ConfigError(f"dataset={value}: a first look reads {readable}: save it so, or write a card with `reader`")
     folder = path.parent.resolve()
     folder = folder.parent if folder.name == "dataset" else folder
     stem = path
@@ -142,10 +140,10 @@ def _write(
     try:
         task, options, summary = guesses.guess(content, title, target, labels)
     except DataError as error:
-        found: dict[str, Any] = {}
+        spelling: dict[str, Any] = {}
         with contextlib.suppress(DataError):
-            found = guesses.spelling_of(content, target)
-        entry = source | {"target": target or "COLUMN"} | found
+            spelling = guesses.spelling_of(content, target)
+        entry = source | {"target": target or "COLUMN"} | spelling
         start = {"name": card.stem, "task": "regression", "sources": [entry]}
         raise DataError(f"dataset={title}: {error}{_beginning(card, start, str(error))}") from None
     drops = {"incomplete": "drop"} if options.pop("incomplete", False) else {}

@@ -47,8 +47,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         role = doubled[0]
         raise DataError(f"column {roles[role]!r} is the target and `{role}`: choose another column for one")
     drop = {_position(names, column, header) for column in options.get("drop", ())}
-    kept = {_position(names, column, header) for column in options.get("keep", ())}
-    for role, others in (("the target", {*target_columns}), ("in `keep`", kept)):
+    to_keep = {_position(names, column, header) for column in options.get("keep", ())}
+    for role, others in (("the target", {*target_columns}), ("in `keep`", to_keep)):
         if both := sorted(drop & others):
             raise DataError(f"column {names[both[0]]!r} is {role} and in `drop`: leave it out of one")
     excluded = {*target_columns, *(i for columns in of_rows.values() for i in columns), *drop}
@@ -56,7 +56,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     specs = {str(name): spec for name, spec in (options.get("encode") or {}).items()}
     if doubled := sorted(codes.keys() & specs.keys()):
         raise DataError(f"column {doubled[0]!r} is in `codes` and in `encode`; leave it out of one")
-    keep = kept | {_position(names, name, header) for name in {**codes, **specs} if name in names}
+    keep = to_keep | {_position(names, name, header) for name in {**codes, **specs} if name in names}
     excluded -= keep & {*of_rows["order"]}  # a time may also be an input
     labels_of_rows = text.bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
     left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | keep}

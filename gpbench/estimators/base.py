@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
+from gpbench.config.words import word
 from gpbench.data.coding import check_counts
 from gpbench.data.frames import as_pandas, check_dates
 from gpbench.data.scaling import fit_scalers
-from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, cause, either
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, cause, either
 from gpbench.estimators.compiled import configuration, folder_of, methods_with, programs_of
 from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, checked_weights, repeat_rows, value_errors
 from gpbench.estimators.saved import from_pickle, to_pickle
@@ -146,7 +147,8 @@ class Estimator(BaseEstimator):
             raise ValueError(f"options={options!r}: give a dict, as in {{'method.inducing': 20}}")
         if unknown := [key for key in options if not key.startswith(_SECTIONS)]:
             raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
-        settings = [f"{key}={as_word(value)}" for key, value in options.items()]
+        # a text stands as on a command line, where it may be a list or a mapping
+        settings = [f"{key}={value if isinstance(value, str) else word(value)}" for key, value in options.items()]
         seed = self.random_state
         try:
             seed = seed if isinstance(seed, Integral) else check_random_state(seed).randint(2**31)
