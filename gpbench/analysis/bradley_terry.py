@@ -52,9 +52,8 @@ def wins(results: Float[ndarray, "D S K K"]) -> Float[ndarray, "K K"]:
 
 
 def resampled_wins(results: Float[ndarray, "D S K K"], draws: int = DRAWS) -> Float[ndarray, "B K K"]:
-    """`wins` in many draws of as many data sets, and of splits within each, with replacement.
-
-    Results of the same data sets and splits, as of another metric, are drawn alike.
+    """`wins` in many draws of as many data sets, and of splits within each, with replacement.  Results of the same data
+    sets and splits, as of another metric, are drawn alike.
     """
     total = np.zeros((draws, *results.shape[2:]))
     for datasets, splits in _draws((~np.isnan(results)).any(axis=(2, 3)), draws):
@@ -158,10 +157,9 @@ class Estimates:
         return np.where(self.datasets > 1, halves, np.inf)
 
     def better(self, method: int | None = None) -> Bool[ndarray, "K K"]:
-        """Which methods have significantly larger numbers than which, at 5 % after Holm's correction.
-
-        The standard error of a difference is that of the draws, and at least that of the log odds of n comparisons
-        between equals, 2 / sqrt(n).
+        """Which methods have significantly larger numbers than which, at 5 % after Holm's correction.  The standard
+        error of a difference is that of the draws, and at least 2 / sqrt(n), that of the log odds of n comparisons
+        between equals.
         """
         from scipy.special import stdtr
 
@@ -180,10 +178,9 @@ class Estimates:
         return table
 
     def place_interval(self, method: int) -> tuple[int, int]:
-        """The ends of the 95 % interval of a method's place by these numbers, 1 for the largest.
-
-        It has the places that the tests of its differences leave, after Holm's correction: M. Mogstad, J. P. Romano, A.
-        M. Shaikh and D. Wilhelm, Inference for Ranks, Review of Economic Studies 91 (2024).
+        """The ends of the 95 % interval of a method's place by these numbers, 1 for the largest.  It has the places
+        that the tests of its differences leave, after Holm's correction: M. Mogstad, J. P. Romano, A. M. Shaikh and D.
+        Wilhelm, Inference for Ranks, Review of Economic Studies 91 (2024).
         """
         better = self.better(method)
         return 1 + int(better[:, method].sum()), len(self.values) - int(better[method].sum())

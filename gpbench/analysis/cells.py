@@ -48,7 +48,6 @@ class CellRuns:
     @functools.cached_property
     def ratio(self) -> float | None:
         """Mean of n_test / n_train over the runs, by which tests correct variances; 0 for splits that share no rows.
-
         None without runs, where a record lacks either number, and for splits without a correction (`UNTESTED`).  Runs
         that failed have neither, and do not count.
         """
@@ -170,9 +169,8 @@ def entry(cell: CellRuns, metric: str) -> Entry:
 
 
 def _row_stderr(cell: CellRuns, metric: str) -> float | None:
-    """The standard error over the test rows of the only split with a value, as `Entry` has it.
-
-    Seeds are of the same test rows: the error of their mean is at most the mean of their errors, which is taken.
+    """The standard error over the test rows of the only split with a value, as `Entry` has it.  Seeds are of the same
+    test rows: the error of their mean is at most the mean of their errors, which is taken.
     """
     finished = [record for record in cell.records if _value(record, metric) is not None and not record.diverged]
     errors = [(record.row_stderr or {}).get(metric) for record in finished]

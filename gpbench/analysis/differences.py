@@ -91,10 +91,9 @@ class Difference:
 def paired_differences(
     a: Side, b: Side, records: Sequence[Record], metric: str
 ) -> tuple[list[Difference], list[CellRuns]]:
-    """The differences of all pairs of cells that differ in the side alone, and the cells without a partner.
-
-    Settings that both sides have are paired; the only setting of one side is paired with all of the other.  Raises
-    ConfigError: no pair has a common split; the message has the reason.
+    """The differences of all pairs of cells that differ in the side alone, and the cells without a partner.  Settings
+    that both sides have are paired; the only setting of one side is paired with all of the other.  Raises ConfigError:
+    no pair has a common split; the message has the reason.
     """
     contexts: _Contexts = {}
     for k, side in enumerate((a, b)):

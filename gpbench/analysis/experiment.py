@@ -96,20 +96,18 @@ def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[
 
 
 def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
-    """A line on the preset, if it is quick, and one on runs that were made with another one.
-
-    A run of no preset has the settings of the planned one, or it would have another id.
+    """A line on the preset, if it is quick, and one on runs that were made with another one.  A run of no preset has
+    the settings of the planned one, or it would have another id.
     """
     mixed = mixed_presets(planned, preset)
     return [*(["Quick preset."] if preset == "quick" else []), *([f"Mixed presets: {mixed}."] if mixed else [])]
 
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
-    """The blocks of an experiment's table, one for each metric and value of the keys `blocks`.
-
-    With `average: METRIC` the blocks of the first metric end with a row of METRIC averaged over data sets.  Where rows
-    are outputs, every block ends with rows of mean and standard deviation over outputs.  Raises ConfigError: two cells
-    are in the same row and column.
+    """The blocks of an experiment's table, one for each metric and value of the keys `blocks`.  With `average: METRIC`
+    the blocks of the first metric end with a row of METRIC averaged over data sets.  Where rows are outputs, every
+    block ends with rows of mean and standard deviation over outputs.  Raises ConfigError: two cells are in the same row
+    and column.
     """
     layout, records = experiment.table, [record for cell in planned for record in cell.records]
     without_printed = {_block(experiment, cell) for cell in planned if not _is_printed(experiment, cell)}

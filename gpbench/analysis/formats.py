@@ -52,7 +52,6 @@ FORMATS: Mapping[str, Callable[[Sheet], str]] = {
 """Functions that write a sheet, by the name of their format."""
 
 _ENDINGS = {".md": "md", ".tex": "latex", ".csv": "csv", ".html": "html", ".txt": "terminal"}
-
 _NAMES = {"terminal": "plain text", "csv": "CSV", "md": "Markdown", "latex": "LaTeX", "html": "HTML"}
 
 

@@ -21,7 +21,6 @@ TASKS: dict[str, tuple[str, ...]] = {
 """Tasks of cards by the name that a user gives."""
 
 _ANY = (0.0, inf)  # the range of every number
-
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 _AROUND = 2  # factor around a single number of rows or inputs
 _NEAREST = 3  # number of data sets that are named where none has the sizes

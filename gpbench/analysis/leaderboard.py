@@ -105,7 +105,6 @@ class Board:
     @cached_property
     def ranking(self) -> Ranking | None:
         """Average ranks by the comparisons that a method wins on a data set by the first measure, ties counted half.
-
         The data sets are those of which all methods have all splits; None of fewer than `FEWEST`.
         """
         measure = self.division.measures[0]
@@ -159,10 +158,9 @@ def board_of(
     half: bool = False,
     planned: Mapping[str, str] | None = None,
 ) -> Board:
-    """The board of recorded runs: those within the budget, under protocol clean, of seed 0, on its splits.
-
-    A data set counts where two methods or more have it.  Raises ConfigError: an unknown budget; AbsentError: there are
-    no such runs; `SoleMethodError`: of no two methods on a common data set.
+    """The board of recorded runs: those within the budget, under protocol clean, of seed 0, on its splits.  A data set
+    counts where two methods or more have it.  Raises ConfigError: an unknown budget; AbsentError: there are no such
+    runs; `SoleMethodError`: of no two methods on a common data set.
     """
     runs, splits = eligible(records, division, seconds, half=half), division.datasets(half)
     words = f"the {division.name} board of {seconds} s"
@@ -184,10 +182,9 @@ def board_of(
 
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:
-    """The names of methods on the board by the ids of their runs.
-
-    Planned runs have the name of their job: a setting may depend on the data set, as a number of inducing points does.
-    Others have that of their method, with the setting, but for its budget, where there are several.
+    """The names of methods on the board by the ids of their runs.  Planned runs have the name of their job: a setting
+    may depend on the data set, as a number of inducing points does.  Others have that of their method, with the
+    setting, but for its budget, where there are several.
     """
     names = {record.id: planned[record.id] for record in records if record.id in planned}
     others = {record.id: record for record in records if record.id not in planned}

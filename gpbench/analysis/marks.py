@@ -19,13 +19,11 @@ _UNMARKED = ("seconds", "objective")
 
 
 def with_marks(row: Sequence[Entry]) -> list[Entry]:
-    """Marks the entries of one row of a table: "best", "tied" with the best, or "".
-
-    Entries are compared on the splits that all of them share; an entry with few splits takes no part (`has_few`).  It
-    is tied where the corrected t test (`paired_t_test`) does not tell it from the best at 5 %, and where all
-    differences are equal, which allows no test.  Nothing is marked on fewer than two common splits, or where a ratio of
-    test to training rows is unknown.  Entries that are not held out, and those of data sets that are not for ranking,
-    are not marked.
+    """Marks the entries of one row of a table: "best", "tied" with the best, or "".  Entries are compared on the splits
+    that all of them share; an entry with few splits takes no part (`has_few`).  It is tied where the corrected t test
+    (`paired_t_test`) does not tell it from the best at 5 %, and where all differences are equal, which allows no test.
+    Nothing is marked on fewer than two common splits, or where a ratio of test to training rows is unknown.  Entries
+    that are not held out, and those of data sets that are not for ranking, are not marked.
     """
     values = {k: entry.values for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
     values = {k: splits for k, splits in values.items() if not _few(splits, values.values())}

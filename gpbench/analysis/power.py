@@ -49,9 +49,8 @@ def power_of(noncentrality: float, n: int) -> float:
 
 
 def smallest_difference(sd: float, n: int, ratio: float) -> float:
-    """The true difference that n splits show with probability `_POWER`, in units of the metric.
-
-    The other tail, of probability below 1e-6, is neglected.
+    """The true difference that n splits show with probability `_POWER`, in units of the metric.  The other tail, of
+    probability below 1e-6, is neglected.
     """
     from scipy.special import nctdtrinc, stdtrit
 

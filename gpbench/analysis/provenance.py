@@ -9,7 +9,6 @@ from gpbench.papers.published import parts
 from gpbench.records.record import Record
 
 _IMPORTED = "other programs"  # the name of the seconds of imported runs, which may have stages besides training
-
 _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
 
 
@@ -56,9 +55,8 @@ def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> lis
 
 
 def facts_of(records: Iterable[Record]) -> dict[str, str]:
-    """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds, versions.
-
-    A property in which the runs differ has the number of runs of each value.  Seeds are named where some are not 0.
+    """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds, versions.  A
+    property in which the runs differ has the number of runs of each value.  Seeds are named where some are not 0.
     Without records there are no facts.
     """
     runs = [*{record.id: record for record in records}.values()]

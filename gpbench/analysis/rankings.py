@@ -69,9 +69,8 @@ def settings_notes(options: Mapping[str, Any]) -> list[str]:
 
 
 def shared_notes(results: Sequence[SetRanking]) -> list[str]:
-    """The notes of these rankings without test statistics, each once.
-
-    A note begins with the names of the rankings that have it, unless all of them have it.
+    """The notes of these rankings without test statistics, each once.  A note begins with the names of the rankings
+    that have it, unless all of them have it.
     """
     by_note: dict[str, list[SetRanking]] = {}
     for result in results:
@@ -86,10 +85,9 @@ def shared_notes(results: Sequence[SetRanking]) -> list[str]:
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.
-
-    The best of each set is marked, and those that are not significantly different from it.  The options `label`,
-    `metrics` and `sets` of the table are those of `rankings`.  Raises ConfigError: as `rankings` does.
+    """Makes the sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.  The best of
+    each set is marked, and those that are not significantly different from it.  The options `label`, `metrics` and
+    `sets` of the table are those of `rankings`.  Raises ConfigError: as `rankings` does.
     """
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]

@@ -63,11 +63,10 @@ class Ranking:
 
 
 def rank_table(compared: Comparison, test: str = "nemenyi", caveats: Sequence[str] = ()) -> Ranking:
-    """Ranks methods on their means over the splits that all of them have.
-
-    Data sets of UNRANKED, and those without one of the methods, are left out.  The tests take data sets as independent;
-    splits that share rows need no correction here.  Raises ConfigError: fewer than two methods or data sets; outputs
-    and split sets of a data set are one data set here.
+    """Ranks methods on their means over the splits that all of them have.  Data sets of UNRANKED, and those without one
+    of the methods, are left out.  The tests take data sets as independent; splits that share rows need no correction
+    here.  Raises ConfigError: fewer than two methods or data sets; outputs and split sets of a data set are one data
+    set here.
     """
     metric = compared.metric
     unranked = {dataset: reason for dataset in compared.values if (reason := UNRANKED.get(dataset.partition(" ")[0]))}

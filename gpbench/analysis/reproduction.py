@@ -59,9 +59,8 @@ class Comparison:
 
 
 def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
-    """Every recorded entry with a published value, in the tables of these experiments.
-
-    A published number counts once: at its place in the first table that has it.
+    """Every recorded entry with a published value, in the tables of these experiments.  A published number counts once:
+    at its place in the first table that has it.
     """
     by_number: dict[tuple, Comparison] = {}
     for experiment, preset, cells in planned:
@@ -87,9 +86,8 @@ def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()
 def recorded_presets(
     experiment: Experiment, by_id: Mapping[str, Record], planner: plan.Planner, config_dirs: Sequence[Path] = ()
 ) -> list[_PlannedCells]:
-    """The full preset of an experiment, and then the quick one, each where it has runs that none before it has.
-
-    Quick runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset.
+    """The full preset of an experiment, and then the quick one, each where it has runs that none before it has.  Quick
+    runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset.
     """
     planned: list[_PlannedCells] = []
     known: set[str] = set()

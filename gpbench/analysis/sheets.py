@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_COLUMNS = 10  # largest number of columns of a grid of numbers, with that of the names of rows
-
 _LONGEST, _GAP = 180, 3  # most characters of a line with the names of columns, and of what stands between two of them
 
 
@@ -101,10 +100,9 @@ class Sheet:
 
 
 def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[Grid]:
-    """Parts of a grid of numbers that are small enough to be read: without empty rows and columns.
-
-    A grid of more than _MOST_COLUMNS columns has a part for each family of its columns, and more for a family that has
-    more columns than that.  A note that all cells of a part, a row or a column have is moved to its name.
+    """Parts of a grid of numbers that are small enough to be read: without empty rows and columns.  A grid of more than
+    _MOST_COLUMNS columns has a part for each family of its columns, and more for a family that has more columns than
+    that.  A note that all cells of a part, a row or a column have is moved to its name.
     """
     columns = [c for c in range(1, len(grid.header)) if any(text_of(row[c]).text for row in grid.rows)]
     if not columns:

@@ -103,7 +103,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """The p-values of a family of tests after the step-up correction of the false discovery rate, in the same order.
-
     Y. Benjamini and Y. Hochberg, Controlling the False Discovery Rate, JRSS B 57 (1995), pages 289-300.
     """
     adjusted, smallest = [1.0] * len(p_values), 1.0

@@ -37,9 +37,8 @@ def same_structure(old: Any, new: Any) -> bool:
 
 
 def largest_difference(old: Any, new: Any) -> tuple[float, str]:
-    """The largest difference of two pytrees, relative to its leaf's largest entry or 1, and where it is.
-
-    NaN agrees with NaN; infinite where structure, shapes or what is not finite differ.
+    """The largest difference of two pytrees, relative to its leaf's largest entry or 1, and where it is.  NaN agrees
+    with NaN; infinite where structure, shapes or what is not finite differ.
     """
     if not same_structure(old, new):
         return np.inf, "in structure or static fields"

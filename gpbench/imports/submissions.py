@@ -32,13 +32,9 @@ _TEXTS = dict.fromkeys(("dataset", "method", "setting"), str)
 _NUMBERED = re.compile(r"(log_)?prob_\d+")
 _VERSIONS = re.compile(r"[\w.-]+ [\w.+!-]+(, [\w.-]+ [\w.+!-]+)*")
 _GROUP = ["dataset", "split", "method", "setting", "output"]
-
 _LARGEST = 1e15  # largest number of a row, a split or an output; floats beyond some 9e15 are no exact numbers
-
 _LONGEST = 200  # number of characters of `lost` that a record keeps
-
 _SUM_TOLERANCE = 1e-5  # largest error of the sum of a row's probabilities, which others write in float32
-
 _SMALLEST_VARIANCE = 1e-30
 """Smallest variance, as a share of that of the training targets: far below it the log density overflows."""
 

@@ -94,11 +94,9 @@ class Published:
 
 @cache
 def lookup(dataset: str, method: str, setting: str, metric: str, output: str | None = None) -> Published | None:
-    """Looks up the published value of a cell.
-
-    A published setting matches if ours has all of its terms: "m=15%" matches "m=15%, steps=250".  Of several matches
-    the one with the most terms counts, then the first.  No paper's runs end with a budget of seconds, as ours may.
-    Returns the value in our units, or None.
+    """Looks up the published value of a cell.  A published setting matches if ours has all of its terms: "m=15%"
+    matches "m=15%, steps=250".  Of several matches the one with the most terms counts, then the first.  No paper's runs
+    end with a budget of seconds, as ours may.  Returns the value in our units, or None.
     """
     ours = parts(setting)
     matches = [

@@ -26,9 +26,8 @@ _MARK_NAMES = {"best": r"\textbf{Bold}", "tied": r"\underline{underlined}", "pla
 
 
 def as_latex(sheet: Sheet) -> str:
-    """A float for each grid, notes below it, and what was run as comments; needs the package booktabs.
-
-    A sheet without title is written as bare `tabular`s.
+    """A float for each grid, notes below it, and what was run as comments; needs the package booktabs.  A sheet without
+    title is written as bare `tabular`s.
     """
     notes = sheet.notes
     lines = [r"% needs \usepackage{booktabs}"]
