@@ -77,7 +77,7 @@ def best(
     if seconds is not None:
         scope += f"; at most {seconds:g} seconds of training"
 
-    def answer(stores: Sequence[Store]) -> tuple[comparisons.Comparison, list[str]]:
+    def answer(stores: Sequence[Store]) -> tuple[comparisons.BestMethods, list[str]]:
         records = latest(recorded(stores))
         similar = kind.records(records, dirs)
         matches = [record for record in similar if record.protocol == protocol]
@@ -87,7 +87,7 @@ def best(
         matches = without_budget(matches)
         name = single_metric(metric, matches)
         notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] * bool(elsewhere)
-        return comparisons.comparison(matches, name, seconds), notes
+        return comparisons.best_methods(matches, name, seconds), notes
 
     comparison, notes = first_answer(results, answer)
     sheet = best_sheet.sheet(comparison, scope, notes, whole=whole)

@@ -96,7 +96,7 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
         ConfigError: an unknown or ambiguous name, or no common split.
     """
     from gpbench.analysis import row_differences
-    from gpbench.analysis.differences_sheet import sheet
+    from gpbench.analysis.differences import sheet
 
     stores, (first, second, pairs, unmatched) = first_answer(
         results, lambda stores: (stores, _differences(a, b, metric, stores, filters))

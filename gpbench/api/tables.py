@@ -113,12 +113,12 @@ class Table:
         crate.write(file, self.sheet, self.records, figure, lists, folders(config_dir))
 
     def __str__(self) -> str:
-        return str(self.sheet)
+        return FORMATS["terminal"](self.sheet)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.sheet._repr_html_()
+        return FORMATS["html"](self.sheet)
 
 
 @checked
@@ -185,7 +185,6 @@ def table_of(records: Sequence[Record], metric: Names = None, *, results: Result
 
 def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Folders, results: Results) -> Table:
     from gpbench.analysis import experiment as experiment_sheets
-    from gpbench.analysis.missing import missing_runs
     from gpbench.experiments import definition, plan
 
     config_dirs = folders(config_dir)
@@ -209,7 +208,7 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
         preset = preset or definition.PRESETS[-1]
         cells = plan.plan(experiment, preset, config_dirs)
     if missing:
-        return Table(missing_runs(experiment, preset, cells))
+        return Table(experiment_sheets.missing_runs(experiment, preset, cells))
     sheet = experiment_sheets.table(experiment, preset, cells)
     return Table(sheet, records=(record for cell in cells for record in cell.records), results=results)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from samples import sample
 
-from gpbench.analysis.cells import entries, group_runs
+from gpbench.analysis.cells import caveats, entries, group_runs
 from gpbench.analysis.notes import (
     DEGENERATE,
     DIVERGENT,
@@ -16,7 +16,6 @@ from gpbench.analysis.notes import (
     UNMIXED,
     UNMIXED_WEIGHTS,
     UNSOLVED,
-    caveats,
 )
 from gpbench.api.tables import table_of
 from gpbench.report.site import views

@@ -6,6 +6,7 @@ import pytest
 import sites
 from browser import CHROMIUM, Browser
 
+from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.ranks import rank_table
 from gpbench.cli import main
 
@@ -122,7 +123,7 @@ def test_the_caveats_of_chosen_ranks_are_those_of_the_verb(site, browser):
     data = {"datasets": table, "higher": False, "quantiles": [1.96]}
     browser.open(site / "ranks.html")
     lines = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), {{diverged: [], undefined: []}})')
-    caveats = rank_table(table, "nll").caveats
+    caveats = rank_table(Comparison("nll", table)).caveats
     assert len(caveats) == 2 and lines[3:] == list(caveats)
     del data["datasets"]["pima"]
     (line,) = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), {{diverged: [], undefined: []}})')

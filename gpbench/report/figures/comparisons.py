@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gpbench.analysis import rankings
-from gpbench.analysis.differences import Difference
-from gpbench.analysis.differences_sheet import note
+from gpbench.analysis.differences import Difference, note
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.rankings import SetRanking
 from gpbench.analysis.ranks import Ranking, ranking_notes

@@ -10,8 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from gpbench.analysis import rankings
-from gpbench.analysis.cells import Entry
-from gpbench.analysis.notes import caveats
+from gpbench.analysis.cells import Entry, caveats
 from gpbench.analysis.printing import number
 from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from gpbench.analysis import best_sheet
-from gpbench.analysis.best import Comparison, Score, comparison
+from gpbench.analysis.best import BestMethods, Score, best_methods
 from gpbench.analysis.kinds import Kind
 from gpbench.analysis.printing import number
 from gpbench.errors import AbsentError
@@ -24,7 +24,7 @@ _TASKS = ("binary", "multiclass", "regression")
 _METRICS = ("nll", "test_ll", "rmse")
 
 
-def _board(task: str, size: str, protocol: str, second: Sequence[str], result: Comparison) -> dict[str, Any]:
+def _board(task: str, size: str, protocol: str, second: Sequence[str], result: BestMethods) -> dict[str, Any]:
     """A comparison with its task, size, protocol and the command that prints it; `second` has what is not the main one.
 
     `standings` are the ranked methods with their verdicts against the first, the one with the lowest average rank
@@ -55,7 +55,7 @@ def _board(task: str, size: str, protocol: str, second: Sequence[str], result: C
     }
 
 
-def _row(result: Comparison, dataset: str) -> dict[str, Any]:
+def _row(result: BestMethods, dataset: str) -> dict[str, Any]:
     sign = 1 if result.direction == "lower" else -1
     best = min(result.average, key=lambda method: sign * result.scores[method][dataset].mean)
     score, name = result.scores[best][dataset], _start(dataset, {record.dataset for record in result.records})
@@ -74,12 +74,12 @@ def _boards(facts: Facts, task: str, size: str) -> Iterator[dict[str, Any]]:
     by_protocol: dict[str, list[Record]] = {}
     for record in Kind(task, _SIZES[size]).records(facts.records, facts.folders):
         by_protocol.setdefault(record.protocol, []).append(record)
-    results_of: dict[str, dict[str, Comparison]] = {}
+    results_of: dict[str, dict[str, BestMethods]] = {}
     for protocol, records in by_protocol.items():
         recorded = {name for record in records for name in record.metrics}
         for metric in filter(recorded.__contains__, _METRICS):
             try:
-                results_of.setdefault(protocol, {})[metric] = comparison(records, metric)
+                results_of.setdefault(protocol, {})[metric] = best_methods(records, metric)
             except AbsentError:
                 continue
     breadths = {

@@ -13,14 +13,13 @@ from markupsafe import Markup
 
 import gpbench
 from gpbench.analysis import marks
-from gpbench.analysis.cells import CellRuns, Entry, entries
+from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.method_settings import LEAKED_MARK
-from gpbench.analysis.notes import entry_notes
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
 from gpbench.analysis.reproduction import Comparison
 from gpbench.analysis.tables import LEGEND, title
-from gpbench.analysis.writers import grid_html
+from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
 from gpbench.claims import sentences
 from gpbench.claims.grades import SCALE, badge_grade

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis.agreement import agreement
-from gpbench.analysis.notes import entry_notes
+from gpbench.analysis.cells import entry_notes
+from gpbench.analysis.formats import rows_as_csv
 from gpbench.analysis.provenance import provenance_footer
 from gpbench.analysis.tables import seconds_notes
-from gpbench.analysis.writers import rows_as_csv
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment

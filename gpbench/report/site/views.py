@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Any
 
-from gpbench.analysis.cells import CellRuns, Entry, by_split, group_runs
+from gpbench.analysis.cells import CellRuns, Entry, by_split, entry_notes, group_runs
+from gpbench.analysis.comparison import comparison
 from gpbench.analysis.marks import with_marks
 from gpbench.analysis.method_settings import labels, method_of, with_metric
-from gpbench.analysis.notes import entry_notes, imported_note
+from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import number
 from gpbench.analysis.rank_tests import nemenyi_quantile
-from gpbench.analysis.rankings import metric_table
 from gpbench.analysis.ranks import rank_table, ranking_notes
 from gpbench.analysis.tables import seconds_notes
 from gpbench.claims.grades import SCALE, Judged
@@ -158,13 +158,13 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> dict[str, An
     cells = [cell for cell in with_metric(cells, metric) if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
     cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
-    table, diverged, undefined = metric_table(cells, metric)
+    table = (compared := comparison(cells, metric)).values
     count = Counter(name for row in table.values() for name in row)
     most = {name for name in count if count[name] == max(count.values())}
     default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}
     records = [record for cell in cells for record in cell.records]
     try:
-        ranking = rank_table(default, metric, diverged=diverged, undefined=undefined, records=records)
+        ranking = rank_table(replace(compared, values=default))
     except ConfigError:
         return None
     labelled = [(name, cell) for name, cell in zip(labels(cells), cells) if name in count]
@@ -186,8 +186,8 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> dict[str, An
             "methods": list(count),
             "default": [name in most for name in count],
             "quick": quick,
-            "diverged": [(*key, n) for key, n in diverged.items()],
-            "undefined": [(*key, words) for key, counts in undefined.items() for words in counts],
+            "diverged": [(*key, n) for key, n in compared.diverged.items()],
+            "undefined": [(*key, words) for key, counts in compared.undefined.items() for words in counts],
             "datasets": {dataset: _columns(row, list(count)) for dataset, row in table.items()},
         },
     }
