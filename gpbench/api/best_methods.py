@@ -41,17 +41,16 @@ def best(
     ranks, tests and corrections step by step.
 
     Args:
-        task: "regression", "count", "binary", "multiclass" or "classification"; by default the task of `data`.
-        rows: rows of a data set, as "30k-60k", "30k-" or "-60k"; a single number N is N/2 to 2N.
-        inputs: numbers of inputs, written likewise; by default any.
-        data: a data set, or the path of its card or table, for its task, and for its rows from half to twice as many.
-        seconds: largest mean of the seconds of training; slower methods are left out.
-        metric: a metric; by default nll, or rmse for regression.
-        protocol: the protocol of the runs.
+        task: regression, count, binary, multiclass or classification; by default the task of `data`.
+        rows (A-B): rows of a data set, as 30k-60k, 30k- or -60k; 50k is 25k to 100k.
+        inputs (A-B): numbers of inputs, written likewise; by default any.
+        data (CARD): a data set, or the path of its card or table: its task, and half to twice its rows.
+        seconds (S): only methods that train in so many seconds on average.
+        metric (NAME): a metric; by default nll, or rmse for regression.
+        protocol (NAME): the protocol of the runs; by default clean.
         whole: show all methods instead of the first twelve.
         config_dir: folders with dataset/ cards of yours.
-        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
-            folder, or the runs that ship with gpbench where it has none of these.
+        results: as for `table`.
 
     Returns:
         A table; its head is the answer in one sentence, its `data` has all numbers, `frame` a row for each method and
@@ -59,6 +58,10 @@ def best(
 
     Raises:
         ConfigError: an unknown name, no task, a range that cannot be read, or no recorded run of such data.
+
+    examples:
+      gpbench best --task regression --rows 30k-60k
+      gpbench best --data boston --seconds 60
     """
     dirs = folders(config_dir)
     if data is not None:

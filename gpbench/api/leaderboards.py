@@ -29,11 +29,10 @@ def leaderboard(
         print(gpbench.leaderboard("regression", budget=60))
 
     Args:
-        division: "regression" or "classification".
-        budget: seconds of two cores: 10, 60 or 600.
+        division (NAME): regression (the default) or classification.
+        budget (S): seconds of two cores: 10 (the default), 60 or 600.
         half: only the data sets on which new methods are placed.
-        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
-            folder, or the runs that ship with gpbench where it has none of these.
+        results: as for `table`.
 
     Returns:
         A table whose `figure` draws the scores, and the Pareto front of scores and seconds.
@@ -41,6 +40,14 @@ def leaderboard(
     Raises:
         ConfigError: an unknown division or budget.
         AbsentError: no such run is recorded, or those of one method alone.
+
+    examples:
+      gpbench leaderboard                                           regression within 10 seconds of two cores
+      gpbench leaderboard --division classification --out board.png
+      gpbench leaderboard add method=mine --config-dir mine         train it on half of the data sets; its place there
+
+    the rules:
+      docs/reference/leaderboard.md
     """
     from gpbench.analysis.leaderboard_sheet import sheet
 

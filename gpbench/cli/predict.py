@@ -1,49 +1,46 @@
 """`gpbench predict`: predictions of new rows by a recorded run."""
 
-import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from gpbench.api.models import load_run
-from gpbench.cli import options
+from gpbench.cli.output import require_run, write_text
 from gpbench.errors import ConfigError
+from gpbench.records.unions import Results
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the verb to the parser."""
-    parser = subparsers.add_parser(
-        "predict",
-        help="predict new rows with a recorded run",
-        description="Predict the rows of a table with a run that was trained with run.save=true: mean and variance in"
-        " original units, or the probability of each class, as csv.",
-        epilog="example: gpbench run dataset=heart run.save=true; gpbench predict --last --data patients.csv",
-    )
-    options.add_run(parser)
-    parser.add_argument(
-        "--data",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="csv, Parquet or Excel: columns with the names of the data set's inputs, in any order",
-    )
-    parser.add_argument("--no-header", action="store_true", help="FILE has no header, and the inputs in their order")
-    options.add_config_dir(parser, "data sets and methods, where the run has some")
-    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="default: standard output")
-    parser.set_defaults(func=run)
+def predict(
+    run: str | None = None,
+    *,
+    last: bool = False,
+    data: Path,
+    no_header: bool = False,
+    out: Path | None = None,
+    config_dir: Sequence[Path] = (),
+    results: Results = None,
+) -> None:
+    """Predict the rows of a table with a run that was trained with run.save=true: mean and variance in original units,
+    or the probability of each class, as csv.
 
+    Args:
+        run: the id of a run or its first digits (`gpbench ls runs`)
+        last: the latest run
+        data (FILE): csv, Parquet or Excel: columns with the names of the data set's inputs, in any order
+        no_header: FILE has no header, and the inputs in their order
+        out (FILE): default: standard output
+        config_dir: a folder with your own data sets and methods, where the run has some
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises what `RecordedRun.predict` raises; ConfigError, StorageError."""
-    options.check_run(args)
-    if args.out and args.out.suffix.lower() not in ("", ".csv", ".txt"):
-        raise ConfigError(f"--out {args.out}: predictions are csv: choose a file that ends in .csv")
-    frame = load_run(args.run, results=options.results(args), config_dir=args.config_dir).predict_frame(
-        args.data, header=not args.no_header
-    )
+    examples:
+      gpbench run dataset=heart run.save=true
+      gpbench predict --last --data patients.csv
+    """
+    require_run(run, last)
+    if out and out.suffix.lower() not in ("", ".csv", ".txt"):
+        raise ConfigError(f"--out {out}: predictions are csv: choose a file that ends in .csv")
+    frame = load_run(run, results=results, config_dir=config_dir).predict_frame(data, header=not no_header)
     text = frame.to_csv(index=False, lineterminator="\n")
-    if args.out:
-        options.write_text(args.out, text)
+    if out:
+        write_text(out, text)
     else:
         sys.stdout.write(text)
-    return 0

@@ -1,57 +1,53 @@
 """`gpbench show`: one recorded run with its configuration."""
 
-import argparse
 from collections.abc import Mapping
 from typing import Any
 
 from gpbench import yamls
 from gpbench.analysis import printing
 from gpbench.api.models import RecordedRun, load_run
-from gpbench.cli import options
+from gpbench.cli.output import require_run
 from gpbench.errors import ConfigError, listed, printable
 from gpbench.records.absences import absence
 from gpbench.records.record import Record
+from gpbench.records.unions import Results
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the verb to the parser."""
-    parser = subparsers.add_parser("show", description="Show one recorded run.")
-    options.add_run(parser)
-    parser.add_argument("--packages", action="store_true", help="only the packages that were installed, for pip")
-    options.add_json(parser, "the record, `config`, rows of `predictions`; with --packages the version of each")
-    parser.set_defaults(func=run)
+def show(
+    run: str | None = None, *, last: bool = False, packages: bool = False, results: Results = None, json: bool = False
+) -> None:
+    """Show one recorded run.
 
-
-def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises ConfigError where no run matches, or several do."""
-    options.check_run(args)
-    run = load_run(args.run, results=options.results(args))
-    if args.packages:
-        _print_packages(run.packages, as_json=args.json)
-        return 0
-    record, config, predictions = run.record, run.config, run.test_predictions
+    Args:
+        run: the id of a run or its first digits (`gpbench ls runs`)
+        last: the latest run
+        packages: only the packages that were installed, for pip
+        json: print JSON: the record, `config`, rows of `predictions`; with --packages the version of each
+    """
+    require_run(run, last)
+    content = load_run(run, results=results)
+    if packages:
+        versions = content.packages
+        if json:
+            printing.print_json(versions)
+        else:
+            print("\n".join(f"{name}=={version}" for name, version in versions.items()))
+        return
+    record, config, predictions = content.record, content.config, content.test_predictions
     rows = len(predictions["row"]) if predictions else None
-    if args.json:
+    if json:
         printing.print_json({**record.to_json(), "predictions": rows, "config": config})
-        return 0
+        return
     values = {name: absence(record, name) or value for name, value in record.metrics.items()}
-    texts = {**record.to_json(), "metrics": values, **({"packages": _packages(run)} if record.packages else {})}
+    texts = {**record.to_json(), "metrics": values, **({"packages": _packages(content)} if record.packages else {})}
     fields = [(name, _line(value)) for name, value in texts.items() if name not in ("id", "undefined")]
     print("\n".join(printing.aligned(("id", record.id), fields, printing.width())))
     if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
         print(line)
-    print(f"folder  {run.folder}")
+    print(f"folder  {content.folder}")
     print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
     if config:
         print("\n" + yamls.dump(config).rstrip())
-    return 0
-
-
-def _print_packages(versions: Mapping[str, str], *, as_json: bool) -> None:
-    if as_json:
-        printing.print_json(versions)
-    else:
-        print("\n".join(f"{name}=={version}" for name, version in versions.items()))
 
 
 def _packages(run: RecordedRun) -> str:

@@ -1,0 +1,372 @@
+"""The command line of a verb, made from its function: the signature says the options, and the docstring describes them.
+
+Positional parameters are words, keyword-only ones options; `*names` are any number of words, or at least one where the
+docstring has "names (NAME...)".  What stands in brackets after a parameter there is the placeholder of its values.  The
+paragraphs before `Args` are the description, further ones that begin with a line "examples:" or the like the epilog.
+"""
+
+import argparse
+import importlib
+import inspect
+import itertools
+import keyword
+import re
+import sys
+import textwrap
+import types
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NoReturn, Union, Unpack, get_args, get_origin
+
+from gpbench import paths
+from gpbench.errors import ConfigError, exit_error, nearest
+
+VERBS = {
+    "run": "train and score methods on data sets; sweeps with -m",
+    "reproduce": "run the missing jobs of a paper's table or figure, and make it",
+    "table": "tables of recorded results beside the published values",
+    "plot": "figures of papers from recorded runs",
+    "rank": "average ranks of methods over data sets, as table and diagram",
+    "leaderboard": "scores of methods within a budget of seconds; the place of your own",
+    "best": "which methods win at data of some task and size, and how sure that is",
+    "compare": "two methods, protocols, presets or commits, split by split",
+    "power": "which difference recorded splits can show, and how many they need",
+    "verify": "whether recorded runs support what the papers assert",
+    "report": "a static site of all recorded runs",
+    "import": "score and record predictions of other programs",
+    "collect": "merge the records of several folders into one Parquet file",
+    "ls": "methods, data sets, protocols, experiments, runs",
+    "show": "one recorded run",
+    "rm": "delete recorded runs",
+    "predict": "predict new rows with a recorded run",
+    "data": "fetch and verify data sets",
+    "check": "whether a method, a kernel, a likelihood or a metric does what is required of it",
+    "cite": "BibTeX of methods, data sets, protocols, runs",
+    "doctor": "devices, versions, folders, and missing data sets",
+}
+ACTIONS = {"data": ("ls", "info", "check", "fetch", "verify", "rows", "probe"), "leaderboard": ("show", "add")}
+"""The actions of verbs that have several; the first one of `leaderboard` needs no word."""
+_OF_PYTHON = {
+    "table": "api.tables:table",
+    "rank": "api.comparisons:rank",
+    "leaderboard show": "api.leaderboards:leaderboard",
+    "best": "api.best_methods:best",
+    "compare": "api.comparisons:compare",
+    "power": "api.comparisons:power",
+    "verify": "api.tables:verify",
+}
+"""Functions of the Python interface that are verbs; the others are functions of `gpbench.cli.VERB`."""
+_FLAGS = {"whole": "--all", "details": "--why", "conditions": "--where", "multirun": "-m", "division": "--division"}
+"""Options whose names are not those of their parameters, or whose parameters need no keyword in Python."""
+
+_SHARED: Mapping[str, dict[str, Any]] = {
+    "names": {"metavar": "NAME|TABLE|all", "help": "data sets, tables of yours with target=COLUMN, or all"},
+    "config_dir": {
+        "action": "append",
+        "default": [],
+        "type": Path,
+        "metavar": "DIR",
+        "help": "a folder with files of yours",
+    },
+    "results": {
+        "action": "append",
+        "metavar": "DIR",
+        "help": 'a results folder, a file of `gpbench collect`, or "shipped", the runs that ship with gpbench; may be'
+        " repeated",
+    },
+    "with_shipped": {
+        "action": "store_true",
+        "help": "also read the runs that ship with gpbench; without this they are read where no own run answers",
+    },
+    "setting": {
+        "action": "append",
+        "default": [],
+        "metavar": "TEXT",
+        "help": "only this setting, such as m=15%%, or '' for none; may be repeated",
+    },
+    "format": {"help": "format of the table; default: that of --out FILE (.md, .tex, .csv, .html, .txt), or terminal"},
+    "plain": {"action": "store_true", "help": "the bare table, without title, notes and provenance"},
+    "out": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "write the table to this file; its picture, where it has one, if FILE ends in .png, .pdf or .svg; if it"
+        " ends in .zip an archive to publish: the table, its runs, what they cite (an RO-Crate)",
+    },
+    "json": {"action": "store_true", "help": "print JSON"},
+    "mirror": {"type": Path, "metavar": "DIR", "help": "a folder of data files; default: GPBENCH_MIRROR"},
+    "store": {"type": Path, "metavar": "DIR", "help": "the local store; default: GPBENCH_STORE, or datasets/"},
+}
+"""What the options are that many verbs have; a docstring may describe them otherwise."""
+_OUTPUT = ("format", "plain", "out", "json")
+"""Options of every verb whose function returns a table."""
+
+
+class _Store(argparse.Action):
+    """Stores the value of an option; of a repeated one all values where these are a list, as A,B.  Raises ConfigError:
+    another option is repeated.
+    """
+
+    _values: Any = None
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        if option_string and self._values is not None:
+            if self.metavar != "A,B":
+                raise ConfigError(f"{option_string} is given twice: leave one out")
+            values = f"{self._values},{values}"
+        self._values = values
+        setattr(namespace, self.dest, values)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Descriptions and epilogs with their line ends, and with lines no longer than those of the options.
+
+    The longest verb stands on one line with its text: argparse ignores that verbs are indented twice.
+    """
+
+    def __init__(self, prog: str):
+        super().__init__(prog)
+        if prog == "gpbench":
+            self._action_max_length = 4 + max(map(len, VERBS))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        from gpbench.analysis.printing import fitted
+
+        pieces = (
+            fitted(line, width) if line[:1] == " " else textwrap.wrap(line, width) or [""] for line in text.split("\n")
+        )
+        return "\n".join(itertools.chain(*pieces)) + "\n"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that knows no abbreviations, and whose errors are one line, without argparse's usage text."""
+
+    def __init__(self, prog: str = "", **options: Any) -> None:
+        super().__init__(prog=prog, allow_abbrev=False, formatter_class=_Help, **options)
+        for name in (None, "store"):
+            self.register("action", name, _Store)
+
+    def error(self, message: str) -> NoReturn:
+        """Raises ConfigError with argparse's message and a reference to --help."""
+        raise ConfigError(f"{message}; see {self.prog} --help")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Ends the program, as after --help; raises BrokenPipeError here rather than at exit."""
+        sys.stdout.flush()
+        super().exit(status, message)
+
+
+def call(argv: Sequence[str]) -> int:
+    """Calls the function that these words after `gpbench` ask for, writes the table that it returns, and returns the
+    exit code.  Raises ConfigError."""
+    argv = [*argv[1:], "--help"] if argv[:1] == ["help"] else list(argv)  # as of many programs
+    verb = next((word for word in argv if not word.startswith("-")), None)
+    if verb is None or argv[0] in ("-h", "--help"):
+        return _overview(argv)
+    if verb not in VERBS:
+        raise ConfigError(f"no verb {verb!r}; {nearest(verb, VERBS)}")
+    if argv[0] != verb:
+        _overview(argv[: argv.index(verb)])
+    name, words = split_words([verb, *argv[argv.index(verb) + 1 :]])
+    if not name:
+        return _overview(words, verb, {action: Verb(f"{verb} {action}").description for action in ACTIONS[verb]})
+    entry = Verb(name)
+    arguments, options = entry.parse(words)
+    output = {key: options.pop(key) for key in _OUTPUT} if entry.is_table else {}
+    try:
+        result = entry.function(*arguments, **options)
+    except SystemExit as error:  # of a module of the user's: ours return their codes
+        raise exit_error(error) from error
+    if not entry.is_table:
+        return result or 0
+    from gpbench.cli.output import write_table
+
+    write_table(result, **output, config_dir=options.get("config_dir", ()))
+    return result.exit_code
+
+
+def split_words(argv: Sequence[str]) -> tuple[str, list[str]]:
+    """The name of a verb, with that of its action, and the words after it; "" where the action is missing.  Raises
+    ConfigError."""
+    verb, *words = argv
+    if (actions := ACTIONS.get(verb)) is None:
+        return verb, words
+    if words and not words[0].startswith("-"):
+        action, *words = words
+    else:
+        action = "show" if verb == "leaderboard" else ""
+    if action and action not in actions:
+        raise ConfigError(f"no action {action!r} of {verb}; {nearest(action, actions)}")
+    return f"{verb} {action}" if action else "", words
+
+
+def _overview(words: Sequence[str], verb: str = "", texts: Mapping[str, str] = VERBS) -> int:
+    """Prints the help that lists all verbs, or the actions of one, or the version.  Raises ConfigError for other words
+    than the options of those."""
+    from gpbench import __version__
+
+    parser = Parser(
+        f"gpbench {verb}".rstrip(),
+        description="" if verb else "Scalable Gaussian-process methods beside the numbers their papers published.",
+        epilog=f"gpbench {verb} ACTION --help describes an action"
+        if verb
+        else "gpbench VERB --help describes a verb, for example gpbench run --help",
+    )
+    if not verb:
+        parser.add_argument("--version", action="version", version=f"gpbench {__version__}")
+    names = "|".join(texts) if verb else "VERB"
+    subparsers = parser.add_subparsers(
+        title="actions" if verb else "verbs", metavar=names, required=bool(verb), dest="_"
+    )
+    for name, text in texts.items():
+        subparsers.add_parser(name, help=text)
+    _, rest = parser.parse_known_args(words)
+    if rest:
+        raise ConfigError(f"unrecognized: {' '.join(rest)}; see {parser.prog} --help")
+    parser.print_help()
+    return 0
+
+
+def beside_shipped(results: Sequence[str] | None) -> list[str | Path]:
+    """The results folders that are named, by default the user's, and the runs that ship with gpbench."""
+    own = paths.results_dir()
+    return [*(results or ([own] if own.exists() else [])), "shipped"]
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """The function of a verb, or of a verb and its action, imported."""
+    verb = name.split()[0]
+    default = f"cli.{verb}{'_' * keyword.iskeyword(verb)}:{name.split()[-1]}{'_' * keyword.iskeyword(name)}"
+    module, _, function = _OF_PYTHON.get(name, default).partition(":")
+    return getattr(importlib.import_module(f"gpbench.{module}"), function)
+
+
+class Verb:
+    """A verb with its function and parser."""
+
+    def __init__(self, name: str):
+        self.function = function_of(name)
+        self.is_table = name in _OF_PYTHON
+        self.description, self._texts, epilog = _described(self.function)
+        self.parser = Parser(f"gpbench {name}", description=self.description, epilog=epilog)
+        self._words: list[str] = []
+        self.rest = ""  # name of the parameter that takes any number of words
+        self._reads_shipped = False
+        for parameter in _parameters(self.function):
+            self._add(parameter)
+        for option in _OUTPUT if self.is_table else ():
+            self._option(option, _SHARED[option])
+
+    def parse(self, words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+        """The positional and the keyword arguments of the function that these words stand for, and with a table those
+        of its output.  Raises ConfigError."""
+        args, rest = self.parser.parse_known_args(words)
+        values = vars(args)
+        # argparse parses only the first of several groups of words, as in `run a=1 -m b=2`
+        if unknown := [word for word in rest if word.startswith("-") or not self.rest]:
+            hint = "settings are words, as in dataset=heart run.jobs=2; " if self.rest == "overrides" else ""
+            if "method" in values and not unknown[0].startswith("-"):
+                hint = "names of methods and data sets are --method A,B and --dataset A,B; "
+            raise ConfigError(f"unrecognized: {' '.join(unknown)}; {hint}see {self.parser.prog} --help")
+        if self._reads_shipped and values.pop("with_shipped"):
+            values["results"] = beside_shipped(values["results"])
+        positional = [values.pop(name) for name in self._words]
+        return [*positional, *(values.pop(self.rest) if self.rest else ()), *rest], values
+
+    def _add(self, parameter: inspect.Parameter) -> None:
+        """Adds the words or the option of a parameter."""
+        name, kinds = parameter.name, _kinds(parameter.annotation)
+        is_option = parameter.kind is parameter.KEYWORD_ONLY or name in _FLAGS
+        options: dict[str, Any] = dict(_SHARED.get(name, {})) if is_option or name == "names" else {}
+        if name == "results" and kinds == [Path]:
+            options = {"type": Path, "metavar": "DIR", "help": "the results folder"}
+        elif not options:
+            options = _values_of(kinds)
+            if options.get("metavar") == "A,B":
+                options["help"] = f"only runs with these values of {name}"
+        placeholder, text = self._texts.get(name, ("", ""))
+        options |= {"help": text} if text and not text.startswith("as for") else {}
+        options |= {"metavar": placeholder.removesuffix("...")} if placeholder else {}
+        options.setdefault("help", argparse.SUPPRESS)
+        if parameter.default is not parameter.empty and options.get("action") != "store_true":
+            options.setdefault("default", parameter.default)
+        if is_option:
+            options |= {"required": True} if parameter.default is parameter.empty else {}
+            self._option(name, options)
+            if (
+                name == "results"
+                and kinds != [Path]
+                and "with_shipped" not in inspect.signature(self.function).parameters
+            ):
+                self._reads_shipped = True
+                self._option("with_shipped", _SHARED["with_shipped"])
+            return
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            self.rest = name
+            is_any = placeholder and not placeholder.endswith("...")
+            options |= {"nargs": "*", "default": []} if is_any else {"nargs": "+"}
+        else:
+            self._words.append(name)
+            options |= {"nargs": "?"} if parameter.default is not parameter.empty else {}
+        self.parser.add_argument(name, **options if "choices" in options else {"metavar": name.upper(), **options})
+
+    def _option(self, name: str, options: Mapping[str, Any]) -> None:
+        if name == "format":
+            from gpbench.analysis.formats import FORMATS
+
+            options = {**options, "choices": FORMATS}
+        flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+        flags = [flag] if flag.startswith("--") else [flag, f"--{name}"]
+        self.parser.add_argument(*flags, dest=name, **options)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function; of `**values: Unpack[TYPE]` the keys of the type."""
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if get_origin(parameter.annotation) is not Unpack:
+            parameters.append(parameter)
+            continue
+        hints = inspect.get_annotations(get_args(parameter.annotation)[0])
+        parameters += [
+            inspect.Parameter(n, parameter.KEYWORD_ONLY, default=None, annotation=h) for n, h in hints.items()
+        ]
+    return parameters
+
+
+def _kinds(hint: Any) -> list[Any]:
+    """The members of an annotation but None."""
+    members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return [kind for kind in members if kind not in (types.NoneType, inspect.Parameter.empty)]
+
+
+def _values_of(kinds: Sequence[Any]) -> dict[str, Any]:
+    """How argparse reads values of these types."""
+    first = kinds[0] if kinds else str
+    if first is bool:
+        return {"action": "store_true"}
+    if get_origin(first) is Literal:
+        return {"choices": get_args(first)}
+    if get_origin(first) is Sequence:
+        return {"action": "append", "default": []}
+    if any(get_origin(kind) is Sequence for kind in kinds):
+        return {"metavar": "A,B"}
+    return {"type": first} if first in (int, float, Path) else {}
+
+
+def _described(function: Callable[..., Any]) -> tuple[str, dict[str, tuple[str, str]], str]:
+    """The description, the placeholder and text of each parameter, and the epilog in the docstring of a function."""
+    description, texts, epilog = [], {}, []
+    for paragraph in re.split(r"\n\n(?=\S)", inspect.getdoc(function) or ""):
+        head, _, below = paragraph.partition("\n")
+        if head == "Args:":
+            for names, placeholder, text in re.findall(
+                r"^    ([\w*, ]+)(?: \((.+?)\))?: (.*(?:\n     .*)*)", below, re.M
+            ):
+                line = " ".join(text.split()).replace("%", "%%").removesuffix(".")
+                texts |= {name.strip(" *"): (placeholder, line) for name in names.split(",")}
+        elif head not in ("Returns:", "Raises:"):
+            is_epilog = head.endswith(":") and below.startswith("  ")
+            (epilog if is_epilog else description).append(
+                paragraph if is_epilog else " ".join(paragraph.partition("\n\n")[0].split())
+            )
+    return "\n\n".join(description), texts, "\n\n".join(epilog)
