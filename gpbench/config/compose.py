@@ -7,10 +7,8 @@ from typing import Any
 from gpbench import custom, own_metrics, paths, plugins, yamls
 from gpbench.config import card_keys, cards, declared, merge, protocol, words
 from gpbench.config.values import check_values
-from gpbench.config.words import Word
+from gpbench.config.words import GROUPS, Word
 from gpbench.errors import ConfigError, nearest
-
-GROUPS = ("dataset", "method", "protocol")
 
 
 def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
@@ -150,24 +148,11 @@ class Composer:
                 raise ConfigError(f"{word.text}: dataset, method and protocol each take a name, as in method=sep")
         key = tuple(word.text for word in choices)
         if key not in self._bases:
-            base = self._merged(choices)
+            base = merge.choose({word.key: word.value for word in choices}, self.folders)
             if isinstance(node := base.get("protocol"), dict):
-                absent = {name: value for name, value in protocol.DEFAULTS.items() if name not in node}
-                base = {**base, "protocol": {**node, **absent}}
-            self._bases[key] = base, dict(_leaves(_resolved(base)))
+                base = {**base, "protocol": {**node, **{k: v for k, v in protocol.DEFAULTS.items() if k not in node}}}
+            self._bases[key] = base, dict(_leaves(merge.resolved(base, allow_missing=True)))
         return self._bases[key]
-
-    def _merged(self, choices: Sequence[Word]) -> dict:
-        names = {word.key: word.value for word in choices}
-        is_plain = all(word.sign == "" and word.key in GROUPS and isinstance(word.value, str) for word in choices)
-        try:
-            if not is_plain or len(names) < len(choices):
-                raise merge.Unusual
-            return merge.choose(names, [paths.conf_dir(), *self.folders])
-        except merge.Unusual:
-            from gpbench.config import bridge
-
-            return bridge.choose([word.text for word in choices], self.folders)
 
     def _users_file(self, group: str, choices: Sequence[Word], values: Mapping[str, Any]) -> Path | None:
         """The file of the chosen member of a group, checked; None where it is built in."""
@@ -220,19 +205,10 @@ def require_known(key: str) -> None:
 
 
 def _changed(base: dict, changes: Sequence[Word]) -> dict:
-    """The resolved configuration with these changes."""
-    try:
-        cfg = base
-        for word in sorted(changes, key=lambda word: word.key.startswith("method.")):  # which refers to the protocol
-            cfg = merge.changed(cfg, word)
-        cfg = merge.resolved(cfg)
-        if "'???'" in repr(cfg):  # a missing value, or a text that quotes the mark: Hydra tells them apart
-            raise merge.Unusual
-        return cfg
-    except merge.Unusual:
-        from gpbench.config import bridge
-
-        return bridge.change(base, [word.text for word in changes])
+    """The resolved configuration with these changes; those of the method, which refers to the protocol, come last."""
+    for word in sorted(changes, key=lambda word: word.key.startswith("method.")):
+        base = merge.changed(base, word)
+    return merge.resolved(base)
 
 
 def _with_sign(word: Word, method: Any) -> Word:
@@ -243,15 +219,6 @@ def _with_sign(word: Word, method: Any) -> Word:
     entry = declared.classes().get(str(method.get("_target_")))
     known = entry["settings"] if entry else declared.ranges()  # a user's class is checked where it is imported
     return Word(f"+{word.text}", "+", word.key, word.value) if name in known else word
-
-
-def _resolved(base: dict) -> dict:
-    try:
-        return merge.resolved(base)
-    except merge.Unusual:
-        from gpbench.config import bridge
-
-        return bridge.resolve(base)
 
 
 def _implied(method: dict[str, Any]) -> dict[str, Any]:
@@ -273,11 +240,6 @@ def _implied(method: dict[str, Any]) -> dict[str, Any]:
     return section
 
 
-def _leaves(node: Mapping, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of the groups' sections, or below a section, with its dotted key."""
-    for key in node if prefix else (group for group in GROUPS if group in node):
-        value = node[key]
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+def _leaves(cfg: Mapping) -> Iterator[tuple[str, Any]]:
+    """Every value of the groups' sections, with its dotted key."""
+    return merge.leaves({group: cfg[group] for group in GROUPS if group in cfg})
