@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpbench.api.words import Folders, composed, folders, with_cards, words
+from gpbench.api.words import Folders, folders, with_cards, words
 from gpbench.arguments import checked
+from gpbench.config.compose import compose
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,5 +151,5 @@ def load(
 
     choice = {} if protocol == "clean" else {"protocol": protocol}  # a word of `overrides` may choose it too
     texts = words({"dataset": dataset} | choice | keys, overrides)
-    cfg = composed(*with_cards(texts, folders(config_dir)))
+    cfg = compose(*with_cards(texts, folders(config_dir)))
     return LoadedDataset(configured(cfg), cfg["dataset"], cfg["protocol"])

@@ -34,7 +34,7 @@ class Filters(TypedDict, total=False):
     preset: Names
     precision: Names
     split: str | int | Sequence[int] | None
-    setting: str | Sequence[str] | None
+    setting: Sequence[str] | str | None
 
 
 def settings_of(filters: Filters) -> list[str]:

@@ -12,8 +12,8 @@ from gpbench.analysis import printing
 from gpbench.errors import GpbenchError
 from gpbench.records import environment
 
-
 _HEADER = ("what", "state", "value", "mend")
+"""Names of the fields of a finding."""
 
 
 class Finding(NamedTuple):

@@ -76,7 +76,7 @@ def add(
         failure = error
     try:
         board = leaderboards.standing(ids, division, budget=budget, results=stores)
-        output.write_table(board, format, plain, out, json)
+        output.write_table(board, format=format, plain=plain, out=out, json=json)
     except AbsentError as error:
         raise failure or error from None
     if folder == paths.results_dir():

@@ -9,11 +9,10 @@ from typing import Literal
 from gpbench.analysis import printing
 from gpbench.api import listings
 from gpbench.api.selection import Names, names
-from gpbench.cli.verbs import beside_shipped
 from gpbench.errors import ConfigError, nearest, printable
 from gpbench.records import filters, open_one
 from gpbench.records.record import Record
-from gpbench.records.unions import Results
+from gpbench.records.unions import SHIPPED, Results
 
 _STATUSES = ("done", "diverged", "failed")
 
@@ -28,7 +27,6 @@ def ls(
     status: Names = None,
     conditions: Sequence[str] = (),
     results: Results = None,
-    with_shipped: bool = False,
     json: bool = False,
 ) -> int:
     """List methods, data sets, protocols, experiments or recorded runs.
@@ -36,8 +34,8 @@ def ls(
     Args:
         kind: what to list
         config_dir: a folder with your own dataset/, method/, protocol/ files
-        conditions (FIELD=A,B): only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in metrics.nll<0.4;
-            may be repeated
+        conditions (FIELD=A,B): only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in
+            metrics.nll<0.4; may be repeated
 
     examples:
       gpbench ls runs --dataset pima --status diverged
@@ -46,11 +44,11 @@ def ls(
     filters_ = {"dataset": dataset, "method": method, "protocol": protocol, "status": status}
     fields = {name: value for name, value in filters_.items() if value}
     flags = [f"--{name} {value}" for name, value in fields.items()] + [f"--where {text}" for text in conditions]
-    flags += [f"--results {name}" for name in results or ()] + ["--with-shipped"] * with_shipped
+    flags += ["--with-shipped"] if SHIPPED in (results or ()) else [f"--results {name}" for name in results or ()]
     if kind != "runs" and flags:
         raise ConfigError(f"{flags[0]} selects runs: write `gpbench ls runs {flags[0]}`, or leave it out")
     if kind == "runs":
-        records = open_one(beside_shipped(results) if with_shipped else results).all()
+        records = open_one(results).all()
         for group, value in fields.items():
             files = _STATUSES if group == "status" else listings.files_of(group, config_dir)
             known = {*files, *(str(getattr(record, group)) for record in records)}

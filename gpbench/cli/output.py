@@ -42,7 +42,13 @@ def require_run(run: str | None, last: bool) -> None:
 
 
 def write_table(
-    table: "Table", format: str | None, plain: bool, out: Path | None, json: bool, config_dir: Sequence[Path] = ()
+    table: "Table",
+    *,
+    config_dir: Sequence[str | Path] = (),
+    format: str | None = None,
+    plain: bool = False,
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Writes what --out names: the table, its picture, or an archive; prints the table unless that is written, or JSON.
 

@@ -41,7 +41,6 @@ def plot(
     Args:
         ids (ID): id of a figure (`gpbench ls experiments`), or of runs, or their first digits (`gpbench ls runs`); or
             `printed`: our numbers against printed ones
-        last: the latest run
         kind (A,B): of one run: pictures of these kinds, or all that suit it; default: the first, and what others need
         metric (A,B): of runs: a panel for each; default: the objective and three
         all_settings: of ranks and dots: every setting of a method; default: one

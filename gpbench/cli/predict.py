@@ -24,8 +24,6 @@ def predict(
     or the probability of each class, as csv.
 
     Args:
-        run: the id of a run or its first digits (`gpbench ls runs`)
-        last: the latest run
         data (FILE): csv, Parquet or Excel: columns with the names of the data set's inputs, in any order
         no_header: FILE has no header, and the inputs in their order
         out (FILE): default: standard output

@@ -19,8 +19,6 @@ def show(
     """Show one recorded run.
 
     Args:
-        run: the id of a run or its first digits (`gpbench ls runs`)
-        last: the latest run
         packages: only the packages that were installed, for pip
         json: print JSON: the record, `config`, rows of `predictions`; with --packages the version of each
     """

@@ -15,6 +15,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, Unpack, get_args, get_origin
 
@@ -46,59 +47,39 @@ VERBS = {
 }
 ACTIONS = {"data": ("ls", "info", "check", "fetch", "verify", "rows", "probe"), "leaderboard": ("show", "add")}
 """The actions of verbs that have several; the first one of `leaderboard` needs no word."""
-_OF_PYTHON = {
-    "table": "api.tables:table",
-    "rank": "api.comparisons:rank",
-    "leaderboard show": "api.leaderboards:leaderboard",
-    "best": "api.best_methods:best",
-    "compare": "api.comparisons:compare",
-    "power": "api.comparisons:power",
-    "verify": "api.tables:verify",
-}
-"""Functions of the Python interface that are verbs; the others are functions of `gpbench.cli.VERB`."""
-_FLAGS = {"whole": "--all", "details": "--why", "conditions": "--where", "multirun": "-m", "division": "--division"}
+_OF_PYTHON = {"best", "compare", "leaderboard show", "power", "rank", "table", "verify"}
+"""Functions of the Python interface that are verbs, and return a table; the others are in `gpbench.cli.VERB`."""
+_FLAGS = {"whole": "--all", "details": "--why", "conditions": "--where", "division": "--division", "multirun": "-m"}
 """Options whose names are not those of their parameters, or whose parameters need no keyword in Python."""
 
-_SHARED: Mapping[str, dict[str, Any]] = {
-    "names": {"metavar": "NAME|TABLE|all", "help": "data sets, tables of yours with target=COLUMN, or all"},
-    "config_dir": {
-        "action": "append",
-        "default": [],
-        "type": Path,
-        "metavar": "DIR",
-        "help": "a folder with files of yours",
-    },
-    "results": {
-        "action": "append",
-        "metavar": "DIR",
-        "help": 'a results folder, a file of `gpbench collect`, or "shipped", the runs that ship with gpbench; may be'
-        " repeated",
-    },
-    "with_shipped": {
-        "action": "store_true",
-        "help": "also read the runs that ship with gpbench; without this they are read where no own run answers",
-    },
-    "setting": {
-        "action": "append",
-        "default": [],
-        "metavar": "TEXT",
-        "help": "only this setting, such as m=15%%, or '' for none; may be repeated",
-    },
-    "format": {"help": "format of the table; default: that of --out FILE (.md, .tex, .csv, .html, .txt), or terminal"},
-    "plain": {"action": "store_true", "help": "the bare table, without title, notes and provenance"},
-    "out": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "write the table to this file; its picture, where it has one, if FILE ends in .png, .pdf or .svg; if it"
-        " ends in .zip an archive to publish: the table, its runs, what they cite (an RO-Crate)",
-    },
-    "json": {"action": "store_true", "help": "print JSON"},
-    "mirror": {"type": Path, "metavar": "DIR", "help": "a folder of data files; default: GPBENCH_MIRROR"},
-    "store": {"type": Path, "metavar": "DIR", "help": "the local store; default: GPBENCH_STORE, or datasets/"},
+_TEXTS: Mapping[str, tuple[str, str]] = {
+    "names": ("NAME|TABLE|all...", "data sets, tables of yours with target=COLUMN, or all"),
+    "run": ("RUN", "the id of a run or its first digits (`gpbench ls runs`)"),
+    "last": ("", "the latest run"),
+    "config_dir": ("DIR", "a folder with files of yours"),
+    "results": (
+        "DIR",
+        'a results folder, a file of `gpbench collect`, or "shipped", the runs that ship with gpbench; may be repeated',
+    ),
+    "with_shipped": (
+        "",
+        "also read the runs that ship with gpbench; without this they are read where no own run answers",
+    ),
+    "setting": ("TEXT", "only this setting, such as m=15%%, or '' for none; may be repeated"),
+    "format": ("", "format of the table; default: that of --out FILE (.md, .tex, .csv, .html, .txt), or terminal"),
+    "plain": ("", "the bare table, without title, notes and provenance"),
+    "out": (
+        "FILE",
+        "write the table to this file; its picture, where it has one, if FILE ends in .png, .pdf or .svg; if it ends in"
+        " .zip an archive to publish: the table, its runs, what they cite (an RO-Crate)",
+    ),
+    "json": ("", "print JSON"),
+    "mirror": ("DIR", "a folder of data files; default: GPBENCH_MIRROR"),
+    "store": ("DIR", "the local store; default: GPBENCH_STORE, or datasets/"),
 }
-"""What the options are that many verbs have; a docstring may describe them otherwise."""
+"""Placeholders and meanings of the options of many verbs; a docstring may describe them otherwise."""
 _OUTPUT = ("format", "plain", "out", "json")
-"""Options of every verb whose function returns a table."""
+"""Options of every verb whose function returns a table (`gpbench.cli.output.write_table`)."""
 
 
 class _Store(argparse.Action):
@@ -226,35 +207,31 @@ def _overview(words: Sequence[str], verb: str = "", texts: Mapping[str, str] = V
     return 0
 
 
-def beside_shipped(results: Sequence[str] | None) -> list[str | Path]:
-    """The results folders that are named, by default the user's, and the runs that ship with gpbench."""
-    own = paths.results_dir()
-    return [*(results or ([own] if own.exists() else [])), "shipped"]
-
-
 def function_of(name: str) -> Callable[..., Any]:
     """The function of a verb, or of a verb and its action, imported."""
-    verb = name.split()[0]
-    default = f"cli.{verb}{'_' * keyword.iskeyword(verb)}:{name.split()[-1]}{'_' * keyword.iskeyword(name)}"
-    module, _, function = _OF_PYTHON.get(name, default).partition(":")
-    return getattr(importlib.import_module(f"gpbench.{module}"), function)
+    verb, *_, last = name.split() * 2
+    if name in _OF_PYTHON:
+        return getattr(importlib.import_module("gpbench"), verb)
+    suffix = "_" if keyword.iskeyword(name) else ""
+    return getattr(importlib.import_module(f"gpbench.cli.{verb}{suffix}"), f"{last}{suffix}")
 
 
 class Verb:
     """A verb with its function and parser."""
 
     def __init__(self, name: str):
-        self.function = function_of(name)
-        self.is_table = name in _OF_PYTHON
-        self.description, self._texts, epilog = _described(self.function)
+        self.function, self.is_table = function_of(name), name in _OF_PYTHON
+        self.description, texts, epilog = _described(self.function)
         self.parser = Parser(f"gpbench {name}", description=self.description, epilog=epilog)
         self._words: list[str] = []
         self.rest = ""  # name of the parameter that takes any number of words
-        self._reads_shipped = False
-        for parameter in _parameters(self.function):
-            self._add(parameter)
-        for option in _OUTPUT if self.is_table else ():
-            self._option(option, _SHARED[option])
+        parameters = _parameters(self.function)
+        if self.is_table:
+            from gpbench.cli.output import write_table
+
+            parameters += [parameter for parameter in _parameters(write_table) if parameter.name in _OUTPUT]
+        for parameter in parameters:
+            self._add(parameter, *texts.get(parameter.name, ("", "")))
 
     def parse(self, words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
         """The positional and the keyword arguments of the function that these words stand for, and with a table those
@@ -267,88 +244,68 @@ class Verb:
             if "method" in values and not unknown[0].startswith("-"):
                 hint = "names of methods and data sets are --method A,B and --dataset A,B; "
             raise ConfigError(f"unrecognized: {' '.join(unknown)}; {hint}see {self.parser.prog} --help")
-        if self._reads_shipped and values.pop("with_shipped"):
-            values["results"] = beside_shipped(values["results"])
+        if values.pop("with_shipped", False):
+            own = paths.results_dir()
+            values["results"] = [*(values["results"] or ([own] if own.exists() else [])), "shipped"]
         positional = [values.pop(name) for name in self._words]
         return [*positional, *(values.pop(self.rest) if self.rest else ()), *rest], values
 
-    def _add(self, parameter: inspect.Parameter) -> None:
-        """Adds the words or the option of a parameter."""
-        name, kinds = parameter.name, _kinds(parameter.annotation)
-        is_option = parameter.kind is parameter.KEYWORD_ONLY or name in _FLAGS
-        options: dict[str, Any] = dict(_SHARED.get(name, {})) if is_option or name == "names" else {}
-        if name == "results" and kinds == [Path]:
-            options = {"type": Path, "metavar": "DIR", "help": "the results folder"}
-        elif not options:
-            options = _values_of(kinds)
-            if options.get("metavar") == "A,B":
-                options["help"] = f"only runs with these values of {name}"
-        placeholder, text = self._texts.get(name, ("", ""))
-        options |= {"help": text} if text and not text.startswith("as for") else {}
+    def _add(self, parameter: inspect.Parameter, placeholder: str, text: str) -> None:
+        """Adds the words or the option of a parameter; one without a description is hidden."""
+        name, options = parameter.name, _reading(parameter)
+        default = ("", f"only runs with these values of {name}") if "metavar" in options else ("", "")
+        if name == "results" and "action" not in options:
+            default = "DIR", "the results folder"
+        default = default if any(default) else _TEXTS.get(name, default)
+        placeholder = placeholder or default[0]
+        options["help"] = (text if not text.startswith("as for") else "") or default[1] or argparse.SUPPRESS
         options |= {"metavar": placeholder.removesuffix("...")} if placeholder else {}
-        options.setdefault("help", argparse.SUPPRESS)
-        if parameter.default is not parameter.empty and options.get("action") != "store_true":
-            options.setdefault("default", parameter.default)
-        if is_option:
-            options |= {"required": True} if parameter.default is parameter.empty else {}
-            self._option(name, options)
-            if (
-                name == "results"
-                and kinds != [Path]
-                and "with_shipped" not in inspect.signature(self.function).parameters
-            ):
-                self._reads_shipped = True
-                self._option("with_shipped", _SHARED["with_shipped"])
+        is_required = parameter.default is parameter.empty
+        if parameter.kind is parameter.KEYWORD_ONLY or name in _FLAGS:
+            flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+            options |= {"required": True} if is_required else {"default": options.get("default", parameter.default)}
+            self.parser.add_argument(*([flag] if "--" in flag else [flag, f"--{name}"]), dest=name, **options)
+            if name == "results" and "action" in options:
+                shipped = inspect.Parameter("with_shipped", parameter.KEYWORD_ONLY, default=False, annotation=bool)
+                self._add(shipped, "", "")
             return
         if parameter.kind is parameter.VAR_POSITIONAL:
             self.rest = name
-            is_any = placeholder and not placeholder.endswith("...")
-            options |= {"nargs": "*", "default": []} if is_any else {"nargs": "+"}
+            options |= {"nargs": "+"} if placeholder.endswith("...") else {"nargs": "*", "default": []}
         else:
             self._words.append(name)
-            options |= {"nargs": "?"} if parameter.default is not parameter.empty else {}
+            options |= {} if is_required else {"nargs": "?", "default": parameter.default}
         self.parser.add_argument(name, **options if "choices" in options else {"metavar": name.upper(), **options})
-
-    def _option(self, name: str, options: Mapping[str, Any]) -> None:
-        if name == "format":
-            from gpbench.analysis.formats import FORMATS
-
-            options = {**options, "choices": FORMATS}
-        flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
-        flags = [flag] if flag.startswith("--") else [flag, f"--{name}"]
-        self.parser.add_argument(*flags, dest=name, **options)
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters of a function; of `**values: Unpack[TYPE]` the keys of the type."""
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(function).parameters.values():
-        if get_origin(parameter.annotation) is not Unpack:
-            parameters.append(parameter)
-            continue
-        hints = inspect.get_annotations(get_args(parameter.annotation)[0])
-        parameters += [
-            inspect.Parameter(n, parameter.KEYWORD_ONLY, default=None, annotation=h) for n, h in hints.items()
-        ]
+        is_open = get_origin(parameter.annotation) is Unpack
+        hints = inspect.get_annotations(get_args(parameter.annotation)[0]) if is_open else {}
+        keys = [inspect.Parameter(n, parameter.KEYWORD_ONLY, default=None, annotation=h) for n, h in hints.items()]
+        parameters += keys or [parameter]
     return parameters
 
 
-def _kinds(hint: Any) -> list[Any]:
-    """The members of an annotation but None."""
-    members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    return [kind for kind in members if kind not in (types.NoneType, inspect.Parameter.empty)]
-
-
-def _values_of(kinds: Sequence[Any]) -> dict[str, Any]:
-    """How argparse reads values of these types."""
-    first = kinds[0] if kinds else str
+def _reading(parameter: inspect.Parameter) -> dict[str, Any]:
+    """How argparse reads the values of a parameter."""
+    hint = parameter.annotation
+    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    first, several = kinds[0], next((kind for kind in kinds if get_origin(kind) is Sequence), None)
     if first is bool:
         return {"action": "store_true"}
+    if parameter.name == "format":
+        from gpbench.analysis.formats import FORMATS
+
+        return {"choices": FORMATS}
     if get_origin(first) is Literal:
         return {"choices": get_args(first)}
-    if get_origin(first) is Sequence:
-        return {"action": "append", "default": []}
-    if any(get_origin(kind) is Sequence for kind in kinds):
+    if several and (several is first or PathLike in map(get_origin, kinds)):
+        default = None if types.NoneType in kinds else []
+        return {"action": "append", "default": default} | ({"type": Path} if Path in get_args(several) else {})
+    if several:
         return {"metavar": "A,B"}
     return {"type": first} if first in (int, float, Path) else {}
 
