@@ -12,7 +12,7 @@ from gpbench.api.selection import single_metric, without_budget
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
-from gpbench.errors import AbsentError, ConfigError, DataError, nearest
+from gpbench.errors import AbsentError, ConfigError, DataError, require_known
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer
@@ -71,8 +71,7 @@ def best(
         task, rows = task or card["task"], _rows_of(card, dirs) if rows is None else rows
     if task is None:
         raise ConfigError(f"say --task, one of {', '.join(TASKS)}, or --data with a data set")
-    if task not in TASKS:
-        raise ConfigError(f"no task {task!r}; {nearest(task, TASKS)}")
+    require_known(task, TASKS, f"no task {task!r}")
     if seconds is not None and not seconds > 0:
         raise ConfigError(f"seconds={seconds:g}: must be above 0")
     kind = Kind(task, number_range(rows, "rows"), number_range(inputs, "inputs"))

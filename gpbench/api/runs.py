@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gpbench.api.words import Folders
 from gpbench.arguments import checked
-from gpbench.errors import ConfigError, nearest, printable
+from gpbench.errors import ConfigError, printable, require_known
 from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
 
@@ -87,8 +87,7 @@ class Runs(Sequence[Record]):
     def _summary(self, metric: str) -> tuple[float, float]:
         finished = [record for record in self._records if not record.diverged]
         known = {name for record in finished for name in record.metrics}
-        if metric not in known:
-            raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
+        require_known(metric, known, f"no run has the metric {metric!r}")
         values = _values(finished, metric)
         mean, stderr = _mean_stderr(values) if values else (float("nan"), None)
         return mean, float("nan") if stderr is None else stderr

@@ -14,7 +14,7 @@ from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.api.selection import Filters, Names, check_metrics, names, select
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.errors import AbsentError, ConfigError, nearest
+from gpbench.errors import AbsentError, ConfigError, require_known
 from gpbench.papers import PAPERS, published
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
@@ -268,8 +268,8 @@ def verify(
         records = store.all()
         by_id = {record.id: record for record in records}
         planner = plan.Planner(config_dirs)  # experiments of several claims share jobs
-        if protocol is not None and protocol not in (known := {*files, *(record.protocol for record in records)}):
-            raise ConfigError(f"no protocol {protocol!r}; {nearest(protocol, known)}")
+        if protocol is not None:
+            require_known(protocol, {*files, *(record.protocol for record in records)}, f"no protocol {protocol!r}")
         return [
             verdict
             for selection in selections

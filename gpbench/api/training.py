@@ -119,8 +119,7 @@ def multirun(
         SweepError: some jobs failed; the others are recorded.
         DivergedError, Stopped: as for `run`.
     """
-    from gpbench.config import optional
-    from gpbench.config.compose import Composer
+    from gpbench.config.compose import Composer, applicable
     from gpbench.config.words import require_once
     from gpbench.experiments.plan import plans
     from gpbench.sweep.jobs import Jobs
@@ -136,7 +135,7 @@ def multirun(
     settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
     cfg = compose([*settings, f"run.jobs={word(jobs)}"], config_dirs)
     launcher = chosen_launcher(words_of_hydra, config_dirs)
-    listed, lines = optional.applicable(listed, Composer(config_dirs))
+    listed, lines = applicable(listed, Composer(config_dirs))
     print("\n".join([*lines, ""]), end="")
     sweep = Jobs(config_dirs, cfg["run"], *launcher)
     sweep.launch(listed)

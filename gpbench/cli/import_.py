@@ -11,7 +11,7 @@ from gpbench import paths, targets
 from gpbench.analysis import printing
 from gpbench.analysis.divisions import DIVISIONS, cpu_budget
 from gpbench.analysis.leaderboard import eligible
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 from gpbench.records.record import Record
 
 _NAME = re.compile(r"\w[\w.-]*")
@@ -97,8 +97,7 @@ def _check_names(protocol: str, config_dir: Sequence[Path], file: Path, methods:
     from gpbench.api.listings import descriptions
 
     protocols = [item["name"] for item in descriptions("protocol", config_dir)]
-    if protocol not in protocols:
-        raise ConfigError(f"no protocol {protocol!r}; {nearest(protocol, protocols)}")
+    require_known(protocol, protocols, f"no protocol {protocol!r}")
     if bad := [name for name in methods if not _NAME.fullmatch(name)]:
         raise ConfigError(
             f"{file}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does not begin with - or ."

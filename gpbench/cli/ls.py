@@ -9,7 +9,7 @@ from typing import Literal
 from gpbench.analysis import printing
 from gpbench.api import listings
 from gpbench.api.selection import Names, names
-from gpbench.errors import ConfigError, nearest, printable
+from gpbench.errors import ConfigError, printable, require_known
 from gpbench.records import filters, open_one
 from gpbench.records.record import Record
 from gpbench.records.unions import SHIPPED, Results
@@ -52,8 +52,8 @@ def ls(
         for group, value in fields.items():
             files = _STATUSES if group == "status" else listings.files_of(group, config_dir)
             known = {*files, *(str(getattr(record, group)) for record in records)}
-            if unknown := [name for name in names(value) if name not in known]:
-                raise ConfigError(f"no run has {group} {unknown[0]!r}; {nearest(unknown[0], known)}")
+            for name in names(value):
+                require_known(name, known, f"no run has {group} {name!r}")
         records = filters.matching(records, [*(f"{name}={value}" for name, value in fields.items()), *conditions])
         if json:
             printing.print_json([record.to_json() for record in records])

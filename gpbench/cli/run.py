@@ -112,7 +112,7 @@ def run(
     else:
         if line := inputs_line(runs[0], config):
             print(line)
-        _report(runs)
+        print(runs)
         if plot:
             print(*plot_run(Store(runs.results), runs[0], plot, runs.results)[0], sep="\n")
         if config["run"]["progress"] and sys.stdout.isatty():
@@ -125,16 +125,17 @@ def run(
 def _check_options(multirun: bool, cfg: bool, dry_run: bool, plot: str | None, json: bool) -> None:
     """Raises ConfigError for options that do not go together, and for a kind of picture of which there is none."""
     listing = "--cfg" if cfg else "--dry-run"
-    unread = "--json" if json else "--plot"
-    faults = {
-        "--plot is for one job, without -m and --json; `gpbench plot RUN --kind A,B` draws others": plot
-        and (multirun or json),
-        "--json is for one job, without -m; `gpbench ls runs --json` lists the records of a sweep": multirun and json,
-        "--dry-run: --cfg trains nothing; leave --dry-run out": cfg and dry_run,
-        f"{unread}: {listing} trains nothing; leave {unread} out": (cfg or dry_run) and (json or plot),
-        "--cfg is for one job, without -m; --dry-run lists the jobs of a sweep": multirun and cfg,
-    }
-    if fault := next((text for text, is_fault in faults.items() if is_fault), ""):
+    unread = "--dry-run" if cfg and dry_run else "--json" if json else "--plot" if plot else ""
+    fault = ""
+    if plot and (multirun or json):
+        fault = "--plot is for one job, without -m and --json; `gpbench plot RUN --kind A,B` draws others"
+    elif multirun and json:
+        fault = "--json is for one job, without -m; `gpbench ls runs --json` lists the records of a sweep"
+    elif (cfg or dry_run) and unread:
+        fault = f"{unread}: {listing} trains nothing; leave {unread} out"
+    elif multirun and cfg:
+        fault = "--cfg is for one job, without -m; --dry-run lists the jobs of a sweep"
+    if fault:
         raise ConfigError(fault)
     if plot:
         check_kinds(plot)
@@ -155,20 +156,3 @@ def _next(cfg: Mapping[str, Any], runs: Runs) -> str:
     verb = "show --last" if len(runs) == 1 else f"table --dataset {shlex.quote(str(cfg['dataset']['name']))}"
     own = runs.results.resolve() != paths.results_dir().resolve()
     return f"next: gpbench {verb}" + f" --results {shlex.quote(str(runs.results))}" * own
-
-
-def _report(runs: Runs) -> None:
-    """Prints each metric's mean ± standard error over the splits, the seconds, and the results folder."""
-    if not sys.stdout.isatty():
-        print(runs)
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    for title, rows in runs.blocks():
-        table = Table(show_header=False)
-        for row in rows:
-            table.add_row(*row)
-        print(title)
-        Console().print(table)
-    print(runs.footer)

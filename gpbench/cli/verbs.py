@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, Unpack, get_args, get_origin
 
 from gpbench import paths
-from gpbench.errors import ConfigError, exit_error, nearest
+from gpbench.errors import ConfigError, exit_error, require_known
 
 VERBS = {
     "run": "train and score methods on data sets; sweeps with -m",
@@ -143,8 +143,7 @@ def call(argv: Sequence[str]) -> int:
     verb = next((word for word in argv if not word.startswith("-")), None)
     if verb is None or argv[0] in ("-h", "--help"):
         return _overview(argv)
-    if verb not in VERBS:
-        raise ConfigError(f"no verb {verb!r}; {nearest(verb, VERBS)}")
+    require_known(verb, VERBS, f"no verb {verb!r}")
     if argv[0] != verb:
         _overview(argv[: argv.index(verb)])
     name, words = split_words([verb, *argv[argv.index(verb) + 1 :]])
@@ -175,8 +174,8 @@ def split_words(argv: Sequence[str]) -> tuple[str, list[str]]:
         action, *words = words
     else:
         action = "show" if verb == "leaderboard" else ""
-    if action and action not in actions:
-        raise ConfigError(f"no action {action!r} of {verb}; {nearest(action, actions)}")
+    if action:
+        require_known(action, actions, f"no action {action!r} of {verb}")
     return f"{verb} {action}" if action else "", words
 
 

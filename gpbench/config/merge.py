@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, yamls
-from gpbench.config import declared, method_names
+from gpbench.config import declared
 from gpbench.config.words import Word
 from gpbench.errors import ConfigError, as_word, either, nearest
 
@@ -206,7 +206,7 @@ def unknown_key(full_key: str, root: Node) -> ConfigError:
         hint += f"; +{full_key}=VALUE sets a field that its file lacks"
     if section == "protocol" and (others := _protocols_with(key)):
         hint = f"it is one of protocol={' and protocol='.join(others)}"
-    if section == "method" and (names := method_names.with_setting(declared.classes(), key)):
+    if section == "method" and (names := declared.methods_with(key)):
         hint = f"it is one of method={names}"
     return ConfigError(f"no key {key!r}{' in ' if section else ''}{section}; {hint}")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import paths
-from gpbench.config import merge, optional
-from gpbench.config.compose import Composer, folders
+from gpbench.config import merge
+from gpbench.config.compose import Composer, applicable, folders
 from gpbench.config.words import GROUPS, parse, read, require_launcher
 from gpbench.errors import ConfigError
 from gpbench.sweep.display import preview
@@ -41,7 +41,7 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
     run = merge.resolved(cfg)["run"]
     words = [*own, *(word for word in shared if word.key_or_group != "run.jobs")]
     values = [_values(word, composer.folders) for word in words]
-    settled, lines = optional.applicable([list(job) for job in itertools.product(*values)], composer)
+    settled, lines = applicable([list(job) for job in itertools.product(*values)], composer)
     jobs = None if dry else Jobs(config_dirs, run, *launcher)
     print("\n".join([*_hints(overrides), *lines, ""]), end="", flush=True)
     if jobs is None:
