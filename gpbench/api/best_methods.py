@@ -56,9 +56,6 @@ def best(
         A table; its head is the answer in one sentence, its `data` has all numbers, `frame` a row for each method and
         data set.
 
-    Raises:
-        ConfigError: an unknown name, no task, a range that cannot be read, or no recorded run of such data.
-
     examples:
       gpbench best --task regression --rows 30k-60k
       gpbench best --data boston --seconds 60

@@ -49,9 +49,6 @@ def rank(
     Returns:
         A table whose `figure` is the diagram of critical differences.
 
-    Raises:
-        ConfigError: an unknown name, or fewer than two methods or data sets.
-
     examples:
       gpbench rank --method sep,svi,gfitc --setting m=15% --out ranks.pdf
     """
@@ -89,9 +86,6 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
     Returns:
         A table with the 95 % intervals of the corrected resampled t test (Nadeau and Bengio 2003); `figure` draws them.
 
-    Raises:
-        ConfigError: an unknown or ambiguous name, or no common split.
-
     examples:
       gpbench compare sep svi --setting m=15% --out difference.png
       gpbench compare commit:1a2b commit:3c4d --results before --results after
@@ -124,9 +118,6 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
 
     Returns:
         A row for each data set, at a significance level of 5 % and a power of 80 %.
-
-    Raises:
-        ConfigError: as for `compare`, and where no test is possible.
 
     examples:
       gpbench power sep svi --setting m=15%

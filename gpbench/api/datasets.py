@@ -88,10 +88,6 @@ class LoadedDataset:
         Args:
             number: the number of the split, from 0.
             output: the number of the output that is the target, for a data set with several outputs.
-
-        Raises:
-            ConfigError: no such split or output.
-            DataError: the split cannot be scaled, as where its training rows have one class only.
         """
         from gpbench.data import splits
         from gpbench.data.scaled import prepare
@@ -110,9 +106,6 @@ class LoadedDataset:
 
         Returns:
             The report: rows, inputs with their kinds and ranges, classes, splits, and findings, each with its `mend`.
-
-        Raises:
-            ConfigError, DataError: the splits of the card cannot be made.
         """
         from gpbench.data.checks import check
 

@@ -30,9 +30,6 @@ def ls(kind: str, *, config_dir: Folders = (), results: Results = None) -> Table
         config_dir: folders with files of yours.
         results: where the runs are: the results folder, a file that `gpbench collect` made, "shipped", or several; by
             default the results folder, or the runs that ship with gpbench where it has none.
-
-    Raises:
-        ConfigError: an unknown kind; of data sets, what is wrong in a card of yours.
     """
     require_known(kind, KINDS, f"no list of {kind!r}")
     if kind == "runs":

@@ -188,9 +188,6 @@ def load_run(run: str | Record | None = None, *, results: Results = None, config
             `GPBENCH_RESULTS`, or results/ here, or the runs that ship with gpbench where that has no such run.
         config_dir: folders with the data sets and methods of your own that the run was trained with.  The folders that
             a record names are not used, because a record may come from somebody else.
-
-    Raises:
-        ConfigError: no such folder, no run with this id, or several whose ids begin with these digits.
     """
 
     def find(stores: list[Store]) -> tuple[Store, Record]:

@@ -62,11 +62,7 @@ class Table:
         return self._draw is not None
 
     def figure(self) -> "Figure":
-        """The picture of the table: the diagram of a ranking, the intervals of a comparison.
-
-        Raises:
-            ConfigError: the table has no picture.
-        """
+        """The picture of the table: the diagram of a ranking, the intervals of a comparison."""
         if self._draw is None:
             raise ConfigError("there is no picture of this table")
         return self._draw()
@@ -94,10 +90,6 @@ class Table:
         Args:
             path: the file, an RO-Crate (`gpbench.report.crate`).
             config_dir: folders with cards and references of yours.
-
-        Raises:
-            ConfigError: no run stands in the table, or the file's name does not end in .zip.
-            StorageError: the file cannot be written.
         """
         from gpbench.report import crate
 
@@ -144,9 +136,6 @@ def table(
         **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `split`, `setting`: only runs with these
             values.  With an experiment only `preset` can be given: "quick" or "full", by default that of which more is
             recorded.
-
-    Raises:
-        ConfigError: an unknown name, an experiment with a metric or a filter, or nothing is recorded.
 
     examples:
       gpbench table sep/table1
@@ -246,9 +235,6 @@ def verify(
         details: every clause, interval and p-value.
         config_dir: folders with claims/ files of yours.
         results: as for `table`.
-
-    Raises:
-        ConfigError: an unknown name, or a wrong claim.
 
     examples:
       gpbench verify sep

@@ -13,7 +13,7 @@ from gpbench.api import words
 from gpbench.api.runs import Runs
 from gpbench.api.training import require_one_job, train_here
 from gpbench.cli.plot import check_kinds, plot_run
-from gpbench.cli.show import inputs_line
+from gpbench.cli.recorded import inputs_line
 from gpbench.config.compose import compose
 from gpbench.config.words import require_once
 from gpbench.errors import ConfigError, DivergedError, as_word, printable

@@ -49,6 +49,7 @@ ACTIONS = {"data": ("ls", "info", "check", "fetch", "verify", "rows", "probe"), 
 """The actions of verbs that have several; the first one of `leaderboard` needs no word."""
 _OF_PYTHON = {"best", "compare", "leaderboard show", "power", "rank", "table", "verify"}
 """Functions of the Python interface that are verbs, and return a table; the others are in `gpbench.cli.VERB`."""
+_RECORDED = ("show", "predict", "rm")
 _FLAGS = {"whole": "--all", "details": "--why", "conditions": "--where", "division": "--division", "multirun": "-m"}
 """Options whose names are not those of their parameters, or whose parameters need no keyword in Python."""
 
@@ -212,7 +213,8 @@ def function_of(name: str) -> Callable[..., Any]:
     if name in _OF_PYTHON:
         return getattr(importlib.import_module("gpbench"), verb)
     suffix = "_" if keyword.iskeyword(name) else ""
-    return getattr(importlib.import_module(f"gpbench.cli.{verb}{suffix}"), f"{last}{suffix}")
+    module = "recorded" if verb in _RECORDED else f"{verb}{suffix}"
+    return getattr(importlib.import_module(f"gpbench.cli.{module}"), f"{last}{suffix}")
 
 
 class Verb:

@@ -1,14 +1,17 @@
-"""`gpbench show`: one recorded run with its configuration."""
+"""The verbs of one recorded run: `gpbench show`, `predict` and `rm`."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from gpbench import yamls
+from gpbench import paths, yamls
 from gpbench.analysis import printing
 from gpbench.api.models import RecordedRun, load_run
-from gpbench.cli.output import require_run
+from gpbench.cli.output import require_run, write_text
 from gpbench.errors import ConfigError, listed, printable
 from gpbench.records.absences import absence
+from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.unions import Results
 
@@ -70,3 +73,57 @@ def _line(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return "-" if value is None else str(value)
+
+
+def predict(
+    run: str | None = None,
+    *,
+    last: bool = False,
+    data: Path,
+    no_header: bool = False,
+    out: Path | None = None,
+    config_dir: Sequence[Path] = (),
+    results: Results = None,
+) -> None:
+    """Predict the rows of a table with a run that was trained with run.save=true: mean and variance in original units,
+    or the probability of each class, as csv.
+
+    Args:
+        data (FILE): csv, Parquet or Excel: columns with the names of the data set's inputs, in any order
+        no_header: FILE has no header, and the inputs in their order
+        out (FILE): default: standard output
+        config_dir: a folder with your own data sets and methods, where the run has some
+
+    examples:
+      gpbench run dataset=heart run.save=true
+      gpbench predict --last --data patients.csv
+    """
+    require_run(run, last)
+    if out and out.suffix.lower() not in ("", ".csv", ".txt"):
+        raise ConfigError(f"--out {out}: predictions are csv: choose a file that ends in .csv")
+    frame = load_run(run, results=results, config_dir=config_dir).predict_frame(data, header=not no_header)
+    text = frame.to_csv(index=False, lineterminator="\n")
+    if out:
+        write_text(out, text)
+    else:
+        sys.stdout.write(text)
+
+
+def rm(*runs: str, dry_run: bool = False, results: Path | None = None) -> None:
+    """Delete the folders of recorded runs from the results folder, damaged ones too.
+
+    Args:
+        runs (RUN...): ids of runs, or their first digits (`gpbench ls runs`)
+        dry_run: name what would be deleted, and delete nothing
+
+    examples:
+      gpbench rm 3f2a 81c0
+      gpbench rm 3f2a --dry-run
+    """
+    store = open_existing(results) if results else open_store(paths.results_dir())
+    for id in dict.fromkeys(store.id_of(word) for word in runs):
+        record = store.get(id)
+        about = record.label if record else "a damaged record"
+        if not dry_run:
+            store.delete(id)
+        print(f"{'would delete' if dry_run else 'deleted'} {id}  {about}")
