@@ -94,8 +94,8 @@ def probe(*names: str, **places: Unpack[Places]) -> int:
     """
     from gpbench.data import cards, probe
 
-    names, places = _resolve(names, places)
-    addresses = [address for name in names for address in probe.addresses(cards.read(name, places["config_dir"]))]
+    known, places = _resolve(names, places)
+    addresses = [address for name in known for address in probe.addresses(cards.read(name, places["config_dir"]))]
     answers, rows = [], []
     for answer in probe.ask(addresses):
         answers.append(answer)

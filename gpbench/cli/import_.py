@@ -17,7 +17,7 @@ from gpbench.records.record import Record
 _NAME = re.compile(r"\w[\w.-]*")
 
 
-def import_(
+def import_files(
     *files: Path,
     protocol: str = "clean",
     precision: Literal["float64", "float32"] = "float64",

@@ -7,9 +7,10 @@ from pathlib import Path
 from gpbench import paths, targets
 from gpbench.api import leaderboards
 from gpbench.cli import output
+from gpbench.cli.output import Named
 from gpbench.errors import AbsentError, ConfigError, DivergedError, SweepError
 from gpbench.records.collection import SUFFIX
-from gpbench.records.unions import SHIPPED, Results
+from gpbench.records.unions import SHIPPED
 
 
 def add(
@@ -19,7 +20,7 @@ def add(
     jobs: int = 1,
     dry_run: bool = False,
     config_dir: Sequence[Path] = (),
-    results: Results = None,
+    results: Named = None,
     format: str | None = None,
     plain: bool = False,
     out: Path | None = None,

@@ -9,10 +9,11 @@ from typing import Literal
 from gpbench.analysis import printing
 from gpbench.api import listings
 from gpbench.api.selection import Names, names
+from gpbench.cli.output import Named
 from gpbench.errors import ConfigError, printable, require_known
 from gpbench.records import filters, open_one
 from gpbench.records.record import Record
-from gpbench.records.unions import SHIPPED, Results
+from gpbench.records.unions import SHIPPED
 
 _STATUSES = ("done", "diverged", "failed")
 
@@ -26,7 +27,7 @@ def ls(
     protocol: Names = None,
     status: Names = None,
     conditions: Sequence[str] = (),
-    results: Results = None,
+    results: Named = None,
     json: bool = False,
 ) -> int:
     """List methods, data sets, protocols, experiments or recorded runs.

@@ -14,22 +14,25 @@ from gpbench.analysis.formats import FORMATS, format_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.errors import ConfigError
 from gpbench.records.collection import SUFFIX
-from gpbench.records.unions import SHIPPED, Results
+from gpbench.records.unions import SHIPPED
 
 if TYPE_CHECKING:
     from gpbench.api.tables import Table
+
+Named = Sequence[str | Path] | None
+"""The results folders and files that a command line names."""
 
 _PICTURES = (".png", ".pdf", ".svg")
 _CRATE = ".zip"
 
 
-def results_folder(results: Results) -> Path:
+def results_folder(results: Named) -> Path:
     """The results folder, or the collected file, of a command line: the first that --results names, or the default."""
     folders = [Path(name) for name in results or () if name != SHIPPED]
     return folders[0] if folders else paths.results_dir()
 
 
-def output_folder(results: Results) -> Path:
+def output_folder(results: Named) -> Path:
     """The folder for what is made of the runs: the results folder, or that of a collected file."""
     folder = results_folder(results)
     return folder.parent if folder.suffix == SUFFIX else folder

@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpbench import targets
 from gpbench.analysis import printing
-from gpbench.cli.output import output_folder
+from gpbench.cli.output import Named, output_folder
 from gpbench.errors import AbsentError, ConfigError, StorageError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
@@ -17,7 +17,7 @@ from gpbench.experiments.status import Cell, absent
 from gpbench.records import first_answer
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
-from gpbench.records.unions import Results, union
+from gpbench.records.unions import union
 
 _PRINTED = "printed"
 """Id of the figure of all recorded numbers against the printed ones."""
@@ -32,7 +32,7 @@ def plot(
     preset: Literal["quick", "full"] | None = None,
     out: Path | None = None,
     config_dir: Sequence[Path] = (),
-    results: Results = None,
+    results: Named = None,
     json: bool = False,
 ) -> None:
     """Draw a paper's figure from recorded runs, the traces of runs beside each other, or of one run its predictions,
@@ -59,9 +59,8 @@ def plot(
     folders = targets.add_folders(config_dir)
     of_runs = all(re.fullmatch("[0-9a-f]+", id) for id in ids)
     subject = _PRINTED if ids == (_PRINTED,) else "runs" if of_runs else "figures"
-    options = {"kind": ("runs", kind), "metric": ("runs", metric), "preset": ("figures", preset)}
-    options["all-settings"] = "figures", all_settings
-    for name, (other, value) in options.items():
+    subjects = {"kind": "runs", "metric": "runs", "preset": "figures", "all-settings": "figures"}
+    for (name, other), value in zip(subjects.items(), (kind, metric, preset, all_settings)):
         if value and other != subject:
             raise ConfigError(f"--{name} is for {other}, and not for {subject}: leave it out")
     if out and out.is_file():
@@ -88,7 +87,7 @@ def plot(
 
 
 def _draw_figures(
-    ids: Sequence[str], preset: str | None, all_settings: bool, folders: Sequence[Path], folder: Path, results: Results
+    ids: Sequence[str], preset: str | None, all_settings: bool, folders: Sequence[Path], folder: Path, results: Named
 ) -> tuple[list[Path], list[Cell]]:
     """Draws the figures of an experiment."""
     from gpbench.experiments import definition, plan
@@ -108,7 +107,7 @@ def _draw_figures(
     return save_figures(experiment, preset, cells, store, folder, all_settings=all_settings), cells
 
 
-def _draw_printed(folders: Sequence[Path], folder: Path, results: Results) -> list[Path]:
+def _draw_printed(folders: Sequence[Path], folder: Path, results: Named) -> list[Path]:
     """Draws recorded numbers against printed ones."""
     from gpbench.analysis import reproduction
     from gpbench.report import figures
@@ -121,7 +120,7 @@ def _draw_printed(folders: Sequence[Path], folder: Path, results: Results) -> li
 
 
 def _draw_runs(
-    ids: Sequence[str], kind: str | None, metric: str | None, folder: Path, results: Results
+    ids: Sequence[str], kind: str | None, metric: str | None, folder: Path, results: Named
 ) -> tuple[list[Path], dict[str, str]]:
     """Draws the traces of runs, or pictures of one run, by default the latest, into files named by the first id."""
     from gpbench.report import figures

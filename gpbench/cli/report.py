@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpbench import paths, targets
+from gpbench.cli.output import Named, output_folder
 from gpbench.errors import ConfigError, GpbenchError, printable
 from gpbench.records.record import Record
-from gpbench.records.unions import Results
 
 if TYPE_CHECKING:
     from gpbench.claims.selection import ReadArrays
@@ -22,7 +22,7 @@ def report(
     out: Path | None = None,
     docs: str = "",
     config_dir: Sequence[Path] = (),
-    results: Results = None,
+    results: Named = None,
     json: bool = False,
 ) -> None:
     """Make a static site from recorded runs: a page for each paper, experiment, data set, method and cell.  It opens
@@ -40,7 +40,6 @@ def report(
     from gpbench.analysis import printing
     from gpbench.api.listings import descriptions
     from gpbench.api.selection import without_budget
-    from gpbench.cli.output import output_folder
     from gpbench.data import cards
     from gpbench.records import collection, latest, open_stores, recorded
     from gpbench.records.unions import union

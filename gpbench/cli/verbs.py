@@ -9,7 +9,6 @@ import argparse
 import importlib
 import inspect
 import itertools
-import keyword
 import re
 import sys
 import textwrap
@@ -45,11 +44,16 @@ VERBS = {
     "cite": "BibTeX of methods, data sets, protocols, runs",
     "doctor": "devices, versions, folders, and missing data sets",
 }
-ACTIONS = {"data": ("ls", "info", "check", "fetch", "verify", "rows", "probe"), "leaderboard": ("show", "add")}
+_ACTIONS = {"data": ("ls", "info", "check", "fetch", "verify", "rows", "probe"), "leaderboard": ("show", "add")}
 """The actions of verbs that have several; the first one of `leaderboard` needs no word."""
 _OF_PYTHON = {"best", "compare", "leaderboard show", "power", "rank", "table", "verify"}
 """Functions of the Python interface that are verbs, and return a table; the others are in `gpbench.cli.VERB`."""
-_RECORDED = ("show", "predict", "rm")
+_ELSEWHERE = {
+    "import": "import_:import_files",
+    "predict": "recorded:predict",
+    "rm": "recorded:rm",
+    "show": "recorded:show",
+}
 _FLAGS = {"whole": "--all", "details": "--why", "conditions": "--where", "division": "--division", "multirun": "-m"}
 """Options whose names are not those of their parameters, or whose parameters need no keyword in Python."""
 
@@ -119,7 +123,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         return "\n".join(itertools.chain(*pieces)) + "\n"
 
 
-class Parser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
     """An argument parser that knows no abbreviations, and whose errors are one line, without argparse's usage text."""
 
     def __init__(self, prog: str = "", **options: Any) -> None:
@@ -149,7 +153,7 @@ def call(argv: Sequence[str]) -> int:
         _overview(argv[: argv.index(verb)])
     name, words = split_words([verb, *argv[argv.index(verb) + 1 :]])
     if not name:
-        return _overview(words, verb, {action: Verb(f"{verb} {action}").description for action in ACTIONS[verb]})
+        return _overview(words, verb, {action: Verb(f"{verb} {action}").description for action in _ACTIONS[verb]})
     entry = Verb(name)
     arguments, options = entry.parse(words)
     output = {key: options.pop(key) for key in _OUTPUT} if entry.is_table else {}
@@ -169,7 +173,7 @@ def split_words(argv: Sequence[str]) -> tuple[str, list[str]]:
     """The name of a verb, with that of its action, and the words after it; "" where the action is missing.  Raises
     ConfigError."""
     verb, *words = argv
-    if (actions := ACTIONS.get(verb)) is None:
+    if (actions := _ACTIONS.get(verb)) is None:
         return verb, words
     if words and not words[0].startswith("-"):
         action, *words = words
@@ -185,7 +189,7 @@ def _overview(words: Sequence[str], verb: str = "", texts: Mapping[str, str] = V
     than the options of those."""
     from gpbench import __version__
 
-    parser = Parser(
+    parser = _Parser(
         f"gpbench {verb}".rstrip(),
         description="" if verb else "Scalable Gaussian-process methods beside the numbers their papers published.",
         epilog=f"gpbench {verb} ACTION --help describes an action"
@@ -207,23 +211,22 @@ def _overview(words: Sequence[str], verb: str = "", texts: Mapping[str, str] = V
     return 0
 
 
-def function_of(name: str) -> Callable[..., Any]:
+def _function_of(name: str) -> Callable[..., Any]:
     """The function of a verb, or of a verb and its action, imported."""
     verb, *_, last = name.split() * 2
     if name in _OF_PYTHON:
         return getattr(importlib.import_module("gpbench"), verb)
-    suffix = "_" if keyword.iskeyword(name) else ""
-    module = "recorded" if verb in _RECORDED else f"{verb}{suffix}"
-    return getattr(importlib.import_module(f"gpbench.cli.{module}"), f"{last}{suffix}")
+    module, _, function = _ELSEWHERE.get(verb, f"{verb}:{last}").partition(":")
+    return getattr(importlib.import_module(f"gpbench.cli.{module}"), function)
 
 
 class Verb:
     """A verb with its function and parser."""
 
     def __init__(self, name: str):
-        self.function, self.is_table = function_of(name), name in _OF_PYTHON
+        self.function, self.is_table = _function_of(name), name in _OF_PYTHON
         self.description, texts, epilog = _described(self.function)
-        self.parser = Parser(f"gpbench {name}", description=self.description, epilog=epilog)
+        self.parser = _Parser(f"gpbench {name}", description=self.description, epilog=epilog)
         self._words: list[str] = []
         self.rest = ""  # name of the parameter that takes any number of words
         parameters = _parameters(self.function)
@@ -303,8 +306,8 @@ def _reading(parameter: inspect.Parameter) -> dict[str, Any]:
         return {"choices": FORMATS}
     if get_origin(first) is Literal:
         return {"choices": get_args(first)}
-    if several and (several is first or PathLike in map(get_origin, kinds)):
-        default = None if types.NoneType in kinds else []
+    if several and (several is first or any(get_origin(kind) is PathLike for kind in kinds)):
+        default: list[str] | None = None if types.NoneType in kinds else []
         return {"action": "append", "default": default} | ({"type": Path} if Path in get_args(several) else {})
     if several:
         return {"metavar": "A,B"}
@@ -313,7 +316,9 @@ def _reading(parameter: inspect.Parameter) -> dict[str, Any]:
 
 def _described(function: Callable[..., Any]) -> tuple[str, dict[str, tuple[str, str]], str]:
     """The description, the placeholder and text of each parameter, and the epilog in the docstring of a function."""
-    description, texts, epilog = [], {}, []
+    description: list[str] = []
+    epilog: list[str] = []
+    texts: dict[str, tuple[str, str]] = {}
     for paragraph in re.split(r"\n\n(?=\S)", inspect.getdoc(function) or ""):
         head, _, below = paragraph.partition("\n")
         if head == "Args:":

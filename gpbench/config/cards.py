@@ -135,8 +135,8 @@ def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
         mend = "lower `sets`, `folds` or `repeats`"
         raise ConfigError(f"{path}: splits: one set has {most:,}, and {limits.SPLITS:,} are the most: {mend}")
     if "repeats" in splits and name in counts:
-        keys = f"splits.repeats and splits.sets.{name}"
-        raise ConfigError(f"{path}: {keys}: both say how many splits there are; give one")
+        both = f"splits.repeats and splits.sets.{name}"
+        raise ConfigError(f"{path}: {both}: both say how many splits there are; give one")
 
 
 def read_indices_as_int8(card: dict[str, Any]) -> None:

@@ -139,7 +139,7 @@ class Composer:
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
         for word in choices:
-            if isinstance(word.value, list | tuple) or (word.value is None and word.sign != "~"):
+            if not isinstance(word.value, str) and word.sign != "~":
                 raise ConfigError(f"{word.text}: dataset, method and protocol each take a name, as in method=sep")
         key = tuple(word.text for word in choices)
         if key not in self._bases:

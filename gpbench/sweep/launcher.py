@@ -80,10 +80,12 @@ def _length(word: "Override") -> float:
 
 def _values(word: "Override", config_dirs: Sequence[Path]) -> list[str]:
     """A word of a single job for each value of one of a sweep."""
+    from hydra.core.override_parser.types import Glob
+
     key, value = word.get_key_element(), word.value()
     if not word.is_sweep_override():
         return [f"{key}={word.get_value_element_as_str()}"]
-    if hasattr(value, "filter"):  # glob(*), of the names of files
+    if isinstance(value, Glob):  # glob(*), of the names of files
         return [f"{key}={name}" for name in value.filter([*paths.yaml_files(key, config_dirs)])]
     if not word.is_discrete_sweep():
         raise ConfigError(f"{word.input_line}: an interval has no list of values; write range(START,STOP,STEP)")
