@@ -71,8 +71,9 @@ class Composer:
         if cfg["protocol"].get("split_indices") == "int8":
             cards.read_indices_as_int8(cfg["dataset"])
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
-        is_default = lambda key, value: key in defaults and repr(value) == repr(defaults[key])
-        cfg["changes"] = {key: value for key, value in _leaves(cfg) if not is_default(key, value)}
+        same = lambda value, default: value is default or repr(value) == repr(default)
+        leaves = _leaves(cfg)
+        cfg["changes"] = {k: value for k, value in leaves if not (k in defaults and same(value, defaults[k]))}
         cfg["explicit"] = sorted({word.key for word in parsed if word not in choices and word.key.startswith("method")})
         cards.check_changes(cfg["dataset"], cfg["changes"])
         cfg["dataset"]["sources"] = sources
