@@ -44,7 +44,7 @@ def best(
         task: regression, count, binary, multiclass or classification; by default the task of `data`.
         rows (A-B): rows of a data set, as 30k-60k, 30k- or -60k; 50k is 25k to 100k.
         inputs (A-B): numbers of inputs, written likewise; by default any.
-        data (CARD): a data set, or the path of its card or table: its task, and half to twice its rows.
+        data (NAME|TABLE|CARD): a data set, or the path of its table or card: its task, and half to twice its rows.
         seconds (S): only methods that train in so many seconds on average.
         metric (NAME): a metric; by default nll, or rmse for regression.
         protocol (NAME): the protocol of the runs; by default clean.

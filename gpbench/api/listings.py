@@ -28,14 +28,16 @@ def ls(kind: str, *, config_dir: Folders = (), results: Results = None) -> Table
     Args:
         kind: "methods", "datasets", "protocols", "experiments" or "runs".
         config_dir: folders with files of yours.
-        results: where the runs are: the results folder, a file that `gpbench collect` made, "shipped", or several; by
-            default the results folder, or the runs that ship with gpbench where it has none.
+        results: where the runs are, for "runs" alone: the results folder, a file that `gpbench collect` made,
+            "shipped", or several; by default the results folder, or the runs that ship with gpbench where it has none.
     """
     require_known(kind, KINDS, f"no list of {kind!r}")
     if kind == "runs":
         records = open_one(results).all()
         rows = [dict(zip(RUN_HEADER, run_row(record))) for record in records]
         return _table(kind, rows, records=records, results=results)
+    if results is not None:
+        raise ConfigError(f"--results selects runs: leave it out for {kind}")
     items, faults = entries(kind, folders(config_dir))
     if faults:
         raise faults[0]

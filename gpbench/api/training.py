@@ -9,7 +9,7 @@ from typing import Any
 
 from gpbench import runtime
 from gpbench.api.runs import Runs
-from gpbench.api.words import Folders, folders, with_cards, with_results, word, words
+from gpbench.api.words import Folders, folders, with_cards, with_results, words
 from gpbench.arguments import checked
 from gpbench.config.compose import compose
 from gpbench.errors import ConfigError, DivergedError, GpbenchError
@@ -120,7 +120,7 @@ def multirun(
         DivergedError, Stopped: as for `run`.
     """
     from gpbench.config.compose import Composer, applicable
-    from gpbench.config.words import require_once
+    from gpbench.config.words import require_once, word
     from gpbench.experiments.plan import plans
     from gpbench.sweep.jobs import Jobs
     from gpbench.sweep.launcher import chosen_launcher

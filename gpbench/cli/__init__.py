@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from gpbench.cli.verbs import VERBS, call
-from gpbench.errors import GpbenchError, Stopped, StorageError, cause, failure, printable
+from gpbench.errors import GpbenchError, Stopped, StorageError, failure, printable, shows_traceback
 
 __all__ = ["VERBS", "main"]
 
@@ -17,14 +17,14 @@ _STORAGE = {getattr(errno, name) for name in _NAMES.split()}
 """Errors of the operating system that a path which a user names, and the limits of a process, can meet."""
 
 _TRAINING = {("run",), ("reproduce",), ("leaderboard", "add")}
-"""Words with which a command begins that trains."""
+"""First words of the commands that train."""
 
 _LONGEST = 1500
 """Characters of a message: a word of the user's in it may be of any length."""
 
 
-class _Deaf(io.FileIO):
-    """A stream of the process that training outlives: what it says to a closed terminal or pipe is lost."""
+class _LossyStream(io.FileIO):
+    """An output stream whose reader may go: what is then written is lost."""
 
     def write(self, content: Any) -> int:
         try:
@@ -72,7 +72,7 @@ def _outlive_readers() -> None:
     """Lets this process go on where what it prints has nowhere to go."""
     for name in ("stdout", "stderr"):
         if (stream := getattr(sys, name)) is getattr(sys, f"__{name}__"):  # and nobody's own
-            raw = _Deaf(stream.fileno(), "w", closefd=False)
+            raw = _LossyStream(stream.fileno(), "w", closefd=False)
             form = {key: getattr(stream, key) for key in ("encoding", "errors", "line_buffering", "write_through")}
             setattr(sys, name, io.TextIOWrapper(raw if stream.write_through else io.BufferedWriter(raw), **form))
 
@@ -89,7 +89,7 @@ def _print_error(error: GpbenchError) -> int:
     text = " ".join((error.printed or str(error)).split())
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
-    if cause(error):
+    if shows_traceback():
         import traceback
 
         traceback.print_exception(error)

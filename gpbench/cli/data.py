@@ -64,7 +64,7 @@ def info(*names: str, **places: Unpack[Places]) -> int:
 
 
 def check(*names: str, **places: Unpack[Places]) -> int:
-    """Describe the rows and name what is doubtful in them: notes, each with its correction."""
+    """Describe the rows and name what is doubtful in them: notes, each with how to mend it."""
 
     def checked(card: _Card, places: Places) -> _Described:
         from gpbench.data.checks import check
@@ -90,7 +90,7 @@ def probe(*names: str, **places: Unpack[Places]) -> int:
     """Ask every address of the cards whether it still answers: size, redirects, checksums of small files.
 
     Args:
-        names (NAME|TABLE|all): data sets, tables of yours with target=COLUMN, or all, the default
+        names (NAME|TABLE|all): data sets, or the path of a table; default: all
     """
     from gpbench.data import cards, probe
 
@@ -137,7 +137,10 @@ def _resolve(names: Sequence[str], places: Places) -> tuple[list[str], Places]:
         return cards.names(config_dir), {**places, "config_dir": config_dir}
     texts = [name if name.startswith(("dataset=", "target=")) else f"dataset={name}" for name in names]
     texts, config_dir = with_cards(texts, config_dir)
-    return [text.removeprefix("dataset=") for text in texts], {**places, "config_dir": config_dir}
+    names = [text.removeprefix("dataset=") for text in texts]
+    if target := next((name for name in names if name.startswith("target=")), None):
+        raise ConfigError(f"{target}: this is for the path of a table, as in a.csv {target}")
+    return names, {**places, "config_dir": config_dir}
 
 
 def _each(

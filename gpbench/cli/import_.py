@@ -30,7 +30,7 @@ def import_files(
 ) -> None:
     """Score predictions of another program by our metrics on our splits, and record them as imported: a Parquet or CSV
     file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1, ... (or log_prob_0,
-    ...); optional are setting, output, seconds, versions and lost.  Nothing is recorded unless all of it is right.
+    ...); optional are setting, output, seconds, versions and lost.  Nothing is recorded if a check fails.
 
     `gpbench data rows` exports the rows of a split; docs/how-to/import.md has an example.
 

@@ -101,6 +101,8 @@ def predict(
     require_run(run, last)
     if out and out.suffix.lower() not in ("", ".csv", ".txt"):
         raise ConfigError(f"--out {out}: predictions are csv: choose a file that ends in .csv")
+    if out and out.exists() and data.exists() and out.samefile(data):
+        raise ConfigError(f"--out {out}: that is the table of --data: name another file")
     frame = load_run(run, results=results, config_dir=config_dir).predict_frame(data, header=not no_header)
     text = frame.to_csv(index=False, lineterminator="\n")
     if out:

@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 from gpbench import paths, targets
 from gpbench.analysis.formats import format_of
-from gpbench.api.words import word
 from gpbench.cli.output import check_place, write_sheet
 from gpbench.cli.plot import save_figures, say
 from gpbench.config.compose import compose
-from gpbench.config.words import LAUNCHER, require_once
+from gpbench.config.words import LAUNCHER, require_once, word
 from gpbench.errors import ConfigError, GpbenchError, either
 from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.definition import overrides as job_words
@@ -38,8 +37,8 @@ def reproduce(
 
     Args:
         experiment (ID): which: `gpbench ls experiments` lists them
-        overrides (KEY=VALUE): of run, data and the launcher, as of gpbench run; of the experiment's own keys those
-            values to run
+        overrides (KEY=VALUE): settings of run, data and the launcher, as for gpbench run; or values of a key of the
+            experiment to run, as in dataset=heart
         preset: default: quick
         jobs (K): processes at a time, as run.jobs=K
         dry_run: list the jobs that are not recorded; train nothing
@@ -61,7 +60,7 @@ def reproduce(
 
     folders = targets.add_folders(config_dir)
     shared = [*([f"run.jobs={jobs}"] if jobs is not None else []), *([_results(results)] if results else [])]
-    require_once([*overrides, *shared, f"run.preset={preset}"])
+    require_once([*overrides, *shared, f"run.preset={preset}"], "")
     of_jobs = [text for text in overrides if text.startswith(_OF_JOBS)]
     settings = compose([*of_jobs, *shared], folders)["run"]
     store = open_store(Path(settings["results"]))
@@ -103,7 +102,9 @@ def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells:
     """
     selected = list(cells)
     for text in words:
-        key, _, value = text.partition("=")
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"{text}: write key=value")
         known = dict.fromkeys(cell.job[key] for cell in cells if key in cell.job)
         if text.startswith(_OF_JOBS + LAUNCHER) and len(known) < 2 and key != "run.budget":
             continue
@@ -114,7 +115,8 @@ def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells:
             if unknown[0] in full:
                 fault += f"; --preset {PRESETS[-1]} has {either(full)}"
             elif key != "run.budget":
-                fault += "; it says what is run: `gpbench run -m` runs others"
+                others = ": choose one of these, or run others by `gpbench run -m`"
+                fault += others if known else "; `gpbench run -m` runs others"
             raise ConfigError(f"{text}: preset {preset} of {experiment.id} {fault}")
         selected = [cell for cell in selected if key not in cell.job or cell.job[key] in values]
     if not selected:

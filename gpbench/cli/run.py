@@ -75,7 +75,7 @@ def run(
     if not plan:
         if cfg and "job" in texts:  # as Hydra's --cfg job
             texts.remove("job")
-        require_once(texts)
+        require_once(texts, "" if multirun else " and add -m")
         texts, folders = words.with_cards(texts, folders)
         _check_options(multirun, cfg, dry_run, plot, json)
     if multirun:

@@ -58,7 +58,7 @@ _FLAGS = {"whole": "--all", "details": "--why", "conditions": "--where", "divisi
 """Options whose names are not those of their parameters, or whose parameters need no keyword in Python."""
 
 _TEXTS: Mapping[str, tuple[str, str]] = {
-    "names": ("NAME|TABLE|all...", "data sets, tables of yours with target=COLUMN, or all"),
+    "names": ("NAME|TABLE|all...", "data sets, or the path of a table; target=COLUMN after it writes its card"),
     "run": ("RUN", "the id of a run or its first digits (`gpbench ls runs`)"),
     "last": ("", "the latest run"),
     "config_dir": ("DIR", "a folder with files of yours"),
@@ -144,7 +144,7 @@ class _Parser(argparse.ArgumentParser):
 def call(argv: Sequence[str]) -> int:
     """Calls the function that these words after `gpbench` ask for, writes the table that it returns, and returns the
     exit code.  Raises ConfigError."""
-    argv = [*argv[1:], "--help"] if argv[:1] == ["help"] else list(argv)  # as of many programs
+    argv = [*argv[1:], "--help"] if argv[:1] == ["help"] else list(argv)  # git and others have it, so people type it
     verb = next((word for word in argv if not word.startswith("-")), None)
     if verb is None or argv[0] in ("-h", "--help"):
         return _overview(argv)

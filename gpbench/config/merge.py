@@ -38,11 +38,12 @@ def member(group: str, name: str, folders: Sequence[Path]) -> Node:
     """The contents of a group's file, above those that its defaults list.  Raises ConfigError where there is none."""
     path = next((p for root in (paths.conf_dir(), *folders) if (p := root / group / f"{name}.yaml").is_file()), None)
     if path is None:
+        noun, hint = group.replace("dataset", "data set"), nearest(name, paths.yaml_files(group, folders))
         if group == "dataset" and "/" in name:
-            hint = "a path names a table by its ending, as in data/coffee.csv"
-        elif (hint := nearest(name, paths.yaml_files(group, folders))).endswith(" more"):
+            noun, hint = "table", "a path names one by its ending, as in data/coffee.csv"
+        elif hint.endswith(" more"):
             hint += f": `gpbench ls {group}s` lists them all"
-        raise ConfigError(f"{group}={name}: no such {group}; {hint}")
+        raise ConfigError(f"{group}={name}: no such {noun}; {hint}")
     values, entries = _file(path)
     whole: Node = {}
     for entry in entries:
