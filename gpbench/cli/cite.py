@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from gpbench.analysis import printing
+from gpbench.cli.output import Answer
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import references
 from gpbench.records.unions import Results, first_answer, open_stores, union
 
 
-def cite(*names: str, config_dir: Sequence[Path] = (), results: Results = None, json: bool = False) -> None:
+def cite(*names: str, config_dir: Sequence[Path] = (), results: Results = None) -> Answer:
     """Print the BibTeX entries that methods, data sets, protocols or recorded runs cite.
 
     Args:
@@ -25,10 +25,7 @@ def cite(*names: str, config_dir: Sequence[Path] = (), results: Results = None, 
     known = references.names(config_dir).keys() | references.entries(config_dir).keys()
     keys = [key for name in names for key in ([name] if name in known else _parts(name, results, known, config_dir))]
     works = references.references(keys, config_dir)
-    if json:
-        printing.print_json([asdict(work) for work in works])
-    else:
-        print(references.bibtex(works))
+    return Answer([asdict(work) for work in works], references.bibtex(works))
 
 
 def _parts(id: str, results: Results, known: Collection[str], folders: Sequence[Path]) -> list[str]:

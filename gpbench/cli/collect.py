@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpbench import paths
-from gpbench.analysis import printing
+from gpbench.cli.output import Answer
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record
 
@@ -23,7 +23,7 @@ _TOLERANCE = 1e-6
 """Relative difference of the metrics of one run between machines that counts as rounding."""
 
 
-def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = False, json: bool = False) -> None:
+def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = False) -> Answer:
     """Merge the records of results folders or Parquet files into one Parquet file, with a row for each run.  Of several
     records of a run the oldest is used.  Every --results also takes such a file, which has traces of at most 48 points,
     what pictures need of the first splits, what claims read of the others, and no predictions.
@@ -52,16 +52,15 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
     lists = packages.texts((record for record, _ in merged), union([*stores]).packages)
     collection.write(out, rows, _traces(merged), lists)
     counts = [(str(folder), len(own)) for folder, own in zip(results or [paths.results_dir()], contents)]
-    if json:
-        sources = [{"results": folder, "records": count} for folder, count in counts]
-        printing.print_json({"out": str(out), "records": len(merged), "from": sources, "differing": differing})
-        return
-    for folder, count in counts:
-        print(f"{count:>8,}  {folder}")
-    print(f"{len(merged):>8,}  different runs in {out}")
+    sources = [{"results": folder, "records": count} for folder, count in counts]
+    lines = [f"{count:>8,}  {folder}" for folder, count in [*counts, (f"different runs in {out}", len(merged))]]
     if differing:
         some = ", ".join(differing[:5]) + (", ..." if len(differing) > 5 else "")
-        print(f"{len(differing)} of these have several records whose metrics differ by more than rounding: {some}")
+        lines.append(
+            f"{len(differing)} of these have several records whose metrics differ by more than rounding: {some}"
+        )
+    data = {"out": str(out), "records": len(merged), "from": sources, "differing": differing}
+    return Answer(data, "\n".join(lines))
 
 
 def _portable(config: str) -> str:

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from gpbench import paths
 from gpbench.analysis import printing
+from gpbench.cli.output import Answer
 from gpbench.errors import GpbenchError
 from gpbench.records import environment
 
@@ -31,8 +32,7 @@ def doctor(
     mirror: Path | None = None,
     store: Path | None = None,
     results: Path | None = None,
-    json: bool = False,
-) -> int:
+) -> Answer:
     """Check devices, versions and folders.  Exit code 1 if anything that gpbench needs is broken.
 
     Args:
@@ -47,11 +47,9 @@ def doctor(
         _mirror(mirror),
         _data(config_dir, mirror, store),
     ]
-    if json:
-        printing.print_json([dict(zip(_HEADER, finding)) for finding in findings])
-    else:
-        printing.print_table(_HEADER, findings)
-    return int(any(finding.state == "broken" for finding in findings))
+    lines = printing.aligned(_HEADER, findings, printing.width())
+    is_broken = any(finding.state == "broken" for finding in findings)
+    return Answer([dict(zip(_HEADER, finding)) for finding in findings], "\n".join(lines), int(is_broken))
 
 
 def _versions() -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from gpbench import paths, targets
 from gpbench.analysis import printing
 from gpbench.analysis.divisions import DIVISIONS, cpu_budget
 from gpbench.analysis.leaderboard import eligible
+from gpbench.cli.output import Answer
 from gpbench.errors import ConfigError, require_known
 from gpbench.records.record import Record
 
@@ -26,8 +27,7 @@ def import_files(
     again: bool = False,
     config_dir: Sequence[Path] = (),
     results: Path | None = None,
-    json: bool = False,
-) -> None:
+) -> Answer:
     """Score predictions of another program by our metrics on our splits, and record them as imported: a Parquet or CSV
     file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1, ... (or log_prob_0,
     ...); optional are setting, output, seconds, versions and lost.  Nothing is recorded if a check fails.
@@ -71,14 +71,12 @@ def import_files(
         for text in warnings([run for run in records if (run.dataset, run.method, run.setting) == key]):
             warn(text)
     _say_absent(records, budget)
-    if json:
-        printing.print_json([record.to_json() for record in records])
-        return
     metrics = lambda run: ", ".join(f"{name} {printing.number(value)}" for name, value in run.metrics.items())
     rows = [(r.dataset, str(r.output or ""), r.method, r.setting, str(r.split), metrics(r)) for r in records]
-    printing.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
+    lines = printing.aligned(("data set", "output", "method", "setting", "split", "metrics"), rows, printing.width())
     before = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
-    print(f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}")
+    lines.append(f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}")
+    return Answer([record.to_json() for record in records], "\n".join(lines))
 
 
 def _say_absent(records: list[Record], budget: int | None) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 from gpbench.analysis import printing
 from gpbench.api import listings
 from gpbench.api.selection import Names, names
-from gpbench.cli.output import Named
+from gpbench.cli.output import Answer, Named
 from gpbench.errors import ConfigError, printable, require_known
 from gpbench.records import filters, open_one
 from gpbench.records.record import Record
@@ -28,8 +28,7 @@ def ls(
     status: Names = None,
     conditions: Sequence[str] = (),
     results: Named = None,
-    json: bool = False,
-) -> int:
+) -> Answer:
     """List methods, data sets, protocols, experiments or recorded runs.
 
     Args:
@@ -56,20 +55,14 @@ def ls(
             for name in names(value):
                 require_known(name, known, f"no run has {group} {name!r}")
         records = filters.matching(records, [*(f"{name}={value}" for name, value in fields.items()), *conditions])
-        if json:
-            printing.print_json([record.to_json() for record in records])
-        else:
-            print("\n".join(_run_lines(records, printing.width())))
-        return 0
+        lines = _run_lines(records, printing.width())
+        return Answer([record.to_json() for record in records], "\n".join(lines))
     items, faults = listings.entries(kind, config_dir)
-    if json:
-        printing.print_json(items)
-    elif items:
-        rows = [tuple("" if value is None else str(value) for value in item.values()) for item in items]
-        printing.print_table(tuple(items[0]), rows)
+    rows = [tuple("" if value is None else str(value) for value in item.values()) for item in items]
+    lines = printing.aligned(tuple(items[0]), rows, printing.width()) if items else []
     for fault in faults:  # of the first faulty card is the exit code
         print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
-    return faults[0].exit_code if faults else 0
+    return Answer(items, "\n".join(lines), faults[0].exit_code if faults else 0)
 
 
 def _run_lines(records: Sequence[Record], width: int | None) -> list[str]:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpbench import outputs, paths
 from gpbench.analysis import formats, printing
@@ -18,6 +18,15 @@ from gpbench.records.unions import SHIPPED
 
 if TYPE_CHECKING:
     from gpbench.api.tables import Table
+
+
+class Answer(NamedTuple):
+    """What a verb prints: with --json the data, else the text; and its exit code."""
+
+    data: Any
+    text: str
+    code: int = 0
+
 
 Named = Sequence[str | Path] | None
 """The results folders and files that a command line names."""
@@ -76,6 +85,15 @@ def write_table(
         printing.print_json(table.data)
     elif is_beside or not out:
         write_sheet(table.sheet, format, plain)
+
+
+def write_answer(answer: Answer, *, json: bool) -> int:
+    """Prints an answer, and returns its exit code."""
+    if json:
+        printing.print_json(answer.data)
+    elif answer.text:
+        print(answer.text)
+    return answer.code
 
 
 def check_output(out: Path | None, format: str | None) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from gpbench import targets
-from gpbench.analysis import printing
-from gpbench.cli.output import Named, output_folder
+from gpbench.cli.output import Answer, Named, output_folder
 from gpbench.errors import AbsentError, ConfigError, StorageError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
@@ -33,8 +32,7 @@ def plot(
     out: Path | None = None,
     config_dir: Sequence[Path] = (),
     results: Named = None,
-    json: bool = False,
-) -> None:
+) -> Answer:
     """Draw a paper's figure from recorded runs, the traces of runs beside each other, or of one run its predictions,
     calibration, residuals, relevance of inputs and learning curve, as PNG and PDF.
 
@@ -74,16 +72,13 @@ def plot(
         files, lacks = _draw_runs(ids, kind, metric, folder, results)
     else:
         files, cells = _draw_figures(ids, preset, all_settings, folders, folder, results)
-    if json:
-        kinds = {"kinds": lacks} if subject == "runs" else {}
-        missing = sum(len(cell.missing) for cell in cells)
-        printing.print_json({"files": [str(file) for file in files], "missing": missing, **kinds})
-        return
-    say(files, cells)
+    data = {"files": [str(file) for file in files], "missing": sum(len(cell.missing) for cell in cells)}
+    data |= {"kinds": lacks} if subject == "runs" else {}
     if lacks and not kind:
         suits = ",".join(name for name, lack in lacks.items() if not lack)
         lines = [f"  {name} needs {lack}" for name, lack in lacks.items() if lack]
         print(f"suits this run: --kind {suits}, or all", *lines, sep="\n", file=sys.stderr)
+    return Answer(data, summary(files, cells))
 
 
 def _draw_figures(
@@ -187,8 +182,6 @@ def save_figures(
     return files
 
 
-def say(files: Sequence[Path], cells: Sequence[Cell]) -> None:
-    """Prints the files, and which runs of these cells are missing."""
-    if line := absent(cells):
-        print(line)
-    print(*files, sep="\n")
+def summary(files: Sequence[Path], cells: Sequence[Cell]) -> str:
+    """The files, after a line on which runs of these cells are missing."""
+    return "\n".join(filter(None, [absent(cells), *map(str, files)]))

@@ -8,7 +8,7 @@ from typing import Any
 from gpbench import paths, yamls
 from gpbench.analysis import printing
 from gpbench.api.models import RecordedRun, load_run
-from gpbench.cli.output import require_run, write_text
+from gpbench.cli.output import Answer, require_run, write_text
 from gpbench.errors import ConfigError, listed, printable
 from gpbench.records.absences import absence
 from gpbench.records.collection import open_existing, open_store
@@ -16,9 +16,7 @@ from gpbench.records.record import Record
 from gpbench.records.unions import Results
 
 
-def show(
-    run: str | None = None, *, last: bool = False, packages: bool = False, results: Results = None, json: bool = False
-) -> None:
+def show(run: str | None = None, *, last: bool = False, packages: bool = False, results: Results = None) -> Answer:
     """Show one recorded run.
 
     Args:
@@ -29,26 +27,18 @@ def show(
     content = load_run(run, results=results)
     if packages:
         versions = content.packages
-        if json:
-            printing.print_json(versions)
-        else:
-            print("\n".join(f"{name}=={version}" for name, version in versions.items()))
-        return
+        return Answer(versions, "\n".join(f"{name}=={version}" for name, version in versions.items()))
     record, config, predictions = content.record, content.config, content.test_predictions
     rows = len(predictions["row"]) if predictions else None
-    if json:
-        printing.print_json({**record.to_json(), "predictions": rows, "config": config})
-        return
     values = {name: absence(record, name) or value for name, value in record.metrics.items()}
     texts = {**record.to_json(), "metrics": values, **({"packages": _packages(content)} if record.packages else {})}
     fields = [(name, _line(value)) for name, value in texts.items() if name not in ("id", "undefined")]
-    print("\n".join(printing.aligned(("id", record.id), fields, printing.width())))
+    lines = printing.aligned(("id", record.id), fields, printing.width())
     if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
-        print(line)
-    print(f"folder  {content.folder}")
-    print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
-    if config:
-        print("\n" + yamls.dump(config).rstrip())
+        lines.append(line)
+    lines += [f"folder  {content.folder}", f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}"]
+    lines += ["", yamls.dump(config).rstrip()] if config else []
+    return Answer({**record.to_json(), "predictions": rows, "config": config}, "\n".join(lines))
 
 
 def _packages(run: RecordedRun) -> str:

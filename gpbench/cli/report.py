@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpbench import paths, targets
-from gpbench.cli.output import Named, output_folder
+from gpbench.cli.output import Answer, Named, output_folder
 from gpbench.errors import ConfigError, GpbenchError, printable
 from gpbench.records.record import Record
 
@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 
 
 def report(
-    *,
-    out: Path | None = None,
-    docs: str = "",
-    config_dir: Sequence[Path] = (),
-    results: Named = None,
-    json: bool = False,
-) -> None:
+    *, out: Path | None = None, docs: str = "", config_dir: Sequence[Path] = (), results: Named = None
+) -> Answer:
     """Make a static site from recorded runs: a page for each paper, experiment, data set, method and cell.  It opens
     from disk, without a web server.
 
@@ -74,11 +69,8 @@ def report(
     files = site.write_site(out, site.render_pages(facts))
     size = sum(file.stat().st_size for file in files)
     start = out / "index.html"
-    if json:
-        printing.print_json({"start": str(start), "files": len(files), "bytes": size, "records": len(records)})
-    else:
-        runs = printing.counted(len(records), "run")
-        print(f"{start}: {printing.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {runs}")
+    text = f"{start}: {printing.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {printing.counted(len(records), 'run')}"
+    return Answer({"start": str(start), "files": len(files), "bytes": size, "records": len(records)}, text)
 
 
 def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterator[PlannedExperiment]":

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from gpbench import paths, targets
 from gpbench.analysis.formats import format_of
 from gpbench.cli.output import check_place, write_sheet
-from gpbench.cli.plot import save_figures, say
+from gpbench.cli.plot import save_figures, summary
 from gpbench.config.compose import compose
 from gpbench.config.words import LAUNCHER, require_once, word
 from gpbench.errors import ConfigError, GpbenchError, either
@@ -87,7 +87,8 @@ def reproduce(
                 write_sheet(reports.table(definition, preset, cells), format, plain, out if is_file else None)
             if definition.pictures:
                 folder = out or Path(settings["results"])
-                say(save_figures(definition, preset, cells, store, folder), () if definition.table else cells)
+                files = save_figures(definition, preset, cells, store, folder)
+                print(summary(files, () if definition.table else cells))
         except ConfigError as error:  # as of ranks without common data sets, where jobs failed
             failure = failure or error
     if failure:

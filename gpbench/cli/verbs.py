@@ -84,7 +84,7 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
 }
 """Placeholders and meanings of the options of many verbs; a docstring may describe them otherwise."""
 _OUTPUT = ("format", "plain", "out", "json")
-"""Options of every verb whose function returns a table (`gpbench.cli.output.write_table`)."""
+"""Options of every verb whose function returns a table; one that returns an `Answer` has the last."""
 
 
 class _Store(argparse.Action):
@@ -156,15 +156,17 @@ def call(argv: Sequence[str]) -> int:
         return _overview(words, verb, {action: Verb(f"{verb} {action}").description for action in _ACTIONS[verb]})
     entry = Verb(name)
     arguments, options = entry.parse(words)
-    output = {key: options.pop(key) for key in _OUTPUT} if entry.is_table else {}
+    output = {key: options.pop(key) for key in entry.output}
     try:
         result = entry.function(*arguments, **options)
     except SystemExit as error:  # of a module of the user's: ours return their codes
         raise exit_error(error) from error
-    if not entry.is_table:
+    if not output:
         return result or 0
-    from gpbench.cli.output import write_table
+    from gpbench.cli.output import write_answer, write_table
 
+    if len(output) == 1:
+        return write_answer(result, **output)
     write_table(result, **output, config_dir=options.get("config_dir", ()))
     return result.exit_code
 
@@ -224,16 +226,17 @@ class Verb:
     """A verb with its function and parser."""
 
     def __init__(self, name: str):
-        self.function, self.is_table = _function_of(name), name in _OF_PYTHON
+        self.function = _function_of(name)
+        self.output = _OUTPUT if name in _OF_PYTHON else ("json",) if _is_answer(self.function) else ()
         self.description, texts, epilog = _described(self.function)
         self.parser = _Parser(f"gpbench {name}", description=self.description, epilog=epilog)
         self._words: list[str] = []
         self.rest = ""  # name of the parameter that takes any number of words
         parameters = _parameters(self.function)
-        if self.is_table:
+        if self.output:
             from gpbench.cli.output import write_table
 
-            parameters += [parameter for parameter in _parameters(write_table) if parameter.name in _OUTPUT]
+            parameters += [parameter for parameter in _parameters(write_table) if parameter.name in self.output]
         for parameter in parameters:
             self._add(parameter, *texts.get(parameter.name, ("", "")))
 
@@ -280,6 +283,11 @@ class Verb:
             self._words.append(name)
             options |= {} if is_required else {"nargs": "?", "default": parameter.default}
         self.parser.add_argument(name, **options if "choices" in options else {"metavar": name.upper(), **options})
+
+
+def _is_answer(function: Callable[..., Any]) -> bool:
+    """True if a function returns a `gpbench.cli.output.Answer`."""
+    return getattr(inspect.signature(function).return_annotation, "__name__", "") == "Answer"
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:

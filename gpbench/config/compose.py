@@ -38,7 +38,7 @@ class Composer:
         settled = self.applicable(overrides)
         for text in overrides:
             if text.startswith(words.OPTIONAL) and text.removeprefix(words.OPTIONAL) not in settled:
-                require_optional(text.partition("=")[0])
+                _require_optional(text.partition("=")[0])
         parsed = words.read(settled)
         for word in parsed:
             self._check_use(word)
@@ -200,7 +200,7 @@ def applicable(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[
     for key in dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith(words.OPTIONAL)):
         having, lacking = _methods(key, jobs, composer)
         if not having:
-            require_optional(key)
+            _require_optional(key)
         if lacking:
             lines.append(f"{key} is not set for {_listed(lacking)}: no such key")
     return [list(job) for job in unique], lines
@@ -237,7 +237,7 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def require_optional(key: str) -> None:
+def _require_optional(key: str) -> None:
     """Raises ConfigError for an optional key, such as "optional.method.stpes", that no method of gpbench has."""
     key = key.removeprefix(words.OPTIONAL)
     section, _, name = key.partition(".")

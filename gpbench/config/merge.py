@@ -15,17 +15,17 @@ from gpbench.config import declared
 from gpbench.config.words import Word
 from gpbench.errors import ConfigError, as_word, either, nearest
 
-Node = dict[str, Any]
+_Node = dict[str, Any]
 MISSING = "???"
 """The value of a key that must have one."""
 _PLAIN = (str, int, float, type(None))
 _REFERENCE = re.compile(r"\$\{([\w-]+(?:\.[\w-]+)*)\}", re.A)
 
 
-def choose(choices: Mapping[str, Any], folders: Sequence[Path]) -> Node:
+def choose(choices: Mapping[str, Any], folders: Sequence[Path]) -> _Node:
     """The unresolved configuration with these members of the groups, None for none, of our folder and of these."""
     values, entries = _file(paths.conf_dir() / "config.yaml")
-    whole: Node = {}
+    whole: _Node = {}
     for entry in entries:
         for group, name in entry.items() if isinstance(entry, dict) else ():
             if (name := choices.get(group, name)) is not None:
@@ -34,7 +34,7 @@ def choose(choices: Mapping[str, Any], folders: Sequence[Path]) -> Node:
     return {key: value for key, value in whole.items() if key != "hydra"}
 
 
-def member(group: str, name: str, folders: Sequence[Path]) -> Node:
+def member(group: str, name: str, folders: Sequence[Path]) -> _Node:
     """The contents of a group's file, above those that its defaults list.  Raises ConfigError where there is none."""
     path = next((p for root in (paths.conf_dir(), *folders) if (p := root / group / f"{name}.yaml").is_file()), None)
     if path is None:
@@ -45,7 +45,7 @@ def member(group: str, name: str, folders: Sequence[Path]) -> Node:
             hint += f": `gpbench ls {group}s` lists them all"
         raise ConfigError(f"{group}={name}: no such {noun}; {hint}")
     values, entries = _file(path)
-    whole: Node = {}
+    whole: _Node = {}
     for entry in entries:
         if not isinstance(entry, str) or not re.fullmatch(r"[\w-]+", entry) or entry == name:
             raise ConfigError(f"{path}: defaults: {as_word(entry)}: write the name of another {group}, or _self_")
@@ -53,13 +53,13 @@ def member(group: str, name: str, folders: Sequence[Path]) -> Node:
     return whole
 
 
-def _file(path: Path) -> tuple[Node, list[Any]]:
+def _file(path: Path) -> tuple[_Node, list[Any]]:
     stat = os.stat(path)
     return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=1000)
-def _read(path: Path, *_: int) -> tuple[Node, list[Any]]:
+def _read(path: Path, *_: int) -> tuple[_Node, list[Any]]:
     """The contents of a file, and its defaults list.  Raises ConfigError for one that is no mapping in YAML."""
     content = yamls.read(path)
     content = {} if content is None else content
@@ -81,7 +81,7 @@ def merged(below: Any, above: Any) -> Any:
     return {**below, **{key: merged(below[key], value) if key in below else value for key, value in above.items()}}
 
 
-def changed(values: Node, word: Word) -> Node:
+def changed(values: _Node, word: Word) -> _Node:
     """The configuration with the change of one word.
 
     A key below a `${...}`, such as method.optimiser.learning_rate, changes a copy of the section that it names.  Raises
@@ -90,11 +90,11 @@ def changed(values: Node, word: Word) -> Node:
     return _changed(values, word, word.key.split("."), values)
 
 
-def _changed(node: Any, word: Word, path: Sequence[str], root: Node) -> Node:
+def _changed(node: Any, word: Word, path: Sequence[str], root: _Node) -> _Node:
     key, *rest = path
     is_added = word.sign in ("+", "++")
     if not isinstance(node, dict) or (key not in node and not is_added):
-        raise unknown_key(word.key.removesuffix("".join(f".{name}" for name in rest)), root)
+        raise _unknown_key(word.key.removesuffix("".join(f".{name}" for name in rest)), root)
     below = node.get(key, {} if rest else None)
     if rest:
         return {**node, key: _changed(_section(below, root), word, rest, root)}
@@ -104,11 +104,11 @@ def _changed(node: Any, word: Word, path: Sequence[str], root: Node) -> Node:
     if word.sign == "+" and below is not None and not isinstance(value, dict | list):
         raise ConfigError(f"{word.text}: {word.key} is there already: write {word.text[1:]}")
     if new := [] if is_added else [*_new_keys(below, value, word.key)]:
-        raise unknown_key(new[0], root)
+        raise _unknown_key(new[0], root)
     return {**node, key: merged(below, value)}
 
 
-def _section(value: Any, root: Node) -> Any:
+def _section(value: Any, root: _Node) -> Any:
     """The section that a `${...}` names, or the value itself."""
     try:
         return _referred(value, root)
@@ -124,7 +124,7 @@ def _new_keys(below: Any, above: Any, prefix: str) -> Iterator[str]:
         yield from _new_keys(below.get(key), value, f"{prefix}.{key}")
 
 
-def resolved(values: Node, *, allow_missing: bool = False) -> Node:
+def resolved(values: _Node, *, allow_missing: bool = False) -> _Node:
     """The configuration with the values that its interpolations name in their places.  Raises ConfigError for one that
     names nothing, and for a key without a value."""
     try:
@@ -138,7 +138,7 @@ def resolved(values: Node, *, allow_missing: bool = False) -> Node:
     return cfg
 
 
-def _by_omegaconf(values: Node) -> Node:
+def _by_omegaconf(values: _Node) -> _Node:
     """The same for all that OmegaConf takes, such as `${oc.env:HOME}` and `a-${seed}`, and for every mistake."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -161,7 +161,7 @@ def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", value
 
 
-def _resolved(value: Any, root: Node, depth: int) -> Any:
+def _resolved(value: Any, root: _Node, depth: int) -> Any:
     if isinstance(value, dict):
         return {key: _resolved(entry, root, depth) for key, entry in value.items()}
     if isinstance(value, list):
@@ -173,7 +173,7 @@ def _resolved(value: Any, root: Node, depth: int) -> Any:
     return value
 
 
-def _referred(value: Any, root: Node, depth: int = 0) -> Any:
+def _referred(value: Any, root: _Node, depth: int = 0) -> Any:
     """The value, itself unresolved, of the key that "${KEY}" names.  Raises LookupError for other values."""
     if depth > 20 or not isinstance(value, str) or (match := _REFERENCE.fullmatch(value)) is None:
         raise LookupError(value)
@@ -186,7 +186,7 @@ def _referred(value: Any, root: Node, depth: int = 0) -> Any:
     return node
 
 
-def unknown_key(full_key: str, root: Node) -> ConfigError:
+def _unknown_key(full_key: str, root: _Node) -> ConfigError:
     """The error of a key that a configuration has not, with the nearest ones or the place that has it."""
     section, _, key = full_key.rpartition(".")
     node: Any = root
