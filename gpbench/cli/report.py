@@ -69,7 +69,8 @@ def report(
     files = site.write_site(out, site.render_pages(facts))
     size = sum(file.stat().st_size for file in files)
     start = out / "index.html"
-    text = f"{start}: {printing.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {printing.counted(len(records), 'run')}"
+    n_files, n_runs = printing.counted(len(files), "file"), printing.counted(len(records), "run")
+    text = f"{start}: {n_files}, {size / 1e6:.1f} MB, of {n_runs}"
     return Answer({"start": str(start), "files": len(files), "bytes": size, "records": len(records)}, text)
 
 
