@@ -49,7 +49,7 @@ def read(texts: Sequence[str]) -> list[Word]:
 def _read(text: str) -> Word:
     if match := _SHORT.fullmatch(text):
         sign, key, numbers, name = match.groups()
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             value = _NAMED.get(name.lower(), name) if name else json.loads(numbers)
             return Word(text, sign, key, tuple(value) if isinstance(value, list) else value)
     (parsed,) = parse([text])
@@ -68,6 +68,8 @@ def parse(texts: Sequence[str]) -> "list[Override]":
         return _parser().parse_overrides(list(texts))
     except OverrideParseException as error:
         text = error.override
+    except (RecursionError, ValueError):  # brackets too deep, or a number too long
+        text = max(texts, key=len)
     if choices := [f"{group}={text}" for group in GROUPS if text in paths.yaml_files(group)]:
         raise ConfigError(f"cannot read {text!r}; did you mean {either(choices)}?")
     hint = "a text with other characters than letters from a to z, digits and ._-/%+ in quotes, as in key=\"'a b'\""

@@ -171,3 +171,9 @@ def test_a_results_folder_of_the_environment_is_read_each_time(monkeypatch):
         monkeypatch.setenv("GPBENCH_RESULTS", folder)
         (plan,) = plans([["method=logistic"]])
         assert plan.results == folder
+
+
+@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 6000])
+def test_what_is_too_deep_or_too_long_is_one_line(value):
+    with pytest.raises(ConfigError, match="cannot read 'a="):
+        words.read([f"a={value}"])
