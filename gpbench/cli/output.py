@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpbench import outputs, paths
-from gpbench.analysis import formats, printing
-from gpbench.analysis.formats import FORMATS, format_of
-from gpbench.analysis.sheets import Sheet
+from gpbench.analysis import printing
 from gpbench.errors import ConfigError
 from gpbench.records.collection import SUFFIX
 from gpbench.records.unions import SHIPPED
 
 if TYPE_CHECKING:
+    from gpbench.analysis.sheets import Sheet
     from gpbench.api.tables import Table
 
 
@@ -98,6 +97,8 @@ def write_answer(answer: Answer, *, json: bool) -> int:
 
 def check_output(out: Path | None, format: str | None) -> None:
     """Refuses what `write_table` would refuse of a table with a picture, before the hours that make the table."""
+    from gpbench.analysis.formats import format_of
+
     endings = (*_PICTURES, _CRATE)
     if out and out.suffix.lower() not in endings:
         format_of(out, format, endings)
@@ -126,10 +127,12 @@ def require_place(option: str, file: Path) -> None:
 
 
 def write_sheet(
-    sheet: Sheet, format: str | None, plain: bool, out: Path | None = None, other_endings: Iterable[str] = ()
+    sheet: "Sheet", format: str | None, plain: bool, out: Path | None = None, other_endings: Iterable[str] = ()
 ) -> None:
     """Prints a sheet, or writes it to a file, in the format that is chosen or that the file's ending names."""
-    write = FORMATS[format_of(out, format, other_endings)]
+    from gpbench.analysis import formats
+
+    write = formats.FORMATS[formats.format_of(out, format, other_endings)]
     text = write(formats.plain(sheet) if plain else sheet)
     if out:
         write_text(out, text + "\n")

@@ -7,7 +7,6 @@ paragraphs before `Args` are the description, further ones that begin with a lin
 
 import argparse
 import importlib
-import inspect
 import itertools
 import re
 import sys
@@ -16,10 +15,12 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Union, Unpack, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, Unpack, get_args, get_origin
 
-from gpbench import paths
 from gpbench.errors import ConfigError, exit_error, require_known
+
+if TYPE_CHECKING:
+    import inspect  # elsewhere where a verb is used: the version and the list of verbs are printed without it
 
 VERBS = {
     "run": "train and score methods on data sets; sweeps with -m",
@@ -252,12 +253,14 @@ class Verb:
                 hint = "names of methods and data sets are --method A,B and --dataset A,B; "
             raise ConfigError(f"unrecognized: {' '.join(unknown)}; {hint}see {self.parser.prog} --help")
         if values.pop("with_shipped", False):
+            from gpbench import paths
+
             own = paths.results_dir()
             values["results"] = [*(values["results"] or ([own] if own.exists() else [])), "shipped"]
         positional = [values.pop(name) for name in self._words]
         return [*positional, *(values.pop(self.rest) if self.rest else ()), *rest], values
 
-    def _add(self, parameter: inspect.Parameter, placeholder: str, text: str) -> None:
+    def _add(self, parameter: "inspect.Parameter", placeholder: str, text: str) -> None:
         """Adds the words or the option of a parameter; one without a description is hidden."""
         name, options = parameter.name, _reading(parameter)
         default = ("", f"only runs with these values of {name}") if "metavar" in options else ("", "")
@@ -273,8 +276,7 @@ class Verb:
             options |= {"required": True} if is_required else {"default": options.get("default", parameter.default)}
             self.parser.add_argument(*([flag] if "--" in flag else [flag, f"--{name}"]), dest=name, **options)
             if name == "results" and "action" in options:
-                shipped = inspect.Parameter("with_shipped", parameter.KEYWORD_ONLY, default=False, annotation=bool)
-                self._add(shipped, "", "")
+                self._add(parameter.replace(name="with_shipped", default=False, annotation=bool), "", "")
             return
         if parameter.kind is parameter.VAR_POSITIONAL:
             self.rest = name
@@ -287,11 +289,15 @@ class Verb:
 
 def _is_answer(function: Callable[..., Any]) -> bool:
     """True if a function returns a `gpbench.cli.output.Answer`."""
+    import inspect
+
     return getattr(inspect.signature(function).return_annotation, "__name__", "") == "Answer"
 
 
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+def _parameters(function: Callable[..., Any]) -> "list[inspect.Parameter]":
     """The parameters of a function; of `**values: Unpack[TYPE]` the keys of the type."""
+    import inspect
+
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(function).parameters.values():
         is_open = get_origin(parameter.annotation) is Unpack
@@ -301,7 +307,7 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return parameters
 
 
-def _reading(parameter: inspect.Parameter) -> dict[str, Any]:
+def _reading(parameter: "inspect.Parameter") -> dict[str, Any]:
     """How argparse reads the values of a parameter."""
     hint = parameter.annotation
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
@@ -324,6 +330,8 @@ def _reading(parameter: inspect.Parameter) -> dict[str, Any]:
 
 def _described(function: Callable[..., Any]) -> tuple[str, dict[str, tuple[str, str]], str]:
     """The description, the placeholder and text of each parameter, and the epilog in the docstring of a function."""
+    import inspect
+
     description: list[str] = []
     epilog: list[str] = []
     texts: dict[str, tuple[str, str]] = {}
