@@ -42,7 +42,7 @@ BUDGETS = {
     ("analysis",): 5_490,
     ("claims",): 2_350,
     ("report",): 3_860,
-    ("cli", "api"): 4_200,
+    ("cli", "api"): 4_210,
     ("contract", "estimators", "imports", "papers"): 2_810,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
