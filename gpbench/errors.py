@@ -170,6 +170,12 @@ def nearest(name: str, known: Iterable[str], spell: Callable[[str], str] = str) 
     return f"known are {', '.join([*map(spell, known[:_MOST]), *more])}"
 
 
+def require_known(name: str, known: Iterable[str], fault: str) -> None:
+    """Raises ConfigError with the fault and the nearest names, unless the name is known."""
+    if name not in (known := [*known]):
+        raise ConfigError(f"{fault}; {nearest(name, known)}")
+
+
 def _plain(name: str) -> str:
     """The name in small letters, its numbers without zeros before them: C1 and c01 are one."""
     return re.sub(r"(?<!\d)0+(?=\d)", "", name.lower())

@@ -16,11 +16,6 @@ _NARROWEST = 6  # smallest width of a column of words
 _READABLE, _LONG = 30, 60  # A column narrower than _READABLE, of a text of more than _LONG characters, is not read
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Prints a table in lines that fit the terminal."""
-    print("\n".join([printable(title)] * bool(title) + aligned(header, rows, width())))
-
-
 def aligned(
     header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, *, rule: bool = False
 ) -> list[str]:

@@ -10,7 +10,7 @@ from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 from gpbench.records.absences import absence
 from gpbench.records.record import Record
 from gpbench.records.unions import Results, open_one
@@ -30,12 +30,8 @@ def ls(kind: str, *, config_dir: Folders = (), results: Results = None) -> Table
         config_dir: folders with files of yours.
         results: where the runs are, for "runs" alone: the results folder, a file that `gpbench collect` made,
             "shipped", or several; by default the results folder, or the runs that ship with gpbench where it has none.
-
-    Raises:
-        ConfigError: an unknown kind, or `results` of another than runs; of data sets, what is wrong in a card of yours.
     """
-    if kind not in KINDS:
-        raise ConfigError(f"no list of {kind!r}; {nearest(kind, KINDS)}")
+    require_known(kind, KINDS, f"no list of {kind!r}")
     if kind == "runs":
         records = open_one(results).all()
         rows = [dict(zip(RUN_HEADER, run_row(record))) for record in records]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.config import optional, words
-from gpbench.config.compose import Composer
+from gpbench.config import words
+from gpbench.config.compose import Composer, advice
 from gpbench.config.declared import check_task
 from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, GpbenchError, nearest
@@ -66,8 +66,8 @@ class Planner:
                 configurations[job] = self._composed(job)
                 check_task(configurations[job])
             except ConfigError as error:
-                advice = optional.advice(jobs, self._composer)
-                raise ConfigError(advice or f"{error}{job_note(job, jobs)}") from error
+                hint = advice(jobs, self._composer)
+                raise ConfigError(hint or f"{error}{job_note(job, jobs)}") from error
         self._known |= {job: self._plan(cfg) for job, cfg in configurations.items()}
         return [self._known[tuple(job)] for job in jobs]
 

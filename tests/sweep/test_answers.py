@@ -5,7 +5,7 @@ import errno
 import pytest
 from samples import sample
 
-from gpbench.api.words import composed
+from gpbench.config.compose import compose as composed
 from gpbench.sweep.job import Ended, recorded_before
 from gpbench.sweep.jobs import Jobs
 

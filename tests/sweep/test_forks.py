@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gpbench.api.words import composed
+from gpbench.config.compose import compose as composed
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
