@@ -78,23 +78,14 @@ def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:
     return file.getvalue() if arrays else None
 
 
-def unpack(content: bytes) -> "dict[str, ndarray]":
-    """Reads the arrays of an .npz file.  Raises ValueError where it is damaged, or unpacks to too much."""
-    try:
-        with npz.opened(content, limits.unpacked(len(content), limits.TRACE)) as arrays:
-            return dict(arrays)
-    except ValueError as error:
-        raise ValueError(f"its arrays cannot be read ({error})") from None
-
-
 def unpack_trace(content: bytes) -> "dict[str, ndarray]":
-    """Reads the arrays of a trace, and those that `run.keep=true` keeps.
+    """The arrays of a trace, and those that `run.keep=true` keeps.
 
-    Raises ValueError as `unpack`, and where they are none that a run leaves: pictures are drawn of them.
+    Raises ValueError: they are damaged, unpack to too much, or are none that a run leaves: pictures are drawn of them.
     """
     import numpy as np
 
-    arrays = unpack(content)
+    arrays = _unpack(content, limits.TRACE) or {}
     traces = [values for name, values in arrays.items() if not name.startswith(kept.PREFIX)]
     if any(values.dtype.kind not in "biuf" for values in arrays.values()):
         raise ValueError("its arrays are not of real numbers")
@@ -108,13 +99,18 @@ def unpack_trace(content: bytes) -> "dict[str, ndarray]":
 
 
 def unpack_state(content: bytes, expected: Headers | None = None) -> "dict[str, ndarray] | None":
-    """Reads the arrays of a trained state.  Returns the arrays; None where they are others than expected, of which none
-    is read.  Raises ValueError: it is damaged, or unpacks to too much.
+    """The arrays of a trained state; None, and none is read, where they are others than expected.
+
+    Raises ValueError: it is damaged, or unpacks to too much.
     """
+    return _unpack(content, limits.STATE, expected)
+
+
+def _unpack(content: bytes, most: int, expected: Headers | None = None) -> "dict[str, ndarray] | None":
     try:
         if expected is not None and npz.headers(content) != expected:
             return None
-        with npz.opened(content, limits.unpacked(len(content), limits.STATE)) as arrays:
+        with npz.opened(content, limits.unpacked(len(content), most)) as arrays:
             return dict(arrays)
     except ValueError as error:
         raise ValueError(f"its arrays cannot be read ({error})") from None
@@ -137,10 +133,9 @@ def write_predictions(folder: Path, predictions: Predictions) -> None:
 
 
 def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
-    """Reads the columns of a file of predictions, each (rows,).
+    """The columns of a file of predictions, each (rows,).
 
-    Raises ValueError where it is damaged, or has not the columns and numbers that a run writes: pictures are drawn of
-    them.
+    Raises ValueError: it is damaged, or has other columns and numbers than a run writes: pictures are drawn of them.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

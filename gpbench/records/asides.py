@@ -6,14 +6,13 @@ Their names are `.tmp-ID-PROCESS-RANDOM`, and that with `-old` where it is the r
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpbench.records import processes
 
 _STALE_SECONDS = 3600.0
 _SILENT_SECONDS = 120.0
-_OLD = "-old"
+OLD = "-old"
 
 
 def path_of(runs: Path, id: str) -> Path:
@@ -21,28 +20,13 @@ def path_of(runs: Path, id: str) -> Path:
     return runs / f".tmp-{id}-{processes.name()}-{secrets.token_hex(4)}"
 
 
-def old_path(beside: Path) -> Path:
-    """The name of the record that the one written at `beside` replaces."""
-    return beside.with_name(beside.name + _OLD)
-
-
-def is_old(name: str) -> bool:
-    """Tests for the name of a record that was to be replaced."""
-    return name.startswith(".tmp-") and name.endswith(_OLD)
-
-
-def old_paths(runs: Path, id: str = "*") -> Iterator[Path]:
-    """The records of this id, by default of all, that were to be replaced."""
-    return runs.glob(f".tmp-{id}-*{_OLD}")
-
-
-def restore(olds: Iterable[Path]) -> list[str]:
+def restore(runs: Path, id: str = "*") -> list[str]:
     """Puts back the records that killed processes had moved aside and not replaced; their ids.
 
     Those of another machine count as killed when they have been silent for long: writing takes them a moment.
     """
     restored = []
-    for aside in olds:
+    for aside in runs.glob(f".tmp-{id}-*{OLD}"):
         try:
             id, process = aside.name.removeprefix(".tmp-").split("-")[:2]
             ended = processes.named_has_ended(process)

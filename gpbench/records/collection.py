@@ -12,19 +12,19 @@ import gc
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from gpbench import limits
 from gpbench.errors import ConfigError
 from gpbench.outputs import output
-from gpbench.records import arrays, packages, parquet
-from gpbench.records.folder import plain
+from gpbench.records import packages, parquet
+from gpbench.records.folder import CONFIG, TRACE, plain
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 SUFFIX = ".parquet"
@@ -45,6 +45,11 @@ class Collection(Store):
     It has thinned traces (`gpbench.records.arrays`), no predictions and no states.
     """
 
+    _refusal = (
+        "is a collection to read from; runs are written into results folders (run.results=DIR), and deleted there"
+    )
+    _mend = "`gpbench collect` makes it again"
+
     def __init__(self, path: Path | str, *, shipped: bool = False) -> None:
         super().__init__(path)
         self.runs = Path(path)
@@ -52,62 +57,23 @@ class Collection(Store):
         self._known: dict[str, None] | None = None
         self._records: dict[str, Record] | None = None
         self._configs: dict[str, str] = {}
-        self._traces: dict[str, bytes | None] | None = None
-        self._packages: dict[str, str] | None = None
 
     def ids(self) -> Sequence[str]:
         """The ids of all runs, read without their records."""
         if self._known is None:
-            self._known = dict.fromkeys(self._records or read_ids(self.runs))
+            ids = self._records or _columns(self.runs, "id")[0]
+            self._known = dict.fromkeys(id for id in ids if isinstance(id, str))
         return list(self._known)
 
     def contains(self, id: str) -> bool:
         """True if there is a run of this id."""
         return id in (self._known or self.ids())
 
-    def config_text(self, id: str) -> str:
-        """The text of a run's config.yaml; empty where it has none."""
-        self._loaded()
-        return self._configs.get(id, "")
-
-    def trace(self, id: str) -> "dict[str, np.ndarray]":
-        """The thinned arrays of a run; empty where it has none."""
-        if self._traces is None:
-            try:
-                self._traces = read_traces(self.runs)
-            except ConfigError as error:
-                self._traces = {}
-                self._say("", f"no traces: {error}")
-        try:
-            packed = self._traces.get(id)
-            return {} if packed is None else arrays.unpack_trace(packed)
-        except ValueError as error:
-            self._say(id, f"{self.runs}, run {id}: {error}")
-            return {}
-
-    def predictions(self, id: str) -> "dict[str, np.ndarray]":
-        """Nothing: a collection has no predictions."""
-        return {}
-
-    def state(self, id: str, expected: arrays.Headers | None = None) -> "dict[str, np.ndarray] | None":
-        """Nothing: a collection has no states."""
-        return {}
-
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name.  Raises AbsentError; ConfigError where none can be read."""
-        if self._packages is None:
-            self._packages = read_packages(self.runs)
         if checksum not in self._packages:
             raise packages.absent(checksum, self.runs)
         return self._packages[checksum]
-
-    def write(self, record: Record, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: raises ConfigError."""
-        raise ConfigError(f"{self.runs} is a collection to read from; name a folder with run.results=DIR")
-
-    def delete(self, id: str) -> NoReturn:
-        """Refused: raises ConfigError."""
-        raise ConfigError(f"{self.runs} is a collection to read from; runs are deleted from results folders")
 
     def _ids(self) -> Iterator[str]:
         yield from self._loaded()
@@ -115,6 +81,24 @@ class Collection(Store):
     def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
         record = self._loaded().get(id)
         return record, "" if record else f"{self.runs} has no such record"
+
+    def _content(self, id: str, name: str) -> bytes | None:
+        if name == TRACE:
+            return self._traces.get(id)
+        self._loaded()
+        return self._configs.get(id, "").encode() if name == CONFIG else None
+
+    @cached_property
+    def _traces(self) -> dict[str, bytes | None]:
+        try:
+            return read_traces(self.runs)
+        except ConfigError as error:
+            self._say("", f"no traces: {error}")
+            return {}
+
+    @cached_property
+    def _packages(self) -> dict[str, str]:
+        return read_packages(self.runs)
 
     def _loaded(self) -> dict[str, Record]:
         if self._records is None:
@@ -178,8 +162,9 @@ def content(
 
 
 def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
-    """Reads the records of a collection.  Returns each record with the text of its config.yaml, and what is wrong with
-    those left out, each with its row.  Raises ConfigError: the file cannot be read, or is no collection.
+    """The records of a collection, each with the text of its config.yaml, and what is wrong with those left out.
+
+    Raises ConfigError: the file cannot be read, or is no collection.
     """
     table = _table(path, [*_COLUMNS, _RECORD, _CONFIG, _OLD])
     if _OLD in table.column_names:
@@ -190,57 +175,46 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
     for name in (_RECORD, _CONFIG):
         if name not in table.column_names or str(table.schema.field(name).type) not in _TEXT_TYPES:
             raise ConfigError(f"{path} is no collection: it has no column {name} of texts; `gpbench collect` makes one")
-    rows: list[tuple[Record, str]] = []
+    rows: dict[str, tuple[Record, str]] = {}
     faults: list[str] = []
-    ids: set[str] = set()
     with _no_garbage_collection():
-        for row, (text, config) in enumerate(
-            zip(parquet.values(table.column(_RECORD)), parquet.values(table.column(_CONFIG)))
-        ):
+        texts = zip(parquet.values(table.column(_RECORD)), parquet.values(table.column(_CONFIG)))
+        for row, (text, config) in enumerate(texts):
             try:
                 record = Record.from_json(_parsed(text or ""))
-                if record.id in ids:
+                if rows.setdefault(record.id, (record, config or ""))[0] is not record:
                     raise ValueError(f"another row has the id {record.id}")
             except ValueError as error:
                 faults.append(f"row {row}: {error}")
-                continue
-            ids.add(record.id)
-            rows.append((record, config or ""))
-    return rows, faults
-
-
-def read_ids(path: Path) -> list[str]:
-    """The ids of the records of a collection, which are not read; none without a column of ids.  Raises ConfigError."""
-    table = _table(path, ["id"])
-    return [id for id in parquet.values(table.column("id")) if isinstance(id, str)] if table.column_names else []
+    return [*rows.values()], faults
 
 
 def read_times(path: Path) -> list[tuple[str, str | None]]:
     """The id and the time of each record of a collection, which are not read.  Raises ConfigError."""
-    table = _table(path, ["id", "created"])
-    return list(zip(*(parquet.values(table.column(name)) for name in ("id", "created")), strict=True))
+    return list(zip(*_columns(path, "id", "created"), strict=True))
 
 
 def read_traces(path: Path) -> dict[str, bytes | None]:
     """The packed arrays of every record by its id; None where it has none.  Raises ConfigError."""
-    table = _table(path, ["id", _TRACE])
-    if {*table.column_names} != {"id", _TRACE}:
-        return {}
-    return dict(zip(parquet.values(table.column("id")), parquet.values(table.column(_TRACE)), strict=True))
+    return dict(zip(*_columns(path, "id", _TRACE), strict=True))
 
 
 def read_packages(path: Path) -> dict[str, str]:
     """The lists of installed packages by checksum; what is none is left out.  Raises ConfigError."""
-    table = _table(path, [_PACKAGES])
-    if not table.column_names or str(table.schema.field(_PACKAGES).type) not in _TEXT_TYPES:
-        return {}
     lists = {}
-    for text in {*parquet.values(table.column(_PACKAGES))} - {None}:
+    for text in {text for text in _columns(path, _PACKAGES)[0] if isinstance(text, str)}:
         with contextlib.suppress(ValueError):
             limits.check(len(text), limits.PACKAGES, "it has")
             name = packages.checksum(text)
             lists[name] = packages.verified(text.encode(), name)
     return lists
+
+
+def _columns(path: Path, *names: str) -> list[list[Any]]:
+    """The values of these columns; none where the file lacks one of them."""
+    table = _table(path, names)
+    is_whole = {*table.column_names} == {*names}
+    return [parquet.values(table.column(name)) if is_whole else [] for name in names]
 
 
 def _parsed(text: str) -> Any:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import limits, yamls
 from gpbench.records import arrays
-from gpbench.records.record import Record
-from gpbench.records.values import clean
+from gpbench.records.record import Record, clean
 
 if TYPE_CHECKING:
     import numpy as np

@@ -26,18 +26,23 @@ _Content = TypeVar("_Content")
 
 
 class Store:
-    """The records in one results folder.  Nothing is created before the first write."""
+    """The records in one results folder.  Nothing is created before the first write.
+
+    Other kinds of stores have `_ids`, `_read` and `_content` of their own, by which the methods read.
+    """
+
+    _refusal = ""
+    """Reason for which nothing can be written or deleted here."""
+    _mend = "`gpbench run` trains it again"
 
     def __init__(self, results: Path | str) -> None:
         self.runs = Path(results) / "runs"
         self._reported: set[str] = set()
 
     def get(self, id: str, *, whole: bool = True) -> Record | None:
-        """The record of a finished run.  Returns the record; None where there is none, or it is damaged, which is
-        printed on stderr.
-        """
+        """The record of a finished run; None where there is none, or it is damaged, which is said on stderr."""
         record, fault = self._read(id, whole=whole)
-        if record is None and asides.restore(asides.old_paths(self.runs, id)):
+        if record is None and asides.restore(self.runs, id):
             record, fault = self._read(id, whole=whole)
         if record is None and (self.runs / id).exists():
             self._say(id, f"{self.runs / id} counts as missing: {fault}")
@@ -53,11 +58,6 @@ class Store:
             else:
                 self._say(id, f"skipped the record {self.runs / id}: {fault}")
         return sorted(records, key=lambda record: record.age)
-
-    @property
-    def is_empty(self) -> bool:
-        """True if the folder has no run, readable or not."""
-        return not self.ids()
 
     def ids(self) -> Sequence[str]:
         """The ids of all runs, readable or not."""
@@ -96,6 +96,7 @@ class Store:
 
     def delete(self, id: str) -> None:
         """Deletes a run: it is moved aside first, so that its folder is never half-empty.  Raises StorageError."""
+        self._require_folder()
         if (self.runs / id).is_symlink():
             raise StorageError(f"{self.runs / id} is a symbolic link, not a folder: delete the link yourself")
         aside = asides.path_of(self.runs, id)
@@ -120,7 +121,7 @@ class Store:
             return {}
 
     def config_text(self, id: str) -> str:
-        """The same as it lies there, in YAML."""
+        """The same as it lies there, in YAML; empty where there is none."""
         return self._beside(id, files.CONFIG, files.decode_config, "")
 
     def trace(self, id: str) -> "dict[str, np.ndarray]":
@@ -136,8 +137,7 @@ class Store:
 
         None, and nothing is read, where they have other names, shapes or types than expected.
         """
-        nothing: dict[str, np.ndarray] | None = {}
-        return self._beside(id, files.STATE, lambda content: arrays.unpack_state(content, expected), nothing)
+        return self._beside(id, files.STATE, lambda content: arrays.unpack_state(content, expected), {})
 
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name.  Raises AbsentError, or ConfigError for a damaged one."""
@@ -154,15 +154,14 @@ class Store:
         package_list: str = "",
         replace: bool = False,
     ) -> Path:
-        """Puts a finished run in place.  Returns the run's folder.  Raises StorageError: the disk is full, or the
-        folder may not be written.
-        """
+        """Puts a finished run in place; its folder.  Raises StorageError: the disk is full, or may not be written."""
+        self._require_folder()
         folder = self.runs / record.id
         beside = asides.path_of(self.runs, record.id)
-        old = asides.old_path(beside)
+        old = beside.with_name(beside.name + asides.OLD)
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
-            asides.restore(asides.old_paths(self.runs))
+            asides.restore(self.runs)
             asides.clean(self.runs)
             if package_list:
                 with contextlib.suppress(OSError):  # a run is worth more than its list, which `show` says is missing
@@ -185,6 +184,18 @@ class Store:
                 shutil.rmtree(name, ignore_errors=True)
         return folder
 
+    def _ids(self) -> Iterator[str]:
+        try:
+            with os.scandir(self.runs) as entries:
+                names = [entry.name for entry in entries if entry.is_dir()]
+            yield from (name for name in names if not name.startswith("."))
+            if any(name.endswith(asides.OLD) for name in names):
+                yield from asides.restore(self.runs)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(self.runs, error) from error
+
     def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
         """The record, and ""; or None, and what is wrong with it, or where all is wanted with a file beside it."""
         record, fault = files.read(str(self.runs), id)
@@ -192,31 +203,28 @@ class Store:
             return None, fault
         return record, fault
 
+    def _content(self, id: str, name: str) -> bytes | None:
+        """Another file of the run; None where it has none of this name.  Raises ValueError: it is damaged."""
+        return files.content(str(self.runs), id, name)
+
     def _beside(self, id: str, name: str, unpack: Callable[[bytes], _Content], nothing: _Content) -> _Content:
-        """Content of another file of the run; `nothing` where it is absent, or damaged, which is said once."""
+        """What another file of the run has; `nothing` where it is absent, or damaged, which is said once."""
         try:
-            content = files.content(str(self.runs), id, name)
+            content = self._content(id, name)
             return nothing if content is None else unpack(content)
         except ValueError as error:
-            self._say(id, f"{self.runs / id}: {error}; `gpbench run` trains it again")
+            self._say(id, f"{self.runs / id}: {error}; {self._mend}")
             return nothing
+
+    def _require_folder(self) -> None:
+        if self._refusal:
+            raise ConfigError(f"{self.runs} {self._refusal}")
 
     def _say(self, id: str, line: str) -> None:
         """One line on stderr, and no other one about this run."""
         if id not in self._reported:
             self._reported.add(id)
             print(f"gpbench: {line}", file=sys.stderr)
-
-    def _ids(self) -> Iterator[str]:
-        try:
-            with os.scandir(self.runs) as entries:
-                names = [entry.name for entry in entries if entry.is_dir()]
-            olds = [self.runs / name for name in names if asides.is_old(name)]
-            yield from [name for name in names if not name.startswith(".")] + asides.restore(olds)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise storage_error(self.runs, error) from error
 
 
 def recorded(stores: Sequence[Store]) -> list[Record]:
@@ -229,7 +237,7 @@ def recorded(stores: Sequence[Store]) -> list[Record]:
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """Returns the latest record of each id, oldest first: several folders may have the same run."""
+    """The latest record of each id, oldest first: several folders may have the same run."""
     by_id = {record.id: record for record in sorted(records, key=lambda record: record.age)}
     return sorted(by_id.values(), key=lambda record: record.age)
 

@@ -12,17 +12,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from gpbench import paths
 from gpbench.errors import AbsentError, ConfigError, SoleMethodError
-from gpbench.records import arrays, packages
+from gpbench.records import packages
 from gpbench.records.collection import Collection, open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest
-
-if TYPE_CHECKING:
-    import numpy as np
 
 SHIPPED = "shipped"
 """The name, in the place of a results folder, of the records that ship with gpbench."""
@@ -35,6 +32,8 @@ _Answer = TypeVar("_Answer")
 
 class StoreUnion(Store):
     """Several stores as one to read from: of a run in several the latest record counts."""
+
+    _refusal = "are several folders to read from; name one to write into or to delete from"
 
     def __init__(self, stores: Sequence[Store]) -> None:
         super().__init__("")
@@ -60,22 +59,6 @@ class StoreUnion(Store):
         """The folder of a run."""
         return self._holder(id).folder_of(id)
 
-    def config_text(self, id: str) -> str:
-        """The text of a run's config.yaml."""
-        return self._holder(id).config_text(id)
-
-    def trace(self, id: str) -> "dict[str, np.ndarray]":
-        """The trace of a run."""
-        return self._holder(id).trace(id)
-
-    def predictions(self, id: str) -> "dict[str, np.ndarray]":
-        """The predictions of a run."""
-        return self._holder(id).predictions(id)
-
-    def state(self, id: str, expected: arrays.Headers | None = None) -> "dict[str, np.ndarray] | None":
-        """The trained state of a run."""
-        return self._holder(id).state(id, expected)
-
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name, from the first store that has it."""
         errors: list[ConfigError] = []
@@ -87,14 +70,6 @@ class StoreUnion(Store):
         damaged = [error for error in errors if not isinstance(error, AbsentError)]
         raise (*damaged, packages.absent(checksum, self.runs))[0]
 
-    def write(self, record: Record, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: raises ConfigError."""
-        raise ConfigError(f"{self.runs} are several folders to read from; name one to write into")
-
-    def delete(self, id: str) -> NoReturn:
-        """Refused: raises ConfigError."""
-        raise ConfigError(f"{self.runs} are several folders to read from; name one to delete from")
-
     def _holder(self, id: str) -> Store:
         """The store with the latest record of a run, of equal ones a folder, which has more files; else the last."""
 
@@ -102,16 +77,17 @@ class StoreUnion(Store):
             record = store.get(id, whole=False)
             return record.age if record else ("", ""), not isinstance(store, Collection)
 
-        holders = [store for store in self.stores if store.contains(id)]
-        if len(holders) > 1:
-            holders.sort(key=order)
-        return (holders or self.stores)[-1]
+        holders = [store for store in self.stores if store.contains(id)] or [self.stores[-1]]
+        return max(reversed(holders), key=order) if len(holders) > 1 else holders[0]
 
     def _ids(self) -> Iterator[str]:
         yield from dict.fromkeys(id for store in self.stores for id in store.ids())
 
     def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
         return self._holder(id)._read(id, whole=whole)
+
+    def _beside(self, id: str, *args: Any) -> Any:
+        return self._holder(id)._beside(id, *args)
 
 
 def open_stores(results: Results = None) -> list[Store]:
@@ -120,7 +96,7 @@ def open_stores(results: Results = None) -> list[Store]:
     """
     if results is None:
         own = _default()
-        if not own.is_empty or not (stores := _shipped()):
+        if own.ids() or not (stores := _shipped()):
             return [own]
         print(f"gpbench: nothing recorded here: these are {_count(stores)}", file=sys.stderr)
         return stores

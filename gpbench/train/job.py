@@ -103,7 +103,7 @@ class _Job:
     ) -> None:
         plan = self.context.plan
         if self.context.devices.leads:
-            replace = plan.again or plan.needs_arrays or plan.saves_state or plan.needs_gap
+            replace = plan.again or bool(plan.extras)
             self.store.write(
                 record,
                 plan.cfg,
@@ -162,7 +162,7 @@ class _Job:
         """Each of these runs, trained together, with its record, and its trace, predictions and state to keep."""
         context = self.context
         group, prepared = load(context, runs)
-        if context.plan.needs_arrays:
+        if "keep" in context.plan.extras:
             keep.check(context.method, group.X.shape[-1])
         progress_text = f"{len(self.records)}/{len(context.plan.runs)} done"
         members = f"{label(group.members)} ({progress_text})"
@@ -178,12 +178,12 @@ class _Job:
         results = []
         for i, run in enumerate(runs):
             trace = {name: v if v.ndim == 1 else v[:, i] for name, v in outcome.trace.items()}
-            state = context.state(outcome, i) if context.plan.needs_arrays or context.plan.saves_state else None
-            if context.plan.needs_arrays:
+            state = context.state(outcome, i) if {"keep", "save"} & {*context.plan.extras} else None
+            if "keep" in context.plan.extras:
                 trace |= keep.arrays(context.method, state, prepared[i], context.precision, key=group.step_keys[i])
             record = result.record(context, run, outcome, i, prepared[i], key=group.step_keys[i])
             keeps = not record.diverged and context.keeps_predictions(len(prepared[i].y_test))
             predictions = result.predictions_by_row(prepared[i], outcome.predictions, i) if keeps else None
-            saved = arrays_of(state) if context.plan.saves_state else None
+            saved = arrays_of(state) if "save" in context.plan.extras else None
             results.append((run, record, {"trace": trace, "predictions": predictions, "state": saved}))
         return results

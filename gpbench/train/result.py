@@ -145,7 +145,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
     if finite:
         noise = method.target_noise if isinstance(method, NoiseMethod) else None
         diagnostics |= doubts(prepared, test_set, state, noise=noise)
-        if context.plan.needs_gap:
+        if "gap" in context.plan.extras:
             diagnostics[GAP] = generalisation_gap(context, state, prepared, test_set, key=key)
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     stop = int(extras["settings"].get(STOP, fit.step))  # steps beyond it, up to the next point of the trace, are none
