@@ -1,11 +1,8 @@
-"""Collections: many records in one Parquet file, which `gpbench collect` makes and every verb reads.
-
-One row a record: its JSON in the column `record`, the text of its config.yaml in `config`, its packed arrays in
-`trace`, its list of installed packages in `package_list` (the file has each list once), and beside them columns of what
-is filtered by, for other programs.  The values come from `record` alone.
-
-A flipped bit is an error, whichever byte it is in (`gpbench.records.parquet`).
-"""
+"""Collections: many records in one Parquet file, which `gpbench collect` makes and every verb reads.  One row a record:
+its JSON in the column `record`, the text of its config.yaml in `config`, its packed arrays in `trace`, its list of
+installed packages in `package_list` (the file has each list once), and beside them columns of what is filtered by, for
+other programs.  The values come from `record` alone.  A flipped bit is an error, whichever byte it is in
+(`gpbench.records.parquet`)."""
 
 import contextlib
 import gc
@@ -29,21 +26,17 @@ if TYPE_CHECKING:
 
 SUFFIX = ".parquet"
 _TEXTS = ("id", "cell", "status", "dataset", "output", "method", "setting", "protocol", "precision", "preset")
-_COLUMNS = (*_TEXTS, "split_set", "split", "seed", "created")
-"""The fields that have a column of their own."""
+_COLUMNS = (*_TEXTS, "split_set", "split", "seed", "created")  # the fields that have a column of their own
 _RECORD, _CONFIG, _TRACE, _PACKAGES = "record", "config", "trace", "package_list"
-_TEXT_COLUMNS = ("id", _RECORD, _CONFIG, _TRACE, _PACKAGES)
-"""The columns that are read as dictionaries."""
-_OLD = "_fields"
-"""A column of the format before this one, which had a column for each field."""
+_TEXT_COLUMNS = ("id", _RECORD, _CONFIG, _TRACE, _PACKAGES)  # the columns that are read as dictionaries
+_OLD = "_fields"  # a column of the format before this one, which had a column for each field
 _TEXT_TYPES = ("string", "dictionary<values=string, indices=int32, ordered=0>")
+_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class Collection(Store):
-    """The records in a Parquet file that `gpbench collect` made: a results folder to read from.
-
-    It has thinned traces (`gpbench.records.arrays`), no predictions and no states.
-    """
+    """The records in a Parquet file that `gpbench collect` made: a results folder to read from.  It has thinned traces
+    (`gpbench.records.arrays`), no predictions and no states."""
 
     _refusal = (
         "is a collection to read from; runs are written into results folders (run.results=DIR), and deleted there"
@@ -91,14 +84,14 @@ class Collection(Store):
     @cached_property
     def _traces(self) -> dict[str, bytes | None]:
         try:
-            return read_traces(self.runs)
+            return _read_traces(self.runs)
         except ConfigError as error:
             self._say("", f"no traces: {error}")
             return {}
 
     @cached_property
     def _packages(self) -> dict[str, str]:
-        return read_packages(self.runs)
+        return _read_packages(self.runs)
 
     def _loaded(self) -> dict[str, Record]:
         if self._records is None:
@@ -119,10 +112,8 @@ def open_store(results: Path | str) -> Store:
 
 
 def open_existing(results: Path | str) -> Store:
-    """The records in a results folder, or in a collection.
-
-    A folder without runs stands for the `records.parquet` in it.  Raises ConfigError: there is no such folder.
-    """
+    """The records in a results folder, or in a collection.  A folder without runs stands for the `records.parquet` in
+    it.  Raises ConfigError: there is no such folder."""
     folder = Path(results)
     if not str(results).endswith(SUFFIX) and not folder.is_dir():
         problem = "is a file, and no results folder" if folder.exists() else "no such folder"
@@ -153,7 +144,7 @@ def content(
 
     records = [record for record, _ in rows]
     columns = {name: parquet.column([getattr(record, name) for record in records]) for name in _COLUMNS}
-    columns[_RECORD] = pa.array([_text(record) for record in records], pa.string())
+    columns[_RECORD] = pa.array([_JSON.encode(record.to_json()) for record in records], pa.string())
     columns[_CONFIG] = pa.array([config for _, config in rows], pa.string()).dictionary_encode()
     columns[_TRACE] = pa.array([(traces or {}).get(record.id) for record in records], pa.binary())
     if package_lists:
@@ -163,9 +154,7 @@ def content(
 
 def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
     """The records of a collection, each with the text of its config.yaml, and what is wrong with those left out.
-
-    Raises ConfigError: the file cannot be read, or is no collection.
-    """
+    Raises ConfigError: the file cannot be read, or is no collection."""
     table = _table(path, [*_COLUMNS, _RECORD, _CONFIG, _OLD])
     if _OLD in table.column_names:
         raise ConfigError(
@@ -177,7 +166,9 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
             raise ConfigError(f"{path} is no collection: it has no column {name} of texts; `gpbench collect` makes one")
     rows: dict[str, tuple[Record, str]] = {}
     faults: list[str] = []
-    with _no_garbage_collection():
+    was_enabled = gc.isenabled()
+    gc.disable()  # a hundred thousand records would set it off again and again, for nothing: a third of the time
+    try:
         texts = zip(parquet.values(table.column(_RECORD)), parquet.values(table.column(_CONFIG)))
         for row, (text, config) in enumerate(texts):
             try:
@@ -186,6 +177,9 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
                     raise ValueError(f"another row has the id {record.id}")
             except ValueError as error:
                 faults.append(f"row {row}: {error}")
+    finally:
+        if was_enabled:
+            gc.enable()
     return [*rows.values()], faults
 
 
@@ -194,12 +188,12 @@ def read_times(path: Path) -> list[tuple[str, str | None]]:
     return list(zip(*_columns(path, "id", "created"), strict=True))
 
 
-def read_traces(path: Path) -> dict[str, bytes | None]:
+def _read_traces(path: Path) -> dict[str, bytes | None]:
     """The packed arrays of every record by its id; None where it has none.  Raises ConfigError."""
     return dict(zip(*_columns(path, "id", _TRACE), strict=True))
 
 
-def read_packages(path: Path) -> dict[str, str]:
+def _read_packages(path: Path) -> dict[str, str]:
     """The lists of installed packages by checksum; what is none is left out.  Raises ConfigError."""
     lists = {}
     for text in {text for text in _columns(path, _PACKAGES)[0] if isinstance(text, str)}:
@@ -226,10 +220,6 @@ def _parsed(text: str) -> Any:
         raise ValueError(f"its record is not valid JSON ({error})") from None
 
 
-def _text(record: Record) -> str:
-    return json.dumps(record.to_json(), separators=(",", ":"), allow_nan=False)
-
-
 def _table(path: Path, names: Sequence[str]) -> "pa.Table":
     """The columns of these names that the file has.  Raises ConfigError for a file that cannot be read."""
     try:
@@ -239,15 +229,3 @@ def _table(path: Path, names: Sequence[str]) -> "pa.Table":
         return table
     except (ValueError, OSError) as error:
         raise ConfigError(f"cannot read {path} ({error}); `gpbench collect DIR --out {path}` makes one") from error
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Making a hundred thousand records would set it off again and again, for nothing: a third of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

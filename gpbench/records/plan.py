@@ -1,7 +1,5 @@
-"""The plan of a job: the runs of a configuration with their ids, and those of them that are recorded.
-
-It is made once from a resolved configuration, and read by the sweep, the claim, the job, tables and the site.
-"""
+"""The plan of a job: the runs of a configuration with their ids, and those of them that are recorded.  It is made once
+from a resolved configuration, and read by the sweep, the claim, the job, tables and the site."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +14,7 @@ if TYPE_CHECKING:
     from gpbench.data.members import Member
 
 
-GAP = "generalisation_gap"
-"""The diagnostic that `run.gap` adds."""
+GAP = "generalisation_gap"  # the diagnostic that `run.gap` adds
 
 _EXTRAS: Mapping[str, Callable[[Record], Any]] = {
     "keep": lambda record: record.kept,
@@ -67,8 +64,7 @@ class RunPlan:
     @classmethod
     def from_config(cls, cfg: Mapping[str, Any], loaded: Loaded | None = None) -> "RunPlan":
         """The plan of a configuration.  Data are loaded only where the card has no checksum.  Raises ConfigError: there
-        are no such splits or outputs; DataError: the data had to be loaded, and could not be.
-        """
+        are no such splits or outputs; DataError: the data had to be loaded, and could not be."""
         from gpbench.config import cards, declared
         from gpbench.data import splits
         from gpbench.data.members import members, name_of_output
@@ -122,11 +118,8 @@ class RunPlan:
             raise ConfigError("run.budget is of one process: leave out run.processes")
 
     def recorded(self, records: Records) -> dict[str, Record]:
-        """The records that stand for runs of this plan, by id, in the plan's order.
-
-        A record counts when it has the run's id and this schema, and arrays, state and gap where the plan needs them;
-        with `run.again` none does.
-        """
+        """The records that stand for runs of this plan, by id, in the plan's order.  A record counts when it has the
+        run's id and this schema, and arrays, state and gap where the plan needs them; with `run.again` none does."""
         candidates = {} if self.again else {run.id: records.get(run.id) for run in self.runs}
         return {id: record for id, record in candidates.items() if record and self._accepts(record)}
 
@@ -151,9 +144,7 @@ class RunPlan:
 
     def with_extras_of(self, records: Records) -> "RunPlan":
         """The same plan, which also asks for the arrays, states and gaps that some of its runs have in these records.
-
-        So a run that is made again for one of them keeps the others.
-        """
+        So a run that is made again for one of them keeps the others."""
         known = [record for run in self.runs if (record := records.get(run.id))]
         return self.with_run(**{name: True for name, extra in _EXTRAS.items() if any(map(extra, known))})
 
@@ -164,10 +155,8 @@ class RunPlan:
 
 
 def _checksum_and_rows(cfg: Mapping[str, Any], loaded: Loaded) -> tuple[str, int, int | None]:
-    """The checksum, the rows and the fewest training rows of a data set whose card has no checksum.
-
-    Of many jobs on it the first alone loads it.
-    """
+    """The checksum, the rows and the fewest training rows of a data set whose card has no checksum.  Of many jobs on it
+    the first alone loads it."""
     from gpbench.data import splits
     from gpbench.data.sources import configured
 

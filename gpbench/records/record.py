@@ -1,7 +1,5 @@
-"""The record of a finished run: its fields, and how their values become JSON.
-
-Imports neither JAX nor NumPy nor pandas.
-"""
+"""The record of a finished run: its fields, and how their values become JSON.  Imports neither JAX nor NumPy nor
+pandas."""
 
 import functools
 import math
@@ -11,8 +9,7 @@ from typing import Any, get_args, get_origin
 
 from gpbench.records.identity import SCHEMA
 
-_LARGEST = 1e150
-"""Largest absolute value of a metric or an objective: squares of larger numbers are not finite."""
+_LARGEST = 1e150  # largest absolute value of a metric or an objective: squares of larger numbers are not finite
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,10 +84,8 @@ class Record:
 
     @classmethod
     def from_json(cls, value: Any, id: str | None = None) -> "Record":
-        """The record that a value of `json.loads` holds, of this `id` where one is given.
-
-        Raises ValueError: a field is missing, a value has another type or range, or a newer gpbench wrote it.
-        """
+        """The record that a value of `json.loads` holds, of this `id` where one is given.  Raises ValueError: a field
+        is missing, a value has another type or range, or a newer gpbench wrote it."""
         if fault := _problem(value, id):
             raise ValueError(fault)
         record = cls.__new__(cls)
@@ -163,10 +158,8 @@ def _types(annotation: Any) -> tuple[type, ...]:
 
 
 def clean(value: Any, largest: float = _LARGEST) -> Any:
-    """JSON-clean: NaN, infinities and numbers beyond `largest` to None, NumPy's to Python's, tuples to lists.
-
-    Of a path that is not UTF-8, the bytes that no text has become escapes, which YAML can read.
-    """
+    """JSON-clean: NaN, infinities and numbers beyond `largest` to None, NumPy's to Python's, tuples to lists.  Of a
+    path that is not UTF-8, the bytes that no text has become escapes, which YAML can read."""
     if isinstance(value, Mapping):
         return {str(key): clean(item, largest) for key, item in value.items()}
     if hasattr(value, "tolist"):

@@ -1,9 +1,7 @@
-"""The results folder: one folder per finished run, `runs/<id>/` with record.json, config.yaml, trace.npz
-and perhaps predictions.parquet and state.npz; and the lists of installed packages, `packages/<checksum>.txt`.
-
-A run's folder is written beside and renamed into place, so a folder with an id for a name is whole or damaged
-from outside, never half-written; many processes may write at once, and folders copied in from elsewhere count.
-"""
+"""The results folder: one folder per finished run, `runs/<id>/` with record.json, config.yaml, trace.npz and perhaps
+predictions.parquet and state.npz; and the lists of installed packages, `packages/<checksum>.txt`.  A run's folder is
+written beside and renamed into place, so a folder with an id for a name is whole or damaged from outside, never
+half-written; many processes may write at once, and folders copied in from elsewhere count."""
 
 import contextlib
 import errno
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpbench.errors import AbsentError, ConfigError, StorageError, failure, nearest
-from gpbench.records import arrays, asides, packages
+from gpbench.records import arrays, packages, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
 
@@ -26,13 +24,10 @@ _Content = TypeVar("_Content")
 
 
 class Store:
-    """The records in one results folder.  Nothing is created before the first write.
+    """The records in one results folder.  Nothing is created before the first write.  Other kinds of stores have
+    `_ids`, `_read` and `_content` of their own, by which the methods read."""
 
-    Other kinds of stores have `_ids`, `_read` and `_content` of their own, by which the methods read.
-    """
-
-    _refusal = ""
-    """Reason for which nothing can be written or deleted here."""
+    _refusal = ""  # reason for which nothing can be written or deleted here
     _mend = "`gpbench run` trains it again"
 
     def __init__(self, results: Path | str) -> None:
@@ -42,7 +37,7 @@ class Store:
     def get(self, id: str, *, whole: bool = True) -> Record | None:
         """The record of a finished run; None where there is none, or it is damaged, which is said on stderr."""
         record, fault = self._read(id, whole=whole)
-        if record is None and asides.restore(self.runs, id):
+        if record is None and processes.restore(self.runs, id):
             record, fault = self._read(id, whole=whole)
         if record is None and (self.runs / id).exists():
             self._say(id, f"{self.runs / id} counts as missing: {fault}")
@@ -99,7 +94,7 @@ class Store:
         self._require_folder()
         if (self.runs / id).is_symlink():
             raise StorageError(f"{self.runs / id} is a symbolic link, not a folder: delete the link yourself")
-        aside = asides.path_of(self.runs, id)
+        aside = processes.aside(self.runs, id)
         try:
             (self.runs / id).rename(aside)
             shutil.rmtree(aside)
@@ -133,11 +128,10 @@ class Store:
         return self._beside(id, arrays.PREDICTIONS, arrays.unpack_predictions, {})
 
     def state(self, id: str, expected: arrays.Headers | None = None) -> "dict[str, np.ndarray] | None":
-        """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read.
-
-        None, and nothing is read, where they have other names, shapes or types than expected.
-        """
-        return self._beside(id, files.STATE, lambda content: arrays.unpack_state(content, expected), {})
+        """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read.  None, and
+        nothing is read, where they have other names, shapes or types than expected."""
+        nothing: dict[str, np.ndarray] | None = {}
+        return self._beside(id, files.STATE, lambda content: arrays.unpack_state(content, expected), nothing)
 
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name.  Raises AbsentError, or ConfigError for a damaged one."""
@@ -157,12 +151,12 @@ class Store:
         """Puts a finished run in place; its folder.  Raises StorageError: the disk is full, or may not be written."""
         self._require_folder()
         folder = self.runs / record.id
-        beside = asides.path_of(self.runs, record.id)
-        old = beside.with_name(beside.name + asides.OLD)
+        beside = processes.aside(self.runs, record.id)
+        old = beside.with_name(beside.name + processes.OLD)
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
-            asides.restore(self.runs)
-            asides.clean(self.runs)
+            processes.restore(self.runs)
+            processes.delete_stale(self.runs)
             if package_list:
                 with contextlib.suppress(OSError):  # a run is worth more than its list, which `show` says is missing
                     packages.write(self.runs.parent, package_list)
@@ -189,8 +183,8 @@ class Store:
             with os.scandir(self.runs) as entries:
                 names = [entry.name for entry in entries if entry.is_dir()]
             yield from (name for name in names if not name.startswith("."))
-            if any(name.endswith(asides.OLD) for name in names):
-                yield from asides.restore(self.runs)
+            if any(name.endswith(processes.OLD) for name in names):
+                yield from processes.restore(self.runs)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -199,8 +193,11 @@ class Store:
     def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
         """The record, and ""; or None, and what is wrong with it, or where all is wanted with a file beside it."""
         record, fault = files.read(str(self.runs), id)
-        if record and whole and (fault := files.damage(str(self.runs), id)):
-            return None, fault
+        try:
+            for name in files.FILES if record and whole else ():
+                files.content(str(self.runs), id, name)
+        except ValueError as error:
+            return None, str(error)
         return record, fault
 
     def _content(self, id: str, name: str) -> bytes | None:

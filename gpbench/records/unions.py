@@ -1,9 +1,6 @@
-"""Several results folders read as one, and the records that ship with gpbench.
-
-The collected records of the five papers and of the leaderboard ship with the package (`paths.shipped_files`).  They are
-read where nothing of one's own is recorded, which is said in one line on stderr, and under the name `shipped` beside
-one's own.
-"""
+"""Several results folders read as one, and the records that ship with gpbench.  The collected records of the five
+papers and of the leaderboard ship with the package (`paths.shipped_files`).  They are read where nothing of one's own
+is recorded, which is said in one line on stderr, and under the name `shipped` beside one's own."""
 
 import contextlib
 import functools
@@ -21,8 +18,7 @@ from gpbench.records.collection import Collection, open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest
 
-SHIPPED = "shipped"
-"""The name, in the place of a results folder, of the records that ship with gpbench."""
+SHIPPED = "shipped"  # the name, in the place of a results folder, of the records that ship with gpbench
 
 Results = str | PathLike[str] | Store | Sequence[str | PathLike[str] | Store] | None
 """A results folder, a collected Parquet file, a store or "shipped", or several; None is the default folder."""
@@ -30,7 +26,7 @@ Results = str | PathLike[str] | Store | Sequence[str | PathLike[str] | Store] | 
 _Answer = TypeVar("_Answer")
 
 
-class StoreUnion(Store):
+class _StoreUnion(Store):
     """Several stores as one to read from: of a run in several the latest record counts."""
 
     _refusal = "are several folders to read from; name one to write into or to delete from"
@@ -92,8 +88,7 @@ class StoreUnion(Store):
 
 def open_stores(results: Results = None) -> list[Store]:
     """The stores of these results folders; by default that of the default folder, or without runs there the shipped.
-    Raises ConfigError: a folder does not exist, or the list is empty.
-    """
+    Raises ConfigError: a folder does not exist, or the list is empty."""
     if results is None:
         own = _default()
         if own.ids() or not (stores := _shipped()):
@@ -103,7 +98,10 @@ def open_stores(results: Results = None) -> list[Store]:
     several = [results] if isinstance(results, str | PathLike | Store) else list(results)
     if not several:
         raise ConfigError("the list of results folders is empty")
-    return [store for item in several for store in _open(item, marked=len(several) > 1)]
+    if SHIPPED in map(str, several) and not paths.shipped_files():
+        raise ConfigError(f"no records ship with this gpbench: {SHIPPED} names none")
+    opened = lambda item: [item if isinstance(item, Store) else open_existing(Path(item))]
+    return [s for item in several for s in (_shipped(len(several) > 1) if str(item) == SHIPPED else opened(item))]
 
 
 def open_one(results: Results = None) -> Store:
@@ -123,7 +121,7 @@ def package_lists(records: Iterable[Record], results: Results = None) -> dict[st
 
 def union(stores: Sequence[Store]) -> Store:
     """These stores as one."""
-    return stores[0] if len(stores) == 1 else StoreUnion(stores)
+    return stores[0] if len(stores) == 1 else _StoreUnion(stores)
 
 
 def first_answer(
@@ -131,12 +129,10 @@ def first_answer(
     answer: Callable[[list[Store]], _Answer],
     is_nothing: Callable[[_Answer], bool] = lambda answer: False,
 ) -> _Answer:
-    """The answer that recorded runs give.
-
-    Where no folder is named, and none of one's own runs is one of those asked for, the runs that ship with gpbench
-    answer, which is said on stderr.  Own and shipped runs are never mixed unless both are named.  Raises ConfigError:
-    as `open_stores` and `answer` do; that of both together where neither has such a run.
-    """
+    """The answer that recorded runs give.  Where no folder is named, and none of one's own runs is one of those asked
+    for, the runs that ship with gpbench answer, which is said on stderr.  Own and shipped runs are never mixed unless
+    both are named.  Raises ConfigError: as `open_stores` and `answer` do; that of both together where neither has such
+    a run."""
     stores = open_stores(results)
     others = _shipped() if results is None and not isinstance(stores[0], Collection) else []
     reason = "nothing of the kind is recorded here"
@@ -175,16 +171,6 @@ def _default() -> Store:
     """The store of the default folder, by the rule of a folder that is named; it need not exist yet."""
     folder = paths.results_dir()
     return open_existing(folder) if folder.is_dir() else open_store(folder)
-
-
-def _open(item: str | PathLike[str] | Store, marked: bool) -> list[Store]:
-    if isinstance(item, Store):
-        return [item]
-    if str(item) != SHIPPED:
-        return [open_existing(Path(item))]
-    if stores := _shipped(marked):
-        return stores
-    raise ConfigError(f"no records ship with this gpbench: {SHIPPED} names none")
 
 
 def _shipped(marked: bool = False) -> list[Store]:
