@@ -30,6 +30,7 @@ _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"B
 _LARGE = 2**30
 """Bytes of memory of tables that are compared with what is free."""
 _UNPACK = "store it without compression"
+_SPARSE = "leave out columns that are always 0, or save the columns in use as csv"
 
 
 class Content(bytes):
@@ -97,7 +98,7 @@ def require_size(size: int) -> None:
 def require_dense(cells: int, size: int) -> None:
     """Refuses a sparse table of far more cells than its file has bytes.  Raises DataError."""
     try:
-        limits.check(cells, 10**7 + 20 * size, f"a sparse file of {size:,} bytes has", "cells")
+        limits.check(cells, 10**7 + 20 * size, f"a sparse file of {size:,} bytes has", "cells", _SPARSE)
     except ValueError as error:
         raise DataError(str(error)) from None
 
@@ -121,7 +122,7 @@ def member(content: bytes, name: str) -> bytes:
     except KeyError:
         raise _no_member(name) from None
     except _DAMAGED as error:
-        raise DataError(f"the archive is damaged: {error}") from None
+        raise DataError(f"member {name!r}: the file is no archive, or is damaged ({error})") from None
 
 
 def lines(content: bytes, name: str) -> Iterator[bytes]:
@@ -134,10 +135,10 @@ def lines(content: bytes, name: str) -> Iterator[bytes]:
     except KeyError:
         raise _no_member(name) from None
     except _DAMAGED as error:
-        raise DataError(f"the archive is damaged: {error}") from None
+        raise DataError(f"member {name!r}: the file is no archive, or is damaged ({error})") from None
 
 
-def unzipped(content: bytes) -> bytes:
+def decompress(content: bytes) -> bytes:
     """Returns the content of a file compressed by gzip, bzip2 or xz, or the content itself where it is none.  Raises
     DataError: the file is damaged, or unpacks to too much.
     """
@@ -154,7 +155,7 @@ def is_packed(content: bytes) -> bool:
     return content.startswith((*_COMPRESSED,))
 
 
-def decompressed(content: bytes) -> io.BufferedReader:
+def open_decompressed(content: bytes) -> io.BufferedReader:
     """Opens a file, compressed by gzip, bzip2 or xz or not at all, which is unpacked as it is read.  Returns the open
     file, whose reads raise DataError beyond its limit.
     """
@@ -221,7 +222,7 @@ def _opened(content: bytes) -> IO[bytes] | Any:
 
 
 def _most(content: bytes) -> int:
-    return limits.unpacked(size_of(content), LARGEST)
+    return limits.most_unpacked(size_of(content), LARGEST)
 
 
 def _too_large(name: str, packed: bytes, size: str | None = None) -> DataError:

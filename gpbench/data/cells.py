@@ -57,7 +57,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     if content.startswith(_FEATHER):
         return arrow.feather(content, skip)
     if archives.is_packed(content):
-        return _unpacked(archives.unzipped(content), options, levels)
+        return _unpacked(archives.decompress(content), options, levels)
     if archives.size_of(content) < len(content) or len(content) > _LONG:
         archives.require_memory(_memory_of(content, options.get("delimiter", ",")), content)
     text = _decoded(content, options.get("encoding"))
@@ -135,7 +135,7 @@ class Numbers:
         return repr(value)
 
 
-POINT = Numbers()
+DECIMAL_POINT = Numbers()
 """The spelling of a table whose card states none: a decimal point, and only empty cells are missing."""
 
 
@@ -144,12 +144,15 @@ def _decoded(content: bytes, encoding: str | None) -> str:
     marked = next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)
     encoding = marked or encoding or "utf-8"
     try:
+        if encoding == "utf-8" and 2 * content.count(b"\0", 0, 1000) >= max(1, len(content[:1000]) - 1):
+            raise UnicodeError
         return content.decode(encoding)
     except LookupError:
         raise DataError(f"encoding: {encoding!r} is unknown; examples are utf-8, latin-1, cp1252, utf-16") from None
     except UnicodeError as error:
         if b"\0" in content[:1000]:
-            mend = "state it in the card by `encoding: utf-16`"
+            order = "le" if content[1:2] == b"\0" else "be"
+            mend = f"state it in the card by `encoding: utf-16-{order}`"
             raise SpellingError("null bytes, as UTF-16 has them", mend) from None
         start = getattr(error, "start", 0)
         line = content[:start].count(b"\n") + 1

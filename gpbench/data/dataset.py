@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from gpbench.data.cells import POINT, Numbers
+from gpbench.data.cells import DECIMAL_POINT, Numbers
 from gpbench.data.faults import Finding
 from gpbench.data.watched import WatchedFile
 
@@ -58,7 +58,7 @@ class Raw:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     account: str = ""
     notes: tuple[Finding, ...] = ()
-    numbers: Numbers = POINT
+    numbers: Numbers = DECIMAL_POINT
 
 
 @dataclass(frozen=True)

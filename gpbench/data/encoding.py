@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench import limits
-from gpbench.data.cells import POINT, Numbers, number
+from gpbench.data.cells import DECIMAL_POINT, Numbers, number
 from gpbench.data.faults import SpellingError, fault
 from gpbench.errors import DataError
 
@@ -16,7 +16,9 @@ ONEHOT, ORDINAL = "onehot", "ordinal"
 """Kinds of encodings: a column of 0 and 1 for each level, or the number of the level in the order of levels."""
 
 
-def alike(cells: Iterable[Any], keys: Iterable[Any] = (), numbers: Numbers = POINT) -> tuple[list[str], list[str]]:
+def labels_and_keys(
+    cells: Iterable[Any], keys: Iterable[Any] = (), numbers: Numbers = DECIMAL_POINT
+) -> tuple[list[str], list[str]]:
     """Labels of a column, "" for a missing one, and those that a card names, equal ones in one spelling.
 
     They are numbers where all that the card names are, and differ as numbers, or, where it names none, where all cells
@@ -38,7 +40,7 @@ def _label(text: str, value: float | None) -> str:
     return str(int(value)) if value.is_integer() else "" if math.isnan(value) else repr(value)
 
 
-def unknown(label: str, keys: Iterable[str]) -> str:
+def quoting_hint(label: str, keys: Iterable[str]) -> str:
     """How a card would name a label that is none of its keys, because YAML reads it as something else; else ""."""
     if label.lower() in ("yes", "no", "on", "off") and {*keys} & {"True", "False"}:
         return "quote yes, no, on and off in the card, for YAML reads them as true and false"
@@ -77,13 +79,13 @@ def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> 
     cell is none of the card's levels, a level is named twice, the column is empty, its levels are too many for memory,
     or nearly every row has a number of its own.
     """
-    labels, levels = alike(cells, spec[kind_of(spec)] if isinstance(spec, Mapping) else (), numbers)
+    labels, levels = labels_and_keys(cells, spec[kind_of(spec)] if isinstance(spec, Mapping) else (), numbers)
     labels = [label for label in labels if label]
     levels = levels or in_order({*labels})
     known = {*levels}
     if strange := [label for label in labels if label not in known]:
         which = f"column {name!r}: {strange[0]!r} is not among its levels, {', '.join(levels[:20])}"
-        raise DataError("; ".join(filter(None, [which, unknown(strange[0], levels)])))
+        raise DataError("; ".join(filter(None, [which, quoting_hint(strange[0], levels)])))
     if not levels:
         raise DataError(f"encode: column {name!r} has no texts")
     if len({*levels}) < len(levels):
@@ -112,7 +114,7 @@ def encoded(
     """The inputs that a column becomes; a missing cell is NaN in all of them.  Returns the inputs, and the texts that
     are none of the levels: 0 in every input of `onehot`, and NaN in `ordinal`.
     """
-    labels, _ = alike(cells, levels, numbers)
+    labels, _ = labels_and_keys(cells, levels, numbers)
     code = {level: float(i) for i, level in enumerate(levels)}
     codes = np.array([code.get(label, -1.0) for label in labels])
     missing = np.array([not label for label in labels])
@@ -146,7 +148,7 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
     values = np.empty(len(cells))
     if not codes and {cell.lower() for cell in cells if not numbers.is_missing(cell)} <= {"true", "false"}:
         codes = {"True": 1, "False": 0}
-    labels, keys = alike(cells, codes, numbers) if codes else (cells, [])
+    labels, keys = labels_and_keys(cells, codes, numbers) if codes else (cells, [])
     coded = dict(zip(keys, codes.values())) if codes else {}
     for row, (cell, label) in enumerate(zip(cells, labels)):
         if label == "" or numbers.is_missing(cell):
@@ -166,5 +168,5 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
 def _fault(cell: str, coded: Sequence[str]) -> tuple[str, str]:
     """Says why a cell is no number, and what its card would say."""
     if coded:
-        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}", unknown(cell, coded)
+        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}", quoting_hint(cell, coded)
     return fault(cell)

@@ -45,7 +45,9 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
         archives.require_memory(needed, content)
         worksheet.reset_dimensions()  # those that the file states may be stale
         rows = [scan.cells(number, values) for number, values in enumerate(worksheet.values, 1)]
-    return of_rows(rows, skip, is_sheet=True)._replace(notes=scan.notes)
+    others = listed(book.sheetnames[1:]) if sheet is None else ""
+    choice = (f"the file has other sheets: `sheet` names one of {others}",) if others else ()
+    return of_rows(rows, skip, is_sheet=True)._replace(notes=(*scan.notes, *choice))
 
 
 def _scanned(content: bytes) -> dict[str, "_Part"]:
@@ -172,4 +174,4 @@ def _check_use(attributes: dict[str, str]) -> None:
         for of_type, of_relation in (("PartName", "Target"), ("ContentType", "Type"))
     )
     if "worksheets/" in path and not re.search(r"worksheet(\+xml)?$", kind):
-        raise DataError(f"{path} is a sheet, and said to be {kind[:60]}")
+        raise DataError(f"the workbook calls its sheet {path} {kind[:60]}: save it again by a spreadsheet program")

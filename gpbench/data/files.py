@@ -85,7 +85,7 @@ def download(
             while chunk := response.raw.read1(_CHUNK, decode_content=True):
                 content.write(chunk)
                 size = content.tell()
-                _require_size(url, size, min(largest, limits.unpacked(response.raw.tell())))
+                _require_size(url, size, min(largest, limits.most_unpacked(response.raw.tell())))
                 if time.monotonic() > end:
                     raise DataError(f"{url} takes longer than {longest:,.0f} seconds: {size:,} bytes so far")
         except (urllib3.exceptions.HTTPError, OSError) as error:

@@ -109,7 +109,9 @@ def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
                 mend and f"{mend} if it numbers them; order: {names[i]}, splits: {{set: temporal}} if it is a time",
             )
         elif np.ptp(X[:, i]) < 2 * len(X) and (X[:, i] == np.rint(X[:, i])).all() and len({*X[:, i]}) == len(X):
-            yield Finding(f"{names[i]!r} has another whole number in each row, as labels do", _drop(card, [names[i]]))
+            yield Finding(
+                f"{names[i]!r} has a different whole number in each row, as labels do", _drop(card, [names[i]])
+            )
         elif zeros := _zeros(X[:, i]):
             yield Finding(f"{names[i]!r} is 0 in {zeros} rows, far from all others: is it missing there?")
         if mark := _marker(X[:, i]):
@@ -268,8 +270,13 @@ def _groups(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
 
 def _drop(card: Mapping[str, Any], names: Sequence[str]) -> str:
     """The line that leaves out inputs, "" where the card's readers take none, or one is a part of a column."""
-    has_part = any(name.startswith(f"{column}=") for name in names for column in card.get("encode") or ())
-    return f"drop: [{', '.join(names)}]" if "table" in map(reader, card["sources"]) and not has_part else ""
+    if "table" not in map(reader, card["sources"]):
+        return ""
+    encoded = {column: f"{column}=" for source in card["sources"] for column in source.get("encode") or ()}
+    parts = {name: column for name in names for column, start in encoded.items() if name.startswith(start)}
+    columns = dict.fromkeys(parts.get(name, name) for name in names)
+    rest = f", and take {listed(dict.fromkeys(parts.values()))} out of `encode`" if parts else ""
+    return f"drop: [{', '.join(columns)}]{rest}"
 
 
 def span(numbers: Iterable[int]) -> str:

@@ -43,15 +43,22 @@ def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -
     """Guesses how a table is to be read.  Raises ConfigError: there is no such column, or its texts are too many for
     classes; DataError: the file cannot be read, or a column of numbers has a few other cells.
     """
-    return _libsvm(content) if Path(title).suffix.lower() in LIBSVM else _table(content, title, target, labels)
+    return _libsvm(content, target) if Path(title).suffix.lower() in LIBSVM else _table(content, title, target, labels)
 
 
-def _libsvm(content: bytes) -> _Guess:
+def _libsvm(content: bytes, target: Any) -> _Guess:
     from gpbench.data.readers import libsvm
 
+    if target is not None:
+        raise ConfigError(f"target={target}: lines of libsvm begin with the target: leave target out")
     raw = libsvm([content], {})
-    task = _task([*map(str, raw.target)], cells.POINT, is_nominal=False)
+    task = _task([*map(str, raw.target)], cells.DECIMAL_POINT, is_nominal=False)
     return _Guess(task, {"reader": "libsvm", "inputs": raw.X.shape[1]}, f"{task}, {raw.X.shape[1]} inputs")
+
+
+def spelling_of(content: bytes, target: Any) -> dict[str, Any]:
+    """The options of a source that the spelling of a table needs.  Raises DataError."""
+    return spelling.guess(content, {*map(str, target if isinstance(target, list) else [target])})[0]
 
 
 def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _Guess:
@@ -61,7 +68,7 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     is_number = [numbers.parse(cell.strip()) is not None for row in table.rows[:1] for cell in row]
     # without a header a target is a number; a first row with a text and a number may then be one of the rows
     header = table.is_named or not (any if all(isinstance(entry, int) for entry in targets) else all)(is_number)
-    names, rows, lines = tables.headed([table], header)
+    names, rows, lines = tables.split_header([table], header)
     if target is None:
         raise ConfigError(
             f"dataset={title}: name the column to predict by target=NAME; columns are {listed(names, 20)}"
@@ -159,6 +166,8 @@ def _texts(
                 encoding.parsed(column, name, numbers, None)  # says what is wrong
             others = f"{len(known) - len(texts):,} numbers and " * (len(texts) < len(known))
             noun = "dates" if order else "texts"
+            if all(text.lstrip("+-").isdigit() for text in texts):
+                noun = "whole numbers beyond 2^53, which float64 cannot hold"
             drop[name] = f"{others}{len(texts):,} {noun}, as {texts[0][:20]!r}{order and f'; {order}'}"
         elif is_text and {kind.lower() for kind in kinds} <= {"true", "false", "1", "0"}:
             codes[name] = {kind: int(kind.lower() in ("true", "1")) for kind in kinds}
@@ -182,14 +191,16 @@ def _order(name: str, kinds: Iterable[str]) -> str:
 
 
 def _labels(name: str, column: Sequence[str], kinds: Sequence[str], numbers: cells.Numbers) -> str:
-    """A note of a column with another whole number in each row, as labels of rows are; else ""."""
+    """A note of a column with a different whole number in each row, as labels of rows are; else ""."""
     if not 10 <= len(column) == len(kinds):
         return ""
     values = [value for kind in kinds if (value := numbers.parse(kind)) is not None]
     low, high = min(values), max(values)
     if len(values) < len(kinds) or high - low >= 2 * len(values) or not all(map(float.is_integer, values)):
         return ""
-    return f"{name} has another whole number in each row, {low:.0f} to {high:.0f}; `drop: [{name}]` if it labels them"
+    return (
+        f"{name} has a different whole number in each row, {low:.0f} to {high:.0f}; `drop: [{name}]` if it labels them"
+    )
 
 
 def _equal(name: str, kinds: Iterable[str], numbers: cells.Numbers) -> str:
@@ -225,7 +236,7 @@ def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:
 
 def _task(column: Sequence[str], numbers: cells.Numbers, is_nominal: bool) -> str:
     """The task by the labels: of text or of two values classes, of more numbers regression."""
-    labels = [label for label in encoding.alike(column, (), numbers)[0] if label]
+    labels = [label for label in encoding.labels_and_keys(column, (), numbers)[0] if label]
     kinds = {*labels}
     is_text = is_nominal or any(cells.number(kind) is None for kind in kinds)
     if len(kinds) == 2:

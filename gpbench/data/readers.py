@@ -48,7 +48,7 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """
     from sklearn.datasets import load_svmlight_file
 
-    content = archives.unzipped(blobs[0])
+    content = archives.decompress(blobs[0])
     stream, inputs = io.BytesIO(content), options.get("inputs")
     with archives.parsing("libsvm text"):
         try:
@@ -58,11 +58,14 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
             raise ValueError(f"line {line}: {error}; indices count from 1") from None
         rows, largest = X.shape
         if largest > (inputs or largest):
-            raise ValueError(f"it has index {largest}, and its card {inputs} inputs")
+            mend = f"write `inputs: {largest}`, or leave `inputs` out"
+            raise ValueError(f"index {largest} is beyond the {inputs} inputs of the card: {mend}")
         archives.require_dense(rows * (inputs or largest), archives.size_of(content))
         X.resize(rows, inputs or largest)
     if len(queries) not in (0, rows):
-        raise DataError(f"not libsvm text: {len(queries)} of {rows} lines have a `qid`")
+        raise DataError(
+            f"not libsvm text: a `qid` in {len(queries)} of {rows} lines: give one to every line, or to none"
+        )
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
     return Raw(X.toarray(), target, groups=queries, account=f"{rows:,} rows of {lines:,} lines")
 
@@ -72,7 +75,7 @@ def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads pairs of idx files: images and labels, which are put one pair below the other.  Raises DataError: a file is
     no idx file of unsigned bytes, or images and labels differ in number.
     """
-    arrays = [_idx(archives.unzipped(blob)) for blob in blobs]
+    arrays = [_idx(archives.decompress(blob)) for blob in blobs]
     images, labels = np.concatenate(arrays[::2]), np.concatenate(arrays[1::2])
     if len(images) != len(labels):
         raise DataError(f"{len(images)} images, but {len(labels)} labels")
@@ -95,7 +98,7 @@ def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
     or the masks do not test every row exactly once.
     """
     with archives.parsing("a table of numbers"):
-        *parts, mask = (np.loadtxt(io.BytesIO(archives.unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
+        *parts, mask = (np.loadtxt(io.BytesIO(archives.decompress(blob)), delimiter=",", ndmin=2) for blob in blobs)
         data = np.concatenate(parts)
     if len(mask) != len(data) or not (mask.sum(axis=1) == 1).all():
         raise DataError("the test masks do not test every row exactly once")

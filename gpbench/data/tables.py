@@ -32,9 +32,9 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     targets = _listed(options["target"])
     files = [text.read(blob, options) for blob in blobs]
     header = options.get("header", isinstance(targets[0], str) or files[0].is_named)
-    names, rows, lines = headed(files, header)
+    names, rows, lines = split_header(files, header)
     if header:
-        _require_names(names, rows, targets)
+        _require_names(names, rows, lines, targets)
     columns = columns_of(rows, len(names), lines)
     if repeated := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
         raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
@@ -46,17 +46,17 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     if doubled := [role for role, columns in of_rows.items() if not {*columns}.isdisjoint(target_columns)]:
         role = doubled[0]
         raise DataError(f"column {roles[role]!r} is the target and `{role}`: choose another column for one")
-    excluded = {
-        *target_columns,
-        *(i for columns in of_rows.values() for i in columns),
-        *(_position(names, drop, header) for drop in options.get("drop", ())),
-    }
+    drop = {_position(names, column, header) for column in options.get("drop", ())}
+    to_keep = {_position(names, column, header) for column in options.get("keep", ())}
+    for role, others in (("the target", {*target_columns}), ("in `keep`", to_keep)):
+        if both := sorted(drop & others):
+            raise DataError(f"column {names[both[0]]!r} is {role} and in `drop`: leave it out of one")
+    excluded = {*target_columns, *(i for columns in of_rows.values() for i in columns), *drop}
     codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
     specs = {str(name): spec for name, spec in (options.get("encode") or {}).items()}
     if doubled := sorted(codes.keys() & specs.keys()):
         raise DataError(f"column {doubled[0]!r} is in `codes` and in `encode`; leave it out of one")
-    explicit = [*options.get("keep", ()), *(name for name in {**codes, **specs} if name in names)]
-    keep = {_position(names, name, header) for name in explicit}
+    keep = to_keep | {_position(names, name, header) for name in {**codes, **specs} if name in names}
     excluded -= keep & {*of_rows["order"]}  # a time may also be an input
     labels_of_rows = text.bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
     left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | keep}
@@ -103,12 +103,12 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     )
 
 
-def headed(files: Sequence[Cells], header: bool) -> tuple[list[str], list[list[str]], list[int]]:
+def split_header(files: Sequence[Cells], header: bool) -> tuple[list[str], list[list[str]], list[int]]:
     """The names of the columns (their numbers without a header), the rows, and the lines with which these begin."""
     rows = [row for file in files for row in file.rows]
     lines = [line for file in files for line in file.lines]
     if len(rows) <= header:
-        raise DataError("the table has no rows")
+        raise DataError("; ".join(["the table has no rows", *(note for file in files for note in file.notes)]))
     if not header:
         return [str(i) for i in range(len(rows[0]))], rows, lines
     names, rows = [cell.strip() for cell in rows[0]], rows[1:]
@@ -120,7 +120,9 @@ def headed(files: Sequence[Cells], header: bool) -> tuple[list[str], list[list[s
     return names, rows, lines[1:]
 
 
-def _require_names(names: Sequence[str], rows: Sequence[Sequence[str]], targets: Sequence) -> None:
+def _require_names(
+    names: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[int], targets: Sequence
+) -> None:
     """Raises DataError for a first line that is no header of the rows."""
     has_targets = {*map(str, targets)} <= {*names} or not all(isinstance(target, str) for target in targets)
     if not has_targets and (mark := names[0][: 1 + names[0].startswith("//")]) in COMMENT_MARKS:
@@ -132,8 +134,9 @@ def _require_names(names: Sequence[str], rows: Sequence[Sequence[str]], targets:
             " write the table with row.names=FALSE, or name the first column"
         )
     if late := later_header(names, rows, targets):
-        absent = f"the first line has no {targets[0]!r}, and row {late} has"
-        raise DataError(f"{absent}: leave out the lines above by `skip`")
+        line = lines[late - 1]
+        absent = f"the first line has no {targets[0]!r}, and line {line} has"
+        raise DataError(f"{absent}: leave out the lines above by `skip: {line - 1}`")
 
 
 def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: Sequence) -> int:

@@ -99,7 +99,7 @@ def _unpack(content: bytes, most: int, expected: Headers | None = None) -> "dict
     try:
         if expected is not None and npz.headers(content) != expected:
             return None
-        with npz.opened(content, limits.unpacked(len(content), most)) as arrays:
+        with npz.opened(content, limits.most_unpacked(len(content), most)) as arrays:
             return dict(arrays)
     except ValueError as error:
         raise ValueError(f"its arrays cannot be read ({error})") from None
@@ -135,8 +135,8 @@ def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
             ]:
                 raise ValueError(f"its column {others[0]} is not of numbers")
             size = 8 * file.metadata.num_rows * file.metadata.num_columns  # equal values take no space in the file
-            size = max(size, pages.unpacked(content, file.metadata))
-            most = limits.unpacked(len(content), limits.PREDICTIONS)
+            size = max(size, pages.unpacked_size(content, file.metadata))
+            most = limits.most_unpacked(len(content), limits.PREDICTIONS)
             limits.check(size, most, f"a file of {len(content):,} bytes unpacks to")
             table = file.read(use_threads=False)  # as in a collection
         columns = {name: table.column(name).to_numpy() for name in table.column_names}

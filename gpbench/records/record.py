@@ -53,7 +53,7 @@ class Record:
     data_checksum: str | None = None  # SHA-256 of the data set's arrays
     inputs: str | None = None  # names of the inputs; of many the first ones, the last one and their number
     target: str | None = None  # name of the target, or of the outputs
-    steps: int | None = None  # number of training steps, at most `stop_after`
+    steps: int | None = None  # number of training steps; of a run that stopped early, the step at which it did
     converged: bool | None = None  # True if the stopping rule of training was met; None where the method has none
     objective: float | None = None  # objective after the last step
     group: int | None = None  # number of runs that were trained together in one program

@@ -49,7 +49,7 @@ class Group:
     rows: int | None = None
     stream: Stream | None = None
     weight: Float[Array | np.ndarray, "S N"] | None = None  # sample weights above 0; None for 1
-    unit: Float[np.ndarray, "S D"] | None = None  # original units per unit of each input; None for 1
+    unit: Float[np.ndarray, "S D"] | None = None  # size of one unit of each input in units of the file; None for 1
 
     @property
     def size(self) -> int:

@@ -225,7 +225,7 @@ def test_a_table_without_header_is_read_by_position_where_that_is_said(tmp_path)
 
 
 def test_utf_16_without_its_mark_is_named():
-    with pytest.raises(DataError, match=r"null bytes, as UTF-16 has them; .* `encoding: utf-16`"):
+    with pytest.raises(DataError, match=r"null bytes, as UTF-16 has them; .* `encoding: utf-16-le`"):
         tables.table(["a,kind\n1,Bär\n".encode("utf-16-le")], {"target": "kind"})
 
 
