@@ -60,10 +60,10 @@ def configure(
     refuse_fork()
     if "jax" not in sys.modules:
         _settings = (device, memory_fraction, devices)
-    if cores is not None and (available := available_cores()):
-        if numbers := os.environ.get("GPBENCH_CORES"):  # a sweep's job has cores of its own
+    if available := available_cores():
+        if numbers := os.environ.get("GPBENCH_CORES"):  # a sweep's job, and one of several processes, has its own
             os.sched_setaffinity(0, map(int, numbers.split(",")))
-        else:
+        elif cores is not None:
             require_cores(cores)
             os.sched_setaffinity(0, available[:cores])
     arithmetic.add_flags(devices)

@@ -14,7 +14,7 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 ROOT = PACKAGE.parent
-TIDY = ["analysis", "api", "claims", "cli", "data", "papers", "report"]
+TIDY = ["analysis", "api", "claims", "cli", "data", "experiments", "papers", "records", "report", "sweep", "train"]
 """Rooms whose top-level names are private where no other file uses them."""
 
 DOCUMENTED = {"gpbench", "gpbench.core", "gpbench.estimators", "gpbench.methods"}

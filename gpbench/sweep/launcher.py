@@ -44,10 +44,10 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
     settled, lines = applicable([list(job) for job in itertools.product(*values)], composer)
     jobs = None if dry else Jobs(config_dirs, run, *launcher)
     print("\n".join([*_hints(overrides), *lines, ""]), end="", flush=True)
-    if jobs is None:
+    if sweep is None:
         return preview(settled, config_dirs)
-    jobs.launch(settled)
-    return jobs.conclude()
+    sweep.launch(settled)
+    return sweep.conclude()
 
 
 def _sorted(parsed: "Sequence[Override]") -> "tuple[list[Override], list[Override]]":
@@ -93,10 +93,8 @@ def _values(word: "Override", config_dirs: Sequence[Path]) -> list[str]:
 
 
 def _hints(overrides: Sequence[str]) -> list[str]:
-    """A line for each of `split=0,1` and `output=0,1`, which are jobs, though one job could have all of them.
-
-    None where there is a budget, for then each run is a job of its own.
-    """
+    """A line for each of `split=0,1` and `output=0,1`, which are jobs, though one job could have all of them.  None
+    where there is a budget, for then each run is a job of its own."""
     if any(word.startswith("run.budget=") for word in overrides):
         return []
     pattern = re.compile(r"(split|output)=(\d+(?:,\d+)+)")

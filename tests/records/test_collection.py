@@ -184,7 +184,7 @@ import pyarrow.parquet
 from gpbench.records import collection
 before = len(os.listdir("/proc/self/task"))
 rows, _ = collection.read(Path({str(path)!r}))
-traces = collection.read_traces(Path({str(path)!r}))
+traces = collection._read_traces(Path({str(path)!r}))
 print(len(rows), len(traces), len(os.listdir("/proc/self/task")) - before)
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1 1 0\n"

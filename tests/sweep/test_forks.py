@@ -10,8 +10,7 @@ from gpbench.config.compose import compose as composed
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.sweep.forks import Forks
-from gpbench.sweep.local import Child
+from gpbench.sweep.local import Child, Forks
 from gpbench.train.stop import SIGNALS
 
 OF_THE_PROCESS = ("created", "seconds", "peak_memory_mb", "step_memory_mb")
