@@ -99,6 +99,12 @@ class Stopped(GpbenchError):
     exit_code = 75
 
 
+def require(is_right: object, message: str) -> None:
+    """Raises a DataError with this message unless something is right."""
+    if not is_right:
+        raise DataError(message)
+
+
 def exit_error(error: SystemExit) -> ConfigError:
     """The error for a module of the user's that tries to end the program.
 

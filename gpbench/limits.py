@@ -62,21 +62,21 @@ def memory(size: int, most: int = DATA) -> int:
     return max(3 * unpacked(0, most), min(4 * _RATIO * size, 16 * most))
 
 
-def check(size: int, most: int, subject: str, unit: str = "bytes", mend: str = "") -> None:
-    """Raises ValueError where something is larger than it may be, with both sizes in its line."""
+def check(
+    size: int, most: int, subject: str, unit: str = "bytes", mend: str = "", error: type[Exception] = ValueError
+) -> None:
+    """Raises an error where something is larger than it may be, with both sizes in its line."""
     if size > most:
-        raise ValueError(f"{subject} {size:,} {unit}, and {most:,} are the most" + f": {mend}" * bool(mend))
+        raise error(f"{subject} {size:,} {unit}, and {most:,} are the most{f': {mend}' if mend else ''}")
 
 
 def opened(path: Path | str) -> BinaryIO:
     """Opens a regular file, and no pipe or device, which may have no end.  Raises ValueError, OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise ValueError(
-            "it is a folder, and a file is needed there" if stat.S_ISDIR(mode) else "it is no regular file"
-        )
-    return os.fdopen(descriptor, "rb")
+    if stat.S_ISREG(mode := os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise ValueError("it is a folder, and a file is needed there" if stat.S_ISDIR(mode) else "it is no regular file")
 
 
 def read(path: Path | str, most: int, mend: str = "") -> bytes:

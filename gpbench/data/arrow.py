@@ -12,8 +12,7 @@ import numpy as np
 
 from gpbench import pages
 from gpbench.data import archives
-from gpbench.data.containers import reading, text_of
-from gpbench.data.lines import Cells, of_rows
+from gpbench.data.lines import Cells, of_rows, text_of
 from gpbench.errors import DataError, listed
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "bi
 
 def parquet(content: bytes, skip: int | Sequence[int]) -> Cells:
     """Reads a Parquet file: header and rows, and the names of columns that hold the index of a pandas DataFrame."""
-    with reading("Parquet file"):
+    with archives.parsing("a readable Parquet file"):
         table, needed, notes = _read_parquet(content)
         return _cells(content, table, needed, skip, notes)
 
@@ -36,7 +35,7 @@ def check_parquet(content: bytes) -> int:
     """The rows of a Parquet file.  Raises DataError for columns without numbers or texts, and for more than memory."""
     import pyarrow.compute as pc
 
-    with reading("Parquet file"):
+    with archives.parsing("a readable Parquet file"):
         table, needed, notes = _read_parquet(content)
         if notes:
             raise DataError(f"columns {notes[0]}")
@@ -71,7 +70,7 @@ def feather(content: bytes, skip: int | Sequence[int]) -> Cells:
     """Reads a Feather file, as `parquet` does: as a stream, so that no message is read but those that are counted."""
     import pyarrow as pa
 
-    with reading("Feather file"):
+    with archives.parsing("a readable Feather file"):
         messages = pa.py_buffer(content)[_MAGIC:]
         flat, notes = _flat(pa.ipc.open_stream(messages).schema)
         sizes = [_sizes(message) for message in pa.ipc.MessageReader.open_stream(messages)]

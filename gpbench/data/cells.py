@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpbench.data import archives, arff, arrow, delimited, excel
-from gpbench.data.containers import reading
 from gpbench.data.faults import SpellingError
 from gpbench.data.lines import Cells
 from gpbench.errors import DataError
@@ -45,7 +44,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     if content.startswith(b"\x93NUMPY"):
         raise SpellingError("an array of NumPy (.npy)", "read it by `reader: mapped`")
     if content.startswith(_ZIP):
-        with reading("Excel file or zip archive"):
+        with archives.parsing("a readable Excel file or zip archive"):
             names = [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if not name.endswith("/")]
         if "[Content_Types].xml" in names:
             return excel.read(content, options.get("sheet"), skip)

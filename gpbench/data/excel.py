@@ -14,8 +14,7 @@ from xml.parsers import expat
 
 from gpbench import limits
 from gpbench.data import archives
-from gpbench.data.containers import reading, text_of
-from gpbench.data.lines import Cells, of_rows
+from gpbench.data.lines import Cells, of_rows, text_of
 from gpbench.errors import DataError, listed
 
 _ROWS, _COLUMNS = 2**20, 2**14
@@ -34,7 +33,7 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
         raise DataError(
             "an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]' in the checkout, or save as csv"
         ) from None
-    with reading("Excel file"):
+    with archives.parsing("a readable Excel file"):
         parts = _scanned(content)
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         if sheet is not None and sheet not in book.sheetnames:

@@ -16,15 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Filler:
-    """What the training rows of a split say about inputs of other rows.
+    """What the training rows of a split say about inputs of other rows."""
 
-    Attributes:
-        values: what stands for a missing cell of each column; NaN where none may be missing, (D,).
-        absent: columns of levels that no training row has, which are 0 for all rows, (D,).
-    """
-
-    values: Float[np.ndarray, " D"]
-    absent: Bool[np.ndarray, " D"]
+    values: Float[np.ndarray, " D"]  # what stands for a missing cell of each column; NaN where none may be missing
+    absent: Bool[np.ndarray, " D"]  # columns of levels that no training row has, which are 0 for all rows
 
     def __call__(self, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
         """The rows without missing cells and absent levels, in original units."""

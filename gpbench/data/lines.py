@@ -3,7 +3,7 @@
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LEFT_OUT, FURTHER = "left out by `skip`", "in cells of several lines"
 BLANK, COMMENTS, DECLARATIONS = "blank", "comments", "declarations"
@@ -11,25 +11,15 @@ BLANK, COMMENTS, DECLARATIONS = "blank", "comments", "declarations"
 
 
 class Cells(NamedTuple):
-    """A table as text.
+    """A table as text."""
 
-    Attributes:
-        rows: Rows of cells, the header among them where there is one; "" is an empty cell.
-        labels: Names of the columns that hold the index of a pandas DataFrame.
-        nominal: Names of the columns that the file says are classes.
-        is_named: Whether the columns of the format always have names, which are the first row.
-        lines: Number of the line with which each row begins, from 1.
-        others: Number of lines of each kind that begin no row; None where the file has no lines.
-        notes: What the file says and gpbench does not use.
-    """
-
-    rows: list[list[str]]
-    labels: frozenset[str] = frozenset()
-    nominal: frozenset[str] = frozenset()
-    is_named: bool = False
-    lines: Sequence[int] = ()
-    others: Mapping[str, int] | None = None
-    notes: tuple[str, ...] = ()
+    rows: list[list[str]]  # the header among them where there is one; "" is an empty cell
+    labels: frozenset[str] = frozenset()  # names of the columns that hold the index of a pandas DataFrame
+    nominal: frozenset[str] = frozenset()  # names of the columns that the file says are classes
+    is_named: bool = False  # the columns of the format always have names, which are the first row
+    lines: Sequence[int] = ()  # number of the line with which each row begins, from 1
+    others: Mapping[str, int] | None = None  # lines of each kind that begin no row; None where the file has no lines
+    notes: tuple[str, ...] = ()  # what the file says and gpbench does not use
 
 
 def numbered_lines(text: str, skip: int | Sequence[int], others: Counter[str]) -> Iterator[tuple[int, str]]:
@@ -49,6 +39,13 @@ def _is_skipped(number: int, skip: int | Sequence[int]) -> bool:
 def skip_also(line: int, skip: int | Sequence[int] = 0) -> list[int]:
     """What `skip` is where it leaves out a further line."""
     return sorted({*(range(1, skip + 1) if isinstance(skip, int) else skip), line})
+
+
+def text_of(cell: Any) -> str:
+    """Writes a cell as a csv file has it: "" for none, 1 and 0 for true and false, numbers with all their digits."""
+    if isinstance(cell, bytes):
+        return cell.decode(errors="backslashreplace")
+    return "" if cell is None else str(int(cell)) if isinstance(cell, bool) else str(cell)
 
 
 def of_rows(rows: Sequence[list[str]], skip: int | Sequence[int], *, is_sheet: bool) -> Cells:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from gpbench import limits, npz, pages
-from gpbench.data.containers import reading
+from gpbench.data import archives
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaling import Scaler
 from gpbench.data.watched import WatchedFile, say_if_cut_short, watch
@@ -45,7 +45,7 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
         file.check()
         file = watch(path)
     say_if_cut_short(file)
-    with reading("table for the reader `mapped`"):
+    with archives.parsing("a readable table for the reader `mapped`"):
         X, y = _pair(path, target)
     if X.dtype not in (np.float32, np.float64) or y.dtype not in (np.float32, np.float64):
         raise DataError(f"{name}: {path.name} has arrays of {X.dtype} and {y.dtype}: must be float32 or float64")
@@ -97,7 +97,10 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with reading("Parquet file of numbers"), open(path, "rb") as content:  # pyarrow takes no path that is not UTF-8
+    with (
+        archives.parsing("a readable Parquet file of numbers"),
+        open(path, "rb") as content,
+    ):  # pyarrow takes no path that is not UTF-8
         file = pq.ParquetFile(content)
         names = file.schema_arrow.names
         last = names[target] if isinstance(target, int) else target
@@ -182,21 +185,13 @@ def blocks(
 
 @dataclass(frozen=True)
 class MappedRows:
-    """Training rows of a mapped table: a function that reads some of them, scaled.
-
-    Attributes:
-        X, y: arrays of the table.
-        rows: numbers of the training rows.
-        scalers: those of inputs and targets.
-        y_variance: variance of the scaled targets.
-        file: file of the table.
-    """
+    """Training rows of a mapped table: a function that reads some of them, scaled."""
 
     X: Shaped[np.ndarray, "N D"]
     y: Shaped[np.ndarray, " N"]
-    rows: Int[np.ndarray, " n"]
-    scalers: tuple[Scaler, Scaler]
-    y_variance: float
+    rows: Int[np.ndarray, " n"]  # numbers of the training rows
+    scalers: tuple[Scaler, Scaler]  # of inputs and targets
+    y_variance: float  # of the scaled targets
     file: WatchedFile
 
     def __call__(self, index: Int[np.ndarray, "*B"]) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:

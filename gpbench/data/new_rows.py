@@ -12,11 +12,11 @@ from jaxtyping import Float
 from gpbench.data import cells as text
 from gpbench.data import encoding
 from gpbench.data.cells import Numbers
-from gpbench.data.containers import text_of
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError
 from gpbench.data.frames import as_pandas, check_dates
+from gpbench.data.lines import text_of
 from gpbench.data.store import warn
 from gpbench.data.tables import columns_of
 from gpbench.errors import DataError

@@ -33,19 +33,13 @@ class Address:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The answer of an address.
-
-    problem: why the file cannot be had there; "" where it can.
-    size: its bytes, None where the server does not say.
-    redirect: the last address that it leads to, "" where it is the first.
-    compared: whether the checksum was compared.
-    """
+    """The answer of an address."""
 
     address: Address
-    problem: str = ""
-    size: int | None = None
-    redirect: str = ""
-    compared: bool = False
+    problem: str = ""  # why the file cannot be had there
+    size: int | None = None  # its bytes, None where the server does not say
+    redirect: str = ""  # the last address that it leads to, "" where it is the first
+    compared: bool = False  # whether the checksum was compared
 
 
 def addresses(card: Mapping) -> list[Address]:

@@ -107,9 +107,8 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
     array is absent.
     """
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
-    with archives.parsing("the expected MATLAB file", MatReadError):
+    with archives.parsing("the expected MATLAB file"):
         for blob in blobs:
             archives.check_matlab(blob)
         if "outputs" not in options:

@@ -18,51 +18,29 @@ from gpbench.errors import ConfigError, DataError
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledSplit:
-    """The training and test rows of one split as a method sees them, and how to undo the scaling; arrays are float64.
+    """The training and test rows of one split as a method sees them, and how to undo the scaling; all is float64."""
 
-    Attributes:
-        X: inputs of the training rows (n, D), scaled; with `on_disk`, of the first of them.
-        y: their targets (n,): scaled for regression, counts as they are, -1/+1 for two classes, 0 to C-1 for several.
-        X_test: inputs of the test rows (t, D), scaled as the training rows are.
-        y_test: their targets (t,).
-        X_shift, X_scale: original inputs are `X * X_scale + X_shift`, (D,) each.
-        X_constant: columns (D,) that are constant among the training rows; the scalers that divide set them to 0.
-        y_mean, y_std: original targets are `y * y_std + y_mean`; 0 and 1 for classification.
-        task: "regression", "count", "binary" or "multiclass".
-        classes: the number of classes; 0 for regression, 1 for counts.
-        columns: names of the inputs, () where the data set has none.
-        target: name of the target.
-        labels: names of the classes in the order of their codes; () for regression.
-        train_rows, test_rows: numbers of the rows in the data set, (N,) of all training rows and (t,).
-        held_out: whether no test row is a training row.
-        scaled_by_all_rows: whether a scaler was fitted to other rows than the training rows.
-        unseen: number of test rows whose value in a constant column is not that of the training rows.
-        filler: what stands for missing cells and for levels that no training row has; None for data without.
-        on_disk: reads training rows that are not in memory; None where all of them are.
-    """
-
-    X: Float[np.ndarray, "n D"]
-    y: Float[np.ndarray, " n"]
+    X: Float[np.ndarray, "n D"]  # inputs of the training rows, scaled; with `on_disk`, of the first of them
+    y: Float[np.ndarray, " n"]  # scaled for regression, counts as they are, -1/+1 for two classes, 0 to C-1 for several
     X_test: Float[np.ndarray, "t D"]
     y_test: Float[np.ndarray, " t"]
-    X_shift: Float[np.ndarray, " D"]
+    X_shift: Float[np.ndarray, " D"]  # original inputs are `X * X_scale + X_shift`
     X_scale: Float[np.ndarray, " D"]
-    X_constant: Bool[np.ndarray, " D"]
-    y_mean: float
+    X_constant: Bool[np.ndarray, " D"]  # constant among the training rows; the scalers that divide set them to 0
+    y_mean: float  # original targets are `y * y_std + y_mean`; 0 and 1 for classification
     y_std: float
-    task: str
-    classes: int
-    columns: tuple[str, ...]
+    task: str  # "regression", "count", "binary" or "multiclass"
+    classes: int  # their number; 0 for regression, 1 for counts
+    columns: tuple[str, ...]  # names of the inputs, () where the data set has none
     target: str
-    labels: tuple[str, ...]
-    train_rows: Int[np.ndarray, " N"]
+    labels: tuple[str, ...]  # names of the classes in the order of their codes; () for regression
+    train_rows: Int[np.ndarray, " N"]  # numbers in the data set of all training rows
     test_rows: Int[np.ndarray, " t"]
-    held_out: bool
-    scaled_by_all_rows: bool
-    unseen: int = 0
-    filler: Filler | None = None
-    on_disk: MappedRows | None = None
-
+    held_out: bool  # no test row is a training row
+    scaled_by_all_rows: bool  # a scaler was fitted to other rows than the training rows
+    unseen: int = 0  # test rows whose value in a constant column is not that of the training rows
+    filler: Filler | None = None  # for missing cells and for levels that no training row has
+    on_disk: MappedRows | None = None  # reads training rows that are not in memory
     __repr__ = brief
 
     def scale_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:

@@ -17,18 +17,12 @@ _SMALLEST, LARGEST = 1e-150, 1e150
 
 @dataclass(frozen=True)
 class Scaler:
-    """A fitted affine map of each column, x' = (x - shift) / scale.
-
-    Attributes:
-        shift, scale: (D,) for inputs, () for targets, in original units.
-        constant: columns that do not vary among the training rows; they become 0, and their `scale` is 1.
-        train_only: whether only the training rows were used.
-    """
+    """A fitted affine map of each column of inputs, or of the targets: x' = (x - shift) / scale, in original units."""
 
     shift: Float[np.ndarray, " *D"]
     scale: Float[np.ndarray, " *D"]
-    constant: Bool[np.ndarray, " *D"]
-    train_only: bool = True
+    constant: Bool[np.ndarray, " *D"]  # does not vary among the training rows: it becomes 0, and its `scale` is 1
+    train_only: bool = True  # only the training rows were used
 
     def transform(self, rows: Float[np.ndarray, " N *D"]) -> None:
         """Scale rows in place."""
