@@ -29,29 +29,19 @@ class Column(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A description of a data set.
-
-    Attributes:
-        account: the rows of the file beside its lines, "" where it has none.
-        inputs, targets: the columns; classes have `classes` in place of targets.
-        target: the name of the target.
-        classes: the number of rows of each class.
-        groups: the number of groups of rows, None without groups.
-        splits: the split set in use, its number of splits, and the rows that train and test in each of them.
-        findings: what is doubtful.
-    """
+    """A description of a data set."""
 
     name: str
     task: str
     rows: int
-    account: str
+    account: str  # the rows of the file beside its lines
     inputs: Sequence[Column]
-    targets: Sequence[Column]
-    target: str
-    classes: Mapping[str, int]
-    groups: int | None
-    splits: str
-    findings: Sequence[Finding]
+    targets: Sequence[Column]  # none of classes
+    target: str  # its name
+    classes: Mapping[str, int]  # rows of each
+    groups: int | None  # their number
+    splits: str  # the split set in use, its number of splits, and the rows that train and test in each of them
+    findings: Sequence[Finding]  # what is doubtful
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data."""
@@ -130,20 +120,15 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
     yield from (("target", _range_of(column, width)) for column in report.targets)
     if report.classes:
         yield "target", report.target
-        yield "classes", _classes(report.classes, report.rows)
+        shares = (f"{name} {count:,} ({100 * count / report.rows:.3g} %)" for name, count in report.classes.items())
+        yield "classes", ", ".join(shares)
     if report.groups:
         yield "groups", f"{report.groups:,}"
     yield "splits", report.splits
-    for finding in report.findings:
-        yield "note", finding.text + f"; mend: {finding.mend}" * bool(finding.mend)
-    if not report.findings:
-        yield "note", "nothing is doubtful"
+    for finding in report.findings or [Finding("nothing is doubtful")]:
+        yield "note", f"{finding.text}; mend: {finding.mend}" if finding.mend else finding.text
 
 
 def _range_of(column: Column, width: int) -> str:
-    values = f"{column.low:.6g}" + f" to {column.high:.6g}" * (column.high > column.low)
-    return f"{column.name:<{width}}  {column.kind:<13}  {values}"
-
-
-def _classes(classes: Mapping[str, int], rows: int) -> str:
-    return ", ".join(f"{name} {count:,} ({100 * count / rows:.3g} %)" for name, count in classes.items())
+    high = f" to {column.high:.6g}" if column.high > column.low else ""
+    return f"{column.name:<{width}}  {column.kind:<13}  {column.low:.6g}{high}"

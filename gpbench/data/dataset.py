@@ -95,3 +95,10 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.data)
     return digest.hexdigest()
+
+
+def differences(card: Mapping, digest: str, folds: Mapping[str, np.ndarray]) -> dict[str, tuple[str, str]]:
+    """The checksums of arrays that are not those of their card, with these."""
+    checksums = {"checksum": digest, "folds_checksum": checksum(folds) if folds else ""}
+    known = {key: (actual, card[key]) for key, actual in checksums.items() if actual and card.get(key)}
+    return {key: pair for key, pair in known.items() if pair[0] != pair[1]}

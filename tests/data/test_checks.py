@@ -166,7 +166,7 @@ def test_rows_that_lack_an_output_are_counted_and_findings_are_those_of_the_othe
 
 def test_rows_without_a_place_in_time_or_a_group_are_said():
     lines = "".join(f"{k % 3 or ''},{k % 4 or ''},{a},{b}\n" for k, (a, b) in enumerate(zip(A, TARGET, strict=True)))
-    source = {"target": "y", "order": "t", "group": "g"}
+    source = {"kind": "file", "target": "y", "order": "t", "group": "g"}
     raw = tables.table([f"t,g,a,y\n{lines}".encode()], source)
     card = {"name": "mine", "task": "regression", "incomplete": "drop", "sources": [source]}
     [finding, *_] = check(card, from_raw(card, raw)).findings
