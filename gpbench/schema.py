@@ -214,9 +214,7 @@ def settings(cls: type) -> Mapping[str, dataclasses.Field]:
 
 
 def check_declarations(cls: type) -> None:
-    """Checks what a class declares by `setting`: ranges that exist, and defaults that are in them.  Raises ConfigError:
-    A range or a default is wrong.
-    """
+    """Checks what a class declares by `setting`: ranges that exist, and defaults that are in them."""
     for name, field in settings(cls).items():
         subject = f"{cls.__name__}.{name}"
         try:

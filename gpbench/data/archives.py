@@ -26,8 +26,7 @@ LARGEST = limits.DATA
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
 _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """By the first bytes."""
-_LARGE = 2**30
-"""Bytes of memory of tables that are compared with what is free."""
+_LARGE = 2**30  # bytes of memory of tables that are compared with what is free
 _UNPACK = "store it without compression"
 
 
@@ -125,9 +124,7 @@ def lines(content: bytes, name: str) -> Iterator[bytes]:
 
 
 def unzipped(content: bytes) -> bytes:
-    """The content of a file compressed by gzip, bzip2 or xz, or the content itself where it is none.  Raises
-    DataError: the file is damaged, or unpacks to too much.
-    """
+    """The content of a file compressed by gzip, bzip2 or xz, or the content itself where it is none."""
     if not is_packed(content):
         return content
     with _unpacking("the packed file"):

@@ -13,8 +13,7 @@ from gpbench.data.faults import Finding
 from gpbench.data.findings import count_classes, find, span
 from gpbench.errors import listed
 
-_MOST = 30
-"""Largest number of inputs that have a line each."""
+_MOST = 30  # largest number of inputs that have a line each
 _SPLITS, _ROWS, _CELLS = 100, 2 * 10**7, 10**8
 """Largest numbers of splits, of rows of all of these, and of cells whose findings are made: first splits, some rows."""
 
@@ -54,9 +53,7 @@ class Report(NamedTuple):
 
 
 def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
-    """Describes a data set and finds what is doubtful in it: notes, of which none keeps it from being used.  Raises
-    DataError, ConfigError: the card's splits cannot be made.
-    """
+    """Describes a data set and finds what is doubtful in it: notes, of which none keeps it from being used."""
     outputs = dataset.y.reshape(len(dataset.y), -1)
     filler = filling.fit(dataset, dataset.X)
     dataset = replace(dataset, X=filler(dataset.X)) if filler else dataset

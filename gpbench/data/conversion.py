@@ -17,10 +17,7 @@ _NOUNS = {"group": "groups", "order": "rows of `order`", "split": "rows of `spli
 
 
 def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
-    """Applies a card to a table: drops incomplete rows if the card says so, codes labels, names columns.  Raises
-    DataError: a table without rows, arrays of the wrong shape or type, missing or infinite cells, unknown labels, one
-    class only, several outputs of a task other than regression, or sizes that are not the card's.
-    """
+    """Applies a card to a table: drops incomplete rows if the card says so, codes labels, names columns."""
     name, task = card["name"], card["task"]
     _check_array(name, "inputs", raw.X, _REAL, {2: "(rows, inputs)"})
     _check_array(name, "targets", raw.target, f"{_REAL}U", _SHAPES)

@@ -15,8 +15,7 @@ from gpbench.data.faults import UNKNOWN, Finding
 from gpbench.data.scaling import LARGEST
 from gpbench.errors import listed
 
-_Parts = Sequence[tuple[np.ndarray, np.ndarray]]
-"""Training and test rows of some splits."""
+_Parts = Sequence[tuple[np.ndarray, np.ndarray]]  # training and test rows of some splits
 
 
 def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Finding]:

@@ -39,9 +39,7 @@ _YEARS = ("plane_year", "issue_year")
 
 @archives.parsing("the expected npz file")
 def airline_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads the airline set from one NumPy array a column, with flights and planes joined already.  Raises DataError:
-    an array is absent or damaged.
-    """
+    """Reads the airline set from one NumPy array a column, with flights and planes joined already."""
     columns = archives.arrays(blobs[0], *_AIRLINE_ARRAYS, "plane_year", "plane_issue_year")
     years = dict(zip(_YEARS, (columns["plane_year"], columns["plane_issue_year"])))
     return _airline([columns[name] for name in _AIRLINE_ARRAYS], years, options)
@@ -125,9 +123,7 @@ def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads a table of SMILES with a header, plain or gzipped, row by row, and makes fingerprints with RDKit.  Raises
-    DataError: a column is absent, or a molecule or target cannot be read; the message names its row.
-    """
+    """Reads a table of SMILES with a header, plain or gzipped, row by row, and makes fingerprints with RDKit."""
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdFingerprintGenerator
 

@@ -10,9 +10,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from gpbench.data import cells, encoding, odd_rows, row_labels, spelling, tables
+from gpbench.data import cells, encoding, row_labels, spelling, tables
 from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
 from gpbench.data.lines import skip_also
 from gpbench.errors import ConfigError, DataError, listed, nearest
@@ -21,40 +19,29 @@ LIBSVM = (".libsvm", ".svm", ".svmlight")
 """Endings of files of libsvm."""
 
 _MOST_CLASSES = 50
-_FEW = 0.05
-"""Largest share of texts in a column that is taken for one of numbers."""
-_MOST_LEVELS = 20
-"""Largest number of texts of a column that become columns of their own."""
-_LONGEST_LEVEL = 200
-"""Largest number of characters of a text that becomes a level."""
-_MOST_REASONS = 5
-"""Largest number of columns that are left out with a reason for each."""
+_FEW = 0.05  # largest share of texts in a column that is taken for one of numbers
+_MOST_LEVELS = 20  # largest number of texts of a column that become columns of their own
+_LONGEST_LEVEL = 200  # largest number of characters of a text that becomes a level
+_MOST_REASONS = 5  # largest number of columns that are left out with a reason for each
 
 
 class _Guess(NamedTuple):
-    """A task, options of a card's source (with `incomplete`: rows are left out), and both in words."""
+    """A task, options of a card's source, both in words, and notes."""
 
     task: str
     options: dict[str, Any]
-    summary: str
+    summary: list[str]
+    notes: Sequence[str] = ()
 
 
 def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -> _Guess:
-    """Guesses how a table is to be read.  Raises ConfigError: there is no such column, or its texts are too many for
-    classes; DataError: the file cannot be read, or a column of numbers has a few other cells.
-    """
-    return _libsvm(content) if Path(title).suffix.lower() in LIBSVM else _table(content, title, target, labels)
+    """Guesses how a table is to be read."""
+    if Path(title).suffix.lower() in LIBSVM:
+        from gpbench.data.readers import libsvm
 
-
-def _libsvm(content: bytes) -> _Guess:
-    from gpbench.data.readers import libsvm
-
-    raw = libsvm([content], {})
-    task = _task([*map(str, raw.target)], cells.POINT, is_nominal=False)
-    return _Guess(task, {"reader": "libsvm", "inputs": raw.X.shape[1]}, f"{task}, {raw.X.shape[1]} inputs")
-
-
-def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _Guess:
+        raw = libsvm([content], {})
+        task, count = _task([*map(str, raw.target)], cells.POINT, is_nominal=False), raw.X.shape[1]
+        return _Guess(task, {"reader": "libsvm", "inputs": count}, [task, f"{count} inputs"])
     targets = target if isinstance(target, list) else [target]
     options, table = spelling.guess(content, {*map(str, targets)})
     numbers = cells.Numbers.from_options(options)
@@ -63,63 +50,49 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     header = table.is_named or not (any if all(isinstance(entry, int) for entry in targets) else all)(is_number)
     names, rows, lines = tables.headed([table], header)
     if target is None:
-        raise ConfigError(
-            f"dataset={title}: name the column to predict by target=NAME; columns are {listed(names, 20)}"
-        )
-    if header and tables.later_header(names, rows, targets):
+        known = f"columns are {listed(names, 20)}"
+        raise ConfigError(f"dataset={title}: name the column to predict by target=NAME; {known}")
+    fits = [len(row) == len(names) for row in rows]  # others are refused where they are read
+    is_late = header and tables.later_header(names, rows, targets)
+    positions = [] if is_late else [_position(names, entry, title, table.notes) for entry in targets]
+    if is_late or not any(fits):
         tables.table([content], {**options, "target": target})  # says what is wrong
-    positions = [_position(names, entry, title, table.notes) for entry in targets]
-    if not any(len(row) == len(names) for row in rows):
-        tables.table([content], {**options, "target": target})  # says what is wrong
-    # others are refused where they are read
-    fits = [len(row) == len(names) for row in rows]
     rows, lines = [*compress(rows, fits)], [*compress(lines, fits)]
     columns = tables.columns_of(rows, len(names))
     inputs = [i for i, name in enumerate(names) if i not in positions and name not in labels]
-    units = ""
-    if header and odd_rows.has_units([columns[i] for i in [*inputs, *positions]], numbers):
+    of_numbers, units = [*inputs, *positions], ""
+    if header and tables.has_units([columns[i] for i in of_numbers], numbers):
         options["skip"] = skip_also(lines[0], options.get("skip", 0))
         units = f"line {lines[0]} left out, as one of units ({', '.join(filter(None, rows[0]))[:40]})"
         columns, lines = [column[1:] for column in columns], lines[1:]
-    marks = {cell for i in [*inputs, *positions] for cell in _marks(columns[i], numbers)}
-    if marks:
+    if marks := {cell for i in of_numbers for cell in _marks(columns[i], numbers)}:
         options["missing"] = sorted(marks)
         numbers = cells.Numbers.from_options(options)
-    for i in [*inputs, *positions]:
+    for i in of_numbers:
         _require_numbers(names[i], columns[i], numbers, lines)
-    counted = cells.bookkeeping(names, columns, table.labels)
+    counted = tables.bookkeeping(names, columns, table.labels)
     codes, encode, drop, notes = _texts({names[i]: columns[i] for i in inputs if i not in counted}, numbers)
-    options |= {"codes": codes} if codes else {}
-    options |= {"encode": encode} if encode else {}
-    options |= {"drop": [*labels, *drop]} if labels or drop else {}
-    inputs = [i for i in inputs if i not in counted and names[i] not in drop]
-    if drop and not inputs:  # says why the first of them is none
-        encoding.parsed(columns[names.index(first_dropped := next(iter(drop)))], first_dropped, numbers, None)
-    of_inputs, of_targets = (
-        np.array([[*map(numbers.is_missing, columns[i])] for i in indices]) for indices in (inputs, positions)
-    )
-    is_lost = of_inputs.any(axis=0) | of_targets.all(axis=0)
-    lacking, gaps = int(is_lost.sum()), int((of_targets.any(axis=0) & ~is_lost).sum())
+    if drop and all(i in counted or names[i] in drop for i in inputs):  # says why the first of them is none
+        encoding.parsed(columns[names.index(first := next(iter(drop)))], first, numbers, None)
+    of_source = {"codes": codes, "encode": encode, "drop": [*labels, *drop]}
+    options |= {key: value for key, value in of_source.items() if value}
     notes += [note for i in positions if (note := _equal(names[i], {*columns[i]}, numbers))]
     task = "regression"
     if len(positions) == 1:
         task = _task(columns[positions[0]], numbers, is_nominal=names[positions[0]] in table.nominal)
     target_names = [names[i] if header else i for i in positions]
-    summary = [f"{task} of {listed(map(str, target_names))}", *["decimal comma"] * ("decimal" in options)]
-    summary += [units] * bool(units)
-    summary += [f"{name} left out ({reason})" for name, reason in drop.items()][:_MOST_REASONS]
-    summary += [f"{len(drop) - _MOST_REASONS} more left out"] * (len(drop) > _MOST_REASONS)
-    summary += [f"codes for {listed(codes)}"] * bool(codes)
-    summary += [f"columns for the texts of {listed(encode)}"] * bool(encode)
-    summary += [f"{lacking} rows with missing cells left out"] * bool(lacking)
-    summary += [f"{gaps} rows that lack a target count for the others"] * bool(gaps)
-    summary += notes
-    source = {
-        "target": target_names if isinstance(target, list) else target_names[0],
-        **options,
-        "incomplete": bool(lacking or gaps),
-    }
-    return _Guess(task, source, "; ".join(summary))
+    reasons = [f"{name} left out ({reason})" for name, reason in drop.items()]
+    summary = [
+        f"{task} of {listed(map(str, target_names))}",
+        "decimal comma" if "decimal" in options else "",
+        units,
+        *reasons[:_MOST_REASONS],
+        f"{len(drop) - _MOST_REASONS} more left out" if len(drop) > _MOST_REASONS else "",
+        f"codes for {listed(codes)}" if codes else "",
+        f"columns for the texts of {listed(encode)}" if encode else "",
+    ]
+    of_target = {"target": target_names if isinstance(target, list) else target_names[0]}
+    return _Guess(task, of_target | options, summary, notes)
 
 
 def _position(names: Sequence[str], target: Any, title: str, notes: Sequence[str]) -> int:
@@ -157,7 +130,7 @@ def _texts(
             texts = [cell for cell in known if numbers.parse(cell) is None]
             if 2 * sum(map(is_misspelt, texts)) > len(texts):
                 encoding.parsed(column, name, numbers, None)  # says what is wrong
-            others = f"{len(known) - len(texts):,} numbers and " * (len(texts) < len(known))
+            others = f"{len(known) - len(texts):,} numbers and " if len(texts) < len(known) else ""
             noun = "dates" if order else "texts"
             drop[name] = f"{others}{len(texts):,} {noun}, as {texts[0][:20]!r}{order and f'; {order}'}"
         elif is_text and {kind.lower() for kind in kinds} <= {"true", "false", "1", "0"}:
@@ -175,10 +148,8 @@ def _texts(
 def _order(name: str, kinds: Iterable[str]) -> str:
     """How a card has the rows in the order of a column of dates; "" for other texts."""
     formats = row_labels.formats_of(kinds)
-    if not formats:
-        return ""
-    column = f"{{{name}: {' or '.join(map(json.dumps, formats))}}}" if formats[0] else name
-    return f"for splits by time `order: {column}`"
+    column = f"{{{name}: {' or '.join(map(json.dumps, formats))}}}" if any(formats) else name
+    return f"for splits by time `order: {column}`" if formats else ""
 
 
 def _labels(name: str, column: Sequence[str], kinds: Sequence[str], numbers: cells.Numbers) -> str:
@@ -208,11 +179,9 @@ def _require_numbers(name: str, column: Sequence[str], numbers: cells.Numbers, l
     texts = {row: cell for row, cell in known.items() if numbers.parse(cell) is None}
     if 0 < len(texts) <= _FEW * len(known):
         row, cell = next(iter(texts.items()))
-        raise DataError(
-            f"column {name!r}: {len(known) - len(texts)} cells are numbers, and {len(texts)} not, as {cell!r}"
-            f" ({first_rows([row])}): mend the table, or write a card where `missing`, `drop` or `skip: [{lines[row]}]`"
-            " says what they are"
-        )
+        fact = f"{len(known) - len(texts)} cells are numbers, and {len(texts)} not, as {cell!r} ({first_rows([row])})"
+        mend = f"write a card where `missing`, `drop` or `skip: [{lines[row]}]` says what they are"
+        raise DataError(f"column {name!r}: {fact}: mend the table, or {mend}")
 
 
 def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:

@@ -19,14 +19,12 @@ from gpbench import limits, npz, pages
 from gpbench.data import archives
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaling import Scaler
-from gpbench.data.watched import WatchedFile, say_if_cut_short, watch
-from gpbench.errors import DataError, StorageError, failure
+from gpbench.data.watched import WatchedFile, watch
+from gpbench.errors import DataError, StorageError, failure, require
 from gpbench.outputs import whole_file
 
-_BLOCK = 2**17
-"""Rows of a pass over a table at a time."""
-_SCATTERED = 2**11
-"""Rows that are read at a time in any order."""
+_BLOCK = 2**17  # rows of a pass over a table at a time
+_SCATTERED = 2**11  # rows that are read at a time in any order
 
 
 def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Dataset:
@@ -34,8 +32,8 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
     float64.  Raises DataError: the file is none of these, or has labels that are no codes.
     """
     name, task, target = card["name"], card["task"], options.get("target", -1)
-    if unknown := [key for key in ("incomplete", "impute", "labels") if card.get(key)]:
-        raise DataError(f"{name}: the reader `mapped` knows no `{unknown[0]}`: change the file instead")
+    for key in ("incomplete", "impute", "labels"):
+        require(not card.get(key), f"{name}: the reader `mapped` knows no `{key}`: change the file instead")
     columns: Sequence[str] = ()
     file = watch(path)
     with open(path, "rb") as content:
@@ -44,11 +42,11 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
         path, columns, target = *_converted(path, target, store / "mapped" / f"{digest[:16]}-{target}.npy"), -1
         file.check()
         file = watch(path)
-    say_if_cut_short(file)
     with archives.parsing("a readable table for the reader `mapped`"):
         X, y = _pair(path, target)
-    if X.dtype not in (np.float32, np.float64) or y.dtype not in (np.float32, np.float64):
-        raise DataError(f"{name}: {path.name} has arrays of {X.dtype} and {y.dtype}: must be float32 or float64")
+    are_floats = {X.dtype, y.dtype} <= {np.dtype(np.float32), np.dtype(np.float64)}
+    wrong = f"{path.name} has arrays of {X.dtype} and {y.dtype}: must be float32 or float64"
+    require(are_floats, f"{name}: {wrong}")
     values: set[float] = set()
     if task != "regression":
         for start in range(0, len(y), _BLOCK):
@@ -56,8 +54,8 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
             release(y)
     classes = _classes(name, task, values)
     columns = tuple(columns or card.get("columns") or (f"x{i + 1}" for i in range(X.shape[1])))
-    if len(columns) != X.shape[1]:
-        raise DataError(f"{name}: {X.shape[1]} inputs, but its card names {len(columns)} columns")
+    count = X.shape[1]
+    require(len(columns) == count, f"{name}: {count} inputs, but its card names {len(columns)} columns")
     label = options["target"] if isinstance(options.get("target"), str) else card.get("target") or "target"
     return Dataset(name, task, X, y, columns, classes, digest, target=label, file=file)
 

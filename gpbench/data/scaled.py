@@ -12,8 +12,8 @@ from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset, brief
 from gpbench.data.filling import Filler
 from gpbench.data.mapped import MappedRows, blocks, gather
-from gpbench.data.scaling import Scaler, fit_in_blocks, fit_scalers
-from gpbench.errors import ConfigError, DataError
+from gpbench.data.scaling import fit_in_blocks, fit_scalers
+from gpbench.errors import ConfigError, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +78,9 @@ def prepare(
     output: int | None = None,
     most: int | None = None,
 ) -> ScaledSplit:
-    """Returns the rows of one split, inputs and regression targets scaled.  Raises DataError: an empty split, NaN or
-    infinite cells, one class only among the training rows, constant targets, or a column whose squares would be
-    infinite or 0; ConfigError: an unknown scaler, or an output that is missing, superfluous or out of range.
-    """
-    if len(train_idx) == 0 or len(test_idx) == 0:
-        raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")
+    """The rows of one split, inputs and regression targets scaled."""
+    rows_are = f"{len(train_idx)} training, {len(test_idx)} test rows"
+    require(len(train_idx) and len(test_idx), f"{dataset.name}: an empty split ({rows_are})")
     all_y, target = _target(dataset, output)
     names: dict[str, Any] = {"dataset": dataset.name, "columns": dataset.columns, "target": target}
     scaling: dict[str, Any] = {"inputs": inputs, "targets": targets, "task": dataset.task}
@@ -110,7 +107,10 @@ def prepare(
         y_scaler.transform(y)
     else:
         x_scaler, y_scaler = fit_scalers(X, y, population=(population, all_y), **scaling, **names)
-    unseen = absent + _count_unseen(X_test, x_scaler)
+    constant, value = x_scaler.constant, np.broadcast_to(x_scaler.shift, X.shape[1:])
+    is_usual = np.isclose(X_test[:, constant], value[constant], rtol=1e-9, atol=0.0)
+    in_training = np.zeros(len(all_y), bool)  # by index and not by value: a data set may repeat a row
+    in_training[train_idx] = True
     x_scaler.transform(X_test)
     y_scaler.transform(y_test)
     return ScaledSplit(
@@ -126,10 +126,10 @@ def prepare(
         target=target,
         labels=dataset.classes,
         train_rows=train_idx,
-        held_out=_disjoint(train_idx, test_idx, len(all_y)),
+        held_out=not in_training[test_idx].any(),
         scaled_by_all_rows=not (x_scaler.train_only and y_scaler.train_only),
         test_rows=test_idx,
-        unseen=unseen,
+        unseen=absent + int((~is_usual).any(axis=1).sum()),
         filler=filler,
         on_disk=on_disk,
         X_shift=np.broadcast_to(x_scaler.shift, X.shape[1:]),
@@ -138,30 +138,17 @@ def prepare(
     )
 
 
-def _disjoint(train_idx: Int[np.ndarray, " n"], test_idx: Int[np.ndarray, " t"], rows: int) -> bool:
-    """True if no test row is a training row, by index and not by value: a data set may repeat a row."""
-    in_training = np.zeros(rows, bool)
-    in_training[train_idx] = True
-    return not in_training[test_idx].any()
-
-
-def _count_unseen(X: Float[np.ndarray, "t D"], scaler: Scaler) -> int:
-    """The number of rows, in original units, whose value in a constant column differs from the training rows'."""
-    constant, value = scaler.constant, np.broadcast_to(scaler.shift, X.shape[1:])
-    rows, value = X[:, constant], value[constant]
-    return int((~np.isclose(rows, value, rtol=1e-9, atol=0.0)).any(axis=1).sum())
-
-
 def _target(dataset: Dataset, output: int | None) -> tuple[Float[np.ndarray, " N"], str]:
     """The column of the chosen output, and its name."""
     count = len(dataset.outputs)
-    if count == 0 and output is None:
-        return dataset.y, dataset.target
     if count == 0:
-        raise ConfigError(f"output={output}: {dataset.name} has one output only; leave `output` out")
+        only = f"output={output}: {dataset.name} has one output only; leave `output` out"
+        require(output is None, only, ConfigError)
+        return dataset.y, dataset.target
     if output is None or not 0 <= output < count:
-        choice = "no output is chosen" if output is None else f"output={output}"
-        hint = f"; its card must say `outputs: {count}`" if output is None else ""
+        choice, hint = f"output={output}", ""
+        if output is None:
+            choice, hint = "no output is chosen", f"; its card must say `outputs: {count}`"
         names = ", ".join(dataset.outputs)
         raise ConfigError(f"{choice}: {dataset.name} has the outputs 0 to {count - 1} ({names}){hint}")
     return dataset.y[:, output], dataset.outputs[output]

@@ -92,9 +92,7 @@ def _reading(name: str, subject: str) -> Iterator[None]:
 def obtain(
     card: Mapping, source: Mapping, *, mirror: Path | None, offline: bool = False, folders: Sequence[Path] = (Path(),)
 ) -> Dataset:
-    """Loads the data set from one source and verifies its checksum.  Raises DataError: the source does not have the
-    data, or other data.
-    """
+    """Loads the data set from one source and verifies its checksum."""
     name, split_file = card["name"], source.get("split_file")
     if reader(source) == "mapped":
         is_fit = source["kind"] == "file" and not split_file
@@ -127,10 +125,8 @@ def _verified(dataset: Dataset, card: Mapping, source: Mapping) -> Dataset:
     return dataset
 
 
-@functools.cache
-def _warn_once(text: str) -> None:
-    """Warns once in a process: a run reads a user's table for its plan, and again for its training."""
-    local.warn(text)
+_warn_once = functools.cache(local.warn)
+"""Warns once in a process: a run reads a user's table for its plan, and again for its training."""
 
 
 def describe(source: Mapping) -> str:
@@ -177,8 +173,7 @@ def _own_file(source: Mapping, path: str, folders: Sequence[Path], sha256: str |
 
 def _path(path: str, folders: Sequence[Path], note: object) -> Path:
     """The path of a user's file, in the first of these folders that has it."""
-    candidates = [folder / path for folder in folders if (folder / path).is_file()]
-    if not candidates:
-        places = ", ".join(str(f.resolve()) for f in folders)
-        raise files.Absent(f"no file {path} in {places}{f': {note}' if note else ''}")
-    return candidates[0]
+    if file := next((folder / path for folder in folders if (folder / path).is_file()), None):
+        return file
+    places = ", ".join(str(folder.resolve()) for folder in folders)
+    raise files.Absent(f"no file {path} in {places}{f': {note}' if note else ''}")

@@ -145,7 +145,7 @@ class _File:
             hint = nearest(str(value), known)
             raise ConfigError(f"{self.path}: {option}: no run has the {noun} {as_word(value)!r}; {hint}")
 
-    def _own_metrics(self) -> Mapping[str, own_metrics.Declaration]:
+    def _own_metrics(self) -> Mapping[str, own_metrics.OwnMetric]:
         """The user's metrics beside the file, which is `experiment/PAPER/NAME.yaml` or `experiment/NAME.yaml`."""
         return own_metrics.declarations(self.path.parents[:3])
 
