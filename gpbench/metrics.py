@@ -17,8 +17,7 @@ from gpbench.scored import brier, covered, hits, mse, nmse
 _CLASSIFICATION = ("binary", "multiclass")
 _REGRESSION = ("regression",)
 _NUMBERS = ("regression", "count")
-BOUNDS = ("vlb", "vlb_per_row")
-"""Metrics of methods that predict both terms of a variational bound."""
+BOUNDS = ("vlb", "vlb_per_row")  # metrics of methods that predict both terms of a variational bound
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,7 @@ AUTO: Mapping[str, str] = {"regression": "gaussian", "count": "poisson", "binary
 KINDS: Mapping[str, Mapping[str, Entry]] = {"kernel": KERNELS, "likelihood": LIKELIHOODS}
 """The tables by the key of a method's section."""
 
-COMPOSITES = ("sum", "product")
-"""Kernels made of a list of kernels, as in {sum: [linear, matern52]}."""
+COMPOSITES = ("sum", "product")  # kernels made of a list of kernels, as in {sum: [linear, matern52]}
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ from typing import Any
 
 from gpbench.errors import ConfigError, as_word, either, nearest
 
-Words = str | Sequence[Any]
-"""A range in words."""
+Words = str | Sequence[Any]  # a range in words
 
 
 @dataclass(frozen=True)
@@ -186,8 +185,7 @@ def _list(words: str) -> Range:
     return Range(contains, f"a list, each entry {entry.text}")
 
 
-RANGE, MEANING = "range", "meaning"
-"""Keys of a field's metadata."""
+RANGE, MEANING = "range", "meaning"  # keys of a field's metadata
 
 
 def setting(

@@ -46,8 +46,7 @@ def size_of(content: bytes) -> int:
     return content.size if isinstance(content, Content) else len(content)
 
 
-TEXT = 57
-"""Bytes of memory of a text, besides its characters."""
+TEXT = 57  # bytes of memory of a text, besides its characters
 
 
 def memory_of_rows(rows: int, cells: int) -> int:

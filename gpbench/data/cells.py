@@ -122,8 +122,7 @@ class Numbers:
         return repr(value)
 
 
-POINT = Numbers()
-"""The spelling of a table whose card states none: a decimal point, and only empty cells are missing."""
+POINT = Numbers()  # the spelling of a table whose card states none: a decimal point, and only empty cells are missing
 
 
 def _decoded(content: bytes, encoding: str | None) -> str:

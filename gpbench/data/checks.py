@@ -61,7 +61,8 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
     count = max(1, min(number, _SPLITS, _ROWS // n))
     parts = [splits.indices(card, dataset, k) for k in range(count)]
     every = -(-dataset.X.size // _CELLS)
-    notes = [Finding(f"the findings are those of {-(-n // every):,} rows, every {every}th")] * (every > 1)
+    some = f"the findings are those of {-(-n // every):,} rows, every {every}th"
+    notes = [Finding(some)] if every > 1 else []
     checked = f" (the first {count} are checked)" if number > count else ""
     with np.errstate(all="ignore"):  # of numbers near the largest
         findings = find(card, *_some(dataset, parts, every))

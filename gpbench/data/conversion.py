@@ -139,14 +139,12 @@ def check_finite(
     for names, table in ((columns, X), (outputs, y.reshape(len(y), -1))):
         for i in np.flatnonzero(~np.isfinite(table).all(axis=0)).tolist():
             bad.setdefault(names[i], table[:, i])
-    if not bad:
-        return
-    column, values = next(iter(bad.items()))
-    lacks = np.flatnonzero(~np.isfinite(values))
-    location = "" if rows is None else f" ({first_rows(rows[lacks].tolist())})"
-    more = f", and so have {len(bad) - 1} more" * (len(bad) > 1)
-    remedies = ["mend them"]
-    if np.isnan(values).any():
-        remedies += ["fill them by `impute`"] * (column in columns) + ["drop such rows by `incomplete: drop`"]
-    mend = mend or ", or ".join(remedies) + " in the card" * (len(remedies) > 1)
-    raise DataError(f"{name}: column {column!r} has {len(lacks)} missing or infinite cells{location}{more}; {mend}")
+    for column, values in [*bad.items()][:1]:
+        lacks = np.flatnonzero(~np.isfinite(values))
+        location = "" if rows is None else f" ({first_rows(rows[lacks].tolist())})"
+        more = f", and so have {len(bad) - 1} more" if len(bad) > 1 else ""
+        if not mend and np.isnan(values).any():
+            fill = "or fill them by `impute`, " if column in columns else ""
+            mend = f"mend them, {fill}or drop such rows by `incomplete: drop` in the card"
+        fact = f"column {column!r} has {len(lacks)} missing or infinite cells{location}{more}"
+        raise DataError(f"{name}: {fact}; {mend or 'mend them'}")

@@ -32,7 +32,14 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
         mend = "pip install -c constraints.txt -e '.[excel]' in the checkout, or save as csv"
         raise DataError(f"an Excel file needs openpyxl: {mend}") from None
     with archives.parsing("a readable Excel file"):
-        parts = _scanned(content)
+        parts, total = dict[str, _Part](), 0
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            archives.require_memory(4 * sum(member.file_size for member in archive.infolist()), content)
+            for name in archive.namelist():
+                parts[name] = _Part(content, total, is_sheet=name.startswith("xl/worksheets/"))
+                with archive.open(name) as stream:
+                    parts[name].scan(stream)
+                total = parts[name].needed
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         is_there = sheet is None or sheet in book.sheetnames
         require(is_there, f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
@@ -43,20 +50,6 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
         worksheet.reset_dimensions()  # those that the file states may be stale
         rows = [scan.cells(number, values) for number, values in enumerate(worksheet.values, 1)]
     return of_rows(rows, skip, is_sheet=True)._replace(notes=scan.notes)
-
-
-def _scanned(content: bytes) -> dict[str, "_Part"]:
-    """The files of a workbook by name.  Raises DataError for more than memory can hold."""
-    parts: dict[str, _Part] = {}
-    needed = 0
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        archives.require_memory(4 * sum(member.file_size for member in archive.infolist()), content)
-        for name in archive.namelist():
-            parts[name] = _Part(content, needed, is_sheet=name.startswith("xl/worksheets/"))
-            with archive.open(name) as stream:
-                parts[name].scan(stream)
-            needed = parts[name].needed
-    return parts
 
 
 class _Part:
@@ -74,12 +67,9 @@ class _Part:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the sheet says beside its cells."""
-        notes = []
-        if self._hidden:
-            notes.append(f"{self._hidden:,} rows of the sheet are hidden, as by a filter, and read like the others")
-        if self._merged:
-            notes.append(f"merged cells ({listed(self._merged, 3)}): the first has the value, and the others are empty")
-        return tuple(notes)
+        hidden = f"{self._hidden:,} rows of the sheet are hidden, as by a filter, and read like the others"
+        merged = f"merged cells ({listed(self._merged, 3)}): the first has the value, and the others are empty"
+        return tuple(note for note, is_there in ((hidden, self._hidden), (merged, self._merged)) if is_there)
 
     def cells(self, number: int, values: Sequence[Any]) -> list[str]:
         """The cells of a row, where they have no value their formulas; none of a row that is not there."""

@@ -18,10 +18,8 @@ from gpbench.errors import DataError, require
 if TYPE_CHECKING:
     import requests
 
-LONGEST = 3600.0
-"""Seconds of a download."""
-_SILENT = 30.0
-"""Seconds that a server may be silent."""
+LONGEST = 3600.0  # seconds of a download
+_SILENT = 30.0  # seconds that a server may be silent
 _REDIRECTS = 10
 _CHUNK = 2**14
 

@@ -197,10 +197,9 @@ def _repeated(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Itera
     if repeats := n - int(rows.max()) - 1:
         both = span(int(np.isin(rows[test], rows[train]).sum()) for train, test in parts)
         tests = f"{both} of the {span(len(test) for _, test in parts)} test rows of a split are training rows"
-        yield Finding(
-            f"{repeats:,} of {n:,} rows repeat{'s' * (repeats == 1)} another one; {tests}",
-            "group: COLUMN, splits: {set: groups90} keeps them on one side" * (both != "0" and bool(_drop(card, []))),
-        )
+        mend = "group: COLUMN, splits: {set: groups90} keeps them on one side"
+        fact = f"{repeats:,} of {n:,} rows repeat{'s' if repeats == 1 else ''} another one"
+        yield Finding(f"{fact}; {tests}", mend if both != "0" and _drop(card, []) else "")
     if (unlike := n - different - repeats) > 0:
         have = "rows have" if unlike > 1 else "row has"
         yield Finding(f"{unlike:,} {have} the inputs of another row and another target")
@@ -265,4 +264,4 @@ def _drop(card: Mapping[str, Any], names: Sequence[str]) -> str:
 def span(numbers: Iterable[int]) -> str:
     """Formats the smallest and the largest of some numbers, as in "3 to 5"."""
     ordered = sorted(numbers)
-    return f"{ordered[0]:,}" + f" to {ordered[-1]:,}" * (ordered[0] < ordered[-1])
+    return f"{ordered[0]:,} to {ordered[-1]:,}" if ordered[0] < ordered[-1] else f"{ordered[0]:,}"

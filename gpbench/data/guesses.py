@@ -15,8 +15,7 @@ from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
 from gpbench.data.lines import skip_also
 from gpbench.errors import ConfigError, DataError, listed, nearest
 
-LIBSVM = (".libsvm", ".svm", ".svmlight")
-"""Endings of files of libsvm."""
+LIBSVM = (".libsvm", ".svm", ".svmlight")  # endings of files of libsvm
 
 _MOST_CLASSES = 50
 _FEW = 0.05  # largest share of texts in a column that is taken for one of numbers

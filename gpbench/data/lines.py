@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 LEFT_OUT, FURTHER = "left out by `skip`", "in cells of several lines"
-BLANK, COMMENTS, DECLARATIONS = "blank", "comments", "declarations"
-"""Kinds of lines that begin no row."""
+BLANK, COMMENTS, DECLARATIONS = "blank", "comments", "declarations"  # kinds of lines that begin no row
 
 
 class Cells(NamedTuple):

@@ -1,16 +1,6 @@
 """Split sets: functions from the card, the data set and the number of a split to its training and test rows.
 
-Drawn from a stream of their own: `random90`; `stratified90`, the same with the shares of classes; `groups90`, the same
-of groups of rows that stay together, such as trajectories; `random` (`test_rows` rows test, and of the others all or
-`train_rows` train; the test rows are the same however many train); `kfold` and `groups_kfold`, once or repeatedly.
-
-Given by the data: `temporal` (the past trains), `fixed` (a column says which rows train and test), `official` (the
-first `train_rows` rows train), `draws` (the first `test_rows` rows test in every split, and each split has `train_rows`
-training rows of its own after them).
-
-Published: `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `hla_int8` (the same index files read as 8-bit integers, a
-fault of the paper `aep_dgp`: its test rows are training rows), `yang` (ten disjoint folds that came with the data),
-`raetsch` (index files that came with the data).
+The first ones are drawn from a stream of their own, the next ones given by the data, and the last ones published.
 """
 
 import hashlib
@@ -51,7 +41,7 @@ def stratified90(card, dataset, k):
 
 
 def groups90(card, dataset, k):
-    """The same of groups of rows, which stay together."""
+    """The same of groups of rows, such as trajectories, which stay together."""
     n = _count_groups(card, dataset)
     tested = generator(dataset.name, "groups90", k).permutation(n)[min(round(0.9 * n), n - 1) :]
     return _parts(np.isin(dataset.groups, tested))
@@ -126,7 +116,7 @@ def random(card, dataset, k):
 
 
 def hla(card, dataset, k):
-    """The published index files of Hernández-Lobato and Adams (2015)."""
+    """The published index files of Hernández-Lobato and Adams (2015), 20 x 90/10."""
     # The published index files are k+1 draws from one legacy stream; NumPy freezes that stream for good.
     n, stream = len(dataset.y), np.random.RandomState(1)
     for _ in range(k + 1):
@@ -135,7 +125,7 @@ def hla(card, dataset, k):
 
 
 def hla_int8(card, dataset, k):
-    """The same files read as 8-bit integers."""
+    """The same files read as 8-bit integers, a fault of the paper `aep_dgp`: its test rows are training rows."""
     # 300 becomes 44 and 8191 becomes -1, the last row: each index names one of 256 rows
     n = len(dataset.y)
     return tuple(rows.astype(np.int8).astype(np.int64) % n for rows in hla(card, dataset, k))
