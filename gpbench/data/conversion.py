@@ -84,7 +84,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     for key, value in raw.folds.items():
         kind = f"the index array {key!r} is of type {value.dtype}: must be whole numbers"
         require(value.dtype.kind in "biu", f"{name}: {kind}")
-    folds = raw.folds | ({"fixed": of_rows["split"]} if "split" in of_rows else {})
+    folds = {**raw.folds, **({"fixed": of_rows["split"]} if "split" in of_rows else {})}
     folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in folds.items()}
     order = of_rows.get("order")
     digest = checksum(canonical(X, y, groups, order, folds))

@@ -130,7 +130,7 @@ def _write(
         remedy = "; no card is written"
         several = {"outputs": len(target)} if isinstance(target, list) and len(target) > 1 else {}
         node = {"name": card.stem, "task": task, **several, "sources": [source | options]}
-        checked = cards.checked(node | facts)
+        checked = cards.checked({**node, **facts})
         function, _ = function_and_options(reader(checked["sources"][0]) or "table")
         raw = function([content], checked["sources"][0])
         dataset = from_raw(checked | {"incomplete": "drop"}, raw)
@@ -147,7 +147,7 @@ def _write(
     notes = [f"{text}, which {mend} leaves out" if mend else text for text, mend in dataset.notes]
     line = "; ".join(filter(None, [*summary, *guessed, dataset.account, *notes]))
     text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
-    write_whole(card, (text + yamls.dump(node | drops | facts, allow_unicode=True, width=100)).encode())
+    write_whole(card, (text + yamls.dump({**node, **drops, **facts}, allow_unicode=True, width=100)).encode())
     command = f"--config-dir {card.parent.parent} dataset={card.stem}"
     print(f"gpbench: wrote {card} ({line}): edit it, then run with {command}", file=sys.stderr)
     return card.stem, card.parent.parent

@@ -7,6 +7,7 @@ line for a file that is not of its format.  `gpbench.data_registry` names the re
 import io
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     labels = {key: str(name) for key, name in names_of.items() if name is not None}
     content = archives.arrays(blobs[0], "X", target, *folds.values(), *labels.values(), optional=("feature_names",))
     names = tuple(map(str, content.get("feature_names", ())))
-    of_rows = {key: content[name] for key, name in labels.items()}
+    of_rows: dict[str, Any] = {key: content[name] for key, name in labels.items()}
     if "order" in of_rows:
         title = row_labels.label(labels["order"], "order")
         of_rows["order"] = row_labels.times(title, of_rows["order"], format=format)
