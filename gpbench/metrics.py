@@ -4,9 +4,9 @@
 standard deviation, whatever the protocol did to the targets.  A log-likelihood is never called an nll.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
@@ -43,18 +43,8 @@ class Metric:
         return f"{self.name} ({facts})" if facts else self.name
 
 
-@runtime_checkable
-class _Describes(Protocol):
-    """A record, which has title, unit and direction of custom metrics as plain data."""
-
-    @property
-    def own_metrics(self) -> Mapping[str, Mapping[str, Any]] | None: ...
-
-
 def score(task: str, scored: Scored) -> dict[str, float]:
-    """Computes every metric of a task.  Returns values by name: all NaN if a prediction is NaN, and NaN where a metric
-    is `undefined`.
-    """
+    """Every metric of a task by name: NaN if a prediction is NaN, and where a metric is `undefined`."""
     lost = bool(np.isnan(scored.log_prob).any())
     absent = undefined(task, scored)
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite predictions are NaN or infinite without a warning
@@ -71,15 +61,13 @@ def names(task: str) -> list[str]:
 
 
 def undefined(task: str, scored: Scored) -> dict[str, str]:
-    """The metrics of a task that do not exist on a test set, whatever was predicted, with the reason.  Returns reasons
-    such as "1 class" by name.
-    """
+    """The metrics of a task that do not exist on a test set, whatever was predicted, with reasons such as "1 class"."""
     known = ((m.name, m.absence(scored)) for m in METRICS.values() if m.absence and task in m.tasks)
     return {name: reason for name, reason in known if reason}
 
 
-def find(name: str, records: Iterable[_Describes] = ()) -> Metric | None:
-    """The metric of a name: a built-in one, or a custom one, without its function, as records describe it."""
+def find(name: str, records: Iterable[Any] = ()) -> Metric | None:
+    """The metric of a name: a built-in one, or a custom one, without its function, as `own_metrics` of records say."""
     described = [entry for record in records if (entry := (record.own_metrics or {}).get(name))]
     if name in METRICS or not described:
         return METRICS.get(name)
@@ -88,13 +76,13 @@ def find(name: str, records: Iterable[_Describes] = ()) -> Metric | None:
     return Metric(name, first.get("unit") or "", direction, (), title=first.get("title") or "")
 
 
-def better(metric: str, records: Iterable[_Describes] = ()) -> Literal["lower", "higher"] | None:
+def better(metric: str, records: Iterable[Any] = ()) -> Literal["lower", "higher"] | None:
     """Direction in which a metric improves: "lower" or "higher", or None without one."""
     known = find(metric, records)
     return known.better if known else "lower"
 
 
-def ranking_direction(metric: str, records: Iterable[_Describes] = ()) -> Literal["lower", "higher"]:
+def ranking_direction(metric: str, records: Iterable[Any] = ()) -> Literal["lower", "higher"]:
     """The direction of `better`, by which methods are ranked.  Raises ConfigError for a metric without one."""
     if direction := better(metric, records):
         return direction

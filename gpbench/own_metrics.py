@@ -90,8 +90,8 @@ class OwnMetrics:
     _reported: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def score(self, task: str, scored: "Scored") -> tuple[dict[str, float], dict[str, float]]:
-        """Computes the metrics of a task.  Returns values by name, all NaN if a prediction is NaN, and finite standard
-        errors of those that have a number for each row.  A metric that fails is reported on stderr, once, and left out.
+        """The metrics of a task by name, NaN if a prediction is NaN, and finite standard errors of those that have a
+        number for each row.  A metric that fails is reported on stderr, once, and left out.
         """
         import numpy as np
 

@@ -92,7 +92,7 @@ COMPOSITES = ("sum", "product")  # kernels made of a list of kernels, as in {sum
 
 
 @dataclass(frozen=True)
-class Choice:
+class _Choice:
     """A kernel or a likelihood as a configuration names it: name or dotted path, and the options that it sets.
 
     The kernels of a sum or product are its option `parts`, values as in the configuration.
@@ -107,7 +107,7 @@ class Choice:
         return "." in self.name
 
 
-def read(kind: str, value: Any, task: str | None = None) -> Choice:
+def read(kind: str, value: Any, task: str | None = None) -> _Choice:
     """The choice that a value of the configuration makes, with options in their ranges; those of a user's class are
     checked where it is imported.  Raises ConfigError: an unknown name or option, or a value that it cannot have.
     """
@@ -128,7 +128,7 @@ def read(kind: str, value: Any, task: str | None = None) -> Choice:
             read(kind, kernel)
     elif name in table:
         check_options(kind, name, options, table[name].options)
-    return Choice(name, options)
+    return _Choice(name, options)
 
 
 def check_options(kind: str, name: str, options: Mapping[str, Any], ranges: Mapping[str, Words | Range]) -> None:

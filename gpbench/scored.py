@@ -88,14 +88,14 @@ def covered(s: Scored) -> ndarray:
     return (s.low95 <= s.y) & (s.y <= s.high95)
 
 
-def squared_errors(s: Scored) -> ndarray:
+def _squared_errors(s: Scored) -> ndarray:
     """(y - mean)², in squared units of training."""
     return (s.y - s.mean) ** 2
 
 
 def mse(s: Scored) -> float:
     """Mean squared error."""
-    return float(np.mean(squared_errors(s)))
+    return float(np.mean(_squared_errors(s)))
 
 
 def nmse(s: Scored) -> float:
@@ -105,12 +105,12 @@ def nmse(s: Scored) -> float:
 
 def _root(s: Scored) -> ndarray:
     # d sqrt(m) = dm / (2 sqrt(m)), m the mean of the squared errors
-    return squared_errors(s) / (2 * np.sqrt(mse(s)))
+    return _squared_errors(s) / (2 * np.sqrt(mse(s)))
 
 
 def _ratio(s: Scored) -> ndarray:
     # d (m / v) = (dm - (m / v) dv) / v, v the variance of the test targets
-    return (squared_errors(s) - nmse(s) * (s.y - np.mean(s.y)) ** 2) / np.var(s.y)
+    return (_squared_errors(s) - nmse(s) * (s.y - np.mean(s.y)) ** 2) / np.var(s.y)
 
 
 _TERMS: Mapping[str, Callable[[Scored], ndarray]] = {

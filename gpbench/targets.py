@@ -32,9 +32,7 @@ _folders: list[Path] = []
 
 
 def add_folders(folders: "Iterable[str | PathLike[str]]") -> list[Path]:
-    """Makes the modules in these folders of the user's importable, and their objects allowed as targets.  Returns the
-    absolute paths.
-    """
+    """The absolute paths of these folders of the user's, whose modules become importable and allowed as targets."""
     absolute = [paths.expanded(folder).resolve() for folder in folders]
     sys.path[:0] = [str(path) for path in absolute if str(path) not in sys.path]
     _folders.extend(path for path in absolute if path not in _folders)

@@ -98,8 +98,8 @@ def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> 
 def encoded(
     cells: Sequence[str], spec: Any, levels: Sequence[str], numbers: Numbers
 ) -> tuple[list[Float[np.ndarray, " N"]], list[str]]:
-    """The inputs that a column becomes; a missing cell is NaN in all of them.  Returns the inputs, and the texts that
-    are none of the levels: 0 in every input of `onehot`, and NaN in `ordinal`.
+    """The inputs that a column becomes, NaN where a cell is missing, and the texts that are none of the levels: 0 in
+    every input of `onehot`, and NaN in `ordinal`.
     """
     labels, _ = alike(cells, levels, numbers)
     code = {level: float(i) for i, level in enumerate(levels)}

@@ -52,8 +52,8 @@ def rules(
     levels: Mapping[str, Sequence[str]],
     X: Float[np.ndarray, "N D"],
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Resolves a card's `impute`.  Returns "mean" or "median" by input; and the names of new inputs that say where a
-    column is missing, each with an input that is missing there.  Raises DataError: there is no such column.
+    """A card's `impute`: "mean" or "median" by input; and the names of new inputs that say where a column is missing,
+    each with an input that is missing there.  Raises DataError: there is no such column.
     """
     of_input = dict(zip(columns, encoding.columns_of_table(columns, levels)))
     centres = dict.fromkeys(of_input.values(), impute) if isinstance(impute, str) else dict(impute or {})

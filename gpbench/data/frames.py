@@ -4,14 +4,11 @@ Tables are read by Arrow's interface (`__arrow_c_stream__`), which polars, pyarr
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpbench.errors import DataError, require
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def as_pandas(rows: Any, subject: str = "X") -> Any:
@@ -26,8 +23,14 @@ def as_pandas(rows: Any, subject: str = "X") -> Any:
         return rows
     reason = ""
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
+        import pyarrow as pa
+
         try:
-            return _read(rows).to_pandas(integer_object_nulls=True)
+            try:
+                table = pa.chunked_array([rows]) if isinstance(rows, pa.Array) else pa.table(rows)
+            except (pa.ArrowInvalid, TypeError):  # a column
+                table = pa.chunked_array(rows)
+            return table.to_pandas(integer_object_nulls=True)
         except Exception as error:  # of whatever kind the library of the table raises
             reason = " ".join(str(error).split())[:200]
     elif hasattr(type(rows), "columns") or (isinstance(rows, Mapping) and not hasattr(rows, "shape")):  # sparse ones do
@@ -37,18 +40,6 @@ def as_pandas(rows: Any, subject: str = "X") -> Any:
         mend = "give a DataFrame of pandas or polars, or a table of pyarrow"
         raise DataError(f"{subject}: the columns of a {name} cannot be read ({reason}): {mend}")
     return rows
-
-
-def _read(rows: Any) -> "pa.Table | pa.ChunkedArray":
-    """A table, or a column."""
-    import pyarrow as pa
-
-    if isinstance(rows, pa.Array):
-        return pa.chunked_array([rows])
-    try:
-        return pa.table(rows)
-    except (pa.ArrowInvalid, TypeError):
-        return pa.chunked_array(rows)
 
 
 _TIMES = {"datetime", "datetime64", "date", "time", "timedelta", "timedelta64", "period", "interval"}

@@ -5,7 +5,7 @@ A guess is written into a card, where people see and change it; nothing that is 
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,15 +67,16 @@ def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -
     if marks := {cell for i in of_numbers for cell in _marks(columns[i], numbers)}:
         options["missing"] = sorted(marks)
         numbers = cells.Numbers.from_options(options)
-    for i in of_numbers:
-        _require_numbers(names[i], columns[i], numbers, lines)
+    parsed = {i: _Column(names[i], columns[i], numbers) for i in of_numbers}
+    for column in parsed.values():
+        column.require_numbers(lines)
     counted = tables.bookkeeping(names, columns, table.labels)
-    codes, encode, drop, notes = _texts({names[i]: columns[i] for i in inputs if i not in counted}, numbers)
+    codes, encode, drop, notes = _texts([parsed[i] for i in inputs if i not in counted], numbers)
     if drop and all(i in counted or names[i] in drop for i in inputs):  # says why the first of them is none
         encoding.parsed(columns[names.index(first := next(iter(drop)))], first, numbers, None)
     of_source = {"codes": codes, "encode": encode, "drop": [*labels, *drop]}
     options |= {key: value for key, value in of_source.items() if value}
-    notes += [note for i in positions if (note := _equal(names[i], {*columns[i]}, numbers))]
+    notes += [note for i in positions if (note := parsed[i].equal())]
     task = "regression"
     if len(positions) == 1:
         task = _task(columns[positions[0]], numbers, is_nominal=names[positions[0]] in table.nominal)
@@ -104,8 +105,41 @@ def _position(names: Sequence[str], target: Any, title: str, notes: Sequence[str
     raise ConfigError(f"target={target}: no such column in {title}; {'; '.join([hint, *notes])}")
 
 
+class _Column:
+    """A column of a table, of whose cells each text is parsed once."""
+
+    def __init__(self, name: str, cells: Sequence[str], numbers: cells.Numbers):
+        self.name, self.cells = name, cells
+        self.known = [cell for cell in cells if not numbers.is_missing(cell)]
+        self.values = {text: numbers.parse(text) for text in sorted({*self.known})}
+
+    def require_numbers(self, lines: Sequence[int]) -> None:
+        """Raises DataError for a column of numbers in which a few cells are none."""
+        texts = [row for row, cell in enumerate(self.cells) if self.values.get(cell, 0.0) is None]
+        if 0 < len(texts) <= _FEW * len(self.known):
+            row, count = texts[0], len(self.known) - len(texts)
+            fact = f"{count} cells are numbers, and {len(texts)} not, as {self.cells[row]!r} ({first_rows([row])})"
+            mend = f"write a card where `missing`, `drop` or `skip: [{lines[row]}]` says what they are"
+            raise DataError(f"column {self.name!r}: {fact}: mend the table, or {mend}")
+
+    def label(self) -> str:
+        """A note of another whole number in each row, as labels of rows are; else ""."""
+        values = [value for value in self.values.values() if value is not None and value.is_integer()]
+        if not 10 <= len(self.cells) == len(values) or (low := min(values)) + 2 * len(values) <= (high := max(values)):
+            return ""
+        fact = f"{self.name} has another whole number in each row, {low:.0f} to {high:.0f}"
+        return f"{fact}; `drop: [{self.name}]` if it labels them"
+
+    def equal(self) -> str:
+        """A note of numbers of which one has two spellings as different as 1E2 and 100; else ""."""
+        powers = {value: text for text, value in self.values.items() if "e" in text.lower()}
+        plain = next((text for text, value in self.values.items() if powers.get(value, text) != text), "")
+        are_numbers = plain and None not in self.values.values()
+        return f"{self.name}: {plain} and {powers[self.values[plain]]} are one number" if are_numbers else ""
+
+
 def _texts(
-    columns: Mapping[str, Sequence[str]], numbers: cells.Numbers
+    columns: Iterable[_Column], numbers: cells.Numbers
 ) -> tuple[dict[str, dict[str, int]], dict[str, str], dict[str, str], list[str]]:
     """Codes of columns with two texts, encodings of those with few, columns to leave out with the reason, and notes.
 
@@ -115,24 +149,23 @@ def _texts(
     encode: dict[str, str] = {}
     drop: dict[str, str] = {}
     notes: list[str] = []
-    for name, column in columns.items():
-        known = [cell for cell in column if not numbers.is_missing(cell)]
-        kinds = sorted({*known})
-        is_flag = {kind.lower() for kind in kinds} <= {"true", "false"}
-        is_text = not is_flag and any(numbers.parse(kind) is None for kind in kinds)
+    for column in columns:
+        name, known, kinds = column.name, column.known, [*column.values]
+        lower = {kind.lower() for kind in kinds}
+        is_text = None in column.values.values() and not lower <= {"true", "false"}
         order = _order(name, kinds) if is_text else ""
-        if 2 * len(known) < len(column):
-            drop[name] = f"{len(column) - len(known):,} of {len(column):,} cells are missing"
+        if 2 * len(known) < len(column.cells):
+            drop[name] = f"{len(column.cells) - len(known):,} of {len(column.cells):,} cells are missing"
         elif is_text and (longest := max(map(len, kinds))) > _LONGEST_LEVEL:
             drop[name] = f"texts of up to {longest:,} characters"
         elif is_text and len(kinds) > min(_MOST_LEVELS, len(known) // 4):
-            texts = [cell for cell in known if numbers.parse(cell) is None]
+            texts = [cell for cell in known if column.values[cell] is None]
             if 2 * sum(map(is_misspelt, texts)) > len(texts):
-                encoding.parsed(column, name, numbers, None)  # says what is wrong
+                encoding.parsed(column.cells, name, numbers, None)  # says what is wrong
             others = f"{len(known) - len(texts):,} numbers and " if len(texts) < len(known) else ""
             noun = "dates" if order else "texts"
             drop[name] = f"{others}{len(texts):,} {noun}, as {texts[0][:20]!r}{order and f'; {order}'}"
-        elif is_text and {kind.lower() for kind in kinds} <= {"true", "false", "1", "0"}:
+        elif is_text and lower <= {"true", "false", "1", "0"}:
             codes[name] = {kind: int(kind.lower() in ("true", "1")) for kind in kinds}
             notes.append(f"{name} has {listed(kinds)}: they are 1 and 0")
         elif is_text:
@@ -140,7 +173,7 @@ def _texts(
             encode |= {name: "onehot"} if len(kinds) != 2 else {}
             notes += [f"{name} has dates; {order}"] if order else []
         else:
-            notes += filter(None, [_labels(name, column, kinds, numbers), _equal(name, kinds, numbers)])
+            notes += filter(None, [column.label(), column.equal()])
     return codes, encode, drop, notes
 
 
@@ -149,38 +182,6 @@ def _order(name: str, kinds: Iterable[str]) -> str:
     formats = row_labels.formats_of(kinds)
     column = f"{{{name}: {' or '.join(map(json.dumps, formats))}}}" if any(formats) else name
     return f"for splits by time `order: {column}`" if formats else ""
-
-
-def _labels(name: str, column: Sequence[str], kinds: Sequence[str], numbers: cells.Numbers) -> str:
-    """A note of a column with another whole number in each row, as labels of rows are; else ""."""
-    if not 10 <= len(column) == len(kinds):
-        return ""
-    values = [value for kind in kinds if (value := numbers.parse(kind)) is not None]
-    low, high = min(values), max(values)
-    if len(values) < len(kinds) or high - low >= 2 * len(values) or not all(map(float.is_integer, values)):
-        return ""
-    return f"{name} has another whole number in each row, {low:.0f} to {high:.0f}; `drop: [{name}]` if it labels them"
-
-
-def _equal(name: str, kinds: Iterable[str], numbers: cells.Numbers) -> str:
-    """A note of a column of numbers where one of them has two spellings as different as 1E2 and 100; else ""."""
-    values = {kind: numbers.parse(kind) for kind in sorted(kinds)}
-    if None in values.values():
-        return ""
-    powers = {value: kind for kind, value in values.items() if "e" in kind.lower()}
-    plain = (kind for kind, value in values.items() if powers.get(value, kind) != kind)
-    return f"{name}: {other} and {powers[values[other]]} are one number" if (other := next(plain, "")) else ""
-
-
-def _require_numbers(name: str, column: Sequence[str], numbers: cells.Numbers, lines: Sequence[int]) -> None:
-    """Raises DataError for a column of numbers in which a few cells are none."""
-    known = {row: cell for row, cell in enumerate(column) if not numbers.is_missing(cell)}
-    texts = {row: cell for row, cell in known.items() if numbers.parse(cell) is None}
-    if 0 < len(texts) <= _FEW * len(known):
-        row, cell = next(iter(texts.items()))
-        fact = f"{len(known) - len(texts)} cells are numbers, and {len(texts)} not, as {cell!r} ({first_rows([row])})"
-        mend = f"write a card where `missing`, `drop` or `skip: [{lines[row]}]` says what they are"
-        raise DataError(f"column {name!r}: {fact}: mend the table, or {mend}")
 
 
 def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-LEFT_OUT, FURTHER = "left out by `skip`", "in cells of several lines"
+_LEFT_OUT, FURTHER = "left out by `skip`", "in cells of several lines"
 BLANK, COMMENTS, DECLARATIONS = "blank", "comments", "declarations"  # kinds of lines that begin no row
 
 
@@ -25,7 +25,7 @@ def numbered_lines(text: str, skip: int | Sequence[int], others: Counter[str]) -
     """The numbers and lines of a text that `skip` does not leave out; those it leaves out are counted."""
     for number, line in enumerate(io.StringIO(text, newline=""), 1):  # ends at \n, \r or \r\n, and at no U+2028
         if _is_skipped(number, skip):
-            others[LEFT_OUT] += 1
+            others[_LEFT_OUT] += 1
         else:
             yield number, line
 
@@ -53,7 +53,7 @@ def of_rows(rows: Sequence[list[str]], skip: int | Sequence[int], *, is_sheet: b
     table, lines = [], []
     for number, row in enumerate(rows, 1):
         if _is_skipped(number, skip):
-            others[LEFT_OUT] += 1
+            others[_LEFT_OUT] += 1
         elif is_sheet and not any(row):
             others[BLANK] += 1
         else:

@@ -28,8 +28,8 @@ _SCATTERED = 2**11  # rows that are read at a time in any order
 
 
 def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Dataset:
-    """Opens a table of numbers without reading it.  Returns the data set; its arrays are maps of the file, float32 or
-    float64.  Raises DataError: the file is none of these, or has labels that are no codes.
+    """A table of numbers that is opened and not read: its arrays are maps of the file, float32 or float64.  Raises
+    DataError: the file is none of these, or has labels that are no codes.
     """
     name, task, target = card["name"], card["task"], options.get("target", -1)
     for key in ("incomplete", "impute", "labels"):
@@ -95,10 +95,8 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with (
-        archives.parsing("a readable Parquet file of numbers"),
-        open(path, "rb") as content,
-    ):  # pyarrow takes no path that is not UTF-8
+    # opened, since pyarrow takes no path that is not UTF-8
+    with archives.parsing("a readable Parquet file of numbers"), open(path, "rb") as content:
         file = pq.ParquetFile(content)
         names = file.schema_arrow.names
         last = names[target] if isinstance(target, int) else target
@@ -152,8 +150,8 @@ def release(array: np.ndarray) -> None:
 def gather(
     X: Shaped[np.ndarray, "N D"], y: Shaped[np.ndarray, " N"], rows: Int[np.ndarray, "*B"]
 ) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
-    """Reads rows of a mapped table in any order, a few at a time: a row that is read maps 64 kB of the file around it.
-    Returns copies of both in float64.
+    """Rows of a mapped table in any order, copied in float64, a few at a time: a row that is read maps 64 kB of the
+    file around it.
     """
     flat = rows.ravel()
     copies = np.empty((len(flat), X.shape[1])), np.empty(len(flat))
@@ -169,9 +167,7 @@ def gather(
 def blocks(
     X: Shaped[np.ndarray, "N D"], y: Shaped[np.ndarray, " N"], rows: Int[np.ndarray, " n"]
 ) -> Iterator[Float[np.ndarray, "B C"]]:
-    """Reads rows of a mapped table in the order of the file, a few at a time.  Yields inputs, and the target as the
-    last column.
-    """
+    """Rows of a mapped table in the order of the file, a few at a time: inputs, and the target as the last column."""
     is_training = np.zeros(len(X), bool)
     is_training[rows] = True
     for start in range(0, len(X), _BLOCK):

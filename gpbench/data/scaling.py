@@ -115,9 +115,9 @@ def fit_scalers(
     target: str = "target",
     rows: int | None = None,
 ) -> tuple[Scaler, Scaler]:
-    """Fits the scalers of inputs and targets, and scales the training rows in place.  Returns the scaler of the inputs
-    and the scaler of the targets.  Raises ConfigError: an unknown scaler; DataError: one class only among the training
-    rows, constant targets, or a column whose squares would be infinite or 0.
+    """The scalers of inputs and targets, with which the training rows are scaled in place.  Raises ConfigError: an
+    unknown scaler; DataError: one class only among the training rows, constant targets, or a column whose squares would
+    be infinite or 0.
     """
     for key, name in (("inputs", inputs), ("targets", targets)):
         if name not in SCALERS:
@@ -150,9 +150,9 @@ def fit_in_blocks(
     columns: Sequence[str],
     target: str,
 ) -> tuple[tuple[Scaler, Scaler], float]:
-    """Fits the scalers of inputs and targets to rows that are read twice, a few at a time.  Returns the scalers, equal
-    to those of `fit_scalers` to rounding; and the variance of the scaled targets.  Raises ConfigError: a scaler that is
-    fitted to other rows too, or an unknown one; DataError: as `fit_scalers`, and for NaN or infinite cells.
+    """The scalers of inputs and targets by rows that are read twice, a few at a time, equal to those of `fit_scalers`
+    to rounding; and the variance of the scaled targets.  Raises ConfigError: a scaler that is fitted to other rows too,
+    or an unknown one; DataError: as `fit_scalers`, and for NaN or infinite cells.
     """
     unfit = f"{dataset}: the scaler centre_all does not read rows from disk: set run.stream=false"
     require("centre_all" not in (inputs, targets), unfit, ConfigError)
