@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
 
-from gpbench.errors import ConfigError, GpbenchError, cause, either, exit_error, nearest, printable
+from gpbench.errors import ConfigError, GpbenchError, either, exit_error, nearest, printable, shows_traceback
 from gpbench.schema import is_whole
 
 P = ParamSpec("P")
@@ -54,7 +54,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         except GpbenchError as error:
             error.printed = error.printed or str(error)
             error.args = (printable(in_python(str(error))),)
-            if cause(error):
+            if shows_traceback():
                 raise
             raise error.with_traceback(None) from None  # our own frames, and Hydra's, say nothing to the user
 

@@ -8,7 +8,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +113,14 @@ def exit_error(error: SystemExit) -> ConfigError:
     return ConfigError(f"line {frame.lineno} of {frame.filename} calls sys.exit({code}): raise an error there instead")
 
 
+def shows_traceback() -> bool:
+    """Whether GPBENCH_TRACEBACK asks for whole tracebacks."""
+    return bool(os.environ.get("GPBENCH_TRACEBACK"))
+
+
 def cause(error: Exception) -> Exception | None:
-    """The error for `raise ... from`: itself where GPBENCH_TRACEBACK asks for whole tracebacks, otherwise None."""
-    return error if os.environ.get("GPBENCH_TRACEBACK") else None
+    """The error for `raise ... from`: itself with whole tracebacks, otherwise None."""
+    return error if shows_traceback() else None
 
 
 def failure(error: OSError, other: str = "", first: str = "") -> str:
@@ -141,10 +146,11 @@ _REMEDIES = {
 }
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], spell: Callable[[str], str] = str) -> str:
     """Hint for an unknown name: the nearest known names, or up to 30 known ones if none is near.
 
-    Of known names with folders, as in sep/table1, the ones count that are in the folder that the name has or is.
+    Of known names with folders, as in sep/table1, the ones count that are in the folder that the name has or is;
+    `spell` writes a known name.
     """
     known = sorted(known)
     folders = (f"{name}/", name.rpartition("/")[0] + "/")
@@ -154,11 +160,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
         same = [k for k in known if k.endswith(f"/{name}") or _plain(k) == _plain(name)]  # table3: sep/table3
         begins = [k for k in known if len(name) > 2 and _plain(k).startswith(_plain(name))]  # mnist: mnist_odd_even
         if close := same or (begins if len(begins) < 4 else []) or difflib.get_close_matches(name, known, n=3):
-            return f"did you mean {either(close)}?"
+            return f"did you mean {either(map(spell, close))}?"
     if not known:
         return "there are none"
     more = [f"and {len(known) - _MOST} more"] if len(known) > _MOST else []
-    return f"known are {', '.join([*known[:_MOST], *more])}"
+    return f"known are {', '.join([*map(spell, known[:_MOST]), *more])}"
 
 
 def _plain(name: str) -> str:

@@ -1,8 +1,8 @@
 """Limits of the files that others may bring: data, records, collections.  A file beyond one is refused in one line.
 
 Sizes are bytes of what a file unpacks to.  They are compared before the content is in memory.  What is packed may take
-memory in proportion to its size alone, so that a small file cannot fill it: peaks stay below 500 MB.  The largest
-records that gpbench has written so far are a thousandth of the limits on them.
+memory in proportion to its size alone, so that a small file cannot fill it: reading one of less than a megabyte takes
+less than 500 MB.  The largest records that gpbench has written so far are a thousandth of the limits on them.
 """
 
 import os
@@ -33,14 +33,14 @@ CLAIM = 2**12  # a claim (`gpbench.records.locks`)
 _SMALL, _RATIO = 2**26, 64  # bytes that any file may unpack to, and those for each byte of a larger one
 
 
-def unpacked(size: int, most: int = DATA) -> int:
+def most_unpacked(size: int, most: int = DATA) -> int:
     """Most bytes that a packed file of this size may unpack to: a few bytes can stand for any number of them."""
     return min(most, max(_SMALL, _RATIO * size))
 
 
 def memory(size: int, most: int = DATA) -> int:
     """Most bytes of memory that the table in a file of this size may need."""
-    return max(3 * unpacked(0, most), min(4 * _RATIO * size, 16 * most))
+    return max(3 * most_unpacked(0, most), min(4 * _RATIO * size, 16 * most))
 
 
 def check(

@@ -44,5 +44,5 @@ def output(path: Path) -> Iterator[IO[bytes]]:
 
 
 def unwritable(path: Path, error: OSError) -> StorageError:
-    """The error of a file that a user names with --out."""
-    return StorageError(f"cannot write {path}: {failure(error, 'name another file with --out')}")
+    """The error of a file that a user names."""
+    return StorageError(f"cannot write {path}: {failure(error, 'name another file')}")

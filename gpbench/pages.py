@@ -11,15 +11,16 @@ if TYPE_CHECKING:
 
 _UNPACKED, _PACKED = 2, 3  # fields of a header: bytes of the page, unpacked and as it stands in the file
 _END, _FLAGS, _BYTE, _WHOLE, _REAL, _TEXT, _STRUCTURE = 0, (1, 2), 3, (4, 5, 6), 7, 8, 12  # kinds of fields
+_DAMAGED = "it is damaged ({}): write it again"
 
 
-def unpacked(content: "bytes | pa.Buffer", facts: "pq.FileMetaData") -> int:
+def unpacked_size(content: "bytes | pa.Buffer", facts: "pq.FileMetaData") -> int:
     """The bytes to which all pages of a file unpack.  Raises ValueError, LookupError where a header is none."""
     content = memoryview(content).cast("B")
     groups = map(facts.row_group, range(facts.num_row_groups))
     columns = [group.column(k) for group in groups for k in range(facts.num_columns)]
     if sum(column.total_compressed_size for column in columns) > len(content):
-        raise ValueError("its columns overlap")
+        raise ValueError(_DAMAGED.format("its columns overlap"))
     size = 0
     for column in (column for column in columns if column.num_values):  # of no values none is read
         start = min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
@@ -27,7 +28,7 @@ def unpacked(content: "bytes | pa.Buffer", facts: "pq.FileMetaData") -> int:
         while start < end:
             header, start = _structure(content, start)
             if header[_PACKED] < 0 or header[_UNPACKED] < 0:
-                raise ValueError("a page of less than no bytes")
+                raise ValueError(_DAMAGED.format("a page has a negative size"))
             start += header[_PACKED]
             size += header[_UNPACKED]
     return size
@@ -54,7 +55,7 @@ def _structure(content: memoryview, start: int) -> tuple[dict[int, int], int]:
         elif kind in (*_FLAGS, _BYTE, _REAL):
             start += {_BYTE: 1, _REAL: 8}.get(kind, 0)
         else:
-            raise ValueError("the header of a page is none")
+            raise ValueError(_DAMAGED.format("a page has no header"))
     return numbers, start + 1
 
 
@@ -72,4 +73,4 @@ def _varint(content: memoryview, start: int) -> tuple[int, int]:
         value |= (byte & 127) << shift
         if byte < 128:
             return value, start
-    raise ValueError("a number of more than ten bytes")
+    raise ValueError(_DAMAGED.format("a number has more than ten bytes"))

@@ -95,7 +95,7 @@ def available_cores() -> list[int]:
 def require_cores(cores: int | None) -> None:
     """Raises ConfigError where each process of a run is to have more cores than this process may use."""
     if cores is not None and cores > (count := len(available_cores()) or cores):
-        raise ConfigError(f"run.cores={cores}: only {count} may be used here; ask for no more")
+        raise ConfigError(f"run.cores={cores}: this process may use {count} cores: write run.cores={count}")
 
 
 def _cache() -> dict[str, str]:

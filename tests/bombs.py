@@ -177,7 +177,7 @@ CARDS: Mapping[str, tuple[Callable[[], bytes], dict, str]] = {
     "bits.npz": (lambda: _arrays(bits=(10**6, 40), y=(10**6,)), {"reader": "fingerprints_npz", "bits": 320}, _MEMORY),
     "x.mat": (lambda: packed(savemat, _MATLAB, do_compression=True), {"reader": "mat", "matrix": "x"}, _UNPACKS),
     "levels.csv": (lambda: _rows(16000, b"l%d,%d\n"), {"encode": {"a": "onehot"}}, "16,000 levels in 16,000 rows"),
-    "folds.csv": (lambda: _rows(30000, b"%d,%d\n"), {"split": "a"}, "30,000 folds of 30,000 rows"),
+    "folds.csv": (lambda: _rows(30000, b"%d,%d\n"), {"split": "a"}, "30,000 folds in 30,000 rows"),
     "splits.csv": (lambda: _rows(3, b"%d,%d\n"), {"split_file": "long.csv"}, "the table has 3,001 texts, one of them"),
     "rows.parquet": (
         lambda: parquet(10**7, a=_ZEROS, y=_ZEROS),

@@ -32,10 +32,10 @@ FLOORS = [
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
     ("base",): 2_800,
-    ("core",): 7_120,
+    ("core",): 7_140,
     ("methods",): 7_320,
-    ("data",): 5_310,
-    ("config",): 1_660,
+    ("data",): 5_390,
+    ("config",): 1_680,
     ("records", "experiments"): 3_460,
     ("train",): 2_980,
     ("sweep",): 1_540,
@@ -43,7 +43,7 @@ BUDGETS = {
     ("claims",): 2_350,
     ("report",): 3_860,
     ("cli", "api"): 4_750,
-    ("contract", "estimators", "imports", "papers"): 2_800,
+    ("contract", "estimators", "imports", "papers"): 2_810,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

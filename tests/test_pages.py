@@ -35,7 +35,7 @@ def test_the_pages_unpack_to_what_the_footer_says_less_their_headers(options):
     facts = pq.read_metadata(file)
     groups = [facts.row_group(k) for k in range(facts.num_row_groups)]
     stated = sum(group.total_byte_size for group in groups)
-    size = pages.unpacked(file.getvalue(), facts)
+    size = pages.unpacked_size(file.getvalue(), facts)
     headers = 120 * (stated // 90 if "data_page_size" in options else 12 * len(groups))
     assert stated - headers < size < stated and size > stated / 3
 
@@ -46,4 +46,4 @@ def test_what_is_no_header_is_an_error(damage):
     content = file.getvalue()
     damaged = content[:4] + damage + content[4 + len(damage) :] if damage else content[:100]
     with pytest.raises((ValueError, LookupError, RecursionError)):
-        pages.unpacked(damaged, pq.read_metadata(file))
+        pages.unpacked_size(damaged, pq.read_metadata(file))

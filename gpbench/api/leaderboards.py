@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from gpbench import paths
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
-from gpbench.api.words import word
 from gpbench.arguments import checked
-from gpbench.config.words import require_once
+from gpbench.config.words import require_once, word
 from gpbench.errors import AbsentError, ConfigError
 from gpbench.records.store import latest, recorded
 from gpbench.records.unions import Results, first_answer, open_stores

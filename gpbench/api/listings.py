@@ -28,11 +28,11 @@ def ls(kind: str, *, config_dir: Folders = (), results: Results = None) -> Table
     Args:
         kind: "methods", "datasets", "protocols", "experiments" or "runs".
         config_dir: folders with files of yours.
-        results: where the runs are: the results folder, a file that `gpbench collect` made, "shipped", or several; by
-            default the results folder, or the runs that ship with gpbench where it has none.
+        results: where the runs are, for "runs" alone: the results folder, a file that `gpbench collect` made,
+            "shipped", or several; by default the results folder, or the runs that ship with gpbench where it has none.
 
     Raises:
-        ConfigError: an unknown kind; of data sets, what is wrong in a card of yours.
+        ConfigError: an unknown kind, or `results` of another than runs; of data sets, what is wrong in a card of yours.
     """
     if kind not in KINDS:
         raise ConfigError(f"no list of {kind!r}; {nearest(kind, KINDS)}")
@@ -40,6 +40,8 @@ def ls(kind: str, *, config_dir: Folders = (), results: Results = None) -> Table
         records = open_one(results).all()
         rows = [dict(zip(RUN_HEADER, run_row(record))) for record in records]
         return _table(kind, rows, records=records, results=results)
+    if results is not None:
+        raise ConfigError(f"--results selects runs: leave it out for {kind}")
     items, faults = entries(kind, folders(config_dir))
     if faults:
         raise faults[0]

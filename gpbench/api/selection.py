@@ -90,7 +90,8 @@ def matching(records: Sequence[Record], filters: Filters) -> list[Record]:
         known = {record.setting for record in records}
         for setting, term in zip(settings, terms, strict=True):
             if all(published.parts(name) != term for name in known):
-                raise AbsentError(f"no run has setting {setting!r}; {nearest(setting, known)}")
+                hint = nearest(setting, known, lambda name: repr(name) if name else "'' (the default)")
+                raise AbsentError(f"no run has setting {setting!r}; {hint}")
         records = [record for record in records if published.parts(record.setting) in terms]
     if not records:
         raise AbsentError("no run matches all of these filters; `gpbench ls runs` lists the runs")

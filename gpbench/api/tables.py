@@ -195,7 +195,8 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
         kinds = [kind for kind in ("dataset", "method") if id in paths.yaml_files(kind, config_dirs)]
         if not kinds or id in PAPERS:
             raise
-        raise ConfigError(f"no experiment {id!r}; --{kinds[0]} {id} has the runs of this {kinds[0]}") from None
+        noun = kinds[0].replace("dataset", "data set")
+        raise ConfigError(f"no experiment {id!r}; it is a {noun}: give --{kinds[0]}={id}") from None
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
     try:

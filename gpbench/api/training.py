@@ -9,7 +9,7 @@ from typing import Any
 
 from gpbench import runtime
 from gpbench.api.runs import Runs
-from gpbench.api.words import Folders, composed, folders, with_cards, with_results, word, words
+from gpbench.api.words import Folders, composed, folders, with_cards, with_results, words
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, DivergedError, GpbenchError
 from gpbench.records.absences import divergence
@@ -120,7 +120,7 @@ def multirun(
     """
     from gpbench.config import optional
     from gpbench.config.compose import Composer
-    from gpbench.config.words import require_once
+    from gpbench.config.words import require_once, word
     from gpbench.experiments.plan import plans
     from gpbench.sweep.jobs import Jobs
     from gpbench.sweep.launcher import chosen_launcher

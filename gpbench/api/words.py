@@ -1,19 +1,16 @@
 """Keyword arguments of Python as words of the command line, and the configuration that they compose."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from gpbench import paths, targets
-from gpbench.config.words import require_once
+from gpbench.config.words import require_once, word
 from gpbench.errors import ConfigError
 
 Folders = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A folder, or several."""
-
-_PLAIN = re.compile(r"[\w./%+-]+")
 
 
 def words(keys: Mapping[str, Any], overrides: Iterable[str] = ()) -> list[str]:
@@ -42,27 +39,6 @@ def with_results(
     if "run.results" in names:
         raise ConfigError("results and run.results both name the results folder: leave one of them out")
     return {**keys, "run.results": paths.expanded(results).resolve()}
-
-
-def word(value: Any) -> str:
-    """A value as a command line has it: true, null, 0.15, [0, 1], {a: 1}, and quoted text where it needs quotes."""
-    if hasattr(value, "item") and not getattr(value, "shape", None):  # a scalar of NumPy
-        value = value.item()
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {word(entry)}" for key, entry in value.items()) + "}"
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return "[" + ", ".join(map(word, value)) + "]"
-    text = str(value)
-    # backslashes before a quote are escaped, and no others
-    return text if _PLAIN.fullmatch(text) else "'" + re.sub(r"(\\*)('|$)", _escaped, text) + "'"
-
-
-def _escaped(match: re.Match) -> str:
-    return match[1] * 2 + match[2].replace("'", r"\'")
 
 
 def folders(config_dir: Folders) -> list[Path]:

@@ -14,11 +14,11 @@ from gpbench.errors import (
     GpbenchError,
     Stopped,
     StorageError,
-    cause,
     exit_error,
     failure,
     nearest,
     printable,
+    shows_traceback,
 )
 
 __all__ = ["VERBS", "main", "module_of"]
@@ -68,7 +68,7 @@ _STORAGE = {
 """Errors of the operating system that a path which a user names, and the limits of a process, can meet."""
 
 _TRAINING = {("run",), ("reproduce",), ("leaderboard", "add")}
-"""Words with which a command begins that trains."""
+"""First words of the commands that train."""
 
 _LONGEST = 1500
 """Characters of a message: a word of the user's in it may be of any length."""
@@ -111,8 +111,8 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         self._action_max_length = 4 + max(map(len, VERBS))
 
 
-class _Deaf(io.FileIO):
-    """A stream of the process that training outlives: what it says to a closed terminal or pipe is lost."""
+class _LossyStream(io.FileIO):
+    """An output stream whose reader may go: what is then written is lost."""
 
     def write(self, content: Any) -> int:
         try:
@@ -158,7 +158,7 @@ def _outlive_readers() -> None:
     """Lets this process go on where what it prints has nowhere to go."""
     for name in ("stdout", "stderr"):
         if (stream := getattr(sys, name)) is getattr(sys, f"__{name}__"):  # and nobody's own
-            raw = _Deaf(stream.fileno(), "w", closefd=False)
+            raw = _LossyStream(stream.fileno(), "w", closefd=False)
             form = {key: getattr(stream, key) for key in ("encoding", "errors", "line_buffering", "write_through")}
             setattr(sys, name, io.TextIOWrapper(raw if stream.write_through else io.BufferedWriter(raw), **form))
 
@@ -171,7 +171,7 @@ def module_of(verb: str) -> Any:
 def _dispatch(argv: list[str]) -> int:
     from gpbench import __version__
 
-    if argv[:1] == ["help"]:  # as of many programs
+    if argv[:1] == ["help"]:  # git and others have it, so people type it
         argv = [*argv[1:], "--help"]
     verb = next((word for word in argv if not word.startswith("-")), None)
     if argv[:1] in (["-h"], ["--help"]):
@@ -197,7 +197,8 @@ def _dispatch(argv: list[str]) -> int:
         sys.stdout.flush()
         raise
     if rest:  # argparse parses only the first of several groups of words, as in `run a=1 -m b=2`
-        unknown = [word for word in rest if word.startswith("-") or not hasattr(args, "overrides")]
+        words: Any = getattr(args, "overrides", getattr(args, "names", None))
+        unknown = [word for word in rest if word.startswith("-") or words is None]
         if unknown:
             hint = "settings are words, as in dataset=heart run.jobs=2; " if hasattr(args, "overrides") else ""
             if hasattr(args, "method") and not unknown[0].startswith("-"):
@@ -205,7 +206,7 @@ def _dispatch(argv: list[str]) -> int:
             raise ConfigError(
                 f"unrecognized: {' '.join(unknown)}; {hint}see gpbench {verb + ' ' if verb else ''}--help"
             )
-        args.overrides += rest
+        words.extend(rest)
     if verb is None:
         parser.print_help()
         return 0
@@ -229,7 +230,7 @@ def _print_error(error: GpbenchError) -> int:
     text = " ".join((error.printed or str(error)).split())
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
-    if cause(error):
+    if shows_traceback():
         import traceback
 
         traceback.print_exception(error)

@@ -20,7 +20,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--rows", metavar="A-B", help="rows, as 30k-60k, 30k- or -60k; 50k is 25k to 100k")
     parser.add_argument("--inputs", metavar="A-B", help="numbers of inputs, written likewise; default: any")
     parser.add_argument(
-        "--data", metavar="CARD", help="a data set or its card (a YAML file): its task, and half to twice its rows"
+        "--data",
+        metavar="NAME|TABLE|CARD",
+        help="a data set, or the path of its table or card: its task, and half to twice its rows",
     )
     parser.add_argument("--seconds", type=float, metavar="S", help="only methods that train in S seconds on average")
     parser.add_argument("--metric", metavar="NAME", help="default: nll, or rmse for regression")

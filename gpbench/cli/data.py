@@ -33,13 +33,14 @@ def add_parser(subparsers) -> None:
         "fetch": "download data sets into the store",
         "verify": "check store, mirror and built-in data against the checksums of the cards",
         "info": "print all fields of the card, the inputs and the target",
-        "check": "describe the rows and name what is doubtful in them: notes, each with its correction",
+        "check": "describe the rows and name what is doubtful in them: notes, each with how to mend it",
         "rows": "write the rows of a split into a NumPy file: X, y, and the row numbers train and test",
         "probe": "ask every address of the cards whether it still answers: size, redirects, checksums of small files",
     }.items():
         parser = actions.add_parser(action, help=text, description=text, parents=[common])
         if action != "ls":
-            parser.add_argument("names", nargs="*" if action == "probe" else "+", metavar="NAME|TABLE|all")
+            text = "data sets, or the path of a table; target=COLUMN after it writes its card"
+            parser.add_argument("names", nargs="*" if action == "probe" else "+", metavar="NAME|TABLE|all", help=text)
         if action == "fetch":
             parser.add_argument("--offline", action="store_true", help="do not download")
             parser.add_argument("--again", action="store_true", help="replace what the store has")
@@ -64,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
         texts = [name if name.startswith(("dataset=", "target=")) else f"dataset={name}" for name in names]
         texts, args.config_dir = with_cards(texts, args.config_dir)
         names = [text.removeprefix("dataset=") for text in texts]
+        if target := next((name for name in names if name.startswith("target=")), None):
+            raise ConfigError(f"{target}: this is for the path of a table, as in a.csv {target}")
     if args.action == "probe":
         return _probe(names, args)
     action = {

@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
         description="Score predictions of another program by our metrics on our splits, and record them as imported:"
         " a Parquet or CSV file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1,"
         " ... (or log_prob_0, ...); optional are setting, output, seconds, versions and lost.  Nothing is recorded"
-        " unless all of it is right.",
+        " if a check fails.",
         epilog="`gpbench data rows` exports the rows of a split; docs/how-to/import.md has an example",
     )
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="predictions, .parquet or .csv")

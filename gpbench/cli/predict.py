@@ -38,6 +38,8 @@ def run(args: argparse.Namespace) -> int:
     options.check_run(args)
     if args.out and args.out.suffix.lower() not in ("", ".csv", ".txt"):
         raise ConfigError(f"--out {args.out}: predictions are csv: choose a file that ends in .csv")
+    if args.out and args.out.exists() and args.data.exists() and args.out.samefile(args.data):
+        raise ConfigError(f"--out {args.out}: that is the table of --data: name another file")
     frame = load_run(args.run, results=options.results(args), config_dir=args.config_dir).predict_frame(
         args.data, header=not args.no_header
     )

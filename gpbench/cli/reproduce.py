@@ -7,10 +7,9 @@ from typing import Any
 
 from gpbench import paths, targets
 from gpbench.analysis.formats import format_of
-from gpbench.api.words import word
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
-from gpbench.config.words import LAUNCHER, require_once
+from gpbench.config.words import LAUNCHER, require_once, word
 from gpbench.errors import ConfigError, GpbenchError, either
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell
@@ -42,7 +41,8 @@ def add_parser(subparsers: Any) -> None:
         nargs="*",
         default=[],
         metavar="KEY=VALUE",
-        help="of run, data and the launcher, as of gpbench run; of the experiment's own keys those values to run",
+        help="settings of run, data and the launcher, as for gpbench run; or values of a key of the experiment to run,"
+        " as in dataset=heart",
     )
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes at a time, as run.jobs=K")
@@ -98,7 +98,9 @@ def _selection(args: argparse.Namespace, experiment: Experiment, cells: Sequence
     """
     selected = list(cells)
     for text in args.overrides:
-        key, _, value = text.partition("=")
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"{text}: write key=value")
         known = dict.fromkeys(cell.job[key] for cell in cells if key in cell.job)
         if text.startswith(_OF_JOBS + LAUNCHER) and len(known) < 2 and key != "run.budget":
             continue
@@ -109,7 +111,11 @@ def _selection(args: argparse.Namespace, experiment: Experiment, cells: Sequence
             if unknown[0] in full:
                 fault += f"; --preset {PRESETS[-1]} has {either(full)}"
             elif key != "run.budget":
-                fault += "; it says what is run: `gpbench run -m` runs others"
+                fault += (
+                    ": choose one of these, or run others by `gpbench run -m`"
+                    if known
+                    else "; `gpbench run -m` runs others"
+                )
             raise ConfigError(f"{text}: preset {args.preset} of {args.experiment} {fault}")
         selected = [cell for cell in selected if key not in cell.job or cell.job[key] in values]
     if not selected:
@@ -141,7 +147,7 @@ def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, An
 
     options = [f"run.jobs={args.jobs}"] if args.jobs is not None else []
     options += [_results(args.results)] if args.results else []
-    require_once([*args.overrides, *options, f"run.preset={args.preset}"])
+    require_once([*args.overrides, *options, f"run.preset={args.preset}"], "")
     return compose([*_of_jobs(args.overrides), *options], folders)["run"]
 
 

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     if args.cfg and "job" in args.overrides:  # as Hydra's --cfg job
         args.overrides.remove("job")
     if not args.plan:
-        require_once(args.overrides)
+        require_once(args.overrides, "" if args.multirun else " and add -m")
     args.overrides, folders = words.with_cards(args.overrides, words.folders(args.config_dir))
     if args.plot and (args.multirun or args.json):
         raise ConfigError("--plot is for one job, without -m and --json; `gpbench plot RUN --kind A,B` draws others")

@@ -107,12 +107,10 @@ def _explain(error: Exception) -> str:
             return _first_line(error)
         if group.startswith("dataset/"):  # a path
             group, _, folder = group.partition("/")
-            return (
-                f"{group}={folder}/{name}: no such {group}; a path names a table by its ending, as in data/coffee.csv"
-            )
-        hint = nearest(name, error.options)
+            return f"{group}={folder}/{name}: no such table; a path names one by its ending, as in data/coffee.csv"
+        hint, noun = nearest(name, error.options), group.replace("dataset", "data set")
         rest = f": `gpbench ls {group}s` lists them all" if hint.endswith(" more") else ""
-        return f"{group}={name}: no such {group}; {hint}{rest}"
+        return f"{group}={name}: no such {noun}; {hint}{rest}"
     if isinstance(error, OverrideParseException):
         if choices := [f"{group}={error.override}" for group in GROUPS if error.override in paths.yaml_files(group)]:
             return f"cannot read {error.override!r}; did you mean {either(choices)}?"

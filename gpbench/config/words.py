@@ -5,7 +5,7 @@ milliseconds a word; a test compares the two.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,11 +19,12 @@ _SCALAR = rf"(?:[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|{_NAME}(?:\.{_NAM
 _TOKEN = re.compile(rf"{_SCALAR}|[\[\]{{}}]|, ?|: ?", re.A)
 _PLAIN = re.compile(rf"(\+{{0,2}})({_NAME}(?:\.{_NAME})*)=((?>{_TOKEN.pattern})++)", re.A)  # possessive: linear in time
 _NUMBER = re.compile(r"[+-]?\d", re.A)
+_UNQUOTED = re.compile(r"[\w./%+-]+")
 _NAMED = {"true": True, "false": False, "null": None, "inf": float("inf"), "nan": float("nan")}
 
 
 LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
-"""Beginnings of the words that choose where the jobs of a sweep run; Hydra's other keys change nothing here."""
+"""Beginnings of the words that choose where the jobs of a sweep run; gpbench reads no other keys of Hydra."""
 
 
 class Word(NamedTuple):
@@ -43,22 +44,22 @@ def read(texts: Sequence[str]) -> list[Word]:
     return [_plain(text) or _by_hydra(text) for text in texts]
 
 
-def require_once(texts: Sequence[str]) -> None:
+def require_once(texts: Sequence[str], both: str | None = None) -> None:
     """Raises ConfigError where two words of a command line have one key: the later would count, in silence."""
     firsts: dict[str, str] = {}
     for text in texts:
         key = text.partition("=")[0].lstrip("+").removeprefix(OPTIONAL)
         if (first := firsts.setdefault(key, text)) is not text:
-            both = "" if "." in key else f", or write {first},{text.partition('=')[2]} and add -m"
-            raise ConfigError(f"{key} is given twice, {first} and {text}: leave one out{both}")
+            other = f", or write {first},{text.partition('=')[2]}{both}" if both is not None and "." not in key else ""
+            raise ConfigError(f"{key} is given twice, {first} and {text}: leave one out{other}")
 
 
 def require_launcher(text: str) -> None:
     """Raises ConfigError for a word of Hydra's own that chooses no launcher."""
     if not text.lstrip("+").startswith(LAUNCHER):
         raise ConfigError(
-            f"{text}: of Hydra's own keys only hydra/launcher=NAME and hydra.launcher.KEY do something here, in sweeps;"
-            " records go to run.results=DIR, and --config-dir DIR has your own files"
+            f"{text}: gpbench reads only hydra/launcher=NAME and hydra.launcher.KEY of Hydra's keys, and those in"
+            " sweeps; records go to run.results=DIR, and --config-dir DIR has your own files"
         )
 
 
@@ -120,3 +121,24 @@ def _by_hydra(text: str) -> Word:
     from gpbench.config import bridge
 
     return Word(text, *bridge.parse(text))
+
+
+def word(value: Any) -> str:
+    """A value as a command line has it: true, null, 0.15, [0, 1], {a: 1}, and quoted text where it needs quotes."""
+    if hasattr(value, "item") and not getattr(value, "shape", None):  # a scalar of NumPy
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {word(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return "[" + ", ".join(map(word, value)) + "]"
+    text = str(value)
+    # backslashes before a quote are escaped, and no others
+    return text if _UNQUOTED.fullmatch(text) else "'" + re.sub(r"(\\*)('|$)", _escaped, text) + "'"
+
+
+def _escaped(match: re.Match) -> str:
+    return match[1] * 2 + match[2].replace("'", r"\'")

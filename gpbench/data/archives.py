@@ -28,6 +28,7 @@ _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"B
 """By the first bytes."""
 _LARGE = 2**30  # bytes of memory of tables that are compared with what is free
 _UNPACK = "store it without compression"
+_SPARSE = "leave out columns that are always 0, or save the columns in use as csv"
 
 
 class Content(bytes):
@@ -86,23 +87,24 @@ def require_size(size: int) -> None:
 
 def require_dense(cells: int, size: int) -> None:
     """Refuses a sparse table of far more cells than its file has bytes.  Raises DataError."""
-    limits.check(cells, 10**7 + 20 * size, f"a sparse file of {size:,} bytes has", "cells", error=DataError)
+    limits.check(cells, 10**7 + 20 * size, f"a sparse file of {size:,} bytes has", "cells", _SPARSE, DataError)
 
 
 @contextlib.contextmanager
-def _unpacking(subject: str, name: str = "") -> Iterator[None]:
-    """Makes a DataError of every error of unpacking, and of a member that is absent."""
+def _unpacking(name: str = "") -> Iterator[None]:
+    """Makes a DataError of every error of unpacking a file, or a member of an archive, which may be absent."""
     try:
         yield
     except KeyError:
         raise DataError(f"the archive has no member {name!r}") from None
     except _DAMAGED as error:
-        raise DataError(f"{subject} is damaged: {error}") from None
+        fact = f"member {name!r}: the file is no archive, or is damaged ({error})"
+        raise DataError(fact if name else f"the packed file is damaged: {error}") from None
 
 
 def member(content: bytes, name: str) -> bytes:
     """The content of a member of a zip or tar archive.  Raises DataError: it is absent, damaged or too large."""
-    with _unpacking("the archive", name):
+    with _unpacking(name):
         if zipfile.is_zipfile(io.BytesIO(content)):
             with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
                 return Content(_Limited(packed, name, content).read(), content)
@@ -118,16 +120,16 @@ def member(content: bytes, name: str) -> bytes:
 
 def lines(content: bytes, name: str) -> Iterator[bytes]:
     """The lines of a member of a zip archive, unpacked as they are read.  Raises DataError as `member` does."""
-    with _unpacking("the archive", name), zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
+    with _unpacking(name), zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
         yield from io.BufferedReader(_Limited(packed, name, content), 2**16)
 
 
-def unzipped(content: bytes) -> bytes:
+def decompress(content: bytes) -> bytes:
     """The content of a file compressed by gzip, bzip2 or xz, or the content itself where it is none."""
     if not is_packed(content):
         return content
-    with _unpacking("the packed file"):
-        return Content(decompressed(content).read(), content)
+    with _unpacking():
+        return Content(open_decompressed(content).read(), content)
 
 
 def is_packed(content: bytes) -> bool:
@@ -135,7 +137,7 @@ def is_packed(content: bytes) -> bool:
     return content.startswith((*_COMPRESSED,))
 
 
-def decompressed(content: bytes) -> io.BufferedReader:
+def open_decompressed(content: bytes) -> io.BufferedReader:
     """A file, compressed by gzip, bzip2 or xz or not at all, that is unpacked as it is read, up to its limit."""
     return io.BufferedReader(_Limited(_opened(content), "the file", content), 2**16)
 
@@ -197,7 +199,7 @@ def _opened(content: bytes) -> IO[bytes] | Any:
 
 
 def _most(content: bytes) -> int:
-    return limits.unpacked(size_of(content), LARGEST)
+    return limits.most_unpacked(size_of(content), LARGEST)
 
 
 def _too_large(name: str, packed: bytes, size: str | None = None) -> DataError:

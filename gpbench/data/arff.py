@@ -81,11 +81,11 @@ def read(text: str, skip: int | Sequence[int]) -> Cells:
                 others[DECLARATIONS] += keyword != "data"
         except ValueError as error:
             raise DataError(f"line {number} of the ARFF file: {str(error)[:200]}") from None
-    require(lines, "the ARFF file has no @data")
+    require(lines, "the ARFF file has no line @data before its rows: add it")
     notes = [f"{name!r} has values that its declaration lacks, as {cell[:40]!r}" for name, cell in unknown.items()]
     notes += [f"weights of {weighted:,} rows are not used: all rows count alike"] if weighted else []
     nominal = frozenset(attribute.name for attribute in attributes if attribute.is_nominal)
-    return Cells(rows, nominal=nominal, is_named=True, lines=lines, others=others, notes=tuple(notes))
+    return Cells(rows, nominal=nominal, is_named=True, lines=lines, other_lines=others, notes=tuple(notes))
 
 
 def _attribute(text: str, unknown: dict[str, str]) -> _Attribute:
@@ -164,7 +164,7 @@ def _dense(line: str, attributes: Sequence[_Attribute]) -> tuple[list[str], floa
     weight = _WEIGHT.fullmatch(matches[-1]["plain"] or "")
     count = len(matches) - bool(weight)
     if count != len(attributes):
-        raise ValueError(f"{count} values, and there are {len(attributes)} attributes")
+        raise ValueError(f"{count} values for {len(attributes)} attributes: mend it, or leave it out by `skip`")
     return [*map(_value, matches, attributes)], float(weight[1]) if weight else 1.0
 
 
@@ -174,7 +174,8 @@ def _sparse(line: str, attributes: Sequence[_Attribute]) -> tuple[list[str], flo
     for match in _until_brace(_ENTRY, line) if line[1:start].strip() != "}" else ():
         start, index = match.end(), int(match["index"])
         if not last < index < len(cells):
-            raise ValueError(f"index {index}: indices ascend, from 0 to {len(cells) - 1}")
+            order = f"index {index} is out of order, or beyond the last, {len(cells) - 1}"
+            raise ValueError(f"{order}: sort the entries, or declare the attribute")
         cells[index], last = _value(match, attributes[index]), index
     rest = line[start:].lstrip(" \t,")
     weight = _WEIGHT.fullmatch(rest)

@@ -53,7 +53,7 @@ def _read_parquet(content: bytes) -> tuple["pa.Table", int, tuple[str, ...]]:
     source = pa.BufferReader(content)
     facts = pq.read_metadata(source)
     flat, notes = _flat(schema := facts.schema.to_arrow_schema())
-    size = pages.unpacked(content, facts)
+    size = pages.unpacked_size(content, facts)
     kinds = {name: kind for i, (name, kind) in enumerate(zip(schema.names, schema.types)) if i in flat}
     size += facts.num_rows * sum(t.byte_width for t in kinds.values() if pa.types.is_fixed_size_binary(t))
     needed = _require(content, facts.num_rows, len(flat), size)

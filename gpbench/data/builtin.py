@@ -41,9 +41,13 @@ def rows(options: Mapping) -> Raw:
 
 
 def generated(options: Mapping) -> Raw:
-    """Generates the rows of a data set, rounded to six decimals.  Raises ConfigError: an unknown generator."""
+    """Generates the rows of a data set, rounded to six decimals.  Raises ConfigError: an unknown generator, or more
+    rows than it may make.
+    """
     if (name := options["generator"]) not in _GENERATORS:
         raise ConfigError(f"unknown generator {name!r}: {nearest(name, _GENERATORS)}")
+    if name in _LARGE and options["rows"] > _LARGEST:
+        raise ConfigError(f"rows={options['rows']}: {name} makes at most {_LARGEST:,} rows")
     raw = _GENERATORS[name](np.random.default_rng(options["seed"]), options["rows"])
     return replace(raw, X=raw.X.round(6), target=raw.target.round(6))
 
@@ -136,3 +140,5 @@ _GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "friedman_copula": _friedman_copula,
     "sines": _sines,
 }
+_LARGE, _LARGEST = {"kuka_sim", "mountain_car", "sines"}, 2**19
+"""Generators that take more memory for each row than the others, and the most rows of these: less than 500 MB."""

@@ -54,7 +54,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
             raise SpellingError(f"a zip archive of {len(names)} files ({', '.join(names[:5])})", "name one by `member`")
         unpacked = archives.member(content, names[0])
     elif archives.is_packed(content):
-        unpacked = archives.unzipped(content)
+        unpacked = archives.decompress(content)
     if unpacked is not None:
         require(levels, "packed more than twice: unpack it")
         return read(unpacked, options, levels - 1)
@@ -122,7 +122,9 @@ class Numbers:
         return repr(value)
 
 
-POINT = Numbers()  # the spelling of a table whose card states none: a decimal point, and only empty cells are missing
+DECIMAL_POINT = (
+    Numbers()
+)  # the spelling of a table whose card states none: a decimal point, and only empty cells are missing
 
 
 def _decoded(content: bytes, encoding: str | None) -> str:
@@ -130,6 +132,8 @@ def _decoded(content: bytes, encoding: str | None) -> str:
     marked = next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)
     encoding = marked or encoding or "utf-8"
     try:
+        if encoding == "utf-8" and 2 * content.count(b"\0", 0, 1000) >= max(1, len(content[:1000]) - 1):
+            raise UnicodeError
         return content.decode(encoding)
     except LookupError:
         raise DataError(f"encoding: {encoding!r} is unknown; examples are utf-8, latin-1, cp1252, utf-16") from None
@@ -139,5 +143,6 @@ def _decoded(content: bytes, encoding: str | None) -> str:
         fact = f"line {line}: byte 0x{content[start]:02x} is not {encoding.upper()}"
         mend = "state the encoding in the card, as in `encoding: latin-1`"
         if b"\0" in content[:1000]:
-            fact, mend = "null bytes, as UTF-16 has them", "state it in the card by `encoding: utf-16`"
+            order = "le" if content[1:2] == b"\0" else "be"
+            fact, mend = "null bytes, as UTF-16 has them", f"state it in the card by `encoding: utf-16-{order}`"
         raise SpellingError(fact, mend) from None

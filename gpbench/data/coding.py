@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gpbench.data.cells import Numbers, number
-from gpbench.data.encoding import alike, in_order, unknown
+from gpbench.data.encoding import in_order, labels_and_keys, quoting_hint
 from gpbench.data.faults import fault
 from gpbench.errors import DataError, listed, require
 
@@ -42,7 +42,7 @@ def labels_of(
 ) -> tuple[Float[np.ndarray, " N"], _Coded]:
     """The number of each target among the labels, NaN for a missing one; the card may have codes by label."""
     texts, index = np.unique(target, return_inverse=True)
-    labels, keys = alike(texts.tolist(), card_codes, numbers)
+    labels, keys = labels_and_keys(texts.tolist(), card_codes, numbers)
 
     def coded(y: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
         present = in_order({labels[k] for k in np.unique(y).astype(int)})
@@ -60,7 +60,7 @@ def labels_of(
             raise DataError(f"{name}: {len(present)} classes; say {mend}")
         if strange := sorted(label for label in present if label not in codes):
             fact = f"{name}: label {strange[0]!r} is not in the card's labels ({', '.join(codes)})"
-            raise DataError("; ".join(filter(None, [fact, unknown(strange[0], codes)])))
+            raise DataError("; ".join(filter(None, [fact, quoting_hint(strange[0], codes)])))
         expected = [-1, 1] if is_binary else list(range(max(codes.values()) + 1))
         wrong = f"{name}: the card's labels must have the codes {expected} for task {task}"
         require(sorted({*codes.values()}) == expected, wrong)
@@ -73,7 +73,7 @@ def groups_of(groups: np.ndarray, numbers: Numbers) -> np.ndarray:
     """Groups as numbers, NaN for a missing one; those of text are in the order of the first spelling of each."""
     if groups.dtype.kind != "U":
         return groups
-    labels = alike(groups.tolist(), numbers=numbers)[0]
+    labels = labels_and_keys(groups.tolist(), numbers=numbers)[0]
     first: dict[str, str] = {}
     for label, text in zip(labels, map(numbers.plain, groups.tolist())):
         first[label] = min(text, first.get(label, text))

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from gpbench.data import coding, filling, row_labels
 from gpbench.data.dataset import Dataset, Raw, canonical, checksum
-from gpbench.data.encoding import alike, columns_of_table
+from gpbench.data.encoding import columns_of_table, labels_and_keys
 from gpbench.data.faults import first_rows
 from gpbench.errors import DataError, require
 
@@ -65,7 +65,13 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     if X.size == 0:
         left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
         notes = "".join(f"; {note.text}" for note in raw.notes)
-        raise DataError(f"{name}: {f'no inputs{left_out}{notes}' if len(X) else 'no complete rows'}")
+        if len(X):
+            raise DataError(f"{name}: no inputs{left_out}{notes}")
+        void = next((f": column {column!r} is empty" for column, count in gaps.items() if count == len(raw.X)), "")
+        raise DataError(f"{name}: no complete rows{void}")
+    is_own = any(source["kind"] == "file" for source in card.get("sources", ()))
+    if is_own and (expected := card.get("rows")) and expected != len(X):
+        raise DataError(f"{name}: the table has {len(X):,} rows in use, but its card says {expected:,}")
     if outputs and (empty := np.isnan(y).all(axis=0)).any():
         raise DataError(f"{name}: column {outputs[int(empty.argmax())]!r} has no number: take it out of `target`")
     if indicators:
@@ -74,7 +80,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     columns += tuple(indicators)
     y, classes = codes_of(y, rows)
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
-        classes = coding.classes_of(dict(zip(alike((), card["labels"])[1], card["labels"].values())))
+        classes = coding.classes_of(dict(zip(labels_and_keys((), card["labels"])[1], card["labels"].values())))
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
     filled = np.where(np.isnan(X) & is_filled, 0.0, X) if impute else X

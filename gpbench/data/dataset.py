@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from gpbench.data.cells import POINT, Numbers
+from gpbench.data.cells import DECIMAL_POINT, Numbers
 from gpbench.data.faults import Finding
 from gpbench.data.watched import WatchedFile
 
@@ -43,7 +43,7 @@ class Raw:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of encoded columns of the table
     account: str = ""  # the rows of the table beside the lines of its files, "" where these have none
     notes: tuple[Finding, ...] = ()  # doubtful things in the file
-    numbers: Numbers = POINT  # spelling of numbers in text of target and groups
+    numbers: Numbers = DECIMAL_POINT  # spelling of numbers in text of target and groups
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def read(text: str, skip: int | Sequence[int], delimiter: str, options: Mapping[
             lines.clear()
     except (csv.Error, TypeError) as error:
         raise DelimiterError(f"not a table with delimiter {delimiter!r}: {error}") from None
-    return Cells(rows, lines=begins, others=others)
+    return Cells(rows, lines=begins, other_lines=others)
 
 
 def _holds_rows(row: Sequence[str], width: int, lines: Sequence[str], form: Callable) -> bool:

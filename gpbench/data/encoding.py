@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench import limits
-from gpbench.data.cells import POINT, Numbers, number
+from gpbench.data.cells import DECIMAL_POINT, Numbers, number
 from gpbench.data.faults import SpellingError, fault
 from gpbench.errors import DataError, require
 
@@ -17,7 +17,9 @@ ONEHOT, ORDINAL = "onehot", "ordinal"
 """Kinds of encodings: a column of 0 and 1 for each level, or the number of the level in the order of levels."""
 
 
-def alike(cells: Iterable[Any], keys: Iterable[Any] = (), numbers: Numbers = POINT) -> tuple[list[str], list[str]]:
+def labels_and_keys(
+    cells: Iterable[Any], keys: Iterable[Any] = (), numbers: Numbers = DECIMAL_POINT
+) -> tuple[list[str], list[str]]:
     """Labels of a column, "" for a missing one, and those that a card names, equal ones in one spelling.
 
     They are numbers where all that the card names are, and differ as numbers, or, where it names none, where all cells
@@ -39,7 +41,7 @@ def _label(text: str, value: float | None) -> str:
     return str(int(value)) if value.is_integer() else "" if math.isnan(value) else repr(value)
 
 
-def unknown(label: str, keys: Iterable[str]) -> str:
+def quoting_hint(label: str, keys: Iterable[str]) -> str:
     """How a card would name a label that is none of its keys, because YAML reads it as something else; else ""."""
     if label.lower() in ("yes", "no", "on", "off") and {*keys} & {"True", "False"}:
         return "quote yes, no, on and off in the card, for YAML reads them as true and false"
@@ -76,13 +78,13 @@ def columns_of_table(inputs: Sequence[str], levels: Mapping[str, Sequence[str]])
 def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
     """The levels of a column: the card's, or all that it has, in numerical or alphabetical order."""
     kind = kind_of(spec)
-    labels, levels = alike(cells, spec[kind] if isinstance(spec, Mapping) else (), numbers)
+    labels, levels = labels_and_keys(cells, spec[kind] if isinstance(spec, Mapping) else (), numbers)
     labels = [label for label in labels if label]
     levels = levels or in_order({*labels})
     known, is_onehot = {*levels}, kind == ONEHOT
     if strange := [label for label in labels if label not in known]:
         which = f"column {name!r}: {strange[0]!r} is not among its levels, {', '.join(levels[:20])}"
-        raise DataError("; ".join(filter(None, [which, unknown(strange[0], levels)])))
+        raise DataError("; ".join(filter(None, [which, quoting_hint(strange[0], levels)])))
     require(levels, f"encode: column {name!r} has no texts")
     for level in (level for level, count in Counter(levels).items() if count > 1):
         raise DataError(f"encode: {name}: level {level!r} is named twice: leave one out")
@@ -101,7 +103,7 @@ def encoded(
     """The inputs that a column becomes, NaN where a cell is missing, and the texts that are none of the levels: 0 in
     every input of `onehot`, and NaN in `ordinal`.
     """
-    labels, _ = alike(cells, levels, numbers)
+    labels, _ = labels_and_keys(cells, levels, numbers)
     code = {level: float(i) for i, level in enumerate(levels)}
     codes = np.array([code.get(label, -1.0) for label in labels])
     missing = np.array([not label for label in labels])
@@ -133,7 +135,7 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
     values = np.empty(len(cells))
     if not codes and {cell.lower() for cell in cells if not numbers.is_missing(cell)} <= {"true", "false"}:
         codes = {"True": 1, "False": 0}
-    labels, keys = alike(cells, codes, numbers) if codes else (cells, [])
+    labels, keys = labels_and_keys(cells, codes, numbers) if codes else (cells, [])
     coded = dict(zip(keys, codes.values())) if codes else {}
     for row, (cell, label) in enumerate(zip(cells, labels)):
         if label == "" or numbers.is_missing(cell):
@@ -144,7 +146,7 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
             fact, mend = fault(cell)
             if coded:
                 known = ", ".join([*coded][:20])
-                fact, mend = f"{cell!r} is not among its codes, {known}", unknown(cell, coded)
+                fact, mend = f"{cell!r} is not among its codes, {known}", quoting_hint(cell, coded)
             raise SpellingError(f"column {name!r}, row {row + 1}: {fact}", mend)
         try:
             values[row] = value

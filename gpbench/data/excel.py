@@ -49,7 +49,9 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
         archives.require_memory(needed, content)
         worksheet.reset_dimensions()  # those that the file states may be stale
         rows = [scan.cells(number, values) for number, values in enumerate(worksheet.values, 1)]
-    return of_rows(rows, skip, is_sheet=True)._replace(notes=scan.notes)
+    others = listed(book.sheetnames[1:]) if sheet is None else ""
+    choice = (f"the file has other sheets: `sheet` names one of {others}",) if others else ()
+    return of_rows(rows, skip, is_sheet=True)._replace(notes=(*scan.notes, *choice))
 
 
 class _Part:
@@ -153,4 +155,4 @@ def _check_use(attributes: dict[str, str]) -> None:
     path = attributes.get("PartName", attributes.get("Target", ""))
     kind = attributes.get("ContentType", attributes.get("Type", ""))
     is_fit = "worksheets/" not in path or re.search(r"worksheet(\+xml)?$", kind)
-    require(is_fit, f"{path} is a sheet, and said to be {kind[:60]}")
+    require(is_fit, f"the workbook calls its sheet {path} {kind[:60]}: {_MEND.replace('the file', 'it')}")

@@ -84,7 +84,7 @@ def download(
             # read1 returns the bytes that have arrived, without waiting for more
             while chunk := response.raw.read1(_CHUNK, decode_content=True):
                 size = content.tell() + content.write(chunk)
-                _require_size(url, size, min(largest, limits.unpacked(response.raw.tell())))
+                _require_size(url, size, min(largest, limits.most_unpacked(response.raw.tell())))
                 late = f"{url} takes longer than {longest:,.0f} seconds: {size:,} bytes so far"
                 require(time.monotonic() <= end, late)
         except (urllib3.exceptions.HTTPError, OSError) as error:

@@ -103,7 +103,7 @@ def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
             text = f"{name!r} orders the rows: the test rows of random splits lie between training rows"
             yield Finding(text, mend and ordered)
         elif np.ptp(values) < 2 * len(X) and (values == np.rint(values)).all() and len({*values}) == len(X):
-            yield Finding(f"{name!r} has another whole number in each row, as labels do", mend)
+            yield Finding(f"{name!r} has a different whole number in each row, as labels do", mend)
         elif zeros := _zeros(values):
             yield Finding(f"{name!r} is 0 in {zeros} rows, far from all others: is it missing there?")
         if mark := _marker(values):
@@ -257,8 +257,13 @@ def _groups(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
 
 def _drop(card: Mapping[str, Any], names: Sequence[str]) -> str:
     """The line that leaves out inputs, "" where the card's readers take none, or one is a part of a column."""
-    has_part = any(name.startswith(f"{column}=") for name in names for column in card.get("encode") or ())
-    return f"drop: [{', '.join(names)}]" if "table" in map(reader, card["sources"]) and not has_part else ""
+    if "table" not in map(reader, card["sources"]):
+        return ""
+    encoded = {column: f"{column}=" for source in card["sources"] for column in source.get("encode") or ()}
+    parts = {name: column for name in names for column, start in encoded.items() if name.startswith(start)}
+    columns = dict.fromkeys(parts.get(name, name) for name in names)
+    rest = f", and take {listed(dict.fromkeys(parts.values()))} out of `encode`" if parts else ""
+    return f"drop: [{', '.join(columns)}]{rest}"
 
 
 def span(numbers: Iterable[int]) -> str:

@@ -3,6 +3,7 @@
 A card that is there is used as it is, and never overwritten.
 """
 
+import contextlib
 import json
 import re
 import sys
@@ -15,7 +16,7 @@ import numpy as np
 from gpbench import paths, yamls
 from gpbench.config.words import read
 from gpbench.data import guesses
-from gpbench.errors import ConfigError, DataError, require
+from gpbench.errors import ConfigError, DataError, StorageError, failure, require
 from gpbench.outputs import write_whole
 
 _TABLES = (
@@ -61,14 +62,24 @@ def _values(text: str) -> list[str]:
 
 
 def _is_table(text: str) -> bool:
-    return any(value.startswith("openml:") or Path(value).suffix.lower() in _TABLES for value in _values(text))
+    return any(value.startswith("openml:") or _suffix(value) for value in _values(text))
+
+
+def _suffix(value: str) -> str:
+    """The ending of a table, or of another file that is there; "" for a name."""
+    ending = Path(value).suffix.lower()
+    return ending if ending in _TABLES or paths.expanded(value).is_file() else ""
 
 
 def _own(value: str, target: Any) -> tuple[str, Path]:
     """The name of the card of a table, and the folder of `--config-dir` in which it is."""
     path = paths.expanded(value)
     if not path.is_file():
-        raise ConfigError(f"dataset={value}: {'is a folder' if path.is_dir() else 'no such file'}")
+        fault = "no such file" if not path.exists() else "is a folder" if path.is_dir() else "is no plain file"
+        raise ConfigError(f"dataset={value}: {fault}")
+    if path.suffix.lower() not in _TABLES:
+        readable = "text, Excel (.xlsx), Parquet, Feather, ARFF and libsvm"
+        raise ConfigError(f"dataset={value}: a first look reads {readable}: save it so, or write a card with `reader`")
     folder = path.parent.resolve()
     folder = folder.parent if folder.name == "dataset" else folder
     stem = path
@@ -122,8 +133,7 @@ def _write(
     from gpbench.data.conversion import from_raw
     from gpbench.data_registry import function_and_options
 
-    start = source | {"target": target or "COLUMN"}
-    node: dict[str, Any] = {"name": card.stem, "task": "regression", "sources": [start]}
+    node: dict[str, Any] = {}
     remedy = ""
     try:
         task, options, summary, guessed = guesses.guess(content, title, target, labels)
@@ -136,6 +146,12 @@ def _write(
         dataset = from_raw(checked | {"incomplete": "drop"}, raw)
     except DataError as error:
         reason = str(error).removeprefix(f"{card.stem}: ")
+        if not node:
+            spelling: dict[str, Any] = {}
+            with contextlib.suppress(DataError):
+                spelling = guesses.spelling_of(content, target)
+            start = source | {"target": target or "COLUMN"} | spelling
+            node = {"name": card.stem, "task": "regression", "sources": [start]}
         if re.search(r"\bcard\b|`\w+[:`]", reason):
             text = yamls.dump(node, default_flow_style=True, width=10**6).strip()
             remedy = f"; there is no card yet: write {card}, which begins as {text}"
@@ -147,7 +163,11 @@ def _write(
     notes = [f"{text}, which {mend} leaves out" if mend else text for text, mend in dataset.notes]
     line = "; ".join(filter(None, [*summary, *guessed, dataset.account, *notes]))
     text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
-    write_whole(card, (text + yamls.dump({**node, **drops, **facts}, allow_unicode=True, width=100)).encode())
+    try:
+        write_whole(card, (text + yamls.dump({**node, **drops, **facts}, allow_unicode=True, width=100)).encode())
+    except OSError as error:
+        other = "copy the table into a folder that you may write in"
+        raise StorageError(f"cannot write {card}: {failure(error, other)}") from error
     command = f"--config-dir {card.parent.parent} dataset={card.stem}"
     print(f"gpbench: wrote {card} ({line}): edit it, then run with {command}", file=sys.stderr)
     return card.stem, card.parent.parent

@@ -51,7 +51,7 @@ def airline_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
     flights, planes = blobs
     year_of = _planes(planes)
     table = array("h")  # 16 bits hold every cell of the rows that are used: 43 MB in all
-    rows = csv.reader(io.TextIOWrapper(archives.decompressed(flights), encoding="latin-1", newline=""))
+    rows = csv.reader(io.TextIOWrapper(archives.open_decompressed(flights), encoding="latin-1", newline=""))
     header = next(rows, [])
     positions, tail = [header.index(name) for name in _FLIGHTS], header.index("TailNum")
     for row in rows:
@@ -147,7 +147,7 @@ def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 def _smiles_rows(blob: bytes, columns: Sequence[str]) -> Iterator[list[str]]:
     """The cells of these columns, row by row."""
-    text = io.TextIOWrapper(io.BytesIO(archives.unzipped(blob)), encoding="utf-8-sig", errors="replace", newline="")
+    text = io.TextIOWrapper(io.BytesIO(archives.decompress(blob)), encoding="utf-8-sig", errors="replace", newline="")
     rows = csv.reader(text, skipinitialspace=True)
     try:
         header = [cell.strip() for cell in next(rows, [])]

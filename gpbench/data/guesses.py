@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from gpbench.data import cells, encoding, row_labels, spelling, tables
 from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
 from gpbench.data.lines import skip_also
-from gpbench.errors import ConfigError, DataError, listed, nearest
+from gpbench.errors import ConfigError, DataError, listed, nearest, require
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")  # endings of files of libsvm
 
@@ -38,8 +38,10 @@ def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -
     if Path(title).suffix.lower() in LIBSVM:
         from gpbench.data.readers import libsvm
 
+        fact = f"target={target}: lines of libsvm begin with the target: leave target out"
+        require(target is None, fact, ConfigError)
         raw = libsvm([content], {})
-        task, count = _task([*map(str, raw.target)], cells.POINT, is_nominal=False), raw.X.shape[1]
+        task, count = _task([*map(str, raw.target)], cells.DECIMAL_POINT, is_nominal=False), raw.X.shape[1]
         return _Guess(task, {"reader": "libsvm", "inputs": count}, [task, f"{count} inputs"])
     targets = target if isinstance(target, list) else [target]
     options, table = spelling.guess(content, {*map(str, targets)})
@@ -47,7 +49,7 @@ def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -
     is_number = [numbers.parse(cell.strip()) is not None for row in table.rows[:1] for cell in row]
     # without a header a target is a number; a first row with a text and a number may then be one of the rows
     header = table.is_named or not (any if all(isinstance(entry, int) for entry in targets) else all)(is_number)
-    names, rows, lines = tables.headed([table], header)
+    names, rows, lines = tables.split_header([table], header)
     if target is None:
         known = f"columns are {listed(names, 20)}"
         raise ConfigError(f"dataset={title}: name the column to predict by target=NAME; {known}")
@@ -95,6 +97,11 @@ def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -
     return _Guess(task, of_target | options, summary, notes)
 
 
+def spelling_of(content: bytes, target: Any) -> dict[str, Any]:
+    """The options of a source that the spelling of a table needs.  Raises DataError."""
+    return spelling.guess(content, {*map(str, target if isinstance(target, list) else [target])})[0]
+
+
 def _position(names: Sequence[str], target: Any, title: str, notes: Sequence[str]) -> int:
     """The column of a name or a number.  Raises ConfigError where there is none."""
     if str(target) in names:
@@ -123,11 +130,11 @@ class _Column:
             raise DataError(f"column {self.name!r}: {fact}: mend the table, or {mend}")
 
     def label(self) -> str:
-        """A note of another whole number in each row, as labels of rows are; else ""."""
+        """A note of a different whole number in each row, as labels of rows are; else ""."""
         values = [value for value in self.values.values() if value is not None and value.is_integer()]
         if not 10 <= len(self.cells) == len(values) or (low := min(values)) + 2 * len(values) <= (high := max(values)):
             return ""
-        fact = f"{self.name} has another whole number in each row, {low:.0f} to {high:.0f}"
+        fact = f"{self.name} has a different whole number in each row, {low:.0f} to {high:.0f}"
         return f"{fact}; `drop: [{self.name}]` if it labels them"
 
     def equal(self) -> str:
@@ -164,6 +171,8 @@ def _texts(
                 encoding.parsed(column.cells, name, numbers, None)  # says what is wrong
             others = f"{len(known) - len(texts):,} numbers and " if len(texts) < len(known) else ""
             noun = "dates" if order else "texts"
+            if all(text.lstrip("+-").isdigit() for text in texts):
+                noun = "whole numbers beyond 2^53, which float64 cannot hold"
             drop[name] = f"{others}{len(texts):,} {noun}, as {texts[0][:20]!r}{order and f'; {order}'}"
         elif is_text and lower <= {"true", "false", "1", "0"}:
             codes[name] = {kind: int(kind.lower() in ("true", "1")) for kind in kinds}
@@ -194,7 +203,7 @@ def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:
 
 def _task(column: Sequence[str], numbers: cells.Numbers, is_nominal: bool) -> str:
     """The task by the labels: of text or of two values classes, of more numbers regression."""
-    labels = [label for label in encoding.alike(column, (), numbers)[0] if label]
+    labels = [label for label in encoding.labels_and_keys(column, (), numbers)[0] if label]
     kinds = {*labels}
     is_text = is_nominal or any(cells.number(kind) is None for kind in kinds)
     if len(kinds) == 2:

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gpbench.errors import require
+
 _LEFT_OUT, FURTHER = "left out by `skip`", "in cells of several lines"
 BLANK, COMMENTS, DECLARATIONS = "blank", "comments", "declarations"  # kinds of lines that begin no row
 
@@ -17,22 +19,31 @@ class Cells(NamedTuple):
     nominal: frozenset[str] = frozenset()  # names of the columns that the file says are classes
     is_named: bool = False  # the columns of the format always have names, which are the first row
     lines: Sequence[int] = ()  # number of the line with which each row begins, from 1
-    others: Mapping[str, int] | None = None  # lines of each kind that begin no row; None where the file has no lines
+    other_lines: Mapping[str, int] | None = None  # of each kind that begin no row; None where a file has no lines
     notes: tuple[str, ...] = ()  # what the file says and gpbench does not use
 
 
 def numbered_lines(text: str, skip: int | Sequence[int], others: Counter[str]) -> Iterator[tuple[int, str]]:
     """The numbers and lines of a text that `skip` does not leave out; those it leaves out are counted."""
+    number = 0
     for number, line in enumerate(io.StringIO(text, newline=""), 1):  # ends at \n, \r or \r\n, and at no U+2028
         if _is_skipped(number, skip):
             others[_LEFT_OUT] += 1
         else:
             yield number, line
+    _require_lines(skip, number)
 
 
 def _is_skipped(number: int, skip: int | Sequence[int]) -> bool:
     """Whether a line is one of the first `skip`, or one of those that it lists."""
     return number <= skip if isinstance(skip, int) else number in skip
+
+
+def _require_lines(skip: int | Sequence[int], count: int) -> None:
+    """Raises DataError where `skip` lists a line that a file of so many lines lacks."""
+    for line in () if isinstance(skip, int) else skip:
+        fact = f"`skip` lists line {line:,}, and the file has {count:,}: take it out, or correct it"
+        require(line <= count, fact)
 
 
 def skip_also(line: int, skip: int | Sequence[int] = 0) -> list[int]:
@@ -59,15 +70,16 @@ def of_rows(rows: Sequence[list[str]], skip: int | Sequence[int], *, is_sheet: b
         else:
             table.append(row)
             lines.append(number)
-    return Cells(table, is_named=True, lines=lines, others=others if is_sheet or others else None)
+    _require_lines(skip, len(rows))
+    return Cells(table, is_named=True, lines=lines, other_lines=others if is_sheet or others else None)
 
 
 def account(files: Sequence[Cells], header: int, rows: int) -> str:
     """The rows that were read, beside the lines of their files."""
     others = Counter({"of names": header})
     for file in files:
-        if file.others is None:
+        if file.other_lines is None:
             return f"{rows:,} rows"
-        others.update(file.others)
+        others.update(file.other_lines)
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in others.items() if count)
     return f"{rows:,} rows of {rows + others.total():,} lines" + (f" ({kinds})" if kinds else "")

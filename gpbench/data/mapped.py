@@ -108,8 +108,11 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
         for name, kind in zip(names, file.schema_arrow.types):
             if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
                 raise ValueError(f"column {name!r} is not of numbers: leave it out")
-        size = pages.unpacked(mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ), file.metadata)
-        size, most = max(size, 8 * file.metadata.num_rows * len(names)), limits.unpacked(path.stat().st_size, 2**63)
+        size = pages.unpacked_size(mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ), file.metadata)
+        size, most = (
+            max(size, 8 * file.metadata.num_rows * len(names)),
+            limits.most_unpacked(path.stat().st_size, 2**63),
+        )
         limits.check(size, most, "it unpacks to", mend="save it as .npy")
         is_single = all(str(file.schema_arrow.field(name).type) == "float" for name in columns)
         dtype = np.dtype(np.float32 if is_single else np.float64)

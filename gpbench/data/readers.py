@@ -45,7 +45,7 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """
     from sklearn.datasets import load_svmlight_file
 
-    content = archives.unzipped(blobs[0])
+    content = archives.decompress(blobs[0])
     stream, inputs = io.BytesIO(content), options.get("inputs")
     with archives.parsing("libsvm text"):
         try:
@@ -55,10 +55,12 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
             raise ValueError(f"line {line}: {error}; indices count from 1") from None
         rows, largest = X.shape
         if largest > (inputs or largest):
-            raise ValueError(f"it has index {largest}, and its card {inputs} inputs")
+            mend = f"write `inputs: {largest}`, or leave `inputs` out"
+            raise ValueError(f"index {largest} is beyond the {inputs} inputs of the card: {mend}")
         archives.require_dense(rows * (inputs or largest), archives.size_of(content))
         X.resize(rows, inputs or largest)
-    require(len(queries) in (0, rows), f"not libsvm text: {len(queries)} of {rows} lines have a `qid`")
+    fact = f"a `qid` in {len(queries)} of {rows} lines: give one to every line, or to none"
+    require(len(queries) in (0, rows), f"not libsvm text: {fact}")
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
     return Raw(X.toarray(), target, groups=queries, account=f"{rows:,} rows of {lines:,} lines")
 
@@ -67,7 +69,7 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
 def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads pairs of idx files: images and labels, which are put one pair below the other."""
     arrays = []
-    for content in map(archives.unzipped, blobs):
+    for content in map(archives.decompress, blobs):
         # magic: two zero bytes, the type (8: unsigned byte), the number of dimensions; then the big-endian sizes
         if content[:3] != b"\0\0\x08":
             raise ValueError("it begins with other bytes")
@@ -84,7 +86,7 @@ def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
 def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads the files of Evans & Nair's repository, with their folds as `yang`."""
     with archives.parsing("a table of numbers"):
-        *parts, mask = (np.loadtxt(io.BytesIO(archives.unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
+        *parts, mask = (np.loadtxt(io.BytesIO(archives.decompress(blob)), delimiter=",", ndmin=2) for blob in blobs)
         data = np.concatenate(parts)
     is_whole = len(mask) == len(data) and (mask.sum(axis=1) == 1).all()
     require(is_whole, "the test masks do not test every row exactly once")

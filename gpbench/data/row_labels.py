@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from gpbench import limits
-from gpbench.data.cells import POINT, Numbers, number
+from gpbench.data.cells import DECIMAL_POINT, Numbers, number
 from gpbench.data.faults import first_rows
 from gpbench.errors import DataError
 
@@ -49,7 +49,7 @@ def require(subject: str, lacking: Bool[np.ndarray, " N"]) -> None:
 
 
 def times(
-    column: str, cells: Sequence | np.ndarray, numbers: Numbers = POINT, format: str | None = None
+    column: str, cells: Sequence | np.ndarray, numbers: Numbers = DECIMAL_POINT, format: str | None = None
 ) -> Float[np.ndarray, " N"]:
     """The order of rows as numbers: numbers themselves, or the seconds of dates; NaN for a missing one."""
     if (array := np.asarray(cells)).dtype.kind in "biuf" and format is None:
@@ -104,9 +104,11 @@ def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N
         is_known = np.isfinite(folds)
         for row in np.flatnonzero(~is_known & (columns[:, 0] != ""))[:1]:
             cell = str(columns[row, 0])
-            raise DataError(f"{names[0]}, row {row + 1}: {cell!r} is no number of a fold, as other rows have")
+            fault = f"{names[0]}, row {row + 1}: {cell!r} is no number, as the folds of other rows are"
+            raise DataError(f"{fault}: mend it, or mark it by `missing`")
         if 32 * len(folds) * len(different := np.unique(folds[is_known])) > limits.memory(8 * len(folds)):
-            raise DataError(f"{names[0]} has {len(different):,} folds of {len(folds):,} rows: write fewer")
+            fault = f"{names[0]} numbers {len(different):,} folds in {len(folds):,} rows"
+            raise DataError(f"{fault}: name a column with fewer")
         parts = np.where(folds[:, None] == different, TEST, TRAIN)
         return np.where(is_known[:, None], parts, -1)
     parts = np.empty(columns.shape, int)

@@ -37,9 +37,9 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     targets = _listed(options["target"])
     files = [text.read(blob, options) for blob in blobs]
     header = options.get("header", isinstance(targets[0], str) or files[0].is_named)
-    names, rows, lines = headed(files, header)
+    names, rows, lines = split_header(files, header)
     if header:
-        _require_names(names, rows, targets)
+        _require_names(names, rows, lines, targets)
     columns = columns_of(rows, len(names), lines)
     require_different(filter(None, names))
     remarks = "".join(f"; {note}" for file in files for note in file.notes)
@@ -50,14 +50,16 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     for role, positions in of_rows.items():
         is_free = {*positions}.isdisjoint(target_columns)
         require(is_free, f"column {roles[role]!r} is the target and `{role}`: choose another column for one")
-    dropped = [_position(names, drop, header) for drop in options.get("drop", ())]
-    excluded = {*target_columns, *chain(*of_rows.values()), *dropped}
+    drop, to_keep = ({_position(names, name, header) for name in options.get(key, ())} for key in ("drop", "keep"))
+    for role, others in (("the target", {*target_columns}), ("in `keep`", to_keep)):
+        for i in sorted(drop & others):
+            raise DataError(f"column {names[i]!r} is {role} and in `drop`: leave it out of one")
+    excluded = {*target_columns, *chain(*of_rows.values()), *drop}
     codes, specs = by_column(options, "codes"), by_column(options, "encode")
     for name in sorted(codes.keys() & specs.keys()):
         raise DataError(f"column {name!r} is in `codes` and in `encode`; leave it out of one")
     coded = {**codes, **specs}
-    explicit = [*options.get("keep", ()), *(name for name in coded if name in names)]
-    keep = {_position(names, name, header) for name in explicit}
+    keep = to_keep | {_position(names, name, header) for name in coded if name in names}
     excluded -= keep & {*of_rows["order"]}  # a time may also be an input
     labels_of_rows = bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
     left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | keep}
@@ -101,11 +103,12 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     )
 
 
-def headed(files: Sequence[Cells], header: bool) -> tuple[list[str], list[list[str]], list[int]]:
+def split_header(files: Sequence[Cells], header: bool) -> tuple[list[str], list[list[str]], list[int]]:
     """The names of the columns (their numbers without a header), the rows, and the lines with which these begin."""
     rows = [row for file in files for row in file.rows]
     lines = [line for file in files for line in file.lines]
-    require(len(rows) > header, "the table has no rows")
+    notes = [note for file in files for note in file.notes]
+    require(len(rows) > header, "; ".join(["the table has no rows", *notes]))
     if not header:
         return [str(i) for i in range(len(rows[0]))], rows, lines
     names, rows = [cell.strip() for cell in rows[0]], rows[1:]
@@ -117,7 +120,9 @@ def headed(files: Sequence[Cells], header: bool) -> tuple[list[str], list[list[s
     return names, rows, lines[1:]
 
 
-def _require_names(names: Sequence[str], rows: Sequence[Sequence[str]], targets: Sequence) -> None:
+def _require_names(
+    names: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[int], targets: Sequence
+) -> None:
     """Raises DataError for a first line that is no header of the rows."""
     has_targets = {*map(str, targets)} <= {*names} or not all(isinstance(target, str) for target in targets)
     mark = names[0][: 1 + names[0].startswith("//")]
@@ -127,9 +132,10 @@ def _require_names(names: Sequence[str], rows: Sequence[Sequence[str]], targets:
     mend = "as R writes names of rows: write the table with row.names=FALSE, or name the first column"
     is_wider = len(names) > 1 and {len(row) for row in rows} == {len(names) + 1}
     require(not is_wider, f"the header has {len(names)} names, and all rows have {len(names) + 1} cells, {mend}")
-    late = later_header(names, rows, targets)
-    absent = f"the first line has no {targets[0]!r}, and row {late} has"
-    require(not late, f"{absent}: leave out the lines above by `skip`")
+    if late := later_header(names, rows, targets):
+        line = lines[late - 1]
+        absent = f"the first line has no {targets[0]!r}, and line {line} has"
+        raise DataError(f"{absent}: leave out the lines above by `skip: {line - 1}`")
 
 
 def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: Sequence) -> int:

@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
+from gpbench.config.words import word
 from gpbench.data.coding import check_counts
 from gpbench.data.frames import as_pandas, check_dates
 from gpbench.data.scaling import fit_scalers
-from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, cause, either
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, cause, either
 from gpbench.estimators.compiled import configuration, folder_of, programs_of
 from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, in_one_line
-from gpbench.estimators.rows import checked_weights, repeated
-from gpbench.estimators.saved import restored, saved
+from gpbench.estimators.rows import checked_weights, repeat_rows
+from gpbench.estimators.saved import from_pickle, to_pickle
 from gpbench.estimators.table import fit_table
 
 NAME = "data"
@@ -59,14 +60,14 @@ class Estimator(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         attributes = super().__getstate__()
-        return attributes | ({"state_": saved(attributes["state_"])} if "state_" in attributes else {})
+        return attributes | ({"state_": to_pickle(attributes["state_"])} if "state_" in attributes else {})
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         super().__setstate__(attributes)
         if "state_" in attributes:
             try:
                 folder_of(self.config_dir)  # where the classes of an own method are
-                self.state_ = restored(attributes["state_"])
+                self.state_ = from_pickle(attributes["state_"])
             except ConfigError as error:
                 raise ValueError(f"{type(self).__name__}: {in_python(str(error))}") from None
 
@@ -79,11 +80,11 @@ class Estimator(BaseEstimator):
             if self.encode is None and self.impute is None:
                 check_dates(X)
                 X, y = validate_data(self, X, y, **checks)
-                weight = checked_weights(sample_weight, len(X))
+                weight = checked_weights(sample_weight, len(X), is_classifier(self))
                 X, y, weight = (array[weight > 0] for array in (X, y, weight))
             else:
                 check_consistent_length(X, y)
-                weight = checked_weights(sample_weight, len(X))
+                weight = checked_weights(sample_weight, len(X), is_classifier(self))
                 X, y, weight = (_safe_indexing(rows, np.flatnonzero(weight)) for rows in (X, y, weight))
                 validate_data(self, X, skip_check_array=True)
                 self._table, X = fit_table(X, NAME, self.encode, self.impute)
@@ -142,7 +143,7 @@ class Estimator(BaseEstimator):
                 tasks = either(sorted(programs.method.tasks))
                 raise ConfigError(f"method {self.method} is for {tasks} data, and these are {task}")
             if weight is not None and not programs.method.sample_weights:
-                (X, y), weight = repeated(self.method, X, y, weight), None
+                (X, y), weight = repeat_rows(self.method, X, y, weight), None
             if task == "count":
                 check_counts(NAME, y, "y", "take another method.likelihood, such as gaussian")
             scalers = {"inputs": protocol["inputs"], "targets": protocol["targets"], "task": task}
@@ -159,10 +160,13 @@ class Estimator(BaseEstimator):
             raise ValueError(f"options={options!r}: give a dict, as in {{'method.inducing': 20}}")
         if unknown := [key for key in options if not key.startswith(_SECTIONS)]:
             raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
-        settings = [f"{key}={as_word(value)}" for key, value in options.items()]
+        # a text stands as on a command line, where it may be a list or a mapping
+        settings = [f"{key}={value if isinstance(value, str) else word(value)}" for key, value in options.items()]
         seed = self.random_state
-        if not isinstance(seed, Integral):
-            seed = check_random_state(seed).randint(2**31)
+        try:
+            seed = seed if isinstance(seed, Integral) else check_random_state(seed).randint(2**31)
+        except ValueError:
+            raise ValueError(f"random_state={seed!r}: give a whole number, a RandomState or None") from None
         try:
             words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={seed}", *settings)
             cfg = within_rows(configuration(*words, folder=folder_of(self.config_dir)), rows)

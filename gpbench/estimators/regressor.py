@@ -18,8 +18,8 @@ class Regressor(RegressorMixin, Estimator):
     protocol : str, default="clean"
         The protocol, by its name in `gpbench run`: scaling, precision, initial values and optimisers.
     random_state : int, RandomState or None, default=0
-        Seed of the method's own randomness, as in scikit-learn.  The same seed and the same rows give the same
-        predictions.
+        Seed of the method's own randomness.  A whole number gives the same predictions for the same rows; None gives
+        others in each fit.
     options : dict or None, default=None
         Further settings of the method or the protocol, as in `{"method.inducing": 0.2, "protocol.steps": 100}`.  Each
         is also a parameter of its own to `set_params`, and so to a search.
@@ -53,7 +53,7 @@ class Regressor(RegressorMixin, Estimator):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (N, D)
+        X : array or table of shape (N, D)
             Inputs in original units, at least two rows of finite numbers.  The protocol's scaler is fitted to them.
         y : array-like of shape (N,)
             Targets in original units, not all equal.  The protocol's scaler is fitted to them.  With a likelihood of
@@ -127,7 +127,7 @@ class Regressor(RegressorMixin, Estimator):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (T, D)
+        X : array or table of shape (T, D)
             Inputs in original units.
         y : array-like of shape (T,)
             Targets in original units.

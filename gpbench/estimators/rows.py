@@ -12,9 +12,10 @@ WITH_WEIGHTS = (
     " variants), svdgp, odsvgp, gam, dsdgp, vi_kw, vi_g and hmc"
 )
 """Methods that take sample weights, for messages."""
+_BOOSTING = ".  scikit-learn's AdaBoostClassifier gives weights that sum to 1: use BaggingClassifier"
 
 
-def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
+def checked_weights(sample_weight: Any, rows: int, is_classifier: bool) -> Float[np.ndarray, " N"]:
     """The weights as an array of numbers, one for each row: a weight w is w repeated rows.  1 for None.
 
     Raises ValueError for another number of weights, and for weights that are no finite numbers, below 0, or together
@@ -35,13 +36,12 @@ def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
     if (total := weight.sum()) < 2:
         raise ValueError(
             f"sample_weight sums to {total:.3g}, and a weight w is w rows, so that fewer than two are left: multiply"
-            f" the weights, so that they sum to the number of rows, {counted}; AdaBoostClassifier does not: use"
-            " BaggingClassifier"
+            f" the weights, so that they sum to the number of rows, {counted}{_BOOSTING * is_classifier}"
         )
     return weight
 
 
-def repeated(
+def repeat_rows(
     method: str, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weight: Float[np.ndarray, " N"]
 ) -> tuple[Float[np.ndarray, "R D"], Float[np.ndarray, " R"]]:
     """The rows as often as their weights say, for a method without weights, such as those of bootstrap samples.

@@ -10,7 +10,7 @@ from gpbench import runtime
 from gpbench.errors import ConfigError
 
 
-class Saved(NamedTuple):
+class SavedState(NamedTuple):
     """The arrays of a state, a pickle of the state with numbers in their places, and the version that wrote both."""
 
     version: str
@@ -18,7 +18,7 @@ class Saved(NamedTuple):
     structure: bytes
 
 
-def saved(state: Any) -> Saved:
+def to_pickle(state: Any) -> SavedState:
     """A state as a pickle keeps it."""
     import jax
 
@@ -26,10 +26,10 @@ def saved(state: Any) -> Saved:
 
     arrays = arrays_of(state)
     numbered = jax.tree.unflatten(jax.tree.structure(state), range(len(arrays)))
-    return Saved(gpbench.__version__, arrays, pickle.dumps(numbered))
+    return SavedState(gpbench.__version__, arrays, pickle.dumps(numbered))
 
 
-def restored(state: Any) -> Any:
+def from_pickle(state: Any) -> Any:
     """The state that was saved.  Raises ConfigError for one of another version, and what `require_float64` raises."""
     version = getattr(state, "version", "an earlier version")
     if version != gpbench.__version__:

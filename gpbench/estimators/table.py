@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from gpbench.config.card_keys import CENTRES
 from gpbench.data import encoding, filling
-from gpbench.data.cells import POINT
+from gpbench.data.cells import DECIMAL_POINT
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError
@@ -109,7 +109,7 @@ def _numbers(
         raise DataError(f"encode: no column {unknown[0]!r} in X; {nearest(unknown[0], header)}")
     columns = dict(zip(header, columns_of(rows_of_frame(X), len(header)), strict=True))
     try:
-        inputs, names, levels = encoding.inputs_of(columns, POINT, specs, {})
+        inputs, names, levels = encoding.inputs_of(columns, DECIMAL_POINT, specs, {})
     except SpellingError as error:
         raise DataError(f"{error.fact}: leave the column out, or name it in encode") from None
     return np.stack(inputs, axis=1), tuple(names), levels

@@ -145,7 +145,7 @@ class Submission:
 def _described(classes: int) -> str:
     if classes == 0:
         return "a regression data set needs mean and variance"
-    return f"its {classes} classes need prob_0 to prob_{classes - 1}, or log_prob_0 to log_prob_{classes - 1}"
+    return f"its {classes} classes need either prob_0 to prob_{classes - 1} or log_prob_0 to log_prob_{classes - 1}"
 
 
 def read(path: Path) -> list[Submission]:
@@ -160,6 +160,8 @@ def read(path: Path) -> list[Submission]:
         raise ConfigError(f"{path}: no column {absent[0]!r}; {needs}{separators}")
     if unknown := [name for name in map(str, table) if name not in columns and not _NUMBERED.fullmatch(name)]:
         hint = nearest(unknown[0], [*columns, "prob_0", "log_prob_0"])
+        if unknown[0].startswith("Unnamed: "):
+            hint = "a column without a name, as pandas writes an index: write the table with index=False"
         raise ConfigError(f"{path}: unknown column {unknown[0]!r}; {hint}")
     if table.empty:
         raise DataError(f"{path}: no rows")
@@ -185,6 +187,8 @@ def _table(path: Path) -> "pd.DataFrame":
         raise ConfigError(f"{path}: no such file") from error
     except pd.errors.EmptyDataError as error:
         raise DataError(f"{path}: the file is empty") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: the file is not UTF-8: save it as csv in UTF-8") from error
     except (OSError, ValueError, DataError) as error:  # pyarrow's and pandas's own are ValueErrors
         raise ConfigError(f"{path}: {str(error).partition(chr(10))[0]}") from error
 
@@ -239,7 +243,8 @@ def _versions(submission: Submission, group: "pd.DataFrame") -> dict[str, str]:
     if (text := _per_run(submission, group, "versions")) is None:
         return {}
     if not _VERSIONS.fullmatch(str(text)):
-        raise DataError(f"{submission.title}: versions {str(text)!r}: write them as in 'gpytorch 1.15.2, torch 2.13.0'")
+        example = "'gpytorch 1.15.2, torch 2.13.0'"
+        raise DataError(f"{submission.title}: versions {str(text)[:60]!r}: write them as in {example}")
     versions = dict(pairs := [pair.split(" ") for pair in text.split(", ")])
     if len(versions) < len(pairs):
         raise DataError(f"{submission.title}: versions {text!r} has a program twice: leave one version of it")

@@ -32,7 +32,7 @@ class Batch(eqx.Module):
         total: Number N of training rows that count.
         classes: Number C of classes; 0 for regression, 1 for counts.
         is_weighted: Whether rows have sample weights; a minibatch of others needs no array of N weights.
-        unit: Original units per unit of each input, for `init` alone; None where they are not known, and in steps.
+        unit: Size of one unit of each input in units of the file, for `init` alone; None if not known, and in steps.
     """
 
     X: Float[Array, "B D"]

@@ -81,7 +81,7 @@ def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:
 def unpack(content: bytes) -> "dict[str, ndarray]":
     """Reads the arrays of an .npz file.  Raises ValueError where it is damaged, or unpacks to too much."""
     try:
-        with npz.opened(content, limits.unpacked(len(content), limits.TRACE)) as arrays:
+        with npz.opened(content, limits.most_unpacked(len(content), limits.TRACE)) as arrays:
             return dict(arrays)
     except ValueError as error:
         raise ValueError(f"its arrays cannot be read ({error})") from None
@@ -114,7 +114,7 @@ def unpack_state(content: bytes, expected: Headers | None = None) -> "dict[str, 
     try:
         if expected is not None and npz.headers(content) != expected:
             return None
-        with npz.opened(content, limits.unpacked(len(content), limits.STATE)) as arrays:
+        with npz.opened(content, limits.most_unpacked(len(content), limits.STATE)) as arrays:
             return dict(arrays)
     except ValueError as error:
         raise ValueError(f"its arrays cannot be read ({error})") from None
@@ -153,8 +153,8 @@ def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
             ]:
                 raise ValueError(f"its column {others[0]} is not of numbers")
             size = 8 * file.metadata.num_rows * file.metadata.num_columns  # equal values take no space in the file
-            size = max(size, pages.unpacked(content, file.metadata))
-            most = limits.unpacked(len(content), limits.PREDICTIONS)
+            size = max(size, pages.unpacked_size(content, file.metadata))
+            most = limits.most_unpacked(len(content), limits.PREDICTIONS)
             limits.check(size, most, f"a file of {len(content):,} bytes unpacks to")
             table = file.read(use_threads=False)  # as in a collection
         columns = {name: table.column(name).to_numpy() for name in table.column_names}

@@ -261,7 +261,7 @@ def _table(path: Path, names: Sequence[str]) -> "pa.Table":
     try:
         table = parquet.read(path, names, _TEXT_COLUMNS)
         for name in {*table.column_names} & {"id", _RECORD, _CONFIG, _TRACE}:
-            parquet.check_texts(table.column(name), limits.unpacked(path.stat().st_size, limits.COLLECTION))
+            parquet.check_texts(table.column(name), limits.most_unpacked(path.stat().st_size, limits.COLLECTION))
         return table
     except (ValueError, OSError) as error:
         raise ConfigError(f"cannot read {path} ({error}); `gpbench collect DIR --out {path}` makes one") from error

@@ -56,8 +56,8 @@ def read(path: Path, names: Sequence[str], dictionaries: Sequence[str]) -> "pa.T
         with open(path, "rb") as content:  # pyarrow takes no path that is not UTF-8
             facts = pq.read_metadata(content)
             limits.check(facts.num_rows, limits.ROWS, "it has", "records")
-            size = pages.unpacked(mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ), facts)
-            limits.check(size, limits.unpacked(path.stat().st_size, limits.COLLECTION), "it unpacks to")
+            size = pages.unpacked_size(mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ), facts)
+            limits.check(size, limits.most_unpacked(path.stat().st_size, limits.COLLECTION), "it unpacks to")
             texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {*dictionaries}
             options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
             with pq.ParquetFile(content, metadata=facts, **options) as file:

@@ -81,7 +81,7 @@ class Record:
     target: str | None = None
     """Name of the target, or of the outputs."""
     steps: int | None = None
-    """Number of training steps, at most `stop_after`."""
+    """Number of training steps; of a run that stopped early, the step at which it did (`stop_after`)."""
     converged: bool | None = None
     """True if the stopping rule of training was met; None where the method has none."""
     objective: float | None = None

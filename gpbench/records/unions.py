@@ -159,7 +159,8 @@ def first_answer(
 
     Where no folder is named, and none of one's own runs is one of those asked for, the runs that ship with gpbench
     answer, which is said on stderr.  Own and shipped runs are never mixed unless both are named.  Raises ConfigError:
-    as `open_stores` and `answer` do; that of both together where neither has such a run.
+    as `open_stores` and `answer` do; where neither answers, that of both together; if these do, that of one's own runs
+    with a hint.
     """
     stores = open_stores(results)
     others = _shipped() if results is None and not isinstance(stores[0], Collection) else []

@@ -37,12 +37,12 @@ _WARNINGS = {
     "unseen_rows": "{:.0f} test rows differ in an input that is constant among the training rows, and so ignored",
     "noise_at_floor": "the noise variance is at its floor: {:.2g} in units of the scaled targets",
     "noise_ratio": "training made the noise variance {:.2g} times its initial value",
-    "scaled_means": "the RMSE is {:.3g} times that of method=constant, and lower than it if the means are scaled ones:"
-    " import them in original units, with --again",
-    "deviations": "the variances cost {:.3g} nats per test row more than their squares, and may be standard deviations:"
-    " import variances, with --again",
+    "scaled_means": "the RMSE is {:.3g} times that of method=constant, but would be lower than that if the means were"
+    " scaled: if they are, import them in original units with --again",
+    "deviations": "the variances cost {:.3g} nats per test row more than their squares; they may be standard"
+    " deviations: if so, import their squares with --again",
     "scaled_variances": "the variances cost {:.3g} nats per test row more than with the training targets' variance as a"
-    " factor, and may be scaled ones: import them in original units, with --again",
+    " factor; they may be scaled: if so, import them in original units with --again",
 }
 
 

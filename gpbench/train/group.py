@@ -53,7 +53,7 @@ class Group:
     weight: Float[Array | np.ndarray, "S N"] | None = None
     """Sample weights above 0; None for 1."""
     unit: Float[np.ndarray, "S D"] | None = None
-    """Original units per unit of each input; None for 1."""
+    """Size of one unit of each input in units of the file; None for 1."""
 
     @property
     def size(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpbench.cli.options import require_place
 from gpbench.errors import ConfigError
-from gpbench.paths import write_whole
+from gpbench.outputs import write_whole
 
 THRESHOLD = 1.25
 """A ratio of times, each in units of its machine's products, above which something became slower."""

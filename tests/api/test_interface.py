@@ -151,10 +151,10 @@ def test_a_multirun_is_every_combination(results):
         gpbench.multirun(dataset="sinc", method=[], results=results)
 
 
-def test_a_multirun_in_a_thread_has_the_same_records(results):
+def test_a_multirun_in_a_thread_has_the_same_records(tmp_path):
     with ThreadPoolExecutor(1) as pool:  # signals are the main thread's alone
-        runs = pool.submit(gpbench.multirun, **LINEAR, split=0, seed=[0, 7], results=results).result()
-    assert [run.seed for run in runs] == [0, 7] and runs[0].id == gpbench.run(**LINEAR, split=0, results=results)[0].id
+        runs = pool.submit(gpbench.multirun, **LINEAR, split=0, seed=[0, 7], results=tmp_path).result()
+    assert [run.seed for run in runs] == [0, 7] and runs[0].id == gpbench.run(**LINEAR, split=0, results=tmp_path)[0].id
 
 
 CASES = [

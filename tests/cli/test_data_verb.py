@@ -154,6 +154,9 @@ def test_a_table_is_checked_by_its_card_which_a_target_writes(tmp_path, monkeypa
     assert "pump.csv: name the column to predict by target=NAME; columns are flow, drag" in capsys.readouterr().err
     assert main(["best", "--data", "pump.csv"]) == 2
     assert "`gpbench data check pump.csv target=NAME` writes its card" in capsys.readouterr().err
+    assert main(["data", "check", "all", "target=drag"]) == 2
+    assert capsys.readouterr().err == "gpbench: target=drag: this is for the path of a table, as in a.csv target=drag\n"
+    assert main(["data", "check", "pump.csv", "--json", "target=drag"]) == 0 and capsys.readouterr().out.startswith("[")
     for words in (["pump.csv", "target=drag"], ["pump.csv"], ["dataset=pump.csv"]):
         assert main(["data", "check", *words]) == 0
         assert capsys.readouterr().out.startswith("pump: regression, 20 rows, 1 input\n")

@@ -91,8 +91,8 @@ def test_filters_select_records(results, capsys, filters, n):
     [
         (["--dataset", "pimaa"], "no run has dataset 'pimaa'; did you mean pima?"),
         (["--metric", "nlll"], "no run has the metric 'nlll'; did you mean nll"),
-        (["--setting", "m=99"], "no run has setting 'm=99'; known are m=15%"),
-        (["--setting", "m=16%"], "no run has setting 'm=16%'; did you mean m=15%"),
+        (["--setting", "m=99"], "no run has setting 'm=99'; known are 'm=15%'"),
+        (["--setting", "m=16%"], "no run has setting 'm=16%'; did you mean 'm=15%'"),
     ],
 )
 def test_unrecorded_values_are_one_line(results, capsys, filters, line):

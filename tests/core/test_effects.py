@@ -52,6 +52,21 @@ def test_integrals_over_the_unit_interval(family):
     np.testing.assert_allclose(jax.jit(double_integral, static_argnums=1)(kernel, jnp.float64), whole, atol=1e-7)
 
 
+@pytest.mark.parametrize("period", [0.035, 0.25, 0.7, 1.0, 3.0])
+@pytest.mark.parametrize("of_sum", [False, True])
+def test_integrals_over_many_periods_or_a_part_of_one(period, of_sum):
+    """A rule of a fixed number of nodes would miss many periods, and the kernel would not be positive definite."""
+    periodic = {"periodic": {"period": period}}
+    kernel, x = base({"sum": ["matern52", periodic]} if of_sum else periodic), jnp.asarray([-0.3, 0.0, 0.21, 1.0, 1.4])
+    t = (jnp.arange(5000.0) + 0.5) / 5000
+    np.testing.assert_allclose(integral(kernel, x), kernel.cross(x[:, None], t[:, None]).mean(axis=1), atol=1e-6)
+    np.testing.assert_allclose(double_integral(kernel, jnp.float64), integral(kernel, t).mean(), atol=1e-6)
+    stacked = Effect(jnp.asarray(0.0), jax.tree.map(lambda leaf: leaf[None], kernel))
+    assert np.linalg.eigvalsh(covariance(stacked, t[::50, None], t[::50, None]))[0] > -1e-9
+    slopes = jax.grad(lambda kernel: double_integral(kernel, jnp.float64))(kernel)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
+
+
 @pytest.mark.parametrize("families", [("squared_exponential",), ("matern32",), ("squared_exponential",) * 2], ids=str)
 def test_an_effect_has_the_mean_0_over_each_input(families):
     """By a Gauss-Legendre rule on both sides of the other argument; outside the unit interval too."""

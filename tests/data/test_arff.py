@@ -58,7 +58,7 @@ def test_the_names_the_kinds_and_all_lines_are_told():
     table = cells.read((HEAD.replace("{}}", "'{}'}") + "%\n1,2,red,a,?,?,{2}\n\n1,2,grey,a,?,?,{1}\n").encode(), {})
     assert table.rows[0] == ["flow rate", "heat", "hue", "who", "day", "at"] and table.nominal == {"hue"}
     assert table.lines == [10, 12, 14] and table.is_named
-    assert table.others == {"declarations": 7, "blank": 2, "comments": 2}
+    assert table.other_lines == {"declarations": 7, "blank": 2, "comments": 2}
     assert table.notes == (
         "'hue' has values that its declaration lacks, as 'grey'",
         "weights of 1 rows are not used: all rows count alike",
@@ -66,15 +66,15 @@ def test_the_names_the_kinds_and_all_lines_are_told():
 
 
 REFUSED = {
-    "1,2,red": "line 11 of the ARFF file: 3 values, and there are 6 attributes",
-    "1,2,red,a,?,?,5": "7 values, and there are 6 attributes",
+    "1,2,red": "line 11 of the ARFF file: 3 values for 6 attributes",
+    "1,2,red,a,?,?,5": "7 values for 6 attributes: mend it",
     "one,2,red,a,?,?": "could not convert string to float: 'one'",
     "1,2,'red,a,?,?": "a quotation mark is not closed, or text follows a closing one",
     "1,2,'red'x,a,?,?": "a quotation mark is not closed, or text follows a closing one",
     "1,2,red,a,2021-03-04,?": "'2021-03-04' does not match format",
-    "{6 1}": "index 6: indices ascend, from 0 to 5",
-    "{1 1, 0 2}": "index 0: indices ascend, from 0 to 5",
-    "{1 1, 1 2}": "index 1: indices ascend, from 0 to 5",
+    "{6 1}": "index 6 is out of order, or beyond the last, 5: sort the entries, or declare the attribute",
+    "{1 1, 0 2}": "index 0 is out of order, or beyond the last, 5",
+    "{1 1, 1 2}": "index 1 is out of order, or beyond the last, 5",
     "{1 1": "not entries between braces, or a quotation mark is not closed",
     "{1}": "not entries between braces",
     "{1 1}, 5": "'5' follows the row",
@@ -97,7 +97,7 @@ def test_a_row_that_is_none_is_refused_with_its_line(line):
         ("@relation r\n@attribute a {x,'y}\n", "line 2 .*not entries between braces, or a quotation mark"),
         ("@relation r\n@attribute a date QQ\n", "the format of dates 'QQ' is unknown"),
         ("@relation r\n@attribute a numeric\n1,2\n", "line 3 of the ARFF file: '1,2' is no declaration"),
-        ("@relation r\n@attribute a numeric\n", "the ARFF file has no @data"),
+        ("@relation r\n@attribute a numeric\n", "the ARFF file has no line @data before its rows: add it"),
     ],
 )
 def test_a_head_that_is_none_is_refused_with_its_line(head, message):

@@ -68,7 +68,7 @@ def test_any_number_of_splits_is_checked_by_its_first():
         (np.full(N, 3.0), "constant: c; drop: [c]"),
         (32 + 1.8 * A, "'c' is 'a' again, or linear in it; drop: [c]"),
         (np.sort(B), "'c' orders the rows: .*; drop: [c] if it numbers them; order: c, splits: {set: temporal}"),
-        (RNG.permutation(N) + 5000, "'c' has another whole number in each row, as labels do; drop: [c]"),
+        (RNG.permutation(N) + 5000, "'c' has a different whole number in each row, as labels do; drop: [c]"),
         (np.where(np.arange(N) % 9 == 4, -999, B), "'c' is -999 in 7 rows, far from all others; missing: -999"),
         (TARGET + 1e-3 * B, "'c' alone tells 'y': is it known before 'y' is?; drop: [c]"),
         (np.exp(3 * TARGET), "'c' alone tells 'y': is it known before 'y' is?; drop: [c]"),

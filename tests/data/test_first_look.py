@@ -71,11 +71,17 @@ def test_a_table_whose_name_is_no_word_has_a_card_of_another_name(folder, path, 
         (["dataset=tables/pump 1.csv", "target=9"], "target=9: no such column"),
         (["dataset=twice.csv", "target=y"], "dataset=twice.csv: the header has 'x' more than once; .*no card is"),
         (["dataset=tables/none.csv", "target=drag"], "dataset=tables/none.csv: no such file"),
+        (["dataset=rows.npy", "target=y"], "dataset=rows.npy: a first look reads text, Excel .*: save it so, or write"),
+        (["dataset=rows.svm", "target=y"], "target=y: lines of libsvm begin with the target: leave target out"),
+        (["dataset=void.csv", "target=y"], "void.csv: .*no complete rows: column 'y' is empty"),
         (["dataset=openml:61", "data.offline=true"], "data.offline=true, and .*openml_61.yaml is not there"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line_and_writes_no_card(folder, words, message):
     (folder / "twice.csv").write_text("x,x,y\n1,2,3\n4,5,6\n")
+    (folder / "rows.svm").write_text("1 1:2\n2 1:3\n")
+    (folder / "void.csv").write_text("x,y\n1,\n2,\n")
+    np.save(folder / "rows.npy", np.eye(3))
     with pytest.raises((ConfigError, DataError), match=message):
         with_cards(words, [])
     assert not [*folder.rglob("*.yaml")]
@@ -92,6 +98,15 @@ def test_where_only_a_card_can_say_how_to_read_a_table_the_line_begins_it(folder
     Path(file).parent.mkdir()
     Path(file).write_text(text.replace("target: cups", "target: cups, encoding: latin-1"))
     assert load(cards.read("cafe", [folder]), config_dirs=[folder]).columns == ("größe",)
+
+
+def test_the_rows_that_a_card_of_ones_own_states_are_those_of_its_table(folder):
+    (folder / "dataset").mkdir()
+    (folder / "own.csv").write_text("x,y\n1,2\n3,4\n5,7\n")
+    node = "{name: own, task: regression, rows: 7, sources: [{kind: file, path: own.csv, target: y}]}"
+    (folder / "dataset" / "own.yaml").write_text(node)
+    with pytest.raises(DataError, match="the table has 3 rows in use, but its card says 7"):
+        load(cards.read("own", [folder]), config_dirs=[folder])
 
 
 @pytest.mark.parametrize(("column", "target"), [("b", "y"), ("y", "b")])

@@ -80,7 +80,7 @@ def test_what_unpacks_to_less_is_read():
     assert readers.mat([MAT], {"matrix": "x", "target": "y"}).X.size == 4000
     for mode in ("w", "w:gz", "w:bz2", "w:xz"):
         assert archives.member(tar(mode, b"content"), "a") == b"content"
-    assert archives.decompressed(lzma.compress(b"a\nb")).readlines() == [b"a\n", b"b"]
+    assert archives.open_decompressed(lzma.compress(b"a\nb")).readlines() == [b"a\n", b"b"]
 
 
 def test_an_array_of_a_stated_shape_of_terabytes_is_one_line():

@@ -146,7 +146,9 @@ def test_a_code_is_no_number_and_leaves_all_cells_of_its_column_texts(cell):
     with pytest.raises(DataError, match=r"column 'c', row 3: ") as refused:
         read({"c": cells, "x": steps(8), "y": steps(8)})
     assert "\n" not in str(refused.value)
-    with pytest.raises(DataError, match=r"column 'c' of `split`, row 3: .* is no number of a fold"):
+    with pytest.raises(
+        DataError, match=r"column 'c' of `split`, row 3: '.*' is no number, as the folds of other rows are: mend it"
+    ):
         read({"c": cells, "x": steps(8), "y": steps(8)}, split="c")
 
 
@@ -365,9 +367,17 @@ COUNT = [str(k) for k in range(N)]
 NOTED = {
     "truth words and digits": (["True", "FALSE", "1", "0"] * 10, "c has 0, 1, FALSE, True: they are 1", [1, 0, 1, 0]),
     "lower truth words": (["true", "0"] * 20, "c has 0, true: they are 1 and 0", [1, 0]),
-    "an id": ([str(1000 + k) for k in range(N)], "c has another whole number in each row, 1000 to 1039", [1000, 1001]),
+    "an id": (
+        [str(1000 + k) for k in range(N)],
+        "c has a different whole number in each row, 1000 to 1039",
+        [1000, 1001],
+    ),
     "an id in another order": ([str(1000 + 7 * k % N) for k in range(N)], "1000 to 1039; `drop: [c]` if", [1000, 1007]),
-    "an id with a point": ([f"{500 + k}.0" for k in range(N)], "c has another whole number in each row", [500, 501]),
+    "an id with a point": (
+        [f"{500 + k}.0" for k in range(N)],
+        "c has a different whole number in each row",
+        [500, 501],
+    ),
     "dates": (
         [f"2024-{1 + k // 20:02}-{1 + k % 20:02}" for k in range(N)],
         "c left out (40 dates, as '2024-01-01'; for splits by time `order: c`)",

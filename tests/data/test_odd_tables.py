@@ -135,7 +135,7 @@ REFUSED = {
     "one column": (b"y\n1\n2\n", "no inputs"),
     "nothing": (b"", "the table has no rows"),
     "a name of the target twice": (b"a,y, y\n1,2,3\n", "the header has 'y' more than once"),
-    "UTF-16 without its mark": ("ä,y\n1,2\n".encode("utf-16-le"), "null bytes, as UTF-16 has them; .*`encoding:"),
+    "UTF-16 without its mark": ("ä,y\n1,2\n".encode("utf-16-le"), "null bytes, as UTF-16 .*`encoding: utf-16-le"),
     "a part of Excel": (b"PK\x03\x04\x00,\x00", "not a readable Excel file"),
     "blank lines": (b"\n\n\n", "the table has no rows"),
     "a null byte": (b"a,y\n1,2\n3\0,4\n", "row 2: .* is not a number"),

@@ -72,7 +72,7 @@ FEATURES = {
     "units": (at(1, "kN|deg|-|mm"), READ, "line 2 left out, as one of units"),
     "units in brackets": (at(1, "[kN]|[%]|[-]|[mm/s2]"), READ, "line 2 left out, as one of units"),
     "units and a comment": (lambda lines: ["# rig", lines[0], "kN|°|-|mm", *lines[1:]], READ, "line 3 left out"),
-    "a title": (at(0, "A table of rig 4"), "first line has no 'wear', and row 1 has: .*`skip`", ""),
+    "a title": (at(0, "A table of rig 4"), "first line has no 'wear', and line 2 has: .*`skip: 1`", ""),
     "totals": (lambda lines: [*lines, "1|1|Total|1"], "totals", "looks like totals of the others, which skip: [26]"),
     "sums": (sums, "totals", "the last row, 25 (line 26), looks like totals of the others, which skip: [26] leaves"),
     "a short row": (at(5, "1|2|3"), SHORT.format(row=5, line=6), ""),
@@ -108,14 +108,6 @@ CASES = [
     for j, delimiter in enumerate(DELIMITERS)
     if (i + j) % 5 < 3
 ]
-NOT_SPACE = {
-    "blanks around",
-    "empty lines first",
-    "a delimiter at the ends",
-    "a delimiter at the ends of rows",
-    "inches",
-}
-NOT_SPACE |= {"units", "units and a comment", "a title", "comments", "percents", "a comment", "names after a #"}
 
 
 @pytest.mark.parametrize(("feature", "delimiter", "end", "code", "pack", "is_open"), CASES)
@@ -128,7 +120,7 @@ def test_the_first_look_reads_every_row_or_refuses_the_table(
     try:
         folders = with_cards([f"dataset={tmp_path}/odd.txt", "target=wear"], [])[1]
     except GpbenchError as error:
-        assert "\n" not in str(error) and len(str(error)) < 400 and not (tmp_path / "dataset").exists()
+        assert "\n" not in str(error) and len(str(error)) < 440 and not (tmp_path / "dataset").exists()
         assert refusal and re.search(refusal, str(error)), error
         return
     assert refusal in (READ, "totals")

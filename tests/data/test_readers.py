@@ -52,11 +52,11 @@ def test_libsvm_text_fills_what_a_line_leaves_out_with_zero():
     [
         ("1 0:1", "line 2: Invalid index 0 .*; indices count from 1"),
         ("1 -1:1", "line 2: Invalid index -1 .*; indices count from 1"),
-        ("1 3:1", "it has index 3, and its card 2 inputs"),
+        ("1 3:1", "index 3 is beyond the 2 inputs of the card: write `inputs: 3`, or leave"),
         ("1 a:1", "line 2: "),
         ("red 1:1", "line 2: could not convert string to float: b'red'"),
         ("1 2:1 1:1", "line 2: Feature indices .* should be sorted and unique"),
-        ("1 qid:3 2:1", "1 of 3 lines have a `qid`"),
+        ("1 qid:3 2:1", "a `qid` in 1 of 3 lines: give one to every line, or to none"),
     ],
 )
 @pytest.mark.parametrize("end", ["\n", ""])
@@ -179,7 +179,7 @@ def test_what_unpacks_beyond_the_cap_is_refused(monkeypatch):
     monkeypatch.setattr(archives, "LARGEST", 1000)
     zeros = bytes(1001)
     for unpack in (
-        lambda: archives.unzipped(gzip.compress(zeros)),
+        lambda: archives.decompress(gzip.compress(zeros)),
         lambda: archives.member(_zip(a=zeros), "a"),
         lambda: archives.member(_tar_gz("a", zeros), "a"),
     ):

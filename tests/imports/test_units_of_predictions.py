@@ -1,4 +1,4 @@
-"""Predictions in other units than those of the file are asked about: they are absurd beside `constant`."""
+"""Predictions in other units than those of the file are named in a warning: they are absurd beside `constant`."""
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ OF_UNITS = {"scaled_means", "deviations", "scaled_variances"}
 
 
 @pytest.mark.parametrize(("mean", "variance", "doubt"), CASES.values(), ids=CASES)
-def test_wrong_units_are_asked_about_in_a_line_and_right_ones_are_not(mean, variance, doubt, tmp_path, capsys):
+def test_wrong_units_are_a_warning_of_a_line_and_right_ones_are_none(mean, variance, doubt, tmp_path, capsys):
     rows = {"dataset": "diabetes", "split": 0, "method": "theirs", "row": TEST, "mean": mean, "variance": variance}
     assert bring(tmp_path, pd.DataFrame(rows)) == 0
     (record,) = records(tmp_path)

@@ -186,7 +186,7 @@ def test_a_folder_where_a_collection_must_be_is_one_line(store, tmp_path, capsys
     (out := tmp_path / "records.parquet").mkdir()
     line = "it is a folder, and a file is needed there"
     assert main(["collect", str(store.runs.parent), "--out", str(out)]) == 5
-    assert f"cannot write {out}: {line}; name another file with --out" in capsys.readouterr().err
+    assert f"cannot write {out}: {line}; name another file" in capsys.readouterr().err
     assert main(["table", "--results", str(out)]) == 2
     assert f"cannot read {out} ({line})" in capsys.readouterr().err
 

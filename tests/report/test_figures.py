@@ -203,7 +203,7 @@ def test_a_picture_that_cannot_be_written_leaves_the_one_before(tmp_path, monkey
     figure.text(0, 0, "later")
 
     monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
-    with pytest.raises(StorageError, match=r"cannot write .*fig.png: .*; free some space, or name another file with "):
+    with pytest.raises(StorageError, match=r"cannot write .*fig.png: .*; free some space, or name another file"):
         figures.save(figure, tmp_path / "fig")
     monkeypatch.undo()
     assert [(tmp_path / f"fig.{ending}").read_bytes() for ending in ("png", "pdf")] == before

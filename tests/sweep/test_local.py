@@ -72,7 +72,7 @@ def test_jobs_that_ask_for_cores_have_others_than_the_jobs_beside_them(monkeypat
     monkeypatch.setattr(runtime, "available_cores", lambda: [0, 1, 4, 5])
     assert cores(4, 1) == ["0", "1", "4", "5"] and cores(2, 2) == ["0,1", "4,5"]
     assert cores(3, 2) == ["0,1", "4,5", "0,1"] and cores(2, 3) == ["0,1,4", "0,1,5"]  # too few: some are shared
-    with pytest.raises(ConfigError, match=r"run\.cores=8: only 4 may be used here"):
+    with pytest.raises(ConfigError, match=r"run\.cores=8: this process may use 4 cores: write run\.cores=4"):
         cores(2, 8)
     assert cores(2, None) == cores(2, 1, processes=2) == [None, None]
     monkeypatch.setattr(runtime, "available_cores", lambda: [])

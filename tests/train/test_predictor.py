@@ -63,6 +63,8 @@ def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(saved, tmp
     assert "rows.csv is a file, and a folder is needed there" in capsys.readouterr().err
     assert main(["predict", "--last", *words[:-1], str(tmp_path / "p.pdf")]) == 2
     assert "p.pdf: predictions are csv: choose a file that ends in .csv" in capsys.readouterr().err
+    assert main(["predict", "--last", *words[:-1], str(tmp_path / "rows.csv")]) == 2
+    assert "that is the table of --data" in capsys.readouterr().err and (tmp_path / "rows.csv").read_text() == "1\n"
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from jaxtyping import Array, Float
 
 from gpbench import registry
 from gpbench.core.kernels.base import Family, Kernel, LengthscaleStart, words
-from gpbench.core.kernels.composite import UnitAmplitude, fix_amplitude
+from gpbench.core.kernels.composite import Sum, UnitAmplitude, fix_amplitude
 from gpbench.core.kernels.spec import Spec, kernel_spec
-from gpbench.core.kernels.stationary import SquaredExponential
+from gpbench.core.kernels.stationary import Periodic, SquaredExponential
 from gpbench.errors import ConfigError
 from gpbench.schema import setting
 
@@ -147,7 +147,8 @@ class Effect(Kernel):
 def integral(base: Kernel, x: Float[Array, " N"]) -> Float[Array, " N"]:
     """I(x) = ∫₀¹ g(x, t) dt of a one-dimensional kernel: in closed form for the squared exponential.
 
-    For other kernels by quadrature on both sides of x, so that a kink at t = x costs no accuracy.
+    For other kernels by quadrature: over one period where there are periods, which [0, 1] may have many of, else on
+    both sides of x, so that a kink at t = x costs no accuracy.
 
     Args:
         base: Kernel of one input.
@@ -159,6 +160,10 @@ def integral(base: Kernel, x: Float[Array, " N"]) -> Float[Array, " N"]:
     if (scale := _lengthscale(base)) is not None:
         root = math.sqrt(2) * scale
         return 0.5 * math.sqrt(math.pi) * root * (erf((1 - x) / root) + erf(x / root))
+    if isinstance(base, Sum):
+        return jnp.sum(jnp.stack([integral(term, x) for term in base.parts]), axis=0)
+    if (period := _period(base)) is not None:
+        return _periods(base, period, x)[0] + _periods(base, period, 1 - x)[0]
     nodes, weights = _gauss_legendre(x.dtype)
     split = jnp.clip(x, 0.0, 1.0)
 
@@ -179,6 +184,10 @@ def double_integral(base: Kernel, dtype: DTypeLike) -> Float[Array, ""]:
     if (scale := _lengthscale(base)) is not None:
         root = math.sqrt(2) * scale
         return root**2 * jnp.expm1(-1 / root**2) + math.sqrt(math.pi) * root * erf(1 / root)
+    if isinstance(base, Sum):
+        return jnp.sum(jnp.stack([double_integral(term, dtype) for term in base.parts]))
+    if (period := _period(base)) is not None:
+        return 2 * _periods(base, period, jnp.ones(1, dtype))[1][0]
     nodes, weights = _gauss_legendre(dtype)
     return weights @ integral(base, nodes)
 
@@ -188,6 +197,23 @@ def _lengthscale(base: Kernel) -> Float[Array, ""] | None:
     if isinstance(base, UnitAmplitude) and isinstance(base.kernel, SquaredExponential):
         return base.kernel.lengthscales[0]
     return None
+
+
+def _period(base: Kernel) -> Float[Array, ""] | None:
+    """Period of a periodic kernel, None for other kernels."""
+    kernel = base.kernel if isinstance(base, UnitAmplitude) else base
+    return kernel.periods[0] if isinstance(kernel, Periodic) else None
+
+
+def _periods(base: Kernel, period: Float[Array, ""], x: Float[Array, " N"]) -> tuple[Array, Array]:
+    """G(x) = ∫₀ˣ g(0, t) dt of a periodic kernel and ∫₀ˣ G(t) dt, from whole periods and a rest of one."""
+    nodes, weights = _gauss_legendre(x.dtype)
+    count = jnp.floor(x / period)
+    rest = jnp.append(x - count * period, period)
+    values = jax.vmap(lambda t: base.cross(jnp.zeros((1, 1), t.dtype), t[:, None])[0])(rest[:, None] * nodes)
+    once, twice = rest * (values @ weights), rest**2 * (values @ (weights * (1 - nodes)))
+    whole = period * once[-1] * count * (count - 1) / 2 + count * (twice[-1] + once[-1] * rest[:-1])
+    return once[:-1] + count * once[-1], twice[:-1] + whole
 
 
 def _gauss_legendre(dtype: DTypeLike) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:

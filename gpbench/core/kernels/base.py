@@ -85,8 +85,8 @@ class Family(Kernel):
             X: Rows of the inputs that the kernel will see, (N, D), in whose dtype the parameters are.
             start: Rule by which lengthscales are set from the rows.
             amplitude: Prior variance k(x, x), averaged over the rows where it differs between them.
-            unit: Original units per unit of each column of X, for options in these, such as a period; a family that
-                has none leaves this argument out.
+            unit: Size of one unit of each column of X in units of the file, for options in these, such as a period; a
+                family that has none leaves this argument out.
             **options: A value for every option of the family, to be passed on to the constructor.
         """
 

@@ -46,7 +46,7 @@ class Spec:
             start: Rule by which lengthscales are set from these rows.
             amplitude: Prior variance k(x, x), averaged over the rows where it differs between them (roughly for
                 products of several linear kernels).  A sum divides it equally among its terms.
-            unit: Original units per unit of each column, in which options such as a period are; None for 1.
+            unit: Size of one unit of each column in units of the file, in which a period is; None for 1.
 
         Raises:
             ConfigError: Active inputs that the rows do not have, or an `anova` of higher order than inputs.

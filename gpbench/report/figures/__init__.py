@@ -108,7 +108,9 @@ def _item(note: str) -> str:
 
 
 def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None) -> None:
-    """Writes a figure with its title and without a date: equal figures have equal bytes."""
+    """Writes a figure with its title and without a date, so that equal figures have equal bytes; a file is whole, or as
+    it was.
+    """
     from gpbench.report.figures import style
 
     if isinstance(file, Path):
