@@ -69,7 +69,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
             raise DataError(f"{name}: no inputs{left_out}{notes}")
         void = next((f": column {column!r} is empty" for column, count in gaps.items() if count == len(raw.X)), "")
         raise DataError(f"{name}: no complete rows{void}")
-    is_own = any(source["kind"] == "file" for source in card.get("sources", ()))
+    is_own = any(source.get("kind") == "file" for source in card.get("sources", ()))
     if is_own and (expected := card.get("rows")) and expected != len(X):
         raise DataError(f"{name}: the table has {len(X):,} rows in use, but its card says {expected:,}")
     if outputs and (empty := np.isnan(y).all(axis=0)).any():

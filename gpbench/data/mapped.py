@@ -108,11 +108,9 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
         for name, kind in zip(names, file.schema_arrow.types):
             if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
                 raise ValueError(f"column {name!r} is not of numbers: leave it out")
-        size = pages.unpacked_size(mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ), file.metadata)
-        size, most = (
-            max(size, 8 * file.metadata.num_rows * len(names)),
-            limits.most_unpacked(path.stat().st_size, 2**63),
-        )
+        rows, content_map = file.metadata.num_rows, mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ)
+        size = max(pages.unpacked_size(content_map, file.metadata), 8 * rows * len(names))
+        most = limits.most_unpacked(path.stat().st_size, 2**63)
         limits.check(size, most, "it unpacks to", mend="save it as .npy")
         is_single = all(str(file.schema_arrow.field(name).type) == "float" for name in columns)
         dtype = np.dtype(np.float32 if is_single else np.float64)

@@ -50,7 +50,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     for role, positions in of_rows.items():
         is_free = {*positions}.isdisjoint(target_columns)
         require(is_free, f"column {roles[role]!r} is the target and `{role}`: choose another column for one")
-    drop, to_keep = ({_position(names, name, header) for name in options.get(key, ())} for key in ("drop", "keep"))
+    drop = {_position(names, name, header) for name in options.get("drop", ())}
+    to_keep = {_position(names, name, header) for name in options.get("keep", ())}
     for role, others in (("the target", {*target_columns}), ("in `keep`", to_keep)):
         for i in sorted(drop & others):
             raise DataError(f"column {names[i]!r} is {role} and in `drop`: leave it out of one")
