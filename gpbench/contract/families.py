@@ -64,9 +64,9 @@ def examine_likelihood(value: Any) -> Iterator[Finding]:
 
 def examine_metric(own: OwnMetric) -> Iterator[Finding]:
     """Yields the findings for a custom metric, for each of its tasks."""
-    for task in (task for task in CLASSES if task in own.metric.tasks):
+    for task in (task for task in CLASSES if task in own.tasks):
         yield finding(task, _is_finite, own, task)
-        if own.metric.better:
+        if own.better:
             yield finding(task, _prefers_the_truth, own, task)
         yield finding(task, _takes_float32, own, task)
 
@@ -225,10 +225,10 @@ def _prefers_the_truth(own: OwnMetric, task: str) -> None:
     """the true distribution scores better than shifted ones, on average"""
     truth = own.value(_scored(task))
     shifted = float(np.mean([own.value(_scored(task, shift)) for shift in (-3.0, 3.0)]))
-    gain = (shifted - truth) * (1.0 if own.metric.better == "lower" else -1.0)
+    gain = (shifted - truth) * (1.0 if own.better == "lower" else -1.0)
     if gain == 0.0:
         raise Doubtful(f"both score {truth:.4g}")
-    require(gain > 0.0, f"{truth:.4g} of the truth against {shifted:.4g}, where {own.metric.better} is better")
+    require(gain > 0.0, f"{truth:.4g} of the truth against {shifted:.4g}, where {own.better} is better")
 
 
 def _takes_float32(own: OwnMetric, task: str) -> None:

@@ -141,7 +141,7 @@ class _File:
         if value not in known:
             self.refuse(f"{option}: no run has the {noun} {as_word(value)!r}; {nearest(str(value), known)}")
 
-    def _own_metrics(self) -> Mapping[str, own_metrics.Declaration]:
+    def _own_metrics(self) -> Mapping[str, own_metrics.OwnMetric]:
         """The user's metrics beside the file, which is `experiment/PAPER/NAME.yaml` or `experiment/NAME.yaml`."""
         return own_metrics.declarations(self.path.parents[:3])
 

@@ -22,13 +22,13 @@ from gpbench.sweep.jobs import Jobs
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
-MOST_JOBS = 100_000
+_MOST_JOBS = 100_000
 """A sweep of more jobs is refused: a list of them all would fill the memory, and a typing error is likelier."""
 
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:
     """Runs all jobs of a sweep.  Returns 0 if every job is done.  Raises ConfigError: there are no jobs or more than
-    `MOST_JOBS`, or one cannot be composed; none has started then; SweepError: jobs failed, as `Jobs.conclude` raises
+    `_MOST_JOBS`, or one cannot be composed; none has started then; SweepError: jobs failed, as `Jobs.conclude` raises
     it.
     """
     parsed = parse(overrides)
@@ -44,21 +44,21 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
     settled, lines = applicable([list(job) for job in itertools.product(*values)], composer)
     jobs = None if dry else Jobs(config_dirs, run, *launcher)
     print("\n".join([*_hints(overrides), *lines, ""]), end="", flush=True)
-    if sweep is None:
+    if jobs is None:
         return preview(settled, config_dirs)
-    sweep.launch(settled)
-    return sweep.conclude()
+    jobs.launch(settled)
+    return jobs.conclude()
 
 
 def _sorted(parsed: "Sequence[Override]") -> "tuple[list[Override], list[Override]]":
     """The words of the sections of a whole sweep, and those of its jobs, which may fit one choice of `method=a,b` and
-    not the default's method.  Raises ConfigError where they make no jobs, or more than `MOST_JOBS`."""
+    not the default's method.  Raises ConfigError where they make no jobs, or more than `_MOST_JOBS`."""
     lengths = list(map(_length, parsed))
     if 0 in lengths:
         raise ConfigError(f"{parsed[lengths.index(0)].input_line} has no values; range(START,STOP) ends before STOP")
-    if prod(lengths) > MOST_JOBS:
+    if prod(lengths) > _MOST_JOBS:
         key = parsed[lengths.index(max(lengths))].key_or_group
-        raise ConfigError(f"the sweep has more than {MOST_JOBS:,} jobs; give {key} fewer values")
+        raise ConfigError(f"the sweep has more than {_MOST_JOBS:,} jobs; give {key} fewer values")
     sections = [word.key_or_group.partition(".")[0] if not word.is_sweep_override() else "" for word in parsed]
     of_sweep = [section in ("run", "data") for section in sections]
     parts = [[word for word, is_shared in zip(parsed, of_sweep) if is_shared == kind] for kind in (True, False)]
