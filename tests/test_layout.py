@@ -32,8 +32,8 @@ FLOORS = [
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
     ("base",): 3_040,
-    ("core",): 7_140,
-    ("methods",): 7_320,
+    ("core",): 6_230,
+    ("methods",): 6_900,
     ("data",): 5_970,
     ("config",): 1_680,
     ("records", "experiments"): 3_460,
