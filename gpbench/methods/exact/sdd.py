@@ -24,8 +24,8 @@ to `tolerance` times b, of the mean and of the samples; else after `steps`.
 
 Cost.  A step takes O(B N (D + S)) time, which grows with N: each of its rows meets every training row once.  The state
 holds 4 N (S + 1) numbers (b, α, v, ᾱ) and the N D of the inputs.  Kernel matrices exist in blocks alone
-(`core.bases.kernel`): of B x 2,048 numbers in a step, and of 512 x 2,048 in predictions, which take O(N (D + S)) time for
-each row.
+(`core.bases.kernel`): of B x 2,048 numbers in a step, and of 512 x 2,048 in predictions, which take O(N (D + S)) time
+for each row.
 """
 
 import dataclasses
