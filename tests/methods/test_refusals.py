@@ -16,7 +16,6 @@ from gpbench.methods.deep.dgp import DGP
 from gpbench.methods.ep.gfitc import GFITC
 from gpbench.methods.ep.sep import SEP
 from gpbench.methods.exact.alacarte import AlaCarte
-from gpbench.methods.exact.gpr import GPR
 from gpbench.methods.exact.sdd import SDD
 from gpbench.methods.vi.cagp import CAGP
 from gpbench.methods.vi.sgpr_greedy import GreedySGPR
@@ -48,9 +47,7 @@ MISTAKES = [
     (Ensemble, ROWS, {"likelihood": "laplace"}, r"^own needs a gaussian, .* likelihood, not "),
     (GFITC, CLASSES, {"batch_size": 10}, r"^method\.batch_size=10: must be null$"),
     (GFITC, CLASSES, {"likelihood": "gaussian"}, "needs a probit or logistic likelihood, not gaussian"),
-    (GPR, ROWS, {"batch_size": 5}, r"^method\.batch_size=5: must be null$"),
     (GreedySGPR, ROWS, {"inducing": 26}, r"^method\.inducing=26 asks for 26 inducing points, but there are 25"),
-    (HMC, ROWS, {"batch_size": 10}, r"^method.batch_size=10: must be null$"),
     (HMC, ROWS, {"steps": 0}, r"method.steps=0: must be a whole number from 1"),
     (LinearisedLaplace, ROWS, {"likelihood": "student_t"}, r"needs a gaussian, .* likelihood, not "),
     (MILE, ROWS, {"batch_size": 10}, r"^method.batch_size=10: must be null$"),
@@ -82,7 +79,6 @@ MISTAKES = [
         r"^method\.subset_rows=10 .* set method.subset_rows=nu",
     ),
     (VIF, ROWS, {"neighbours": 25}, r"^method\.neighbours=25: there are 25 training rows: choose a number below$"),
-    (VSGPR, ROWS, {"batch_size": 5}, r"^method\.batch_size=5: must be null$"),
     (VSGPR, ROWS, {"optimiser": FROZEN}, r"^method\.optimiser=.*: must be null$"),
     (VSGPR, ROWS, {"features": "generalised", "kernel": "matern52"}, SQUARED),
 ]
