@@ -32,8 +32,8 @@ FLOORS = [
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
     ("base",): 2_800,
-    ("core",): 7_140,
-    ("methods",): 7_320,
+    ("core",): 6_230,
+    ("methods",): 6_900,
     ("data",): 5_390,
     ("config",): 1_460,
     ("records", "experiments"): 3_080,
