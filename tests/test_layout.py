@@ -40,7 +40,7 @@ BUDGETS = {
     ("train",): 2_980,
     ("sweep",): 1_540,
     ("analysis",): 5_490,
-    ("claims",): 2_180,
+    ("claims",): 2_170,
     ("report",): 3_410,
     ("cli", "api"): 4_750,
     ("contract", "estimators", "imports", "papers"): 2_810,
