@@ -40,7 +40,7 @@ BUDGETS = {
     ("train",): 2_620,
     ("sweep",): 1_330,
     ("analysis",): 4_960,
-    ("claims",): 2_180,
+    ("claims",): 2_170,
     ("report",): 3_410,
     ("cli", "api"): 4_210,
     ("contract", "estimators", "imports", "papers"): 2_590,

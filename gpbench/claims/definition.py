@@ -118,7 +118,7 @@ def read_clause(content: Any, subject: str) -> Clause:
     bounds = _DIRECTIONS if kind == "monotone" else _BOUNDS
     against = ("against",) if kind in ("difference", "ratio") else ()
     Keys({**dict.fromkeys((kind, *needs, *against), optional()), **_SHARED, **bounds}).check(content, subject)
-    if kind == "comparison" and content[kind] not in COMPARISONS:
+    if kind == "comparison" and str(content[kind]) not in COMPARISONS:
         raise ConfigError(f"{subject}: no comparison {content[kind]!r}; {nearest(str(content[kind]), COMPARISONS)}")
     metric = Quantity.read(content[kind], subject)
     if kind == "difference" and metric.metric == "seconds":
