@@ -155,4 +155,4 @@ def _check_use(attributes: dict[str, str]) -> None:
     path = attributes.get("PartName", attributes.get("Target", ""))
     kind = attributes.get("ContentType", attributes.get("Type", ""))
     is_fit = "worksheets/" not in path or re.search(r"worksheet(\+xml)?$", kind)
-    require(is_fit, f"the workbook calls its sheet {path} {kind[:60]}: {_MEND.replace('the file', 'it')}")
+    require(is_fit, f"the workbook calls its sheet {path} {kind[:60]}: {_MEND}")

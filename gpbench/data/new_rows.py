@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench.data import cells as text
-from gpbench.data import encoding, files
+from gpbench.data import encoding
 from gpbench.data.cells import Numbers
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
@@ -41,8 +41,11 @@ def new_inputs(
     options = {key: value for source in card["sources"] for key, value in source.items() if key in _SPELLING}
     try:
         if isinstance(rows, str | PathLike):
-            subject, path = f"{rows}: ", Path(rows)
-            content = files.from_folder(path.parent, path.name, None)
+            subject = f"{rows}: "
+            try:
+                content = Path(rows).read_bytes()
+            except OSError as error:
+                raise DataError(f"the file cannot be read: {error.strerror or error}") from None
             return _from_cells(text.read(content, options).rows, options, dataset, header)
         rows = as_pandas(rows)
         if hasattr(rows, "itertuples"):
