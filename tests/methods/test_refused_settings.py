@@ -85,7 +85,9 @@ MISTAKES = [
 NEEDED = {cls: {"optimiser": FROZEN} for cls in (Dropout, Ensemble, LinearisedLaplace, MILE)}
 
 
-@pytest.mark.parametrize(("cls", "data", "fields", "line"), MISTAKES, ids=[f"{m[0].__name__} {m[2]}" for m in MISTAKES])
+@pytest.mark.parametrize(
+    ("cls", "data", "fields", "line"), MISTAKES, ids=[f"{m[0].__name__} {[*m[2]]}" for m in MISTAKES]
+)
 def test_a_mistake_is_one_line(cls, data, fields, line):
     with pytest.raises(ConfigError, match=line) as error:
         cls(**{"name": "own", **NEEDED.get(cls, {}), **fields}).init(data, key=KEY)
