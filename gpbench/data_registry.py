@@ -89,6 +89,7 @@ _ORDER = Range(
 )
 _TARGET = required("any", "Column or array of the targets; a list for several outputs.")
 _BITS = required("count", "Bits of a fingerprint.")
+_DROP = optional("list of whole or null", "Places of inputs that are left out, from 0.")
 
 READERS: Mapping[str, Entry] = {
     "npz": Entry(
@@ -100,6 +101,7 @@ READERS: Mapping[str, Entry] = {
                 "order": optional(_ORDER, "Array of the order of rows in time: as for `table`."),
                 "split": optional("any", "Array of fixed splits, or several columns: as for `table`."),
                 "folds": optional(MAPPING, "Index arrays of split sets, by the name that gpbench gives them."),
+                "drop": _DROP,
             }
         ),
     ),
@@ -139,7 +141,7 @@ READERS: Mapping[str, Entry] = {
         _D + "readers.libsvm", Keys({"inputs": optional(_COUNT, "Number of inputs; by default the largest index.")})
     ),
     "idx": Entry(_D + "readers.idx"),
-    "uci_datasets": Entry(_D + "readers.uci_datasets"),
+    "uci_datasets": Entry(_D + "readers.uci_datasets", Keys({"drop": _DROP})),
     "mat": Entry(
         _D + "readers.mat",
         Keys(

@@ -23,10 +23,13 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "ls",
         description="List methods, data sets, protocols, experiments or recorded runs.",
-        epilog="examples: gpbench ls runs --dataset pima --status diverged; gpbench ls runs --where 'seconds.train>60'",
+        epilog="examples: gpbench ls datasets --suite board --task binary; gpbench ls runs --dataset pima --status"
+        " diverged; gpbench ls runs --where 'seconds.train>60'",
     )
     parser.add_argument("kind", choices=listings.KINDS, help="what to list")
     options.add_config_dir(parser, "dataset/, method/, protocol/ files")
+    parser.add_argument("--suite", help="only data sets of this suite: board or development")
+    parser.add_argument("--task", help="only data sets of this task")
     options.add_fields(parser, _FILTERS)
     parser.add_argument(
         "--where",
@@ -45,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code: that of the first faulty card, which is named on stderr and left out.
     Raises ConfigError: A filter of runs, of anything else.
     """
+    listings.check_selection(args.kind, suite=args.suite, task=args.task)
     fields = {name: value for name in _FILTERS if (value := getattr(args, name))}
     flags = [f"--{name} {value}" for name, value in fields.items()] + [f"--where {text}" for text in args.where]
     flags += [f"--results {name}" for name in args.results or ()] + ["--with-shipped"] * args.with_shipped
@@ -59,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             print("\n".join(_run_lines(records, printing.width())))
         return 0
-    items, faults = listings.entries(args.kind, args.config_dir)
+    items, faults = listings.entries(args.kind, args.config_dir, suite=args.suite, task=args.task)
     if args.json:
         printing.print_json(items)
     elif items:

@@ -26,7 +26,7 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     names_of = {"group": options.get("group"), "order": time, "split": options.get("split")}
     labels = {key: str(name) for key, name in names_of.items() if name is not None}
     content = archives.arrays(blobs[0], "X", target, *folds.values(), *labels.values(), optional=("feature_names",))
-    names = tuple(map(str, content.get("feature_names", ())))
+    X, names = _without(options.get("drop") or (), content["X"], [*map(str, content.get("feature_names", ()))])
     of_rows = {key: content[name] for key, name in labels.items()}
     if "order" in of_rows:
         title = row_labels.label(labels["order"], "order")
@@ -37,7 +37,16 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
         of_rows["split"] = row_labels.fixed_parts(columns, parts)
     indices = {ours: content[theirs] for ours, theirs in folds.items()}
     groups, order, split = (of_rows.get(key, ()) for key in ("group", "order", "split"))
-    return Raw(content["X"], content[target], names, indices, groups=groups, order=order, split=split)
+    return Raw(X, content[target], names, indices, groups=groups, order=order, split=split)
+
+
+def _without(drop: Sequence[int], X: np.ndarray, names: Sequence[str] = ()) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The inputs and their names without those at these places.  Raises DataError: there is no such place."""
+    if not drop:
+        return X, (*names,)
+    if max(drop) >= X.shape[1]:
+        raise DataError(f"drop={[*drop]}: the file has {X.shape[1]} inputs, counted from 0")
+    return np.delete(X, drop, axis=1), tuple(name for k, name in enumerate(names) if k not in drop)
 
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
@@ -102,7 +111,7 @@ def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
         data = np.concatenate(parts)
     if len(mask) != len(data) or not (mask.sum(axis=1) == 1).all():
         raise DataError("the test masks do not test every row exactly once")
-    return Raw(data[:, :-1], data[:, -1], (), {"yang": mask.argmax(axis=1)})
+    return Raw(_without(options.get("drop") or (), data[:, :-1])[0], data[:, -1], (), {"yang": mask.argmax(axis=1)})
 
 
 def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
