@@ -34,15 +34,15 @@ BUDGETS = {
     ("base",): 3_040,
     ("core",): 7_140,
     ("methods",): 7_320,
-    ("data",): 5_970,
-    ("config",): 1_680,
+    ("data",): 5_980,
+    ("config",): 1_690,
     ("records", "experiments"): 3_460,
     ("train",): 2_980,
     ("sweep",): 1_540,
     ("analysis",): 5_490,
     ("claims",): 2_350,
     ("report",): 3_860,
-    ("cli", "api"): 4_750,
+    ("cli", "api"): 4_770,
     ("contract", "estimators", "imports", "papers"): 2_810,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
