@@ -1,5 +1,6 @@
 """Suites and families of data sets; the sets of the second manifest of the mirror against it."""
 
+import io
 import json
 import re
 from collections import Counter
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 
 from gpbench.cli import main
-from gpbench.data import cards, sources, splits
+from gpbench.data import cards, readers, sources, splits
+from gpbench.errors import DataError
 
 CARDS = {name: cards.read(name) for name in cards.names()}
 SECOND = {name: card for name, card in CARDS.items() if card.get("family") and card.get("suite") != "development"}
@@ -57,6 +59,15 @@ def test_the_dropped_input_of_skillcraft_is_the_number_of_the_row(mirror):
         first, *_ = archive["X"].T
         np.testing.assert_array_equal(dataset.X, archive["X"][:, 1:])
     assert len({*first}) == len(first)
+
+
+def test_an_input_that_the_file_lacks_is_not_dropped():
+    file = io.BytesIO()
+    np.savez(file, X=np.eye(3), y=np.arange(3.0), feature_names=["a", "b", "c"])
+    raw = readers.npz([file.getvalue()], {"drop": [0, 2]})
+    assert raw.X.tolist() == [[0], [1], [0]] and raw.columns == ("b",)
+    with pytest.raises(DataError, match=r"drop=\[3\]: the file has 3 inputs, counted from 0"):
+        readers.npz([file.getvalue()], {"drop": [3]})
 
 
 def test_suites_have_these_numbers_of_sets():
