@@ -14,35 +14,43 @@ from typing import TYPE_CHECKING, Any
 from gpbench import lazy
 
 if TYPE_CHECKING:
-    from gpbench.api.best_methods import best
-    from gpbench.api.comparisons import compare, power, rank
-    from gpbench.api.datasets import LoadedDataset, load
-    from gpbench.api.leaderboards import leaderboard
-    from gpbench.api.listings import ls
-    from gpbench.api.models import RecordedRun, load_run
-    from gpbench.api.runs import Runs
-    from gpbench.api.tables import Table, table, verify
-    from gpbench.api.training import multirun, run
-    from gpbench.core import kernels, likelihoods, predictive
-    from gpbench.errors import (
-        ClaimedError,
-        ConfigError,
-        DataError,
-        DivergedError,
-        GpbenchError,
-        Stopped,
-        StorageError,
-        SweepError,
-    )
-    from gpbench.estimators import Classifier, Regressor
-    from gpbench.methods.base import Method
-    from gpbench.methods.parts.gradient import GradientMethod
-    from gpbench.records.frame import frame
-    from gpbench.records.record import Record
+    from gpbench.api.best_methods import best as best
+    from gpbench.api.comparisons import compare as compare
+    from gpbench.api.comparisons import power as power
+    from gpbench.api.comparisons import rank as rank
+    from gpbench.api.datasets import LoadedDataset as LoadedDataset
+    from gpbench.api.datasets import load as load
+    from gpbench.api.leaderboards import leaderboard as leaderboard
+    from gpbench.api.listings import ls as ls
+    from gpbench.api.models import RecordedRun as RecordedRun
+    from gpbench.api.models import load_run as load_run
+    from gpbench.api.runs import Runs as Runs
+    from gpbench.api.tables import Table as Table
+    from gpbench.api.tables import table as table
+    from gpbench.api.tables import verify as verify
+    from gpbench.api.training import multirun as multirun
+    from gpbench.api.training import run as run
+    from gpbench.core import kernels as kernels
+    from gpbench.core import likelihoods as likelihoods
+    from gpbench.core import predictive as predictive
+    from gpbench.errors import ClaimedError as ClaimedError
+    from gpbench.errors import ConfigError as ConfigError
+    from gpbench.errors import DataError as DataError
+    from gpbench.errors import DivergedError as DivergedError
+    from gpbench.errors import GpbenchError as GpbenchError
+    from gpbench.errors import Stopped as Stopped
+    from gpbench.errors import StorageError as StorageError
+    from gpbench.errors import SweepError as SweepError
+    from gpbench.estimators import Classifier as Classifier
+    from gpbench.estimators import Regressor as Regressor
+    from gpbench.methods.base import Method as Method
+    from gpbench.methods.parts.gradient import GradientMethod as GradientMethod
+    from gpbench.records.frame import frame as frame
+    from gpbench.records.record import Record as Record
 
 __version__ = "0.1.0"
 
-_lazy, *_ = lazy.attach(
+_lazy, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "api.best_methods": ("best",),
@@ -56,13 +64,7 @@ _lazy, *_ = lazy.attach(
         "api.training": ("multirun", "run"),
         "core": ("kernels", "likelihoods", "predictive"),
         "errors": (
-            "ClaimedError",
-            "ConfigError",
-            "DataError",
-            "DivergedError",
-            "GpbenchError",
-            "StorageError",
-            "Stopped",
+            *("ClaimedError", "ConfigError", "DataError", "DivergedError", "GpbenchError", "StorageError", "Stopped"),
             "SweepError",
         ),
         "estimators.classifier": ("Classifier",),
@@ -73,43 +75,7 @@ _lazy, *_ = lazy.attach(
         "records.record": ("Record",),
     },
 )
-# Spelled out once more, since type checkers and editors read it without running it; a test compares the two.
-__all__ = [
-    "ClaimedError",
-    "Classifier",
-    "ConfigError",
-    "DataError",
-    "DivergedError",
-    "GpbenchError",
-    "GradientMethod",
-    "LoadedDataset",
-    "Method",
-    "Record",
-    "RecordedRun",
-    "Regressor",
-    "Runs",
-    "Stopped",
-    "StorageError",
-    "SweepError",
-    "Table",
-    "__version__",
-    "best",
-    "compare",
-    "frame",
-    "kernels",
-    "leaderboard",
-    "likelihoods",
-    "load",
-    "load_run",
-    "ls",
-    "multirun",
-    "power",
-    "predictive",
-    "rank",
-    "run",
-    "table",
-    "verify",
-]
+__all__ += ["__version__"]
 _NEED_JAX = ("GradientMethod", "Method", "kernels", "likelihoods", "predictive")
 
 
@@ -119,7 +85,3 @@ def __getattr__(name: str) -> Any:
 
         runtime.configure()  # before JAX is imported
     return _lazy(name)
-
-
-def __dir__() -> list[str]:
-    return __all__

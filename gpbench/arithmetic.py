@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 
 # vmap of a gradient through Cholesky and triangular solves hangs for ever in XLA's CPU thread pool on few cores
 # unless this scheduler is off; off, it was also the fastest of the work-arounds measured.
@@ -42,8 +42,8 @@ def add_flags(devices: int) -> None:
     ConfigError: XLA_FLAGS cannot be extended.
     """
     flags = _flags()
-    if flags and not flags.startswith("-"):
-        raise ConfigError(f"XLA_FLAGS={flags}: write the flags themselves, not the name of a file with them")
+    mend = "write the flags themselves, not the name of a file with them"
+    require(not flags or flags.startswith("-"), f"XLA_FLAGS={flags}: {mend}", ConfigError)
     own = {_DEADLOCK_FLAG: "false", _FUSION_FLAG: "individual_dot", _EMITTER_FLAG: "xla_cpu_disable_tiled_emitter"}
     own |= {_COUNT_FLAG: str(devices)} if devices > 1 else {}
     absent = [f"{name}={value}" for name, value in own.items() if name not in flags]
@@ -72,8 +72,8 @@ def fix() -> None:
     faults = [f"XLA_FLAGS has --{flag}" for flag, value in flags if value.lower() not in ("false", "0")]
     if os.environ.get("NVIDIA_TF32_OVERRIDE", "0") != "0":
         faults.append("NVIDIA_TF32_OVERRIDE is set")
-    if faults:
-        raise ConfigError(f"{faults[0]}: numbers would be less exact than records state; leave it out")
+    for fault in faults:
+        raise ConfigError(f"{fault}: numbers would be less exact than records state; leave it out")
     for option, value in _ARITHMETIC.items():
         if getattr(jax.config, option, value) != value:  # an option that this JAX does not have changes nothing
             jax.config.update(option, value)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import yamls
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.registry import COMPOSITES, KINDS, TARGET, check_value, is_list, load, read
 
 
@@ -77,18 +77,15 @@ def installed(group: str, find: Callable[..., Iterable[EntryPoint]]) -> tuple[En
 
 
 def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The mapping with a `_target_` behind a user's name; None for any other name.  Raises ConfigError: A file without
-    a `_target_`, or with a name in `reserved`.
-    """
+    """The mapping with a `_target_` behind a user's name; None for any other name."""
     for folder in folders:
         path = folder / kind / f"{name}.yaml"
         if not isinstance(name, str) or not path.is_file():
             continue
-        if name in reserved:
-            raise ConfigError(f"{path}: the name {name} is built in; rename the file")
+        require(name not in reserved, f"{path}: the name {name} is built in; rename the file", ConfigError)
         content = yamls.read(path)
-        if not yamls.is_section(content) or TARGET not in content:
-            raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`")
+        is_fit = yamls.is_section(content) and TARGET in content
+        require(is_fit, f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`", ConfigError)
         return content
     if name in reserved or not isinstance(name, str):
         return None

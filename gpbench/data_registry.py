@@ -19,7 +19,7 @@ from typing import Any
 
 from gpbench import custom, targets
 from gpbench.errors import ConfigError, nearest
-from gpbench.keys import MAPPING, TEXTS, Keys, optional, required
+from gpbench.keys import MAPPING, TEXTS, Key, Keys, optional, required
 from gpbench.registry import TARGET
 from gpbench.schema import Range, is_whole
 
@@ -65,20 +65,18 @@ def _is_format(value: Any) -> bool:
     return False
 
 
-_D = "gpbench.data."
+def _are_lines(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(is_whole(n) and n >= 1 for n in value)
+    return is_whole(value) and value >= 0
+
+
 _COUNT = "count or null"
 _MARKERS = Range(
     lambda value: not any(isinstance(entry, Mapping) for entry in (value if isinstance(value, list) else [value])),
     "a text, a number or a list of them",
 )
-_LINES = Range(
-    lambda value: (
-        all(is_whole(n) and n >= 1 for n in value)
-        if isinstance(value, list | tuple)
-        else is_whole(value) and value >= 0
-    ),
-    "a whole number from 0, or a list of numbers of lines",
-)
+_LINES = Range(_are_lines, "a whole number from 0, or a list of numbers of lines")
 ENCODINGS = Range(
     lambda value: value is None or (isinstance(value, Mapping) and all(map(_is_encoding, value.values()))),
     "a mapping from columns to onehot or ordinal, or to one of them with its levels, as in {size: {ordinal: [S, L]}}",
@@ -91,125 +89,100 @@ _TARGET = required("any", "Column or array of the targets; a list for several ou
 _BITS = required("count", "Bits of a fingerprint.")
 _DROP = optional("list of whole or null", "Places of inputs that are left out, from 0.")
 
+
+def _reader(path: str, package: str = "", extra: str = "", **options: Key) -> Entry:
+    """A reader by its function in `gpbench.data`."""
+    return Entry(f"gpbench.data.{path}", Keys(options), package, extra)
+
+
 READERS: Mapping[str, Entry] = {
-    "npz": Entry(
-        _D + "readers.npz",
-        Keys(
-            {
-                "target": optional("any", "Array of the targets.", "y"),
-                "group": optional("any", "Array of the groups of rows."),
-                "order": optional(_ORDER, "Array of the order of rows in time: as for `table`."),
-                "split": optional("any", "Array of fixed splits, or several columns: as for `table`."),
-                "folds": optional(MAPPING, "Index arrays of split sets, by the name that gpbench gives them."),
-                "drop": _DROP,
-            }
+    "npz": _reader(
+        "readers.npz",
+        target=optional("any", "Array of the targets.", "y"),
+        group=optional("any", "Array of the groups of rows."),
+        order=optional(_ORDER, "Array of the order of rows in time: as for `table`."),
+        split=optional("any", "Array of fixed splits, or several columns: as for `table`."),
+        folds=optional(MAPPING, "Index arrays of split sets, by the name that gpbench gives them."),
+        drop=_DROP,
+    ),
+    "table": _reader(
+        "tables.table",
+        target=_TARGET,
+        group=optional("any", "Column that says which rows belong together."),
+        order=optional(
+            _ORDER,
+            "Column of the order of rows in time: numbers, or dates, of which "
+            'others than 2024-01-31 have a format, as in {day: "%d/%m/%Y"}.',
         ),
+        split=optional("any", "Column of fixed splits, or several: train, test or empty; or fold numbers."),
+        delimiter=optional("text", "Delimiter of cells; `space` for white space.", ","),
+        sheet=optional("text", "Sheet of an Excel file; by default the first."),
+        header=optional("flag", "True for names in the first line; by default if `target` is a name."),
+        skip=optional(_LINES, "Lines to leave out at the top, or numbers of lines, as [2] for units.", 0),
+        missing=optional(_MARKERS, "Mark of an empty cell, or several; numbers are compared as numbers."),
+        drop=optional(TEXTS, "Columns to leave out."),
+        keep=optional(TEXTS, "Inputs that look like labels of rows: no name, the index, counting the rows."),
+        encoding=optional("text", "Encoding of text.", "UTF-8, or what the byte order mark says"),
+        decimal=optional([".", ","], "Decimal sign.", "."),
+        thousands=optional("text", "Sign between groups of three digits."),
+        comment=optional("text", "Lines that begin with this are left out."),
+        codes=optional(MAPPING, "Numbers for the texts of a column: {column: {text: number}}."),
+        encode=optional(ENCODINGS, "Encodings of columns of categories."),
     ),
-    "table": Entry(
-        _D + "tables.table",
-        Keys(
-            {
-                "target": _TARGET,
-                "group": optional("any", "Column that says which rows belong together."),
-                "order": optional(
-                    _ORDER,
-                    "Column of the order of rows in time: numbers, or dates, of which "
-                    'others than 2024-01-31 have a format, as in {day: "%d/%m/%Y"}.',
-                ),
-                "split": optional("any", "Column of fixed splits, or several: train, test or empty; or fold numbers."),
-                "delimiter": optional("text", "Delimiter of cells; `space` for white space.", ","),
-                "sheet": optional("text", "Sheet of an Excel file; by default the first."),
-                "header": optional("flag", "True for names in the first line; by default if `target` is a name."),
-                "skip": optional(_LINES, "Lines to leave out at the top, or numbers of lines, as [2] for units.", 0),
-                "missing": optional(_MARKERS, "Mark of an empty cell, or several; numbers are compared as numbers."),
-                "drop": optional(TEXTS, "Columns to leave out."),
-                "keep": optional(TEXTS, "Inputs that look like labels of rows: no name, the index, counting the rows."),
-                "encoding": optional("text", "Encoding of text.", "UTF-8, or what the byte order mark says"),
-                "decimal": optional([".", ","], "Decimal sign.", "."),
-                "thousands": optional("text", "Sign between groups of three digits."),
-                "comment": optional("text", "Lines that begin with this are left out."),
-                "codes": optional(MAPPING, "Numbers for the texts of a column: {column: {text: number}}."),
-                "encode": optional(ENCODINGS, "Encodings of columns of categories."),
-            }
-        ),
+    "mapped": _reader(
+        "mapped.mapped",
+        target=optional("any", "Column of the target: the first, 0, or the last; of Parquet any name.", -1),
     ),
-    "mapped": Entry(
-        _D + "mapped.mapped",
-        Keys({"target": optional("any", "Column of the target: the first, 0, or the last; of Parquet any name.", -1)}),
+    "libsvm": _reader("readers.libsvm", inputs=optional(_COUNT, "Number of inputs; by default the largest index.")),
+    "idx": _reader("readers.idx"),
+    "uci_datasets": _reader("readers.uci_datasets", drop=_DROP),
+    "mat": _reader(
+        "readers.mat",
+        matrix=required("any", "Array of the inputs, or one for each file, with the targets at the end."),
+        target=optional("any", "Array of the targets."),
+        outputs=optional(_COUNT, "Number of targets in the last columns."),
     ),
-    "libsvm": Entry(
-        _D + "readers.libsvm", Keys({"inputs": optional(_COUNT, "Number of inputs; by default the largest index.")})
-    ),
-    "idx": Entry(_D + "readers.idx"),
-    "uci_datasets": Entry(_D + "readers.uci_datasets", Keys({"drop": _DROP})),
-    "mat": Entry(
-        _D + "readers.mat",
-        Keys(
-            {
-                "matrix": required("any", "Array of the inputs, or one for each file, with the targets at the end."),
-                "target": optional("any", "Array of the targets."),
-                "outputs": optional(_COUNT, "Number of targets in the last columns."),
-            }
-        ),
-    ),
-    "airline_csv": Entry(_D + "formats.airline_csv"),
-    "airline_npz": Entry(_D + "formats.airline_npz"),
-    "kuka": Entry(_D + "robots.kuka"),
-    "mujoco_walk": Entry(
-        _D + "robots.mujoco_walk", Keys({"frames": optional([1, 2], "Frames of the motion in an input.", 1)})
-    ),
-    "year_zip": Entry(_D + "formats.year_zip", Keys({"rows": required(_COUNT, "Number of rows.")})),
-    "fingerprints_npz": Entry(_D + "formats.fingerprints_npz", Keys({"bits": _BITS, "target": _TARGET})),
-    "smiles_csv": Entry(
-        _D + "formats.smiles_csv",
-        Keys(
-            {
-                "smiles": required("any", "Column of the SMILES texts, or a list of columns."),
-                "target": _TARGET,
-                "radius": required("whole", "Radius of the fingerprint, in bonds."),
-                "bits": _BITS,
-            }
-        ),
-        package="rdkit",
-        extra="chem",
+    "airline_csv": _reader("formats.airline_csv"),
+    "airline_npz": _reader("formats.airline_npz"),
+    "kuka": _reader("robots.kuka"),
+    "mujoco_walk": _reader("robots.mujoco_walk", frames=optional([1, 2], "Frames of the motion in an input.", 1)),
+    "year_zip": _reader("formats.year_zip", rows=required(_COUNT, "Number of rows.")),
+    "fingerprints_npz": _reader("formats.fingerprints_npz", bits=_BITS, target=_TARGET),
+    "smiles_csv": _reader(
+        *("formats.smiles_csv", "rdkit", "chem"),
+        smiles=required("any", "Column of the SMILES texts, or a list of columns."),
+        target=_TARGET,
+        radius=required("whole", "Radius of the fingerprint, in bonds."),
+        bits=_BITS,
     ),
 }
 """The readers.  Those that depend on a card's `variant` have it from the card."""
 
 _TRAIN, _TEST = "Number of training rows.", "Number of test rows."
-_S = _D + "split_sets."
 _FOLDS = {
     "folds": optional(Range(lambda n: is_whole(n) and n >= 2, "a whole number from 2"), "Number of folds.", 10),
     "repeats": optional(_COUNT, "Number of times that the rows are divided into folds.", 1),
 }
-
+_SPLITS_OF = {"random90": 20, "stratified90": 20, "groups90": 20}
+_SPLIT_KEYS: Mapping[str, Mapping[str, Key]] = {
+    **{name: {} for name in _SPLITS_OF},
+    **dict.fromkeys(("kfold", "groups_kfold"), _FOLDS),
+    "temporal": {"folds": optional("count", "Number of splits, each of a later time.", 5)},
+    "fixed": {"folds": optional("count", "Number of splits that the data have.", 1)},
+    "random": {"test_rows": required(_COUNT, _TEST), "train_rows": optional(_COUNT, _TRAIN)},
+    **{name: {} for name in ("hla", "hla_int8", "yang", "raetsch")},
+    "official": {"train_rows": required(_COUNT, _TRAIN)},
+    "draws": {"test_rows": required(_COUNT, _TEST), "train_rows": required(_COUNT, _TRAIN)},
+}
 SPLIT_SETS: Mapping[str, Entry] = {
-    "random90": Entry(_S + "random90", splits=20),
-    "stratified90": Entry(_S + "stratified90", splits=20),
-    "groups90": Entry(_S + "groups90", splits=20),
-    "kfold": Entry(_S + "kfold", Keys(_FOLDS)),
-    "groups_kfold": Entry(_S + "groups_kfold", Keys(_FOLDS)),
-    "temporal": Entry(
-        _S + "temporal", Keys({"folds": optional("count", "Number of splits, each of a later time.", 5)})
-    ),
-    "fixed": Entry(_S + "fixed", Keys({"folds": optional("count", "Number of splits that the data have.", 1)})),
-    "random": Entry(
-        _S + "random", Keys({"test_rows": required(_COUNT, _TEST), "train_rows": optional(_COUNT, _TRAIN)})
-    ),
-    "hla": Entry(_S + "hla"),
-    "hla_int8": Entry(_S + "hla_int8"),
-    "yang": Entry(_S + "yang"),
-    "raetsch": Entry(_S + "raetsch"),
-    "official": Entry(_S + "official", Keys({"train_rows": required(_COUNT, _TRAIN)})),
-    "draws": Entry(_S + "draws", Keys({"test_rows": required(_COUNT, _TEST), "train_rows": required(_COUNT, _TRAIN)})),
+    name: Entry(f"gpbench.data.split_sets.{name}", Keys(keys), splits=_SPLITS_OF.get(name, 0))
+    for name, keys in _SPLIT_KEYS.items()
 }
 """The split sets, with the keys of a card's section `splits` besides `set` and `sets`."""
 
 
 def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
-    """A source's reader with a custom name replaced by its `_target_` and options.  Raises ConfigError: an unknown
-    name, a file that is no such mapping, or a `_target_` that is no dotted path.
-    """
+    """A source's reader with a custom name replaced by its `_target_` and options."""
     if isinstance(reader, str):
         own = custom.own("reader", reader, folders, READERS)
         if own is None and reader not in READERS:
@@ -221,9 +194,7 @@ def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
 
 
 def function_and_options(reader: str | Mapping[str, Any]) -> tuple[Callable, Mapping[str, Any]]:
-    """The function of an expanded reader, and the options that a mapping gives.  Raises ConfigError: as
-    `gpbench.targets.load` does.
-    """
+    """The function of an expanded reader, and the options that a mapping gives."""
     if isinstance(reader, str):
         return READERS[reader].function, {}
     options = {key: value for key, value in reader.items() if key != TARGET}

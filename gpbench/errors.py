@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-_MOST = 30
-"""Largest number of names in one line."""
+_MOST = 30  # largest number of names in one line
 
 
 class GpbenchError(Exception):
@@ -99,12 +98,14 @@ class Stopped(GpbenchError):
     exit_code = 75
 
 
-def exit_error(error: SystemExit) -> ConfigError:
-    """The error for a module of the user's that tries to end the program.
+def require(is_right: object, message: str, error: type[GpbenchError] = DataError) -> None:
+    """Raises an error with this message unless something is right."""
+    if not is_right:
+        raise error(message)
 
-    Args:
-        error: The exception of `sys.exit`.
-    """
+
+def exit_error(error: SystemExit) -> ConfigError:
+    """The error for a module of the user's that tries to end the program."""
     import traceback
 
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -125,10 +126,8 @@ def cause(error: Exception) -> Exception | None:
 def failure(error: OSError, other: str = "", first: str = "") -> str:
     """Why a file cannot be written, and what helps: room where there is none, a name that is free, or another place.
 
-    Args:
-        error: The error of the operating system.
-        other: How to name another place, such as "name another file with --out".
-        first: What to try before, where the reason calls for nothing else.
+    `other` names that place, as "name another file with --out"; `first` is to be tried before, where the reason calls
+    for nothing else.
     """
     reason, remedy = error.strerror or str(error), _REMEDIES.get(error.errno or 0, first)
     if isinstance(error, FileExistsError | NotADirectoryError) and (path := error.filename):
@@ -150,10 +149,8 @@ _REMEDIES = {
 def nearest(name: str, known: Iterable[str], spell: Callable[[str], str] = str) -> str:
     """Hint for an unknown name: the nearest known names, or up to 30 known ones if none is near.
 
-    Args:
-        name: The unknown name.
-        known: Known names; of those with folders, as in sep/table1, the ones in the folder that the name has or is.
-        spell: How a known name is written.
+    Of known names with folders, as in sep/table1, the ones count that are in the folder that the name has or is;
+    `spell` writes a known name.
     """
     known = sorted(known)
     folders = (f"{name}/", name.rpartition("/")[0] + "/")
@@ -170,28 +167,25 @@ def nearest(name: str, known: Iterable[str], spell: Callable[[str], str] = str) 
     return f"known are {', '.join([*map(spell, known[:_MOST]), *more])}"
 
 
+def require_known(name: str, known: Iterable[str], fault: str) -> None:
+    """Raises ConfigError with the fault and the nearest names, unless the name is known."""
+    if name not in (known := [*known]):
+        raise ConfigError(f"{fault}; {nearest(name, known)}")
+
+
 def _plain(name: str) -> str:
     """The name in small letters, its numbers without zeros before them: C1 and c01 are one."""
     return re.sub(r"(?<!\d)0+(?=\d)", "", name.lower())
 
 
 def either(names: Iterable[str]) -> str:
-    """Joins names as a choice: "a", "a or b", "a, b or c".
-
-    Args:
-        names: One or more names.
-    """
+    """Joins one or more names as a choice: "a", "a or b", "a, b or c"."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
-    """Joins names by commas; of more than `most` the first ones, the last one and their number.
-
-    Args:
-        names: Names, of which there may be thousands.
-        most: Largest number of names that are written.
-    """
+    """Joins names, of which there may be thousands; at most so many are written."""
     names = [*names]
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[: most - 1])}, ... {names[-1]} ({len(names)})"
 

@@ -13,14 +13,12 @@ from typing import Any, NamedTuple
 from gpbench.errors import ConfigError, as_word, nearest
 from gpbench.schema import Range, Words, is_number, parse
 
-
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, str) or is_number(value)
-
-
 TEXT = Range(lambda value: isinstance(value, str | None), "a text")
 TEXTS = Range(
-    lambda value: value is None or (isinstance(value, list | tuple) and all(map(_is_scalar, value))),
+    lambda value: (
+        value is None
+        or (isinstance(value, list | tuple) and all(isinstance(entry, str) or is_number(entry) for entry in value))
+    ),
     "a list of texts or numbers; put quotes around an entry with a colon, and around yes, no, on and off",
 )
 MAPPING = Range(lambda value: isinstance(value, Mapping | None), "a mapping")
@@ -72,9 +70,7 @@ class Keys:
         return tuple(self.keys)
 
     def check(self, node: Any, subject: str) -> Mapping[str, Any]:
-        """Checks that a mapping has the required keys, no unknown ones, and values in their ranges.  Returns the
-        mapping.  Raises ConfigError: it is no mapping, or has a wrong key or value.
-        """
+        """The mapping, if it has the required keys, no unknown ones, and values in their ranges; else ConfigError."""
         node = mapping(node, subject)
         faults = []
         if absent := [name for name, key in self.keys.items() if key.required and node.get(name) in (None, "", [], {})]:

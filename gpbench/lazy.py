@@ -8,9 +8,7 @@ from typing import Any
 def attach(
     package: str, exports: Mapping[str, Sequence[str]], submodules: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Makes the lazy names of a package, assigned as `__getattr__, __dir__, __all__ = attach(__name__, {...})`.
-    Returns the functions `__getattr__` and `__dir__` of the package, and its `__all__`.
-    """
+    """The lazy names of a package, assigned as `__getattr__, __dir__, __all__ = attach(__name__, {...})`."""
     modules = {name: module for module, names in exports.items() for name in names}
     public = sorted([*modules, *submodules])
 

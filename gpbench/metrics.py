@@ -4,9 +4,9 @@
 standard deviation, whatever the protocol did to the targets.  A log-likelihood is never called an nll.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,32 +17,22 @@ from gpbench.scored import brier, covered, hits, mse, nmse
 _CLASSIFICATION = ("binary", "multiclass")
 _REGRESSION = ("regression",)
 _NUMBERS = ("regression", "count")
-BOUNDS = ("vlb", "vlb_per_row")
-"""Metrics of methods that predict both terms of a variational bound."""
+BOUNDS = ("vlb", "vlb_per_row")  # metrics of methods that predict both terms of a variational bound
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of test predictions.
+    """A metric of test predictions."""
 
-    Attributes:
-        name: Name in tables and records.
-        unit: Unit, as the head of a table prints it.
-        better: Direction of improvement; None for a metric without one, which has no best value.
-        tasks: Tasks that it applies to.
-        compute: Function of the predictions; None for what a run measures itself (seconds).  Our metrics get them in
-            the units of training, custom ones in original units.
-        title: Title beside the name, for custom metrics.
-        absence: Function of the predictions: why the metric does not exist on the test set, "" where it does; None for
-            a metric that always exists.
-    """
-
-    name: str
-    unit: str
-    better: Literal["lower", "higher"] | None
-    tasks: tuple[str, ...]
+    name: str  # in tables and records
+    unit: str  # as the head of a table prints it
+    better: Literal["lower", "higher"] | None  # direction of improvement; None for one without a best value
+    tasks: tuple[str, ...]  # that it applies to
+    # function of the predictions, which are in the units of training, or in original units where the metric is custom;
+    # None for what a run measures itself (seconds)
     compute: Callable[[Scored], Any] | None = None
-    title: str = ""
+    title: str = ""  # beside the name, for custom metrics
+    # function of the predictions: why the metric does not exist on the test set, "" where it does; None: always does
     absence: Callable[[Scored], str] | None = None
 
     @property
@@ -53,18 +43,8 @@ class Metric:
         return f"{self.name} ({facts})" if facts else self.name
 
 
-@runtime_checkable
-class _Describes(Protocol):
-    """A record, which has title, unit and direction of custom metrics as plain data."""
-
-    @property
-    def own_metrics(self) -> Mapping[str, Mapping[str, Any]] | None: ...
-
-
 def score(task: str, scored: Scored) -> dict[str, float]:
-    """Computes every metric of a task.  Returns values by name: all NaN if a prediction is NaN, and NaN where a metric
-    is `undefined`.
-    """
+    """Every metric of a task by name: NaN if a prediction is NaN, and where a metric is `undefined`."""
     lost = bool(np.isnan(scored.log_prob).any())
     absent = undefined(task, scored)
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite predictions are NaN or infinite without a warning
@@ -81,34 +61,28 @@ def names(task: str) -> list[str]:
 
 
 def undefined(task: str, scored: Scored) -> dict[str, str]:
-    """The metrics of a task that do not exist on a test set, whatever was predicted, with the reason.  Returns reasons
-    such as "1 class" by name.
-    """
+    """The metrics of a task that do not exist on a test set, whatever was predicted, with reasons such as "1 class"."""
     known = ((m.name, m.absence(scored)) for m in METRICS.values() if m.absence and task in m.tasks)
     return {name: reason for name, reason in known if reason}
 
 
-def find(name: str, records: Iterable[_Describes] = ()) -> Metric | None:
-    """The metric of a name: a built-in one, or a custom one as records describe it.  Returns the metric, without its
-    function where it is not ours; None if it is unknown.
-    """
-    if name in METRICS:
-        return METRICS[name]
+def find(name: str, records: Iterable[Any] = ()) -> Metric | None:
+    """The metric of a name: a built-in one, or a custom one, without its function, as `own_metrics` of records say."""
     described = [entry for record in records if (entry := (record.own_metrics or {}).get(name))]
-    if not described:
-        return None
+    if name in METRICS or not described:
+        return METRICS.get(name)
     first, directions = described[0], {entry.get("better") for entry in described}
     direction = directions.pop() if len(directions) == 1 else None
     return Metric(name, first.get("unit") or "", direction, (), title=first.get("title") or "")
 
 
-def better(metric: str, records: Iterable[_Describes] = ()) -> Literal["lower", "higher"] | None:
+def better(metric: str, records: Iterable[Any] = ()) -> Literal["lower", "higher"] | None:
     """Direction in which a metric improves: "lower" or "higher", or None without one."""
     known = find(metric, records)
     return known.better if known else "lower"
 
 
-def ranking_direction(metric: str, records: Iterable[_Describes] = ()) -> Literal["lower", "higher"]:
+def ranking_direction(metric: str, records: Iterable[Any] = ()) -> Literal["lower", "higher"]:
     """The direction of `better`, by which methods are ranked.  Raises ConfigError for a metric without one."""
     if direction := better(metric, records):
         return direction
@@ -122,10 +96,6 @@ def _log_prob(s: Scored) -> float:
 def _test_ll(s: Scored) -> float:
     # y = y_mean + y_std t, so p(y) = p(t) / y_std
     return _log_prob(s) - float(np.log(s.y_std))
-
-
-def _standardised_ll(s: Scored) -> float:
-    return _log_prob(s) + 0.5 * float(np.log(s.y_train_var))
 
 
 def _bound_per_row(s: Scored) -> float:
@@ -151,12 +121,8 @@ def _expected_calibration_error(s: Scored) -> float:
     return float(np.sum(np.abs(gaps)) / len(confidence))
 
 
-def _one_class(s: Scored) -> str:
-    return "1 class" if np.ptp(s.y) == 0 else ""
-
-
-def _equal_targets(s: Scored) -> str:
-    return "equal targets" if np.ptp(s.y) == 0 else ""
+def _equal(reason: str) -> Callable[[Scored], str]:
+    return lambda s: reason if np.ptp(s.y) == 0 else ""
 
 
 def _coverage_error(s: Scored) -> float:
@@ -182,7 +148,7 @@ METRICS: dict[str, Metric] = {
         Metric("error", "fraction misclassified", "lower", _CLASSIFICATION, lambda s: 1 - np.mean(hits(s))),
         Metric("ece", "probability", "lower", _CLASSIFICATION, _expected_calibration_error),
         Metric("brier", "sum over classes of squared errors", "lower", _CLASSIFICATION, lambda s: np.mean(brier(s))),
-        Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc, absence=_one_class),
+        Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc, absence=_equal("1 class")),
         Metric("coverage_error", "probability", "lower", _NUMBERS, _coverage_error),
         Metric("rmse", "original units", "lower", _NUMBERS, lambda s: s.y_std * np.sqrt(mse(s))),
         Metric("test_ll", "nats per row, original units", "higher", _NUMBERS, _test_ll),
@@ -192,14 +158,14 @@ METRICS: dict[str, Metric] = {
         # Neither narrow nor wide is better by itself: the narrower of two intervals with the same coverage is.
         Metric("width95", "original units", None, _NUMBERS, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
         Metric("rmse_std", "standard deviations", "lower", _NUMBERS, lambda s: np.sqrt(mse(s) / s.y_train_var)),
-        Metric("ll_std", "nats per row, standardised", "higher", _REGRESSION, _standardised_ll),
-        Metric("nmse", "fraction of the test variance", "lower", _NUMBERS, nmse, absence=_equal_targets),
+        Metric(
+            *("ll_std", "nats per row, standardised", "higher", _REGRESSION),
+            lambda s: _log_prob(s) + 0.5 * float(np.log(s.y_train_var)),
+        ),
+        Metric("nmse", "fraction of the test variance", "lower", _NUMBERS, nmse, absence=_equal("equal targets")),
         # Paper svdgp evaluates the bound on held-out rows: their mean expected log-likelihood stands for all rows'.
         Metric(
-            "vlb",
-            "nats, original units, from test rows",
-            "higher",
-            _REGRESSION,
+            *("vlb", "nats, original units, from test rows", "higher", _REGRESSION),
             lambda s: s.train_rows * _bound_per_row(s),
         ),
         Metric("vlb_per_row", "nats per row, original units, from test rows", "higher", _REGRESSION, _bound_per_row),

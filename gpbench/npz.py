@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def opened(file: Path | bytes, most: int, mend: str = "") -> "Iterator[NpzFile]":
-    """Opens a file of arrays.  Returns A context with the arrays by name, each of which is read when it is asked for.
-    Raises ValueError: the file cannot be read, is damaged, has Python's objects, or unpacks to more; also for such an
-    error of an array that is read inside.  Its text is one line.
+    """The arrays of a file by name, each of which is read when it is asked for.
+
+    Raises ValueError of one line where the file or an array that is read inside cannot be read, is damaged, has
+    Python's objects, or unpacks to more.
     """
     import numpy as np
 

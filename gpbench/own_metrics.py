@@ -6,7 +6,7 @@ and direction as plain data, so that nothing that reads it imports the function.
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import entry_points
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import custom, targets, yamls
-from gpbench.errors import ConfigError, as_word, either, nearest
+from gpbench.errors import ConfigError, as_word, either, nearest, require
 from gpbench.registry import AUTO, TARGET
+from gpbench.schema import Range
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from gpbench.metrics import Metric, Scored
+    from gpbench.metrics import Scored
 
 GROUP = "gpbench.metrics"
 NAMES = (
@@ -31,40 +32,31 @@ NAMES = (
 COUNTED = ("step_memory_mb", "step_operations", "row_operations")
 """Fields of a record that claims compare like metrics: counted, so that they have no error and depend on no machine."""
 _RESERVED = (*NAMES, "objective", *COUNTED, "all")
-_KEYS = (TARGET, "title", "unit", "better", "tasks")
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """A file `metric/NAME.yaml`.
-
-    Attributes:
-        name: Name of the metric, that of the file.
-        path: The file.
-        target: Dotted path of the function.
-        title: Title, as the head of a table prints it.
-        unit: Unit of its values.
-        better: "lower", "higher", or None without a direction.
-        tasks: Tasks that the metric is for.
-        options: Keyword arguments of the function.
-    """
-
-    name: str
-    path: Path
-    target: str
-    title: str
-    unit: str
-    better: str | None
-    tasks: tuple[str, ...]
-    options: Mapping[str, Any]
+_LINE = Range(lambda text: isinstance(text, str) and text.isprintable() and len(text) <= 200, "a text of one line")
+_KEYS = {
+    **{"title": _LINE, "unit": _LINE},
+    "better": Range(lambda text: text in ("lower", "higher", None), "lower or higher, or null without a direction"),
+    "tasks": Range(
+        lambda tasks: isinstance(tasks, list) and bool(tasks) and all(task in AUTO for task in tasks),
+        f"a list of {either(AUTO)}",
+    ),
+}
+"""Keys of a declaration besides the function and its options."""
 
 
 @dataclass(frozen=True)
 class OwnMetric:
-    """A metric with the place that names it, for messages."""
+    """A custom metric, as a file `metric/NAME.yaml` or an entry point declares it."""
 
-    metric: "Metric"
-    source: str
+    name: str
+    source: str  # the place that names it, for messages
+    title: str
+    unit: str
+    better: str | None  # "lower", "higher", or None without a direction
+    tasks: tuple[str, ...]
+    target: str = ""  # dotted path of the function in a file, with keyword arguments
+    options: Mapping[str, Any] = field(default_factory=dict)
+    compute: Callable[["Scored"], Any] | None = None  # None until the function is imported
 
     def value(self, scored: "Scored") -> float:
         """The metric of a test set.  Raises ConfigError as `numbers` does."""
@@ -73,14 +65,12 @@ class OwnMetric:
         return float(np.mean(self.numbers(scored), dtype=float))
 
     def numbers(self, scored: "Scored") -> "np.ndarray":
-        """What the function returns for a test set: the metric, (), or one number for each row, (n,).  Raises
-        ConfigError: the function raises, or returns neither a number nor one for each row.
-        """
+        """What the function returns for a test set: the metric, (), or one number for each row, (n,)."""
         import numpy as np
 
-        assert self.metric.compute is not None
+        assert self.compute is not None
         try:
-            result = np.asarray(self.metric.compute(scored))
+            result = np.asarray(self.compute(scored))
         except (Exception, SystemExit) as error:  # a user's function can raise anything
             raise ConfigError(f"{self}: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
         if result.dtype.kind not in "fiub" or result.shape not in ((), scored.y.shape):
@@ -89,7 +79,7 @@ class OwnMetric:
         return result
 
     def __str__(self) -> str:
-        return f"metric {self.metric.name} ({self.source})"
+        return f"metric {self.name} ({self.source})"
 
 
 @dataclass(frozen=True)
@@ -100,8 +90,8 @@ class OwnMetrics:
     _reported: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def score(self, task: str, scored: "Scored") -> tuple[dict[str, float], dict[str, float]]:
-        """Computes the metrics of a task.  Returns values by name, all NaN if a prediction is NaN, and finite standard
-        errors of those that have a number for each row.  A metric that fails is reported on stderr, once, and left out.
+        """The metrics of a task by name, NaN if a prediction is NaN, and finite standard errors of those that have a
+        number for each row.  A metric that fails is reported on stderr, once, and left out.
         """
         import numpy as np
 
@@ -110,10 +100,10 @@ class OwnMetrics:
         numbers = {}
         lost = bool(np.isnan(scored.log_prob).any())
         for own in self.metrics:
-            if task not in own.metric.tasks:
+            if task not in own.tasks:
                 continue
             try:
-                numbers[own.metric.name] = np.asarray(np.nan) if lost else own.numbers(scored)
+                numbers[own.name] = np.asarray(np.nan) if lost else own.numbers(scored)
             except ConfigError as error:
                 if str(error) not in self._reported:
                     self._reported.add(str(error))
@@ -124,22 +114,18 @@ class OwnMetrics:
 
     def describe(self, names: Mapping[str, Any]) -> dict[str, dict[str, str | None]]:
         """Title, unit and direction of those of these metrics that are custom, as a record keeps them."""
-        known = {own.metric.name: own.metric for own in self.metrics}
-        return {
-            name: {"title": metric.title, "unit": metric.unit, "better": metric.better}
-            for name, metric in known.items()
-            if name in names
-        }
+        facts = ("title", "unit", "better")
+        return {own.name: {fact: getattr(own, fact) for fact in facts} for own in self.metrics if own.name in names}
 
 
-def declarations(folders: Sequence[Path]) -> dict[str, Declaration]:
-    """The files `metric/NAME.yaml` of some folders, by name; of two with one name the first counts.  Raises
-    ConfigError: A file is no declaration, or has the name of a built-in one.
+def declarations(folders: Sequence[Path]) -> dict[str, OwnMetric]:
+    """The files `metric/NAME.yaml` of some folders, by name and without their functions; of two with one name the first
+    counts.
     """
-    metrics: dict[str, Declaration] = {}
-    for folder in folders:
-        for path in sorted((folder / "metric").glob("*.yaml")):
-            metrics.setdefault(path.stem, _read(path))
+    metrics: dict[str, OwnMetric] = {}
+    for path in (path for folder in folders for path in sorted((folder / "metric").glob("*.yaml"))):
+        if path.stem not in metrics:
+            metrics[path.stem] = _read(path)
     return metrics
 
 
@@ -149,45 +135,38 @@ def load(folders: Sequence[Path]) -> OwnMetrics:
     Broken entry points are reported on stderr and skipped.  Raises ConfigError: as `declarations` does; a function that
     cannot be imported or lacks one of the options.
     """
-    own = {name: constructed(declaration) for name, declaration in declarations(folders).items()}
-    for metric in _installed():
-        own.setdefault(metric.metric.name, metric)
-    return OwnMetrics([*own.values()])
+    own = {name: _imported(declared) for name, declared in declarations(folders).items()}
+    return OwnMetrics([*own.values(), *(metric for metric in _installed() if metric.name not in own)])
 
 
 def get(name: str, folders: Sequence[Path], options: Mapping[str, Any]) -> OwnMetric:
-    """One metric of these folders or of an installed package.  Raises ConfigError: there is no such metric, and as
-    `load` does.
-    """
+    """One metric of these folders or of an installed package.  Raises ConfigError as `load` does."""
     files = declarations(folders)
     if name in files:
-        return constructed(replace(files[name], options={**files[name].options, **options}))
-    installed = {own.metric.name: own for own in _installed()}
-    if name not in installed or options:
-        if name in installed:
-            raise ConfigError(f"metric {name} of an installed package has no options; leave them out")
+        return _imported(replace(files[name], options={**files[name].options, **options}))
+    installed = {own.name: own for own in _installed()}
+    if name not in installed:
         known = [*files, *installed]
         hint = nearest(name, known) if known else f"name the folder that has metric/{name}.yaml with --config-dir"
         raise ConfigError(f"no custom metric {name!r}; {hint}")
+    unfit = f"metric {name} of an installed package has no options; leave them out"
+    require(not options, unfit, ConfigError)
     return installed[name]
 
 
-def constructed(declaration: Declaration) -> OwnMetric:
-    """The metric of a file, with its function.  Raises ConfigError where that cannot be imported or called so."""
-    from gpbench.metrics import Metric
-
-    d, known = declaration, []
-    function = targets.load(d.target, str(d.path))
+def _imported(own: OwnMetric) -> OwnMetric:
+    """The metric of a file with its function.  Raises ConfigError where that cannot be imported or called so."""
+    known: list[str] = []
+    function = targets.load(own.target, own.source)
     try:
         signature = inspect.signature(function)
         known = list(signature.parameters)[1:]
-        signature.bind(None, **d.options)
+        signature.bind(None, **own.options)
     except (TypeError, ValueError) as error:
-        unknown = [option for option in d.options if known and option not in known]
+        unknown = [option for option in own.options if known and option not in known]
         hint = f"; {nearest(unknown[0], known)}" if unknown else ""
-        raise ConfigError(f"{d.path}: {TARGET} {d.target}: {error}{hint}") from error
-    compute = partial(function, **d.options)
-    return OwnMetric(Metric(d.name, d.unit, d.better, d.tasks, compute, d.title), str(d.path))  # type: ignore[arg-type]
+        raise ConfigError(f"{own.source}: {TARGET} {own.target}: {error}{hint}") from error
+    return replace(own, compute=partial(function, **own.options))
 
 
 def _installed() -> Iterator[OwnMetric]:
@@ -203,28 +182,25 @@ def _installed() -> Iterator[OwnMetric]:
         if fault := fault or _name_fault(point.name):
             print(f"gpbench: left out the entry point {point.name} of {GROUP}: {fault}", file=sys.stderr)
         else:
-            yield OwnMetric(replace(metric, name=point.name), f"entry point {point.value}")
+            facts = (metric.title, metric.unit, metric.better, metric.tasks)
+            yield OwnMetric(point.name, f"entry point {point.value}", *facts, compute=metric.compute)
 
 
-def _read(path: Path) -> Declaration:
+def _read(path: Path) -> OwnMetric:
     """A file's declaration, checked."""
-    if fault := _name_fault(path.stem):
-        raise ConfigError(f"{path}: {fault}; rename the file")
+    fault = _name_fault(path.stem)
+    require(not fault, f"{path}: {fault}; rename the file", ConfigError)
     content = yamls.read(path)
     target = content.get(TARGET) if isinstance(content, dict) else None
     if not (isinstance(target, str) and "." in target):
         raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.FUNCTION`")
-    title, unit = content.get("title", ""), content.get("unit", "")
-    for key, text in (("title", title), ("unit", unit)):
-        if not (isinstance(text, str) and text.isprintable() and len(text) <= 200):
-            raise ConfigError(f"{path}: {key} must be a text of one line, not {as_word(text)}")
-    if (better := content.get("better", "")) not in ("lower", "higher", None):
-        raise ConfigError(f"{path}: better must be lower or higher, or null without a direction")
-    tasks = content.get("tasks")
-    if not (isinstance(tasks, list) and tasks and all(task in AUTO for task in tasks)):
-        raise ConfigError(f"{path}: tasks must be a list of {either(AUTO)}, not {as_word(tasks)}")
-    options = {str(key): value for key, value in content.items() if key not in _KEYS}
-    return Declaration(path.stem, path, target, title, unit, better, tuple(tasks), options)
+    values = {key: content.get(key, "") for key in _KEYS}
+    for key, range in _KEYS.items():
+        fact = f"{key} must be {range.text}, not {as_word(values[key])}"
+        require(range.contains(values[key]), f"{path}: {fact}", ConfigError)
+    options = {str(key): value for key, value in content.items() if key not in (TARGET, *_KEYS)}
+    title, unit, better, tasks = values.values()
+    return OwnMetric(path.stem, str(path), title, unit, better, tuple(tasks), target, options)
 
 
 def _name_fault(name: str) -> str:

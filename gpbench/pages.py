@@ -9,10 +9,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-_UNPACKED, _PACKED = 2, 3
-"""Fields of a header: bytes of the page, unpacked and as it stands in the file."""
-_END, _FLAGS, _BYTE, _WHOLE, _REAL, _TEXT, _STRUCTURE = 0, (1, 2), 3, (4, 5, 6), 7, 8, 12
-"""Kinds of fields."""
+_UNPACKED, _PACKED = 2, 3  # fields of a header: bytes of the page, unpacked and as it stands in the file
+_END, _FLAGS, _BYTE, _WHOLE, _REAL, _TEXT, _STRUCTURE = 0, (1, 2), 3, (4, 5, 6), 7, 8, 12  # kinds of fields
 _DAMAGED = "it is damaged ({}): write it again"
 
 

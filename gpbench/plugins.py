@@ -6,7 +6,6 @@ An entry point's value is an importable package whose folder has `method/NAME.ya
 
 import importlib.util
 import sys
-from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,10 +19,7 @@ def folders() -> tuple[Path, ...]:
 
     Broken entry points are reported on stderr and skipped.
     """
-    return tuple(_valid_folders())
-
-
-def _valid_folders() -> Iterator[Path]:
+    result: list[Path] = []
     for point in sorted(entry_points(group=_GROUP), key=lambda point: (point.name, point.value)):
         try:
             spec = importlib.util.find_spec(point.value)
@@ -31,7 +27,8 @@ def _valid_folders() -> Iterator[Path]:
         except (Exception, SystemExit):  # importing another package can raise anything
             locations = []
         if any((Path(location) / "method").is_dir() for location in locations):
-            yield from map(Path, locations)
+            result += map(Path, locations)
         else:
             fault = f"{point.value} is no package with a folder `method`"
             print(f"gpbench: left out the entry point {point.name} of {_GROUP}: {fault}", file=sys.stderr)
+    return tuple(result)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpbench import targets
-from gpbench.errors import ConfigError, as_word, either, nearest
-from gpbench.schema import Range, Words, is_number, is_whole, parse
+from gpbench.errors import ConfigError, as_word, either, nearest, require
+from gpbench.schema import RANGE, Range, Words, is_number, is_whole, parse, settings
 
 TARGET = "_target_"
 
@@ -20,18 +20,19 @@ def is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _are_columns(value: Any) -> bool:
-    if not is_list(value) or not value or len(set(map(repr, value))) < len(value):
-        return False
-    return all(is_whole(index) and index >= 0 for index in value)
-
-
-def _is_power_of_two(value: Any) -> bool:
-    return is_whole(value) and value >= 2 and value & (value - 1) == 0
-
-
-COLUMNS = Range(lambda value: value is None or _are_columns(value), "a list of different column numbers from 0")
-POWER_OF_TWO = Range(_is_power_of_two, "a power of two, such as 128")
+COLUMNS = Range(
+    lambda value: (
+        value is None
+        or (
+            (is_list(value) and len(value) > 0 and len({*map(repr, value)}) == len(value))
+            and all(is_whole(index) and index >= 0 for index in value)
+        )
+    ),
+    "a list of different column numbers from 0",
+)
+POWER_OF_TWO = Range(
+    lambda value: is_whole(value) and value >= 2 and value & (value - 1) == 0, "a power of two, such as 128"
+)
 PROBABILITY = Range(lambda value: is_number(value) and 0 < value < 1, "a number between 0 and 1, such as 0.001")
 FROM_EIGHT = Range(lambda value: is_whole(value) and value >= 8, "a whole number from 8")
 ONE_INPUT_KERNEL = Range(
@@ -87,12 +88,11 @@ AUTO: Mapping[str, str] = {"regression": "gaussian", "count": "poisson", "binary
 KINDS: Mapping[str, Mapping[str, Entry]] = {"kernel": KERNELS, "likelihood": LIKELIHOODS}
 """The tables by the key of a method's section."""
 
-COMPOSITES = ("sum", "product")
-"""Kernels made of a list of kernels, as in {sum: [linear, matern52]}."""
+COMPOSITES = ("sum", "product")  # kernels made of a list of kernels, as in {sum: [linear, matern52]}
 
 
 @dataclass(frozen=True)
-class Choice:
+class _Choice:
     """A kernel or a likelihood as a configuration names it: name or dotted path, and the options that it sets.
 
     The kernels of a sum or product are its option `parts`, values as in the configuration.
@@ -107,29 +107,28 @@ class Choice:
         return "." in self.name
 
 
-def read(kind: str, value: Any, task: str | None = None) -> Choice:
-    """The choice that a value of the configuration makes.  Returns the choice, whose options are in their ranges.
-    Those of a user's class are checked where it is imported.  Raises ConfigError: an unknown name or option, or a value
-    that an option cannot have.
+def read(kind: str, value: Any, task: str | None = None) -> _Choice:
+    """The choice that a value of the configuration makes, with options in their ranges; those of a user's class are
+    checked where it is imported.  Raises ConfigError: an unknown name or option, or a value that it cannot have.
     """
     name, options = _split(kind, value)
-    name = next((known for known, entry in KINDS[kind].items() if entry.path == name), name)
-    if "." in name or (kind, name) == ("likelihood", "auto"):
-        if options and name == "auto":
-            raise ConfigError(f"likelihood auto has no option {next(iter(options))!r}: name the likelihood")
-        return Choice(name, options)
     table = KINDS[kind]
-    if name not in table:
+    name = next((known for known, entry in table.items() if entry.path == name), name)
+    if (kind, name) == ("likelihood", "auto"):
+        for option in options:
+            raise ConfigError(f"likelihood auto has no option {option!r}: name the likelihood")
+    elif name not in table and "." not in name:
         raise ConfigError(f"unknown {kind} {name!r}: {nearest(name, _names(kind, task))}")
-    if name in COMPOSITES and kind == "kernel":
+    elif kind == "kernel" and name in COMPOSITES:
         kernels = options["parts"]
-        if not is_list(kernels) or len(kernels) < 2:
-            raise ConfigError(f"kernel {name} must be a list of two or more kernels, not {as_word(kernels)}")
+        several = is_list(kernels) and len(kernels) > 1
+        fact = f"kernel {name} must be a list of two or more kernels, not {as_word(kernels)}"
+        require(several, fact, ConfigError)
         for kernel in kernels:
             read(kind, kernel)
-        return Choice(name, options)
-    check_options(kind, name, options, table[name].options)
-    return Choice(name, options)
+    elif name in table:
+        check_options(kind, name, options, table[name].options)
+    return _Choice(name, options)
 
 
 def check_options(kind: str, name: str, options: Mapping[str, Any], ranges: Mapping[str, Words | Range]) -> None:
@@ -156,10 +155,8 @@ def check_family(
     subject: str,
     hint: Callable[[str, str], str] = lambda kind, family: "",
 ) -> None:
-    """Check the family of a kernel or a likelihood against those that a method declares.
-
-    A family that is not one of gpbench's passes: the method itself decides when training begins.  Raises ConfigError:
-    for another family of gpbench's, and for a kernel of some inputs where families are restricted.
+    """Raises ConfigError for a kernel or a likelihood of another family of gpbench's than a method declares, and for a
+    kernel of some inputs where families are restricted.  Of other families the method decides when training begins.
     """
     if accepted is None:
         return
@@ -181,8 +178,6 @@ def check_family(
 
 def options_of(cls: type) -> dict[str, Words | Range]:
     """The ranges of the options that a class declares by `setting`, by name."""
-    from gpbench.schema import RANGE, settings
-
     return {name: field.metadata[RANGE] for name, field in settings(cls).items()}
 
 
@@ -193,9 +188,7 @@ def load(kind: str, name: str, base: type | None = None) -> Any:
 
 
 def load_class(kind: str, name: str, base: type) -> Any:
-    """The class of a name of gpbench, or of a dotted path, which must be a subclass of `base` that is not abstract.
-    Raises ConfigError: A class that cannot be imported, is no subclass of `base` or lacks some of its functions.
-    """
+    """The class of a name of gpbench, or of a dotted path."""
     cls = load(kind, name, base)
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise ConfigError(f"{kind} {name}: must be a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}")
@@ -214,7 +207,8 @@ def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     elif isinstance(value, Mapping) and len(value) == 1:
         ((name, options),) = value.items()
     if not isinstance(name, str):
-        raise ConfigError(f"a {kind} is a name or a name with its options, not {as_word(value)}: {_some(kind)}")
+        form, choice = "a name or a name with its options", f"choose {either(_names(kind))}"
+        raise ConfigError(f"a {kind} is {form}, not {as_word(value)}: {choice}")
     if kind == "kernel" and name in COMPOSITES:
         return name, {"parts": options}
     if not isinstance(options, Mapping | None):
@@ -227,7 +221,3 @@ def _names(kind: str, task: str | None = None) -> list[str]:
     if kind == "kernel":
         return list(KERNELS)
     return ["auto", *(name for name, entry in LIKELIHOODS.items() if task not in AUTO or task in entry.tasks)]
-
-
-def _some(kind: str) -> str:
-    return f"choose {either(_names(kind))}"

@@ -5,11 +5,13 @@ JAX and XLA read most of their settings from the environment, once.  A variable 
 
 import os
 import platform
+import re
 import sys
+from typing import Any
 
 from gpbench import arithmetic, paths
 from gpbench.core import memory
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 
 # With "cuda" alone JAX fails by an assertion where there is no GPU; `require_gpu` says it better.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
@@ -17,8 +19,7 @@ _settings: tuple[str | None, float | None, int] | None = None
 """Device, share of memory and number of devices of the last `configure` before JAX was imported; None without one."""
 
 
-_is_forked = False
-"""Whether this process was forked from one in which JAX computes."""
+_is_forked = False  # whether this process was forked from one in which JAX computes
 
 
 def _notice_fork() -> None:
@@ -31,14 +32,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def refuse_fork() -> None:
-    """Checks that this process was not forked from one in which JAX computes: its threads would be missing here.
-    Raises ConfigError: it was.
-    """
-    if _is_forked:
-        raise ConfigError(
-            "this process was forked after JAX had started, and would hang: use"
-            " multiprocessing.get_context('spawn'), or start the processes before the first run or fit"
-        )
+    """Raises ConfigError where this process was forked from one in which JAX computes, whose threads it lacks."""
+    mend = "use multiprocessing.get_context('spawn'), or start the processes before the first run or fit"
+    require(not _is_forked, f"this process was forked after JAX had started, and would hang: {mend}", ConfigError)
 
 
 def configure(
@@ -60,10 +56,10 @@ def configure(
     refuse_fork()
     if "jax" not in sys.modules:
         _settings = (device, memory_fraction, devices)
-    if cores is not None and (available := available_cores()):
-        if numbers := os.environ.get("GPBENCH_CORES"):  # a sweep's job has cores of its own
+    if available := available_cores():
+        if numbers := os.environ.get("GPBENCH_CORES"):  # a sweep's job, and one of several processes, has its own
             os.sched_setaffinity(0, map(int, numbers.split(",")))
-        else:
+        elif cores is not None:
             require_cores(cores)
             os.sched_setaffinity(0, available[:cores])
     arithmetic.add_flags(devices)
@@ -80,8 +76,8 @@ def configure(
         "OPENBLAS_NUM_THREADS": "1",
     }
     if device is not None:
-        if device not in _PLATFORMS:
-            raise ConfigError(f"run.device={device}: a device is one of {', '.join(_PLATFORMS)}")
+        choices = ", ".join(_PLATFORMS)
+        require(device in _PLATFORMS, f"run.device={device}: a device is one of {choices}", ConfigError)
         os.environ["JAX_PLATFORMS"] = _PLATFORMS[device]  # asked for on the command line: stronger than the environment
     if memory_fraction is not None:
         os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(memory_fraction)
@@ -119,15 +115,12 @@ def _cache() -> dict[str, str]:
 
 
 def can_configure(*, device: str | None = None, memory_fraction: float | None = None, devices: int = 1) -> bool:
-    """Returns true if JAX has, or can still get, these settings in this process: they are made before its import."""
+    """True if JAX has, or can still get, these settings in this process: they are made before its import."""
     return "jax" not in sys.modules or _settings == (device, memory_fraction, devices)
 
 
 def start(device: str | None = None, *, joins: bool = False) -> None:
-    """Imports JAX and starts its backend, with the arithmetic that records stand for; call it after `configure`.
-    Raises ConfigError: A setting in the environment that JAX or XLA cannot read, or that makes numbers less exact; a
-    platform or a device that is not here.
-    """
+    """Imports JAX and starts its backend, with the arithmetic that records stand for; call it after `configure`."""
     import_jax()
     import jax
 
@@ -145,9 +138,7 @@ def start(device: str | None = None, *, joins: bool = False) -> None:
 
 
 def import_jax() -> None:
-    """Imports JAX, after a look at XLA_FLAGS.  Raises ConfigError: the environment has a setting or a flag that JAX or
-    XLA cannot read.
-    """
+    """Imports JAX, after a look at XLA_FLAGS."""
     if "jax" not in sys.modules:
         arithmetic.check_flags()
     try:
@@ -157,31 +148,26 @@ def import_jax() -> None:
 
 
 def require_float64(device: str | None = None) -> None:
-    """Sets this process up and imports JAX; where somebody else has imported it, its settings stay theirs.  Raises
-    ConfigError: JAX was imported without 64-bit types; what `start` raises.
-    """
+    """Sets this process up and imports JAX; where somebody else has imported it, its settings stay theirs."""
     is_first = "jax" not in sys.modules
     configure(device=device)
     if is_first:
         start(device)
     elif not sys.modules["jax"].config.read("jax_enable_x64"):
-        raise ConfigError(
-            "JAX was imported without 64-bit types: set JAX_ENABLE_X64=true, or call"
-            " jax.config.update('jax_enable_x64', True)"
-        )
+        mend = "set JAX_ENABLE_X64=true, or call jax.config.update('jax_enable_x64', True)"
+        raise ConfigError(f"JAX was imported without 64-bit types: {mend}")
 
 
 def peers() -> tuple[str, int, int] | None:
-    """Processes of this run, from the variable GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER.  Returns address of the first
-    process, index of this one, and their number; None where the variable is not set.  Raises ConfigError: it cannot be
-    read.
+    """Address of the first process of this run, index of this one, and their number, by the variable
+    GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER; None where it is not set.  Raises ConfigError: it cannot be read.
     """
     if not (setting := os.environ.get("GPBENCH_PEERS")):
         return None
-    address, *numbers = setting.split(",")
-    if len(numbers) != 2 or not all(number.isdigit() for number in numbers) or ":" not in address:
+    match = re.fullmatch(r"([^,]*:[^,]*),(\d+),(\d+)", setting)
+    if match is None:
         raise ConfigError(f"GPBENCH_PEERS={setting}: must be HOST:PORT,INDEX,NUMBER, as in node1:7777,0,2")
-    return address, int(numbers[0]), int(numbers[1])
+    return match[1], int(match[2]), int(match[3])
 
 
 def join() -> None:
@@ -193,25 +179,17 @@ def join() -> None:
     import jax
 
     jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM for itself
+    places: dict[str, Any] = {}
+    if processes := peers():
+        places = dict(zip(("coordinator_address", "process_id", "num_processes"), processes))
+        places["cluster_detection_method"] = "deactivate"
+        places["coordinator_bind_address"] = processes[0] if processes[0].startswith("127.") else None
     try:
-        if processes := peers():
-            address, index, number = processes
-            jax.distributed.initialize(
-                address,
-                number,
-                index,
-                cluster_detection_method="deactivate",
-                heartbeat_timeout_seconds=30,
-                coordinator_bind_address=address if address.startswith("127.") else None,
-            )
-        else:
-            jax.distributed.initialize(heartbeat_timeout_seconds=30)
+        jax.distributed.initialize(heartbeat_timeout_seconds=30, **places)
     except (ValueError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
-        raise ConfigError(
-            f"cannot join the other processes of this run ({reason}): start it under Slurm, Open MPI or"
-            " Kubernetes, or set GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER for each"
-        ) from error
+        mend = "start it under Slurm, Open MPI or Kubernetes, or set GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER for each"
+        raise ConfigError(f"cannot join the other processes of this run ({reason}): {mend}") from error
 
 
 def rank_and_count() -> tuple[int, int]:
@@ -249,15 +227,15 @@ def devices_here(count: int) -> int:
 
 
 def require_gpu() -> None:
-    """Checks that JAX computes on a GPU.  Starts JAX's backend.  Raises ConfigError: it cannot."""
+    """Starts JAX's backend.  Raises ConfigError where JAX cannot compute on a GPU."""
     import jax
 
     try:
         has_gpu, reason = jax.devices()[0].platform != "cpu", "it finds none"
     except RuntimeError as error:
         has_gpu, reason = False, str(error)
-    if not has_gpu:
-        raise ConfigError(f"run.device=gpu: JAX cannot use a GPU here ({reason}); `gpbench doctor` says what it sees")
+    fact = f"JAX cannot use a GPU here ({reason}); `gpbench doctor` says what it sees"
+    require(has_gpu, f"run.device=gpu: {fact}", ConfigError)
 
 
 def device_name() -> str:

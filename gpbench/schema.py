@@ -5,8 +5,8 @@
     damping: float = setting(0.5, "fraction", "Damping ρ of the site update: 1 is none.")
 
 A range is written in words: a name of `WORDS`, "list of" such a name, several of these joined by "or" ("count or
-null"), or a list of choices (["rows", "kmeans"]).  A "rows" or
-"several rows" is a count whose default is at most the training rows.
+null"), or a list of choices (["rows", "kmeans"]).  A "rows" or "several rows" is a count whose default is at most the
+training rows.
 
 The declaration is the only one: the check of a command line and the page of settings in the documentation are made
 from it.  A method's class declares four more things (`gpbench.methods.base.Method`):
@@ -27,8 +27,7 @@ from typing import Any
 
 from gpbench.errors import ConfigError, as_word, either, nearest
 
-Words = str | Sequence[Any]
-"""A range in words."""
+Words = str | Sequence[Any]  # a range in words
 
 
 @dataclass(frozen=True)
@@ -155,11 +154,15 @@ def parse(words: Any) -> Range:
 
 @cache
 def _by_name(words: str) -> Range:
-    """The range of names, such as "count or null"."""
-    ranges = [_list(word) if word.startswith("list of ") else _word(word) for word in words.split(" or ")]
-    if len(ranges) == 1:
-        return ranges[0]
-    return Range(lambda value: any(r.contains(value) for r in ranges), ", or ".join(r.text for r in ranges))
+    """The range of a name, such as "count" or "list of count", or of several, such as "count or null"."""
+    if len(several := words.split(" or ")) > 1:
+        ranges = [*map(_by_name, several)]
+        return Range(lambda value: any(r.contains(value) for r in ranges), ", or ".join(r.text for r in ranges))
+    if (name := words.removeprefix("list of ")) not in WORDS:
+        raise ConfigError(f"no range {name!r}; {nearest(name, WORDS)}, or a list of choices")
+    entry = WORDS[name]
+    contains = lambda value: isinstance(value, list | tuple) and all(map(entry.contains, value))
+    return entry if name == words else Range(contains, f"a list, each entry {entry.text}")
 
 
 def check_finite(key: str, value: Any) -> None:
@@ -174,20 +177,7 @@ def check_finite(key: str, value: Any) -> None:
         raise ConfigError(f"{key}={as_word(value)}: must be finite")
 
 
-def _word(word: str) -> Range:
-    if word not in WORDS:
-        raise ConfigError(f"no range {word!r}; {nearest(word, WORDS)}, or a list of choices")
-    return WORDS[word]
-
-
-def _list(words: str) -> Range:
-    entry = _word(words.removeprefix("list of "))
-    contains = lambda value: isinstance(value, list | tuple) and all(map(entry.contains, value))
-    return Range(contains, f"a list, each entry {entry.text}")
-
-
-RANGE, MEANING = "range", "meaning"
-"""Keys of a field's metadata."""
+RANGE, MEANING = "range", "meaning"  # keys of a field's metadata
 
 
 def setting(
@@ -197,9 +187,7 @@ def setting(
     *,
     converter: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A keyword-only field that is part of a configuration: static, compared and hashed, never traced.  Returns A
-    dataclass field, which `equinox.Module` takes as a static one.
-    """
+    """A keyword-only field that is part of a configuration: static, compared and hashed, never traced by Equinox."""
     metadata: dict[str, Any] = {"static": True, RANGE: range, MEANING: meaning}
     if converter is not None:
         metadata["converter"] = converter
@@ -214,9 +202,7 @@ def settings(cls: type) -> Mapping[str, dataclasses.Field]:
 
 
 def check_declarations(cls: type) -> None:
-    """Checks what a class declares by `setting`: ranges that exist, and defaults that are in them.  Raises ConfigError:
-    A range or a default is wrong.
-    """
+    """Raises ConfigError unless the ranges that a class declares by `setting` exist, with its defaults in them."""
     for name, field in settings(cls).items():
         subject = f"{cls.__name__}.{name}"
         try:

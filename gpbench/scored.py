@@ -6,50 +6,35 @@ other training rows or another seed.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+_empty = partial(np.empty, 0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """A test set and what a method predicted for it, in the units in which the method was trained.
+    """A test set and what a method predicted for it, in the units in which the method was trained."""
 
-    Attributes:
-        y: Targets: -1/+1 (binary), 0..C-1 (multiclass), counts or scaled values (regression).
-        log_prob: Log density or log probability of the targets, in nats.
-        mean: Predictive means; regression and counts, else empty, as are the next five.
-        var: Predictive variances.
-        cdf: P(target ≤ y).
-        below: P(target < y), of counts; else empty.
-        crps: Continuous ranked probability score at y.
-        low95, high95: Ends of the central 95 % interval.
-        log_probs: Log probability of each class (binary: -1, then +1); classification, else empty.
-        expected_log_prob: E_q log p(y|f), from variational methods; else empty.
-        kl: KL[q || prior] in nats, from variational methods; else NaN.
-        train_rows: Number of training rows.
-        y_mean: Mean of the targets: original = y_mean + y_std * scaled.
-        y_std: Unit of the scaled targets, in original units.
-        y_train_var: Variance of the scaled training targets.
-    """
-
-    y: Float[ndarray, " n"]
-    log_prob: Float[ndarray, " n"]
-    mean: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    var: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    cdf: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    below: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    crps: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    low95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    high95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    log_probs: Float[ndarray, "_ C"] = field(default_factory=lambda: np.empty((0, 0)))
-    expected_log_prob: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    kl: float = np.nan
+    y: Float[ndarray, " n"]  # targets: -1/+1 (binary), 0..C-1 (multiclass), counts or scaled values (regression)
+    log_prob: Float[ndarray, " n"]  # log density or log probability of the targets, in nats
+    mean: Float[ndarray, " _"] = field(default_factory=_empty)  # predictive means; as the next six, empty for classes
+    var: Float[ndarray, " _"] = field(default_factory=_empty)  # predictive variances
+    cdf: Float[ndarray, " _"] = field(default_factory=_empty)  # P(target ≤ y)
+    below: Float[ndarray, " _"] = field(default_factory=_empty)  # P(target < y), of counts alone
+    crps: Float[ndarray, " _"] = field(default_factory=_empty)  # continuous ranked probability score at y
+    low95: Float[ndarray, " _"] = field(default_factory=_empty)  # ends of the central 95 % interval
+    high95: Float[ndarray, " _"] = field(default_factory=_empty)
+    log_probs: Float[ndarray, "_ C"] = field(default_factory=lambda: np.empty((0, 0)))  # of each class, -1 before +1
+    expected_log_prob: Float[ndarray, " _"] = field(default_factory=_empty)  # E_q log p(y|f), from variational methods
+    kl: float = np.nan  # KL[q || prior] in nats, from variational methods
     train_rows: int = 0
-    y_mean: float = 0.0
-    y_std: float = 1.0
-    y_train_var: float = 1.0
+    y_mean: float = 0.0  # of the targets: original = y_mean + y_std * scaled
+    y_std: float = 1.0  # unit of the scaled targets, in original units
+    y_train_var: float = 1.0  # variance of the scaled training targets
 
     def in_original_units(self) -> "Scored":
         """The same in the target's original units, as custom metrics see it; its arrays cannot be written to."""
@@ -67,10 +52,10 @@ class Scored:
 
 
 def row_stderrs(names: Iterable[str], scored: Scored) -> dict[str, float]:
-    """Standard errors over test rows of metrics of ours that are means over rows.
+    """Finite standard errors over test rows, by name, of metrics of ours that are means over rows.
 
-    A function of means, such as `rmse`, has the error of its linear expansion at these means (the delta method).
-    Returns finite errors by name, in the unit of the metric.  `ece`, `auc` and `coverage_error` have none.
+    A function of means, such as `rmse`, has the error of its linear expansion at these means (the delta method);
+    `ece`, `auc` and `coverage_error` have none.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         errors = {name: row_stderr(_TERMS[name](scored)) for name in names if name in _TERMS}
@@ -103,14 +88,14 @@ def covered(s: Scored) -> ndarray:
     return (s.low95 <= s.y) & (s.y <= s.high95)
 
 
-def squared_errors(s: Scored) -> ndarray:
+def _squared_errors(s: Scored) -> ndarray:
     """(y - mean)², in squared units of training."""
     return (s.y - s.mean) ** 2
 
 
 def mse(s: Scored) -> float:
     """Mean squared error."""
-    return float(np.mean(squared_errors(s)))
+    return float(np.mean(_squared_errors(s)))
 
 
 def nmse(s: Scored) -> float:
@@ -120,12 +105,12 @@ def nmse(s: Scored) -> float:
 
 def _root(s: Scored) -> ndarray:
     # d sqrt(m) = dm / (2 sqrt(m)), m the mean of the squared errors
-    return squared_errors(s) / (2 * np.sqrt(mse(s)))
+    return _squared_errors(s) / (2 * np.sqrt(mse(s)))
 
 
 def _ratio(s: Scored) -> ndarray:
     # d (m / v) = (dm - (m / v) dv) / v, v the variance of the test targets
-    return (squared_errors(s) - nmse(s) * (s.y - np.mean(s.y)) ** 2) / np.var(s.y)
+    return (_squared_errors(s) - nmse(s) * (s.y - np.mean(s.y)) ** 2) / np.var(s.y)
 
 
 _TERMS: Mapping[str, Callable[[Scored], ndarray]] = {

@@ -23,7 +23,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from gpbench import paths
-from gpbench.errors import ConfigError, as_word, either, nearest
+from gpbench.errors import ConfigError, as_word, either, nearest, require
 
 _GROUPS = tuple(f"gpbench.{kind}" for kind in ("methods", "kernels", "likelihoods", "readers", "metrics"))
 _OURS = ("gpbench.core.", "gpbench.methods.", "optax.")
@@ -32,9 +32,7 @@ _folders: list[Path] = []
 
 
 def add_folders(folders: "Iterable[str | PathLike[str]]") -> list[Path]:
-    """Makes the modules in these folders of the user's importable, and their objects allowed as targets.  Returns the
-    folders as absolute paths.
-    """
+    """The absolute paths of these folders of the user's, whose modules become importable and allowed as targets."""
     absolute = [paths.expanded(folder).resolve() for folder in folders]
     sys.path[:0] = [str(path) for path in absolute if str(path) not in sys.path]
     _folders.extend(path for path in absolute if path not in _folders)
@@ -48,23 +46,23 @@ def is_given(folder: "str | PathLike[str]") -> bool:
 
 def check_path(path: Any, subject: str) -> None:
     """Raises ConfigError, which begins with `subject`, for anything but the dotted path MODULE.NAME."""
-    if not (isinstance(path, str) and "." in path and all(word.isidentifier() for word in path.split("."))):
-        raise ConfigError(f"{subject}: _target_={as_word(path)}: write MODULE.NAME")
+    is_dotted = isinstance(path, str) and "." in path and all(map(str.isidentifier, path.split(".")))
+    require(is_dotted, f"{subject}: _target_={as_word(path)}: write MODULE.NAME", ConfigError)
 
 
 def load(path: Any, subject: str, base: type | None = None) -> Any:
-    """Looks up the object that a `_target_` names, and calls nothing.  Returns the object.  The caller checks what it
-    is before it is called.  Raises ConfigError: the path leads where no target may, or the object cannot be imported.
+    """The object that a `_target_` names, not called; the caller checks what it is before it is called.  Raises
+    ConfigError: the path leads where no target may, or the object cannot be imported.
     """
     check_path(path, subject)
-    if not (_is_allowed(path) or _is_named(path)):
-        top = path.partition(".")[0]
-        if _spec(top) is None:
-            names = [entry.name for entry in pkgutil.iter_modules()]
-            close = get_close_matches(top, names, cutoff=0.75)
-            hint = f"did you mean {either(close)}?" if close else "name the folder that has it with --config-dir"
-            raise ConfigError(f"{subject}: cannot import {path!r}: no module {top!r}; {hint}")
-        raise ConfigError(f"{subject}: {path} may not be used: {_RULE}; add --config-dir DIR with the module's folder")
+    is_allowed = _is_allowed(path) or _is_named(path)
+    top = path.partition(".")[0]
+    if not is_allowed and _spec(top) is None:
+        close = get_close_matches(top, [entry.name for entry in pkgutil.iter_modules()], cutoff=0.75)
+        hint = f"did you mean {either(close)}?" if close else "name the folder that has it with --config-dir"
+        raise ConfigError(f"{subject}: cannot import {path!r}: no module {top!r}; {hint}")
+    mend = "add --config-dir DIR with the module's folder"
+    require(is_allowed, f"{subject}: {path} may not be used: {_RULE}; {mend}", ConfigError)
     module, _, name = path.rpartition(".")
     try:
         target = getattr(importlib.import_module(module), name)
@@ -72,9 +70,10 @@ def load(path: Any, subject: str, base: type | None = None) -> Any:
         raise ConfigError(f"{subject}: cannot import {path!r}: {_reason(error, module, name)}") from error
     if base and isinstance(target, type) and issubclass(target, base):
         return target
-    has_module = isinstance(target, type | FunctionType | BuiltinFunctionType)
-    if has_module and not (_is_allowed(f"{target.__module__}.") or _is_named(path)):
-        raise ConfigError(f"{subject}: {path} is of the module {target.__module__}, and only imported there: {_RULE}")
+    if isinstance(target, type | FunctionType | BuiltinFunctionType):
+        is_allowed = _is_allowed(f"{target.__module__}.") or _is_named(path)
+        only = f"{path} is of the module {target.__module__}, and only imported there: {_RULE}"
+        require(is_allowed, f"{subject}: {only}", ConfigError)
     return target
 
 
@@ -96,11 +95,9 @@ def is_ours(path: Any) -> bool:
 def check_called(path: Any, subject: str, folders: Iterable[Path]) -> None:
     """Refuses a function of the user's that only a record says is called, and that no base class checks."""
     check_path(path, subject)
-    if not (is_ours(path) or _is_named(path, folders, _CALLERS)):
-        raise ConfigError(
-            f"{subject}: a record may not call {path}: name it in a file of method/ or protocol/ in a folder of"
-            " --config-dir"
-        )
+    mend = "name it in a file of method/ or protocol/ in a folder of --config-dir"
+    is_named = is_ours(path) or _is_named(path, folders, _CALLERS)
+    require(is_named, f"{subject}: a record may not call {path}: {mend}", ConfigError)
 
 
 def load_own(path: str) -> Any:

@@ -116,19 +116,11 @@ def dump(content: Any, **options: Any) -> str:
     """Writes plain data as YAML that `load` reads as it was: the text 1E2 is quoted, unlike by PyYAML."""
     import yaml
 
-    return yaml.dump(content, Dumper=_dumper(), sort_keys=False, **options)
-
-
-@cache
-def _dumper() -> Any:
-    """The class of PyYAML that writes plain data, with the numbers of `loader`."""
-    import yaml
-
     class Dumper(yaml.SafeDumper):
         pass
 
     Dumper.add_implicit_resolver(_NUMBER, _FLOAT, list("-+0123456789."))
-    return Dumper
+    return yaml.dump(content, Dumper=Dumper, sort_keys=False, **options)
 
 
 def is_section(content: Any) -> bool:
@@ -137,7 +129,7 @@ def is_section(content: Any) -> bool:
 
 
 def unreadable(path: Path | str, error: Exception) -> ConfigError:
-    """Describes an error of reading YAML by file, line and cause.  Returns the error for the user."""
+    """The error for the user of reading YAML, by file, line and cause."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())

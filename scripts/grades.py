@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.api import tables
-from gpbench.claims.scale import SCALE
+from gpbench.claims.grades import SCALE
 from gpbench.papers import PAPERS
 
 ROOT = Path(__file__).resolve().parents[1]

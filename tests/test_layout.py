@@ -31,19 +31,19 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 3_040,
-    ("core",): 7_140,
-    ("methods",): 7_320,
-    ("data",): 5_980,
-    ("config",): 1_690,
-    ("records", "experiments"): 3_460,
-    ("train",): 2_980,
-    ("sweep",): 1_540,
-    ("analysis",): 5_490,
-    ("claims",): 2_350,
-    ("report",): 3_860,
-    ("cli", "api"): 4_770,
-    ("contract", "estimators", "imports", "papers"): 2_810,
+    ("base",): 2_800,
+    ("core",): 6_230,
+    ("methods",): 6_900,
+    ("data",): 5_390,
+    ("config",): 1_460,
+    ("records", "experiments"): 3_080,
+    ("train",): 2_620,
+    ("sweep",): 1_330,
+    ("analysis",): 4_960,
+    ("claims",): 2_170,
+    ("report",): 3_410,
+    ("cli", "api"): 4_210,
+    ("contract", "estimators", "imports", "papers"): 2_590,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""
@@ -65,19 +65,20 @@ def imported_rooms(path: Path) -> set[str]:
     return rooms & FLOOR.keys()
 
 
-FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or room_of(path) in FLOOR)
-
-
 def test_every_room_has_a_floor():
     rooms = {room_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__", "__main__"}
     assert rooms == {room for room in FLOOR if (PACKAGE / room).exists() or (PACKAGE / f"{room}.py").exists()}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_file_imports_from_its_own_room_and_from_lower_floors(path):
-    room = room_of(path)
-    upwards = {other for other in imported_rooms(path) if other != room and FLOOR[other] >= FLOOR[room]}
-    assert not upwards, f"{path.relative_to(PACKAGE)} imports from {', '.join(sorted(upwards))}"
+def test_a_file_imports_from_its_own_room_and_from_lower_floors():
+    files = (path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or room_of(path) in FLOOR)
+    upwards = [
+        f"{path.relative_to(PACKAGE)} imports from {other}"
+        for path in files
+        for other in imported_rooms(path) - {room_of(path)}
+        if FLOOR[other] >= FLOOR[room_of(path)]
+    ]
+    assert not upwards, "; ".join(sorted(upwards))
 
 
 def room_lines() -> Counter[str]:

@@ -39,9 +39,8 @@ def _has_other_kernel(entry: Entry) -> bool:
 
 
 def outcome(entry: Entry) -> str:
-    """How an entry compares with a target: "equal", "better" or "worse"; without one "equal", "different" or "".
-
-    A target is met where it is equal, that is within two joint standard errors, or better.  Of a number that is no
+    """How an entry compares with a target: "equal", "better" or "worse"; without one "equal", "different" or "".  A
+    target is met where it is equal, that is within two joint standard errors, or better.  Of a number that is no
     target, a difference in either direction is "different", for a lower error on training rows is no merit; "" without
     standard errors.
     """
@@ -55,24 +54,23 @@ def outcome(entry: Entry) -> str:
 
 
 def agreement(entries: Sequence[Entry]) -> list[str]:
-    """Lines on how many cells agree with the paper; none without targets.
-
-    Published values that are no targets are left out.  Those that are not held out are compared with runs that are not
-    either; a lower error is no merit there, so a difference in either direction disagrees.
+    """Lines on how many cells agree with the paper; none without targets.  Published values that are no targets are
+    left out.  Those that are not held out are compared with runs that are not either; a lower error is no merit there,
+    so a difference in either direction disagrees.
     """
     lines = {
         _is_target: "targets reproduced (within 2 standard errors of the paper, or better)",
         _is_leaked: "values that are not held out are within 2 standard errors of the paper",
     }
     counts = {text: [_deviates(e) for e in entries if selects(e)] for selects, text in lines.items()}
-    others = sum(_has_other_kernel(entry) for entry in entries)
     methods = dict.fromkeys(entry.cell.method for entry in entries if entry.delta_se is not None)
     reached = {entry.cell.method for entry in entries if _is_target(entry)}
-    beyond = [name for name in methods if name not in reached] if reached else []
+    beyond = ", ".join(name for name in methods if name not in reached) if reached else ""
+    others = any(map(_has_other_kernel, entries))
     return [
         *(f"{deviate.count(False)} of {len(deviate)} {text}." for text, deviate in counts.items() if deviate),
-        *[f"No printed value of {', '.join(beyond)} is a target."] * bool(beyond),
-        *["No printed value beside is a target: the paper has another kernel."] * bool(others),
+        *([f"No printed value of {beyond} is a target."] if beyond else []),
+        *(["No printed value beside is a target: the paper has another kernel."] if others else []),
     ]
 
 
@@ -92,27 +90,18 @@ def _deviates(entry: Entry) -> bool:
 
 def deviations(blocks: Sequence[tuple[str, Rows]], rows_are: str) -> Iterator[Grid]:
     """The grids of those that deviate: targets that are not reproduced, and values that are not held out and differ."""
+    header = ("table", rows_are, "method", "metric", "ours", "paper", "difference")
+    first = 0 if any(block for block, _ in blocks) else 1
+    places = [(block, name, column, e) for block, rows in blocks for name, r in rows.items() for column, e in r.items()]
     headings = {
         _is_target: "targets not reproduced",
         _is_leaked: "values that are not held out and differ from the paper",
     }
     for selects, heading in headings.items():
-        header = ("table", rows_are, "method", "metric", "ours", "paper", "difference")
-        lines = [
-            (
-                block,
-                name,
-                column,
-                e.metric,
-                number(e.mean, e.stderr),
-                e.published.text if e.published else "",
-                f"{e.delta_se:+.1f}",
-            )
-            for block, rows in blocks
-            for name, row in rows.items()
-            for column, e in row.items()
-            if selects(e) and _deviates(e)
-        ]
+        lines = []
+        for *position, e in places:
+            if selects(e) and _deviates(e):
+                printed = e.published.text if e.published else ""
+                lines.append((*position, e.metric, number(e.mean, e.stderr), printed, f"{e.delta_se:+.1f}"))
         if lines:
-            first = 0 if any(block for block, _ in blocks) else 1
             yield Grid(heading, header[first:], tuple(line[first:] for line in lines), prose=True)

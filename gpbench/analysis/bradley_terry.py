@@ -26,17 +26,15 @@ FEWEST = 6
 
 _SEED = 1952
 _TOLERANCE, _MOST_ITERATIONS = 1e-9, 100
-_DIGITS = 9
-"""Decimal places of scores in log odds, to which Newton's method is exact."""
-_LONGEST = 1.0
-"""Longest step of Newton's method in log odds: from afar it overshoots."""
+_DIGITS = 9  # decimal places of scores in log odds, to which Newton's method is exact
+_LONGEST = 1.0  # longest step of Newton's method in log odds: from afar it overshoots
 
 
 def outcomes(
     losses: Float[ndarray, "K D S"], has_run: Bool[ndarray, "K D S"], *, absolute: float = 0.0, relative: float = 0.0
 ) -> Float[ndarray, "D S K K"]:
-    """The outcome of every comparison: 1 where the first method wins, 0 where it loses, 0.5 where they tie.  Returns
-    outcomes by data set, split, first and second method; NaN where one of them has no run, and on the diagonal.
+    """The outcome of every comparison, by data set, split, first and second method: 1 where the first method wins, 0
+    where it loses, 0.5 where they tie; NaN where one of them has no run, and on the diagonal.
     """
     first, second = losses[:, None], losses[None]
     with np.errstate(invalid="ignore"):
@@ -54,9 +52,8 @@ def wins(results: Float[ndarray, "D S K K"]) -> Float[ndarray, "K K"]:
 
 
 def resampled_wins(results: Float[ndarray, "D S K K"], draws: int = DRAWS) -> Float[ndarray, "B K K"]:
-    """`wins` in many draws of as many data sets, and of splits within each, with replacement.
-
-    Results of the same data sets and splits, as of another metric, are drawn alike.
+    """`wins` in many draws of as many data sets, and of splits within each, with replacement.  Results of the same data
+    sets and splits, as of another metric, are drawn alike.
     """
     total = np.zeros((draws, *results.shape[2:]))
     for datasets, splits in _draws((~np.isnan(results)).any(axis=(2, 3)), draws):
@@ -127,13 +124,6 @@ def _moments(
     return (played * chance).sum(axis=-1), laplacian + 1.0
 
 
-def _score_stderrs(won: Float[ndarray, "K K"], values: Float[ndarray, " K"]) -> Float[ndarray, " K"]:
-    """Standard errors of scores by the curvature of the likelihood, which takes comparisons as independent."""
-    K = len(won)
-    stderrs: Float[ndarray, " K"] = np.sqrt(np.diag(np.linalg.inv(_moments(won, values)[1])) - 1.0 / K**2)
-    return stderrs
-
-
 def win_rates(won: Float[ndarray, "*B K K"]) -> Float[ndarray, "*B K"]:
     """The share of comparisons that each method wins, with every opponent of the same weight; 0.5 without any."""
     played = won + np.swapaxes(won, -1, -2)
@@ -154,7 +144,6 @@ class Estimates:
 
     @property
     def datasets(self) -> Int[ndarray, " K"]:
-        """Number of data sets of each method."""
         return np.diag(self.common)
 
     @property
@@ -168,10 +157,9 @@ class Estimates:
         return np.where(self.datasets > 1, halves, np.inf)
 
     def better(self, method: int | None = None) -> Bool[ndarray, "K K"]:
-        """Which methods have significantly larger numbers than which, at 5 % after Holm's correction.
-
-        The standard error of a difference is that of the draws, and at least that of the log odds of n comparisons
-        between equals, 2 / sqrt(n).
+        """Which methods have significantly larger numbers than which, at 5 % after Holm's correction.  The standard
+        error of a difference is that of the draws, and at least 2 / sqrt(n), that of the log odds of n comparisons
+        between equals.
         """
         from scipy.special import stdtr
 
@@ -190,10 +178,9 @@ class Estimates:
         return table
 
     def place_interval(self, method: int) -> tuple[int, int]:
-        """The ends of the 95 % interval of a method's place by these numbers, 1 for the largest.
-
-        It has the places that the tests of its differences leave, after Holm's correction: M. Mogstad, J. P. Romano, A.
-        M. Shaikh and D. Wilhelm, Inference for Ranks, Review of Economic Studies 91 (2024).
+        """The ends of the 95 % interval of a method's place by these numbers, 1 for the largest.  It has the places
+        that the tests of its differences leave, after Holm's correction: M. Mogstad, J. P. Romano, A. M. Shaikh and D.
+        Wilhelm, Inference for Ranks, Review of Economic Studies 91 (2024).
         """
         better = self.better(method)
         return 1 + int(better[:, method].sum()), len(self.values) - int(better[method].sum())
@@ -212,15 +199,12 @@ class Estimates:
         return np.array([pair for pair in pairs if pair[2] >= FEWEST], dtype=int).reshape(-1, 3).T
 
     def _least_stderr(self, n: Int[ndarray, " P"]) -> Float[ndarray, " P"]:
-        """The least standard error of a difference over n data sets."""
-        stderr: Float[ndarray, " P"] = 2 * self.unit / np.sqrt(n)
-        return stderr
+        return np.asarray(2 * self.unit / np.sqrt(n))
 
 
 def _inflation(datasets: Int[ndarray, " n"]) -> Float[ndarray, " n"]:
     """The root of n / (n - 1), by which draws of n data sets vary too little."""
-    inflation: Float[ndarray, " n"] = np.sqrt(datasets / (datasets - 1.0))
-    return inflation
+    return np.asarray(np.sqrt(datasets / (datasets - 1.0)))
 
 
 def estimates(results: Float[ndarray, "D S K K"], draws: int = DRAWS) -> tuple[Estimates, Estimates]:
@@ -229,7 +213,9 @@ def estimates(results: Float[ndarray, "D S K K"], draws: int = DRAWS) -> tuple[E
     common = played.sum(axis=0) + np.diag(played.any(axis=2).sum(axis=0))  # no method meets itself
     won, drawn = wins(results), resampled_wins(results, draws)
     values, rates = scores(won), win_rates(won)
-    points = Estimates(1000 + ELO * values, 1000 + ELO * scores(drawn), common, ELO * _score_stderrs(won, values), ELO)
+    # standard errors by the curvature of the likelihood, which takes comparisons as independent
+    stderrs = np.sqrt(np.diag(np.linalg.inv(_moments(won, values)[1])) - 1.0 / len(won) ** 2)
+    points = Estimates(1000 + ELO * values, 1000 + ELO * scores(drawn), common, ELO * stderrs, ELO)
     # of a binomial share, with the same prior
     number = (won + won.T).sum(axis=1)
     smooth = (rates * number + 0.5 * PRIOR) / (number + PRIOR)

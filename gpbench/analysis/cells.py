@@ -9,19 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from gpbench.analysis.notes import caveats, run_caveats
+from gpbench.analysis.notes import DEGENERATE, LEAKED, SHIPPED, is_degenerate, run_caveats
 from gpbench.analysis.printing import counted, natural
 from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, mean_stderr
 from gpbench.metrics import better
 from gpbench.own_metrics import COUNTED
-from gpbench.papers.published import Published, lookup
+from gpbench.papers.published import UNRANKED, Published, lookup
 from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
 
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
-_WORDS = {"split_set": "set"}
-"""Names of fields in labels, where a command line has another word."""
+_WORDS = {"split_set": "set"}  # names of fields in labels, where a command line has another word
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,6 @@ class CellRuns:
 
     @property
     def split_set(self) -> str:
-        """Name of the split set; "" where the records lack it."""
         return self.records[0].split_set or ""
 
     @property
@@ -50,7 +48,6 @@ class CellRuns:
     @functools.cached_property
     def ratio(self) -> float | None:
         """Mean of n_test / n_train over the runs, by which tests correct variances; 0 for splits that share no rows.
-
         None without runs, where a record lacks either number, and for splits without a correction (`UNTESTED`).  Runs
         that failed have neither, and do not count.
         """
@@ -64,12 +61,11 @@ class CellRuns:
 
     @functools.cached_property
     def known(self) -> dict[str, Mapping[int, float]]:
-        """The metrics that `by_split` has made of these runs."""
+        """The metrics by split that were asked for (`by_split`)."""
         return {}
 
     @functools.cached_property
     def diverged(self) -> int:
-        """Number of runs that diverged."""
         return sum(record.diverged for record in self.records)
 
     @functools.cached_property
@@ -79,7 +75,6 @@ class CellRuns:
 
     @property
     def imported(self) -> bool:
-        """True where a run is another program's (`gpbench import`)."""
         return any(record.imported for record in self.records)
 
 
@@ -101,7 +96,6 @@ class Entry:
 
     @property
     def n_splits(self) -> int:
-        """Number of splits of the mean."""
         return len(self.values)
 
     @property
@@ -117,19 +111,33 @@ class Entry:
 
     @functools.cached_property
     def better(self) -> str | None:
-        """Direction in which the metric improves: "lower", "higher" or None."""
         return better(self.metric, self.cell.records)
 
     @functools.cached_property
     def notes(self) -> list[str]:
-        """Caveats for the comparison, as footnotes."""
         return caveats(self.cell, self.metric, self.published)
 
 
+def caveats(cell: CellRuns, metric: str, published: Published | None) -> list[str]:
+    """Lines on one metric of a cell, from its records and its published value, each once."""
+    first = [line for line in cell.caveats if line in (LEAKED, SHIPPED)]
+    lines = [
+        *first,
+        published.note if published else "",
+        UNRANKED.get(cell.dataset, ""),
+        *(line for line in cell.caveats if line not in first),
+        DEGENERATE if metric.startswith("vlb") and any(map(is_degenerate, cell.records)) else "",
+    ]
+    return [line for line in dict.fromkeys(lines) if line]
+
+
+def entry_notes(entries: Sequence[Entry]) -> list[str]:
+    """The caveats of these entries, each once, in order."""
+    return list(dict.fromkeys(note for entry in entries for note in entry.notes))
+
+
 def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[CellRuns]:
-    """Groups records into cells, in natural order of data set, output, method and label.  Returns the cells; their
-    labels tell them from each other within these records.
-    """
+    """The cells of records in natural order of data set, output, method and label, which tells each from the others."""
     groups: dict[tuple, list[Record]] = {}
     for record in records:
         groups.setdefault(cell_key(record, by_preset=by_preset), []).append(record)
@@ -140,13 +148,10 @@ def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[Ce
 
 
 def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entry]:
-    """Summarises each cell by each metric.  Returns the entries, cell by cell, without metrics that no run on the data
-    set has.
-    """
+    """The entries of each cell by each metric, without metrics that no run on the data set has."""
     recorded: dict[str, set[str]] = {}
     for cell in cells:
-        for record in cell.records:
-            recorded.setdefault(cell.dataset, set()).update(record.metrics)
+        recorded.setdefault(cell.dataset, set()).update(*(record.metrics for record in cell.records))
     selected = {dataset: _metrics(metrics, names) for dataset, names in recorded.items()}
     return [
         entry(cell, metric)
@@ -158,16 +163,14 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
 
 
 def entry(cell: CellRuns, metric: str) -> Entry:
-    """Summarises a cell by one metric: the mean over seeds, then mean and standard error over splits."""
-    published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
-    entry = summarise(cell, metric, by_split(cell, metric), published, cell.diverged)
-    return replace(entry, undefined=absences(cell.records, metric), row_stderr=row_stderr(cell, metric))
+    """A cell by one metric: the mean over seeds, then mean and standard error over splits."""
+    entry = summarise(cell, metric, by_split(cell, metric), cell.diverged)
+    return replace(entry, undefined=absences(cell.records, metric), row_stderr=_row_stderr(cell, metric))
 
 
-def row_stderr(cell: CellRuns, metric: str) -> float | None:
-    """The standard error over the test rows of the only split with a value, as `Entry` has it.
-
-    Seeds are of the same test rows: the error of their mean is at most the mean of their errors, which is taken.
+def _row_stderr(cell: CellRuns, metric: str) -> float | None:
+    """The standard error over the test rows of the only split with a value, as `Entry` has it.  Seeds are of the same
+    test rows: the error of their mean is at most the mean of their errors, which is taken.
     """
     finished = [record for record in cell.records if _value(record, metric) is not None and not record.diverged]
     errors = [(record.row_stderr or {}).get(metric) for record in finished]
@@ -188,12 +191,15 @@ def by_split(cell: CellRuns, metric: str) -> Mapping[int, float]:
     return cell.known[metric]
 
 
-def summarise(
-    cell: CellRuns, metric: str, values: Mapping[int, float], published: Published | None, diverged: int = 0
-) -> Entry:
+def summarise(cell: CellRuns, metric: str, values: Mapping[int, float], diverged: int = 0) -> Entry:
     """The entry of these values by split, beside the published value."""
     mean, stderr = mean_stderr([*values.values()]) if values else (None, None)
-    return Entry(cell, metric, values, mean, stderr, diverged, published, _delta_se(mean, stderr, published))
+    published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
+    delta = None
+    if published and mean is not None and stderr is not None and published.stderr is not None:
+        joint = math.hypot(stderr, published.stderr)
+        delta = (mean - published.value) / joint if joint > 0 else None
+    return Entry(cell, metric, values, mean, stderr, diverged, published, delta)
 
 
 def cell_key(record: Record, *, by_preset: bool = False) -> tuple:
@@ -222,8 +228,7 @@ def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, s
     labels = _add_differing({key: record.setting for key, record in firsts.items()}, firsts, fields)
     namesakes: dict[tuple, dict[tuple, str]] = {}
     for key, record in firsts.items():
-        name = (record.dataset, record.output, record.method, labels[key])
-        namesakes.setdefault(name, {})[key] = labels[key]
+        namesakes.setdefault((record.dataset, record.output, record.method, labels[key]), {})[key] = labels[key]
     for group in namesakes.values():
         by_set = _add_differing(group, firsts, ("split_set",))
         is_unique = len({*by_set.values()}) == len(group)
@@ -234,14 +239,12 @@ def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, s
 def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:
     """The labels, each followed by its values of the fields that are not the same for all, unless it has them."""
     differing = [name for name in fields if len({getattr(firsts[key], name) for key in labels}) > 1]
-
-    def values(key: tuple) -> list[str]:
-        return [f"{_WORDS.get(name, name)}={str(getattr(firsts[key], name) or 'none')[:12]}" for name in differing]
-
-    return {
-        key: ", ".join(filter(None, [label, *(value for value in values(key) if value not in label.split(", "))]))
-        for key, label in labels.items()
-    }
+    extended = {}
+    for key, label in labels.items():
+        words = {name: str(getattr(firsts[key], name) or "none")[:12] for name in differing}
+        values = [f"{_WORDS.get(name, name)}={word}" for name, word in words.items()]
+        extended[key] = ", ".join(filter(None, [label, *(value for value in values if value not in label.split(", "))]))
+    return extended
 
 
 def _metrics(names: Sequence[str], recorded: set[str]) -> list[str]:
@@ -259,10 +262,3 @@ def _value(record: Record, metric: str) -> float | None:
     if metric.startswith("diagnostics."):
         return record.value(metric)
     return getattr(record, metric) if metric in ("objective", *COUNTED) else record.metrics.get(metric)
-
-
-def _delta_se(mean: float | None, stderr: float | None, published: Published | None) -> float | None:
-    if mean is None or stderr is None or published is None or published.stderr is None:
-        return None
-    joint = math.hypot(stderr, published.stderr)
-    return (mean - published.value) / joint if joint > 0 else None

@@ -17,8 +17,7 @@ from gpbench.records.record import Record
 
 CORES = 2
 """Cores of the machine for whose seconds budgets are named."""
-_BUDGETS = (10, 60, 600)
-"""Budgets in seconds of these cores."""
+_BUDGETS = (10, 60, 600)  # budgets in seconds of these cores
 SECONDS = "cpu_seconds"
 """Name of the measure of CPU seconds from the start of the process to the predictions."""
 
@@ -60,30 +59,14 @@ class Division:
         return {job["dataset"]: [int(split) for split in job["split"].strip("[]").split(",")] for job in jobs}
 
 
+_MARGINS: dict[str, dict[str, tuple[float, float]]] = {
+    "regression": {"test_ll": (0.01, 0.0), "rmse": (0.0, 0.01), "crps": (0.0, 0.01), "coverage_error": (0.01, 0.0)},
+    "classification": {"nll": (0.01, 0.0), "error": (0.005, 0.0), "brier": (0.005, 0.0), "ece": (0.01, 0.0)},
+}
+"""Largest differences that are ties, absolute and as a share of the smaller value, by division and metric."""
 DIVISIONS: Mapping[str, Division] = {
-    division.name: division
-    for division in (
-        Division(
-            "regression",
-            (
-                Measure("test_ll", absolute=0.01),
-                Measure("rmse", relative=0.01),
-                Measure("crps", relative=0.01),
-                Measure("coverage_error", absolute=0.01),
-                Measure(SECONDS, relative=0.1),
-            ),
-        ),
-        Division(
-            "classification",
-            (
-                Measure("nll", absolute=0.01),
-                Measure("error", absolute=0.005),
-                Measure("brier", absolute=0.005),
-                Measure("ece", absolute=0.01),
-                Measure(SECONDS, relative=0.1),
-            ),
-        ),
-    )
+    name: Division(name, tuple(Measure(m, *margin) for m, margin in (margins | {SECONDS: (0.0, 0.1)}).items()))
+    for name, margins in _MARGINS.items()
 }
 
 

@@ -1,27 +1,27 @@
-"""The table of an experiment: blocks of entries by row and column, beside the values that the paper prints."""
+"""The table of an experiment: blocks of entries by row and column, beside the values that the paper prints; and that of
+its missing runs."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
+from typing import Any
 
 from gpbench.analysis import tables
 from gpbench.analysis.agreement import agreement, deviations
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
-from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
-from gpbench.analysis.missing import missing_line
-from gpbench.analysis.provenance import facts_of
-from gpbench.analysis.run_facts import run_facts
-from gpbench.analysis.sheets import Sheet
+from gpbench.analysis.marks import has_few, with_marks
+from gpbench.analysis.printing import counted
+from gpbench.analysis.provenance import facts_of, run_facts
+from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.statistics import common_splits
 from gpbench.errors import ConfigError
+from gpbench.experiments import status
 from gpbench.experiments.definition import FACTS, Experiment, text
 from gpbench.experiments.kinds import TABLES
 from gpbench.experiments.status import Cell, mixed_presets
-from gpbench.papers.published import lookup
 
-_AVERAGE = "(average)"
-"""Name of the data set of published averages over data sets (papers.csv)."""
+_AVERAGE = "(average)"  # name of the data set of published averages over data sets (papers.csv)
 
 _OVER_OUTPUTS: dict[str, Callable[..., float]] = {"mean": fmean, "std": pstdev}
 
@@ -38,19 +38,18 @@ class Block:
 
     @property
     def entries(self) -> Iterator[Entry]:
-        """All entries, row by row."""
         return (entry for row in self.rows.values() for entry in row.values())
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of an experiment's table, of the kind that the experiment names.  Raises ConfigError: two cells
-    are in the same row and column, or methods to rank have no data sets in common.
+    """The sheet of an experiment's table, of the kind that the experiment names.  Raises ConfigError: two cells are in
+    the same row and column, or methods to rank have no data sets in common.
     """
     return TABLES[experiment.table.get("kind", "values")].function(experiment, preset, planned)
 
 
 def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of a table of values: a grid for each block, with the best of each row marked.
+    """The sheet of a table of values: a grid for each block, with the best of each row marked.
 
     The options of the table are
 
@@ -61,13 +60,16 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     - `average`: Metric whose average over data sets is the last row of the first block; optional.
     - `printed`: Values of the keys `blocks` that the paper ran; the others have no printed values beside; optional.
     """
-    blocks, columns = table_blocks(experiment, planned), column_labels(experiment, planned)
+    blocks = table_blocks(experiment, planned)
+    columns = column_labels(experiment, planned)
     entries = [entry for block in blocks for entry in block.entries]
     placed = {(b.title, name, column): e for b in blocks for name, row in b.rows.items() for column, e in row.items()}
     rows_are = {"dataset": "data set"}.get(name := experiment.table["rows"].rpartition(".")[2], name)
-    grids, twins = (make(placed, rows_are, columns) for make in (tables.value_grids, tables.twin_grids))
-    few = any(has_few([*row.values()]) for block in blocks for row in block.rows.values())
-    return Sheet(
+    return tables.placed_sheet(
+        placed,
+        (rows_are, *columns),
+        any(has_few([*row.values()]) for block in blocks for row in block.rows.values()),
+        twins=deviations([(block.name, block.rows) for block in blocks], rows_are),
         title=experiment.title,
         name=experiment.id,
         summary=[
@@ -76,10 +78,6 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
             *agreement(entries),
             *missing_line(experiment, preset, planned),
         ],
-        grids=grids,
-        twins=[*twins, *deviations([(block.name, block.rows) for block in blocks], rows_are)],
-        marks=meanings(entries),
-        remarks=[*tables.remarks(entries, grids, twins), *([FEW_SPLITS] if few else [])],
         facts=facts(experiment, preset, planned),
         rows=rows(blocks),
     )
@@ -93,28 +91,25 @@ def rows(blocks: Sequence[Block]) -> list[dict[str, object]]:
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:
     """What was run, by name: what the experiment says of its preset, then the facts of its records."""
     records = [record for cell in planned for record in cell.records]
-    own = experiment.facts.get(preset, {})
-    missing = {name: text for name, text in run_facts(records).items() if name not in own}
-    return {name: {**own, **missing}[name] for name in FACTS if name in {**own, **missing}} | facts_of(records)
+    known = {**run_facts(records), **experiment.facts.get(preset, {})}
+    return {name: known[name] for name in FACTS if name in known} | facts_of(records)
 
 
 def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
-    """A line on the preset, if it is quick, and one on runs that were made with another one.
-
-    A run of no preset has the settings of the planned one, or it would have another id.
+    """A line on the preset, if it is quick, and one on runs that were made with another one.  A run of no preset has
+    the settings of the planned one, or it would have another id.
     """
     mixed = mixed_presets(planned, preset)
-    return ["Quick preset."] * (preset == "quick") + [f"Mixed presets: {mixed}."] * bool(mixed)
+    return [*(["Quick preset."] if preset == "quick" else []), *([f"Mixed presets: {mixed}."] if mixed else [])]
 
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
-    """The blocks of an experiment's table, one for each metric and value of the keys `blocks`.
-
-    With `average: METRIC` the blocks of the first metric end with a row of METRIC averaged over data sets.  Where rows
-    are outputs, every block ends with rows of mean and standard deviation over outputs.  Raises ConfigError: two cells
-    are in the same row and column.
+    """The blocks of an experiment's table, one for each metric and value of the keys `blocks`.  With `average: METRIC`
+    the blocks of the first metric end with a row of METRIC averaged over data sets.  Where rows are outputs, every
+    block ends with rows of mean and standard deviation over outputs.  Raises ConfigError: two cells are in the same row
+    and column.
     """
-    layout = experiment.table
+    layout, records = experiment.table, [record for cell in planned for record in cell.records]
     without_printed = {_block(experiment, cell) for cell in planned if not _is_printed(experiment, cell)}
     blocks = []
     for metric, (name, cells) in itertools.product(layout["metrics"], _layout(experiment, planned).items()):
@@ -124,21 +119,12 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
         if layout["rows"] == "output":
             rows |= {key: _combined(cells, metric, over, output=key) for key, over in _OVER_OUTPUTS.items()}
         if name in without_printed:
-            rows = {label: {c: _without_published(e) for c, e in row.items()} for label, row in rows.items()}
+            bare = lambda entry: replace(entry, published=None, delta_se=None)
+            rows = {label: {column: bare(entry) for column, entry in row.items()} for label, row in rows.items()}
         for label in rows.keys() - {"std"}:
             rows[label] = dict(zip(rows[label], with_marks([*rows[label].values()])))
-        blocks.append(
-            Block(
-                name,
-                ", ".join(filter(None, [name, tables.title(metric, [r for cell in planned for r in cell.records])])),
-                rows,
-            )
-        )
+        blocks.append(Block(name, ", ".join(filter(None, [name, tables.title(metric, records)])), rows))
     return blocks
-
-
-def _without_published(entry: Entry) -> Entry:
-    return replace(entry, published=None, delta_se=None)
 
 
 def by_dataset(
@@ -173,7 +159,6 @@ def _is_printed(experiment: Experiment, cell: Cell) -> bool:
 
 
 def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Mapping[str, _Row]]:
-    """The cells by block, row and column."""
     row_key = experiment.table["rows"]
     blocks: dict[str, dict[str, dict[str, CellRuns]]] = {}
     for cell in planned:
@@ -181,42 +166,32 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
         name = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
         row, column = blocks.setdefault(block, {}).setdefault(name, {}), _column(experiment, cell)
         if column in row:
+            keys = dict.fromkeys(key for cell in planned for key in cell.job if not key.startswith(("run.", "split")))
+            varying = [key for key in keys if len({cell.job.get(key) for cell in planned}) > 1]
             raise ConfigError(
                 f"{experiment.id}: {name} {column}: two cells of the table are at one place; put"
-                f" {' or '.join(_varying(planned))} into its blocks, columns or label"
+                f" {' or '.join(varying)} into its blocks, columns or label"
             )
-        row[column] = _cell_runs(cell, block)
+        setting = cell.records[0].setting if cell.records else block
+        row[column] = CellRuns(
+            dataset=cell.dataset,
+            output=cell.output,
+            method=cell.method,
+            setting=setting,
+            label=setting,
+            preset="+".join(sorted({record.preset or "none" for record in cell.records})),
+            held_out=all(record.held_out is not False for record in cell.records),
+            records=tuple(cell.records),
+        )
     return blocks
 
 
-def _varying(planned: Sequence[Cell]) -> list[str]:
-    """The keys of the runs that have several values, without those of the run itself."""
-    keys = dict.fromkeys(key for cell in planned for key in cell.job if not key.startswith(("run.", "split")))
-    return [key for key in keys if len({cell.job.get(key) for cell in planned}) > 1]
-
-
-def _cell_runs(cell: Cell, block: str) -> CellRuns:
-    """The recorded runs of a planned cell.  Without any, its setting is the label of its block."""
-    setting = cell.records[0].setting if cell.records else block
-    return CellRuns(
-        dataset=cell.dataset,
-        output=cell.output,
-        method=cell.method,
-        setting=setting,
-        label=setting,
-        preset="+".join(sorted({record.preset or "none" for record in cell.records})),
-        held_out=all(record.held_out is not False for record in cell.records),
-        records=tuple(cell.records),
-    )
-
-
 def _combined(
-    rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], *, dataset: str = "", output: str = ""
+    rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], **published_under: Any
 ) -> dict[str, Entry]:
     """A statistic of each column over the rows, split by split, on the splits that all rows have; no value where the
-    column lacks a row, so that no two columns are of other rows.
-
-    `dataset` or `output` is the name under which its value is published.
+    column lacks a row, so that no two columns are of other rows.  Its value is published under another name of the data
+    set or the output.
     """
     entries = {}
     for column in dict.fromkeys(column for row in rows.values() for column in row):
@@ -225,7 +200,51 @@ def _combined(
         values = {split: statistic([row_values[split] for row_values in by_row]) for split in common_splits(by_row)}
         first = next((cell for cell in cells if cell.records), cells[0])
         records = tuple(record for cell in cells for record in cell.records)
-        cell = replace(first, dataset=dataset or first.dataset, output=output or first.output, records=records)
-        published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
-        entries[column] = summarise(cell, metric, values, published)
+        entries[column] = summarise(replace(first, records=records, **published_under), metric, values)
     return entries
+
+
+def missing_line(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> list[str]:
+    """The methods without a run, up to three by name, and the number of missing runs; no line where nothing is."""
+    missing, total = sum(len(cell.missing) for cell in planned), sum(len(cell.splits) for cell in planned)
+    if not missing:
+        return []
+    with_runs = {_method(experiment, cell) for cell in planned if cell.records}
+    absent = [name for name in dict.fromkeys(_method(experiment, cell) for cell in planned) if name not in with_runs]
+    command = f"`gpbench table {experiment.id} --preset {preset} --missing`"
+    names = ", ".join(absent) if len(absent) <= 3 else counted(len(absent), "method")
+    methods = f"{names} not run; " if absent else ""
+    return [f"{methods}{missing:,} of {total:,} runs missing: {command} lists them."]
+
+
+def missing_runs(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
+    """Makes the sheet of missing runs: a line for each cell of the experiment that lacks some."""
+    blocks = experiment.table.get("blocks", [])
+    rows = [
+        {
+            "table": ", ".join(experiment.labels_of(blocks, cell.job)) or None,
+            "dataset": cell.dataset,
+            "output": cell.output or None,
+            "method": _method(experiment, cell),
+            "missing": len(cell.missing),
+            "planned": len(cell.splits),
+            "words": status.names(cell, planned),
+        }
+        for cell in planned
+        if cell.missing
+    ]
+    columns = [name for name in ("table", "dataset", "output", "method") if any(row[name] for row in rows)]
+    lines = tuple((*(str(row[n] or "") for n in columns), f"{row['missing']} of {row['planned']}") for row in rows)
+    n_missing, n_planned = (sum(map(len, runs)) for runs in zip(*((c.missing, c.splits) for c in planned)))
+    return Sheet(
+        title=f"Missing runs of {experiment.id}, preset {preset}: {n_missing:,} of {n_planned:,}.",
+        summary=[f"`gpbench reproduce {experiment.id} --preset {preset}` runs them."] if rows else [],
+        grids=[Grid("missing runs", (*columns, "missing"), lines, prose=True)] if rows else [],
+        rows=rows,
+        name=experiment.id,
+    )
+
+
+def _method(experiment: Experiment, cell: Cell) -> str:
+    keys = experiment.table.get("columns", experiment.table.get("label", []))
+    return "-".join(experiment.labels_of(keys, cell.job))

@@ -4,17 +4,47 @@ sheet = tables.sheet(cells.entries(cells.group_runs(records)))
 print(FORMATS["md"](sheet))
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gpbench.analysis.sheets import Grid, Sheet, Text, text_of
-from gpbench.analysis.writers import as_csv, as_html, as_latex, as_markdown, as_text
-from gpbench.errors import ConfigError
+from gpbench.analysis.writers.html import as_html
+from gpbench.analysis.writers.latex import as_latex
+from gpbench.analysis.writers.markdown import as_markdown
+from gpbench.analysis.writers.terminal import as_text
+from gpbench.errors import ConfigError, printable
+
+
+def rows_as_csv(rows: Sequence[Mapping[str, object]]) -> str:
+    """One line per row, numbers to 8 digits; a value that does not apply is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(rows[0] if rows else ())
+    writer.writerows([_plain(value) for value in row.values()] for row in rows)
+    return out.getvalue().rstrip("\n")
+
+
+def _plain(value: object) -> str:
+    """The cell of a CSV file.  A text that a spreadsheet would take for a formula has an apostrophe before it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        return "" if value is None else f"{value:.8g}" if isinstance(value, float) else str(value)
+    try:
+        float(value)
+    except ValueError:
+        is_formula = value.startswith(("=", "+", "-", "@"))
+    else:
+        is_formula = False
+    return ("'" if is_formula else "") + printable(value)
+
 
 FORMATS: Mapping[str, Callable[[Sheet], str]] = {
     "terminal": as_text,
-    "csv": as_csv,
+    "csv": lambda sheet: rows_as_csv(sheet.rows),
     "md": as_markdown,
     "latex": as_latex,
     "html": as_html,
@@ -22,7 +52,6 @@ FORMATS: Mapping[str, Callable[[Sheet], str]] = {
 """Functions that write a sheet, by the name of their format."""
 
 _ENDINGS = {".md": "md", ".tex": "latex", ".csv": "csv", ".html": "html", ".txt": "terminal"}
-
 _NAMES = {"terminal": "plain text", "csv": "CSV", "md": "Markdown", "latex": "LaTeX", "html": "HTML"}
 
 

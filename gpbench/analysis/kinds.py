@@ -20,14 +20,10 @@ TASKS: dict[str, tuple[str, ...]] = {
 }
 """Tasks of cards by the name that a user gives."""
 
-_ANY = (0.0, inf)
-"""The range of every number."""
-
+_ANY = (0.0, inf)  # the range of every number
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
-_AROUND = 2
-"""Factor around a single number of rows or inputs."""
-_NEAREST = 3
-"""Number of data sets that are named where none has the sizes."""
+_AROUND = 2  # factor around a single number of rows or inputs
+_NEAREST = 3  # number of data sets that are named where none has the sizes
 
 Range = tuple[float, float]
 """Smallest and largest number."""
@@ -62,16 +58,12 @@ class Kind:
             sizes[record.dataset] = max(sizes.get(record.dataset, 0), rows_of(record))
         inputs = {name: _facts(name, folders).get("inputs") or 0 for name in sizes}
         order = sorted(sizes, key=lambda n: (_gap(self.rows, sizes[n]), _gap(self.inputs, inputs[n]), n))
-        return [
-            f"{name} ({sizes[name]:,} rows{f', {inputs[name]:,} inputs' * bool(inputs[name])})"
-            for name in order[:_NEAREST]
-        ]
+        words = {name: f", {number:,} inputs" if number else "" for name, number in inputs.items()}
+        return [f"{name} ({sizes[name]:,} rows{words[name]})" for name in order[:_NEAREST]]
 
 
 def number_range(value: str | int | None, name: str) -> Range:
-    """Smallest and largest number of a range as a user writes it: 30k-60k, 30k-, -60k, or N for N/2 to 2N.  Raises
-    ConfigError: it is no range.
-    """
+    """Smallest and largest number of a range as a user writes it: 30k-60k, 30k-, -60k, or N for N/2 to 2N."""
     if value is None:
         return _ANY
     if isinstance(value, int) and value < 0:  # as a text, "-60k" is up to 60k
@@ -111,7 +103,6 @@ def _gap(bounds: Range, value: float) -> float:
 
 
 def _facts(dataset: str, folders: Sequence[Path]) -> Mapping[str, Any]:
-    """The card of a data set; empty where there is none here."""
     try:
         return cards.read(dataset, folders)
     except ConfigError:
@@ -126,6 +117,6 @@ def _task(record: Record, card: Mapping[str, Any]) -> str:
 
 def _words(bounds: Range, noun: str) -> str:
     low, high = bounds
-    if high == inf:
-        return f"{low:,.0f} {noun} or more" if low else f"any number of {noun}"
-    return f"{low:,.0f} to {high:,.0f} {noun}"
+    if high < inf:
+        return f"{low:,.0f} to {high:,.0f} {noun}"
+    return f"{low:,.0f} {noun} or more" if low else f"any number of {noun}"

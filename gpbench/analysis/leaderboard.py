@@ -1,10 +1,9 @@
 """The leaderboard: methods within a budget of seconds, compared on the data sets of a division."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -32,7 +31,6 @@ class Board:
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
-        """Names of the methods, in alphabetical order."""
         return tuple(sorted({method for method, _, _ in self.runs}))
 
     @cached_property
@@ -41,19 +39,23 @@ class Board:
         having = {name: {method for method, dataset, _ in self.runs if dataset == name} for name in self.splits}
         return tuple(name for name, methods in having.items() if len(methods) > 1)
 
-    def array(self, value: Any) -> Float[ndarray, "K D S"]:
+    @cached_property
+    def by_method(self) -> dict[str, list[Record]]:
+        """The runs of each method."""
+        runs = self.runs.items()
+        return {name: [record for (method, _, _), record in runs if method == name] for name in self.methods}
+
+    def array(self, value: Callable[[Record], float]) -> Float[ndarray, "K D S"]:
         """A function of the record of each run; NaN where there is no run."""
         table = np.full((len(self.methods), len(self.datasets), max(map(len, self.splits.values()))), np.nan)
-        for i, method in enumerate(self.methods):
-            for d, dataset in enumerate(self.datasets):
-                for s, split in enumerate(self.splits[dataset]):
-                    if record := self.runs.get((method, dataset, split)):
-                        table[i, d, s] = value(record)
+        for (method, dataset, split), record in self.runs.items():
+            if dataset in self.datasets:
+                d, s = self.datasets.index(dataset), self.splits[dataset].index(split)
+                table[self.methods.index(method), d, s] = value(record)
         return table
 
     @cached_property
     def has_run(self) -> Bool[ndarray, "K D S"]:
-        """Which runs are recorded."""
         return ~np.isnan(self.array(lambda record: 0.0))
 
     def outcomes(self, measure: Measure) -> Float[ndarray, "D S K K"]:
@@ -62,12 +64,10 @@ class Board:
 
     @cached_property
     def estimates(self) -> Mapping[str, tuple[Estimates, Estimates]]:
-        """Scores and win rates by each measure."""
         return {measure.metric: estimates(self.outcomes(measure)) for measure in self.division.measures}
 
     @cached_property
     def scores(self) -> Estimates:
-        """Scores by the first measure."""
         return self.estimates[self.division.measures[0].metric][0]
 
     @cached_property
@@ -93,22 +93,23 @@ class Board:
         return self._on_front(self.scores.values[None], self.seconds_of.values[None])[0]
 
     def _on_front(self, scores: Float[ndarray, "B K"], seconds: Float[ndarray, "B K"]) -> Bool[ndarray, "B K"]:
-        """`_on_front` among the methods with all data sets."""
-        table = np.zeros(scores.shape, bool)
-        table[:, self.is_complete] = _on_front(scores[:, self.is_complete], seconds[:, self.is_complete])
+        """Whether no other method has a score at least as high in seconds at most as many, one of the two strictly, of
+        the methods with all data sets."""
+        table, some = np.zeros(scores.shape, bool), self.is_complete
+        scores, seconds = scores[:, some], seconds[:, some]
+        higher, quicker = scores[:, None] >= scores[:, :, None], seconds[:, None] <= seconds[:, :, None]
+        strictly = (scores[:, None] > scores[:, :, None]) | (seconds[:, None] < seconds[:, :, None])
+        table[:, some] = ~np.any(higher & quicker & strictly, axis=2)
         return table
 
     @cached_property
     def ranking(self) -> Ranking | None:
         """Average ranks by the comparisons that a method wins on a data set by the first measure, ties counted half.
-
         The data sets are those of which all methods have all splits; None of fewer than `FEWEST`.
         """
         measure = self.division.measures[0]
-        planned = np.array(
-            [[s < len(self.splits[name]) for s in range(self.has_run.shape[2])] for name in self.datasets]
-        )
-        is_whole = (self.has_run | ~planned).all(axis=(0, 2))
+        planned = [len(self.splits[name]) * len(self.methods) for name in self.datasets]
+        is_whole = self.has_run.sum(axis=(0, 2)) == planned
         if is_whole.sum() < FEWEST:
             return None
         won = np.nansum(self.outcomes(measure)[is_whole], axis=(1, 3))
@@ -122,10 +123,8 @@ class Board:
         return int(_position(self.scores.values, k)), *self.scores.place_interval(k)
 
     def drawn_places(self, method: str) -> tuple[int, int]:
-        """The ends of the places that a method has in 95 % of the draws of data sets.
-
-        They are no confidence interval, for they are too close where methods are close to each other.
-        """
+        """The ends of the places that a method has in 95 % of the draws of data sets, which is no confidence interval:
+        they are too close where methods are close to each other."""
         drawn = _position(self.scores.draws, self.methods.index(method))
         low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
         return int(low), int(high)
@@ -134,14 +133,6 @@ class Board:
 def _position(scores: Float[ndarray, "*B K"], k: int) -> Int[ndarray, "*B"]:
     """The place of the k-th method by the scores."""
     return np.asarray(1 + (scores > scores[..., k, None]).sum(axis=-1))
-
-
-def _on_front(scores: Float[ndarray, "B K"], seconds: Float[ndarray, "B K"]) -> Bool[ndarray, "B K"]:
-    """Whether no other method has a score at least as high in seconds at most as many, one of the two strictly."""
-    higher, quicker = scores[:, None] >= scores[:, :, None], seconds[:, None] <= seconds[:, :, None]
-    strictly = (scores[:, None] > scores[:, :, None]) | (seconds[:, None] < seconds[:, :, None])
-    is_beaten = np.any(higher & quicker & strictly, axis=2)
-    return np.logical_not(is_beaten)
 
 
 def eligible(records: Iterable[Record], division: Division, seconds: int, *, half: bool = False) -> list[Record]:
@@ -167,10 +158,9 @@ def board_of(
     half: bool = False,
     planned: Mapping[str, str] | None = None,
 ) -> Board:
-    """The board of recorded runs: those within the budget, under protocol clean, of seed 0, on its splits.
-
-    A data set counts where two methods or more have it.  Raises ConfigError: an unknown budget; AbsentError: there are
-    no such runs; `SoleMethodError`: of no two methods on a common data set.
+    """The board of recorded runs: those within the budget, under protocol clean, of seed 0, on its splits.  A data set
+    counts where two methods or more have it.  Raises ConfigError: an unknown budget; AbsentError: there are no such
+    runs; `SoleMethodError`: of no two methods on a common data set.
     """
     runs, splits = eligible(records, division, seconds, half=half), division.datasets(half)
     words = f"the {division.name} board of {seconds} s"
@@ -191,22 +181,17 @@ def board_of(
     return replace(board, runs={key: record for key, record in board.runs.items() if key[1] in board.datasets})
 
 
-def _key(record: Record) -> tuple[str, str]:
-    """Method and setting of a run, without its budget."""
-    return record.method, ", ".join(term for term in terms(record.setting) if not term.startswith("budget="))
-
-
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:
-    """The names of methods on the board by the ids of their runs.
-
-    Planned runs have the name of their job: a setting may depend on the data set, as a number of inducing points does.
-    Others have that of their method, with the setting where there are several.
+    """The names of methods on the board by the ids of their runs.  Planned runs have the name of their job: a setting
+    may depend on the data set, as a number of inducing points does.  Others have that of their method, with the
+    setting, but for its budget, where there are several.
     """
     names = {record.id: planned[record.id] for record in records if record.id in planned}
     others = {record.id: record for record in records if record.id not in planned}
-    keys = {id: _key(record) for id, record in others.items()}
-    count = Counter([*set(names.values()), *(method for method, _ in set(keys.values()))])
+    settings = {id: [t for t in terms(r.setting) if not t.startswith("budget=")] for id, r in others.items()}
+    keys = {id: (record.method, ", ".join(settings[id])) for id, record in others.items()}
     known = set(names.values())
+    count = Counter([*known, *(method for method, _ in {*keys.values()})])
     for id, (method, setting) in keys.items():
         name = f"{method} {setting}".strip() if count[method] > 1 else method
         names[id] = f"{name} ({'imported' if others[id].imported else 'not of this board'})" if name in known else name

@@ -19,13 +19,11 @@ _UNMARKED = ("seconds", "objective")
 
 
 def with_marks(row: Sequence[Entry]) -> list[Entry]:
-    """Marks the entries of one row of a table: "best", "tied" with the best, or "".
-
-    Entries are compared on the splits that all of them share; an entry with few splits takes no part (`has_few`).  It
-    is tied where the corrected t test (`paired_t_test`) does not tell it from the best at 5 %, and where all
-    differences are equal, which allows no test.  Nothing is marked on fewer than two common splits, or where a ratio of
-    test to training rows is unknown.  Entries that are not held out, and those of data sets that are not for ranking,
-    are not marked.  Returns the same entries in the same order, with their marks.
+    """Marks the entries of one row of a table: "best", "tied" with the best, or "".  Entries are compared on the splits
+    that all of them share; an entry with few splits takes no part (`has_few`).  It is tied where the corrected t test
+    (`paired_t_test`) does not tell it from the best at 5 %, and where all differences are equal, which allows no test.
+    Nothing is marked on fewer than two common splits, or where a ratio of test to training rows is unknown.  Entries
+    that are not held out, and those of data sets that are not for ranking, are not marked.
     """
     values = {k: entry.values for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
     values = {k: splits for k, splits in values.items() if not _few(splits, values.values())}
@@ -36,13 +34,11 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
     sign = 1 if row[min(values)].better == "lower" else -1
     best = min(values, key=lambda k: sign * fmean(values[k][s] for s in common))
 
-    def mark(k: int) -> str:
-        if k == best:
-            return "best"
+    marked = list(row)
+    for k in values:
         test = paired_t_test([values[k][s] - values[best][s] for s in common], ratio)
-        return "" if test.significant else "tied"
-
-    return [replace(entry, mark=mark(k)) if k in values else entry for k, entry in enumerate(row)]
+        marked[k] = replace(row[k], mark="best" if k == best else "" if test.significant else "tied")
+    return marked
 
 
 def meanings(entries: Iterable[Entry]) -> Mapping[str, str]:
@@ -51,7 +47,7 @@ def meanings(entries: Iterable[Entry]) -> Mapping[str, str]:
 
 
 def has_few(row: Sequence[Entry]) -> bool:
-    """Returns whether an entry has fewer than half of the splits of another, and would confine the comparison."""
+    """Whether an entry has fewer than half of the splits of another, and would confine the comparison."""
     every = [entry.values for entry in row if entry.values and _is_ranked(entry)]
     return any(_few(values, every) for values in every)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gpbench.analysis.cells import CellRuns, by_split
-from gpbench.papers.published import UNRANKED, terms
+from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.absences import absence
 
 RULE = (
@@ -18,9 +18,7 @@ LEAKED_MARK = " (not held out)"
 
 
 def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
-    """The name of each method's main setting (`RULE`).  Returns names by method, the method with the most data sets
-    first; methods without runs are left out.
-    """
+    """The name of each method's main setting (`RULE`), the method with the most data sets first, of those with runs."""
     groups: dict[tuple[str, str], list[CellRuns]] = {}
     for name, cell in pairs:
         if cell.records:
@@ -49,9 +47,7 @@ def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
 
 
 def main_cells(cells: Sequence[CellRuns], metric: str, *, all_methods: bool) -> tuple[list[CellRuns], list[str]]:
-    """Selects cells for a ranking: those of each method's main setting.  Returns the selected cells; and lines on what
-    was left out, by which rule.
-    """
+    """The cells of each method's main setting, for a ranking, and lines on what was left out, by which rule."""
     cells = with_metric(cells, metric)
     names = main_names((method_of(cell)[1], cell) for cell in cells)
     groups = {m: [cell for cell in cells if method_of(cell) == (m, name)] for m, name in names.items()}
@@ -65,22 +61,17 @@ def main_cells(cells: Sequence[CellRuns], metric: str, *, all_methods: bool) -> 
 
 def _without_common_data(groups: dict[str, list[CellRuns]]) -> list[str]:
     """The methods that leave fewer than two data sets in common, or less than half of those of the first method."""
-    common, fewest = set[tuple](), 2.0
-    left_out = []
+    count = lambda rows: len({dataset for dataset, *_ in rows})
+    common, fewest, left_out = set[tuple](), 2.0, []
     for method, cells in groups.items():
         rows = {_row(cell) for cell in cells if cell.dataset not in UNRANKED}
         if not common:
-            common, fewest = rows, max(2, _count(rows) / 2)
-        elif _count(common) < 2 or _count(common & rows) >= fewest:
+            common, fewest = rows, max(2, count(rows) / 2)
+        elif count(common) < 2 or count(common & rows) >= fewest:
             common &= rows
         else:
             left_out.append(method)
     return left_out
-
-
-def _count(rows: Iterable[tuple]) -> int:
-    """The number of data sets of rows."""
-    return len({dataset for dataset, *_ in rows})
 
 
 def with_metric(cells: Sequence[CellRuns], metric: str) -> list[CellRuns]:
@@ -105,16 +96,13 @@ def row_names(cells: Sequence[CellRuns]) -> list[str]:
     for cell in cells:
         sets.setdefault(cell.dataset, set()).add(cell.split_set)
         versions.setdefault((cell.dataset, cell.split_set, cell.output), set()).add(cell.data_key[1])
-    names = [
-        (
-            cell.dataset,
-            cell.split_set if len(sets[cell.dataset]) > 1 else "",
-            cell.output,
-            (cell.data_key[1] or "")[:12] if len(versions[cell.dataset, cell.split_set, cell.output]) > 1 else "",
-        )
-        for cell in cells
-    ]
-    return [" ".join(filter(None, name)) for name in names]
+    names = []
+    for cell in cells:
+        several = len(versions[cell.dataset, cell.split_set, cell.output]) > 1
+        split_set = cell.split_set if len(sets[cell.dataset]) > 1 else ""
+        words = (cell.dataset, split_set, cell.output, (cell.data_key[1] or "")[:12] if several else "")
+        names.append(" ".join(filter(None, words)))
+    return names
 
 
 def _protocol(cell: CellRuns) -> tuple:
@@ -126,37 +114,29 @@ def _row(cell: CellRuns) -> tuple:
 
 
 def labels(cells: Sequence[CellRuns]) -> list[str]:
-    """A name for the method of each cell: method, setting or both, as needed to distinguish them.
-
-    Terms that all settings share are left out (`_shared_terms`).  `LEAKED_MARK` follows where one is not held out.
+    """A name for the method of each cell: method, setting or both, as needed to distinguish them.  Terms that all
+    settings share are left out (`_shared_terms`).  `LEAKED_MARK` follows where one is not held out.
     """
-    names = _names(cells)
-    leaked = {name for name, cell in zip(names, cells) if not cell.held_out}
-    return [name + LEAKED_MARK * (name in leaked) for name in names]
-
-
-def _names(cells: Sequence[CellRuns]) -> list[str]:
-    pairs = [method_of(cell) for cell in cells]
+    pairs, shared = [method_of(cell) for cell in cells], _shared_terms(cells)
     methods = {method for method, _ in pairs}
-    if len(methods) == len(set(pairs)):
-        return [method for method, _ in pairs]
-    shared, single = _shared_terms(cells), len(methods) == 1
-    own = [", ".join(term for term in terms(label) if term not in shared) for _, label in pairs]
-    return [text if single and text else f"{method} {text}".rstrip() for (method, _), text in zip(pairs, own)]
+    names = [method for method, _ in pairs]
+    if len(methods) < len({*pairs}):
+        own = [", ".join(term for term in terms(label) if term not in shared) for _, label in pairs]
+        single = len(methods) == 1
+        names = [text if single and text else f"{method} {text}".rstrip() for (method, _), text in zip(pairs, own)]
+    leaked = {name for name, cell in zip(names, cells) if not cell.held_out}
+    return [name + (LEAKED_MARK if name in leaked else "") for name in names]
 
 
 def _shared_terms(cells: Sequence[CellRuns]) -> list[str]:
     """The terms that the labels of all cells have, such as "m=50" and "protocol=clean"."""
-    first, *others = [terms(method_of(cell)[1]) for cell in cells] or [[]]
-    return [term for term in first if all(term in other for other in others)]
+    return shared_terms(terms(method_of(cell)[1]) for cell in cells)
 
 
 def cells_notes(cells: Sequence[CellRuns]) -> list[str]:
     """Notes on the terms that all settings share, and on the settings that names of methods leave out."""
     shared, pairs = _shared_terms(cells), dict.fromkeys(map(method_of, cells))
-    notes = [f"all with {', '.join(shared)}"] * bool(shared)
-    if len({method for method, _ in pairs}) == len(pairs):
-        own = [(method, [term for term in terms(label) if term not in shared]) for method, label in pairs]
-        if settings := "; ".join(f"{method} {', '.join(some)}" for method, some in own if some):
-            notes.append(f"settings: {settings}")
-    return notes
+    notes = [f"all with {', '.join(shared)}"] if shared else []
+    own = {method: ", ".join(term for term in terms(label) if term not in shared) for method, label in pairs}
+    settings = "; ".join(f"{method} {text}" for method, text in own.items() if text)
+    return [*notes, f"settings: {settings}"] if settings and len(own) == len(pairs) else notes

@@ -1,16 +1,11 @@
 """Lines of text on recorded runs: caveats of a metric's comparison, as footnotes, and how it is tested."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from gpbench.analysis.printing import abridge
 from gpbench.analysis.statistics import FOLDS, UNTESTED
-from gpbench.papers.published import UNRANKED, Published
 from gpbench.records.record import Record
-
-if TYPE_CHECKING:
-    from gpbench.analysis.cells import CellRuns, Entry
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 SHIPPED = "shipped with gpbench: at least one run"
@@ -25,55 +20,23 @@ _IMPORTED = "imported: predictions of another program, scored by our metrics on 
 DEGENERATE = "degenerate: in at least one run the bound is below that of a constant prediction"
 
 _WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST, _WORST_RESIDUAL = 1.05, 100, 0.02, 0.01
-_CONSTANT = -1.4189
-"""Bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
-
-
-def caveats(cell: "CellRuns", metric: str, published: Published | None) -> list[str]:
-    """Lines on one metric of a cell, from its records and its published value, each once."""
-    first = [line for line in cell.caveats if line in (LEAKED, SHIPPED)]
-    lines = [
-        *first,
-        published.note if published else "",
-        UNRANKED.get(cell.dataset, ""),
-        *(line for line in cell.caveats if line not in first),
-        DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, cell.records)) else "",
-    ]
-    return [line for line in dict.fromkeys(lines) if line]
-
-
-def entry_notes(entries: "Sequence[Entry]") -> list[str]:
-    """The caveats of these entries, each once, in order."""
-    return list(dict.fromkeys(note for entry in entries for note in entry.notes))
+_CONSTANT = -1.4189  # bound of a constant prediction in nats per standardised row: -½ log(2πe)
 
 
 def run_caveats(records: Sequence[Record]) -> list[str]:
     """Lines on runs, whatever the metric."""
-    lines = [
-        LEAKED if any(record.held_out is False for record in records) else "",
-        SHIPPED if any(record.shipped for record in records) else "",
-        UNCONVERGED if any(record.converged is False for record in records) else "",
-        UNSOLVED if any(map(_is_unsolved, records)) else "",
-        RISING if any(map(_is_rising, records)) else "",
-        NOISELESS if any({"noise_at_floor", "noise_ratio"} & _diagnostics(r).keys() for r in records) else "",
-        UNMIXED if any(map(_is_unmixed, records)) else "",
-        UNMIXED_WEIGHTS if any(map(_is_unmixed_over_weights, records)) else "",
-        DIVERGENT if any(_diagnostics(record).get("divergences") for record in records) else "",
-        imported_note(records),
-    ]
-    return [line for line in lines if line]
+    doubts = [*map(_doubts, records)]
+    lines = [line for line in doubts[0] if any(own[line] for own in doubts)] if doubts else []
+    return [*lines, *filter(None, [imported_note(records)])]
 
 
 def correction(records: Iterable[Record]) -> tuple[str, str]:
     """The factor of the variance in tests on these records' splits, and its source; `split_notes` names exceptions."""
-    return _OF_FOLDS if _are_folds(records) else ("1/n + n_test/n_train", "Nadeau and Bengio 2003")
+    of_folds = {record.split_set in FOLDS for record in records} == {True}
+    return _OF_FOLDS if of_folds else ("1/n + n_test/n_train", "Nadeau and Bengio 2003")
 
 
 _OF_FOLDS = ("1/(k r) + n_test/n_train for r repeats of k folds", "Bouckaert and Frank 2004")
-
-
-def _are_folds(records: Iterable[Record]) -> bool:
-    return {record.split_set in FOLDS for record in records} == {True}
 
 
 def split_notes(records: Iterable[Record], has_correction: bool = False) -> list[str]:
@@ -81,7 +44,7 @@ def split_notes(records: Iterable[Record], has_correction: bool = False) -> list
     records = list(records)
     notes = []
     names = _datasets(record for record in records if record.split_set in FOLDS)
-    if names and not (has_correction and _are_folds(records)):
+    if names and not (has_correction and correction(records) is _OF_FOLDS):
         notes.append(f"{names}: k-fold; tests correct the variance, times {_OF_FOLDS[0]} ({_OF_FOLDS[1]})")
     for name, reason in UNTESTED.items():
         if names := _datasets(record for record in records if record.split_set == name):
@@ -105,43 +68,30 @@ def imported_note(records: Iterable[Record]) -> str:
     return f"{_IMPORTED}: {', '.join(sources)}" if sources else ""
 
 
-def _diagnostics(record: Record) -> Mapping:
-    """The diagnostics of a sampler's chains; {} for other methods."""
-    return record.diagnostics or {}
-
-
-def _is_rising(record: Record) -> bool:
-    """Tests whether training may have ended too early; chains are tested by R-hat instead."""
-    diagnostics = _diagnostics(record)
-    return "rhat" not in diagnostics and (diagnostics.get("slope") or 0.0) > _STEEPEST
-
-
-def _is_unsolved(record: Record) -> bool:
-    """Tests whether a solver of a linear system may have ended too early, if the record does not say so itself."""
-    residuals = [_diagnostics(record).get(name) or 0.0 for name in ("residual", "residual_samples")]
-    return record.converged is None and max(residuals) > _WORST_RESIDUAL
-
-
-def _is_unmixed(record: Record) -> bool:
-    """Tests whether a sampler's chains differ in outputs (Vehtari et al. 2021), or have too few samples to decide."""
-    diagnostics = _diagnostics(record)
-    if "rhat" not in diagnostics:
-        return False
+def _doubts(record: Record) -> dict[str, bool]:
+    """The caveats in their order, and whether a run has each, by the diagnostics of its solver or of its chains."""
+    own = record.diagnostics or {}
+    residual = max(own.get(name) or 0.0 for name in ("residual", "residual_samples"))
     # Outputs where they are recorded: the weights of a network need not mix, since layers can exchange factors.
-    rhat, ess = (diagnostics.get(f"{name}_outputs", diagnostics.get(name)) for name in ("rhat", "ess"))
-    return rhat is None or rhat > _WORST_RHAT or ess is None or ess < _FEWEST_SAMPLES
+    rhat, ess = (own.get(f"{name}_outputs", own.get(name)) for name in ("rhat", "ess"))
+    # Vehtari et al. 2021
+    is_unmixed = rhat is None or rhat > _WORST_RHAT or ess is None or ess < _FEWEST_SAMPLES
+    return {
+        LEAKED: record.held_out is False,
+        SHIPPED: bool(record.shipped),
+        UNCONVERGED: record.converged is False,
+        UNSOLVED: record.converged is None and residual > _WORST_RESIDUAL,
+        RISING: "rhat" not in own and (own.get("slope") or 0.0) > _STEEPEST,
+        NOISELESS: bool({"noise_at_floor", "noise_ratio"} & own.keys()),
+        UNMIXED: "rhat" in own and is_unmixed,
+        UNMIXED_WEIGHTS: "rhat_outputs" in own and (own.get("rhat") or math.inf) > _WORST_RHAT,
+        DIVERGENT: bool(own.get("divergences")),
+    }
 
 
-def _is_unmixed_over_weights(record: Record) -> bool:
-    """Tests whether the chains of a network differ in more than its outputs."""
-    diagnostics = _diagnostics(record)
-    return "rhat_outputs" in diagnostics and (diagnostics.get("rhat") or math.inf) > _WORST_RHAT
-
-
-def _is_degenerate(record: Record) -> bool:
-    """Tests whether a run's bound is below that of a constant prediction.
-
-    The difference of the two log-likelihoods is the logarithm of the scale of the targets.
+def is_degenerate(record: Record) -> bool:
+    """Tests whether a run's bound is below that of a constant prediction.  The difference of the two log-likelihoods is
+    the logarithm of the scale of the targets.
     """
     names = ("vlb_per_row", "test_ll", "ll_std")
     values = [value for name in names if (value := record.metrics.get(name)) is not None]

@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpbench.analysis.differences import Difference
-from gpbench.analysis.differences_sheet import pair_names, untested
+from gpbench.analysis.differences import Difference, feet, pair_names
 from gpbench.analysis.printing import counted, number
 from gpbench.analysis.provenance import facts_of, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet
@@ -19,17 +18,14 @@ from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 
-_POWER = 0.8
-"""Probability with which a difference is to be shown."""
+_POWER = 0.8  # probability with which a difference is to be shown
 NOTE = (
     "smallest true difference that n splits, or any number of them, show with 80 % probability, and splits needed if"
     " the true difference is the observed one: corrected resampled t test, two-sided at 5 %, with the observed standard"
     " deviation of splits"
 )
-_MOST = 10**6
-"""Number of splits beyond which more of them change nothing."""
-_LARGE = 100.0
-"""Noncentrality that is significant with any number of splits, and that SciPy's functions still compute."""
+_MOST = 10**6  # number of splits beyond which more of them change nothing
+_LARGE = 100.0  # noncentrality that is significant with any number of splits, and that SciPy's functions still compute
 
 
 @dataclass(frozen=True)
@@ -53,9 +49,8 @@ def power_of(noncentrality: float, n: int) -> float:
 
 
 def smallest_difference(sd: float, n: int, ratio: float) -> float:
-    """Returns the true difference that n splits show with probability `_POWER`, in units of the metric.
-
-    The other tail, of probability below 1e-6, is neglected.
+    """The true difference that n splits show with probability `_POWER`, in units of the metric.  The other tail, of
+    probability below 1e-6, is neglected.
     """
     from scipy.special import nctdtrinc, stdtrit
 
@@ -63,7 +58,7 @@ def smallest_difference(sd: float, n: int, ratio: float) -> float:
 
 
 def splits_needed(difference: float, sd: float, ratio: float) -> float:
-    """Returns the fewest splits that show a true difference with probability `_POWER`; infinity beyond a million."""
+    """The fewest splits that show a true difference with probability `_POWER`; infinity beyond a million."""
 
     def enough(n: int) -> bool:
         stderr = _stderr(sd, n, ratio)
@@ -78,61 +73,26 @@ def splits_needed(difference: float, sd: float, ratio: float) -> float:
     return many
 
 
-def powers(differences: Sequence[Difference]) -> list[Power]:
-    """The power of each difference that has a test.  Raises ConfigError: no difference has a test."""
+def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
+    """The sheet of the power of comparisons: a line for each difference with a test.  Raises ConfigError: no difference
+    has a test.
+    """
     tested = [_power(d) for d in differences if d.test.possible]
     if not tested:
         raise ConfigError(
             "no power without a test, which needs two splits that both sides have, a known correction of their"
             " variance, and records with the numbers of training and test rows: train more splits with `gpbench run`"
         )
-    return tested
-
-
-def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
-    """Makes the sheet of the power of comparisons: a line for each difference with a test.  Raises ConfigError: no
-    difference has a test.
-    """
-    tested = powers(differences)
-    records = [record for p in tested for cell in (p.difference.a, p.difference.b) for record in cell.records]
-    header = (
-        "data set",
-        f"{a.value} - {b.value}",
-        "sd of splits",
-        "corrected se",
-        "n",
-        "smallest with n",
-        "with any n",
-        "splits needed",
-    )
-    grid = Grid(title(differences[0].metric, records), header, tuple(map(_line, tested)))
-    shared = differences[0].shared
-    feet = [NOTE, *[f"all with {', '.join(shared)}"] * bool(shared), *untested(differences)]
-    if differences[0].metric == "seconds":
-        feet += seconds_lines(records)
+    records = [record for p in tested for record in p.difference.records]
+    sides = f"{a.value} - {b.value}"
+    header = ("data set", sides, "sd of splits", "corrected se", "n", "smallest with n", "with any n", "splits needed")
     return Sheet(
         title=f"Power of the comparison of {a.value} with {b.value} on {counted(len(tested), 'data set')}.",
-        grids=[grid],
-        remarks=feet,
+        grids=[Grid(title(differences[0].metric, records), header, tuple(map(_line, tested)))],
+        remarks=[*feet(NOTE, differences), *(seconds_lines(records) if differences[0].metric == "seconds" else [])],
         facts=facts_of(records),
-        rows=[row(p) for p in tested],
+        rows=[_row(p) for p in tested],
     )
-
-
-def row(p: Power) -> dict:
-    """The numbers of a line by name; `splits_needed` is "never" where no number is enough."""
-    d = p.difference
-    return {
-        **pair_names(d),
-        "difference": d.test.mean,
-        "sd": p.sd,
-        "stderr": d.test.stderr,
-        "n_splits": d.n,
-        "test_train_ratio": d.ratio,
-        "smallest_difference": p.smallest,
-        "floor": p.floor,
-        "splits_needed": _count(p.needed),
-    }
 
 
 def _power(d: Difference) -> Power:
@@ -146,20 +106,24 @@ def _stderr(sd: float, n: int, ratio: float) -> float:
     return sd * math.sqrt(1 / n + ratio)
 
 
+def _row(p: Power) -> dict:
+    """The numbers of a line by name; `splits_needed` is "never" where no number is enough."""
+    d = p.difference
+    return {
+        **pair_names(d),
+        "difference": d.test.mean,
+        "sd": p.sd,
+        "stderr": d.test.stderr,
+        "n_splits": d.n,
+        "test_train_ratio": d.ratio,
+        "smallest_difference": p.smallest,
+        "floor": p.floor,
+        "splits_needed": "never" if math.isinf(p.needed) else int(p.needed),
+    }
+
+
 def _line(p: Power) -> tuple[str, ...]:
     d = p.difference
-    needed = _count(p.needed)
-    return (
-        d.name,
-        f"{d.test.mean:+.4g}",
-        number(p.sd),
-        number(d.test.stderr),
-        str(d.n),
-        number(p.smallest),
-        number(p.floor),
-        f"{needed:,}" if isinstance(needed, int) else needed,
-    )
-
-
-def _count(needed: float) -> int | str:
-    return "never" if math.isinf(needed) else int(needed)
+    needed = "never" if math.isinf(p.needed) else f"{int(p.needed):,}"
+    numbers = (number(p.sd), number(d.test.stderr), str(d.n), number(p.smallest), number(p.floor))
+    return (d.name, f"{d.test.mean:+.4g}", *numbers, needed)

@@ -12,23 +12,15 @@ from typing import Any
 from gpbench.errors import UNPRINTABLE, printable
 
 _GAP = "  "
-_NARROWEST = 6
-"""Smallest width of a column of words."""
-_READABLE, _LONG = 30, 60
-"""A column narrower than _READABLE, of a text of more than _LONG characters, is not read."""
-
-
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Prints a table in lines that fit the terminal."""
-    print("\n".join([printable(title)] * bool(title) + aligned(header, rows, width())))
+_NARROWEST = 6  # smallest width of a column of words
+_READABLE, _LONG = 30, 60  # A column narrower than _READABLE, of a text of more than _LONG characters, is not read
 
 
 def aligned(
     header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, *, rule: bool = False
 ) -> list[str]:
-    """The lines of a table of words: columns as wide as their widest cell, or narrower, where words are broken.
-
-    Where columns of long texts would be too narrow, each row has lines of its own instead.
+    """The lines of a table of words: columns as wide as their widest cell, or narrower, where words are broken.  Where
+    columns of long texts would be too narrow, each row has lines of its own instead.
     """
     names, *lines = [tuple(map(printable, row)) for row in (header, *rows)]
     natural_widths = [max(map(len, column)) for column in zip(names, *lines)]

@@ -1,14 +1,14 @@
-"""Where the numbers of recorded runs are from: protocol, preset, precision, device, versions, commit, machine."""
+"""The facts of recorded runs: where their numbers are from, and their splits, kernels and steps."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from gpbench import paths, yamls
 from gpbench.analysis.printing import counted
+from gpbench.papers.published import parts
 from gpbench.records.record import Record
 
-_IMPORTED = "other programs"
-"""The name of the seconds of imported runs, which may have stages besides training."""
-
+_IMPORTED = "other programs"  # the name of the seconds of imported runs, which may have stages besides training
 _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
 
 
@@ -16,13 +16,11 @@ def provenance(records: Iterable[Record]) -> dict[str, dict[str, int]]:
     """Counts the runs by protocol, preset, precision, device, version of JAX and commit."""
     counts: dict[str, Counter] = {name: Counter() for name in _FACTS}
     for record in records:
-        absent = "imported" if record.imported else "unknown"
-        by_hand = "none" if record.imported else "by hand"
+        absent, by_hand = ("imported", "none") if record.imported else ("unknown", "by hand")
         commit = (record.commit or absent)[:12] + (" with changes" if record.dirty else "")
-        facts = {"jax": (record.versions or {}).get("jax"), "commit": commit}
+        facts = {"jax": (record.versions or {}).get("jax"), "commit": commit, "preset": record.preset or by_hand}
         for name in _FACTS:
-            value = facts[name] if name in facts else getattr(record, name)
-            counts[name][str(value or (by_hand if name == "preset" else absent))] += 1
+            counts[name][str((facts[name] if name in facts else getattr(record, name)) or absent)] += 1
     return {name: dict(counter.most_common()) for name, counter in counts.items()}
 
 
@@ -31,42 +29,34 @@ def provenance_lines(records: Iterable[Record]) -> list[str]:
     runs = {record.id: record for record in records}
     facts = provenance(runs.values())
     shared = [f"{name} {next(iter(counts))}" for name, counts in facts.items() if len(counts) == 1]
-    mixed = [
-        f"MIXED {name}: " + ", ".join(f"{value} ({n})" for value, n in counts.items())
-        for name, counts in facts.items()
-        if len(counts) > 1
-    ]
+    texts = {name: ", ".join(f"{value} ({n})" for value, n in counts.items()) for name, counts in facts.items()}
+    mixed = [f"MIXED {name}: {text}" for name, text in texts.items() if len(facts[name]) > 1]
     return [f"{counted(len(runs), 'run')}: " + ", ".join(shared), *mixed]
 
 
 def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> list[str]:
-    """A line on the properties in which the machines of these runs differ, if any.
-
-    Seconds of runs on different devices, processors, numbers of cores or processes, versions of packages, or trained
-    together in different numbers, cannot be compared.  Returns one line, or none where the machines are the same.
+    """A line on the properties in which the machines of these runs differ, if any.  Seconds of runs on other devices,
+    processors, numbers of cores or processes, versions of packages, or trained together in other numbers, cannot be
+    compared.
     """
     machines: dict[str, tuple[dict[str, object], list[str]]] = {}
     for id, machine in {record.id: _machine(record) for record in records}.items():
         machines.setdefault(repr(machine), (machine, []))[1].append(id)
     if len(machines) < 2:
         return []
-    counts: dict[str, Counter[str]] = {}
+    differing = []
     for name in dict.fromkeys(name for machine, _ in machines.values() for name in machine if name not in without):
-        counts[name] = Counter()
+        counts: Counter[str] = Counter()
         for machine, ids in machines.values():
-            counts[name][str(machine.get(name) or "unknown")] += len(ids)
-    differing = [
-        f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(numbers.items()))
-        for name, numbers in counts.items()
-        if len(numbers) > 1
-    ]
+            counts[str(machine.get(name) or "unknown")] += len(ids)
+        if len(counts) > 1:
+            differing.append(f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(counts.items())))
     return [f"seconds are not comparable where these differ: {'; '.join(differing)}"] if differing else []
 
 
 def facts_of(records: Iterable[Record]) -> dict[str, str]:
-    """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds, versions.
-
-    A property in which the runs differ has the number of runs of each value.  Seeds are named where some are not 0.
+    """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds, versions.  A
+    property in which the runs differ has the number of runs of each value.  Seeds are named where some are not 0.
     Without records there are no facts.
     """
     runs = [*{record.id: record for record in records}.values()]
@@ -84,9 +74,8 @@ def facts_of(records: Iterable[Record]) -> dict[str, str]:
 
 def provenance_footer(records: Sequence[Record]) -> list[str]:
     """The lines of `provenance_lines`, then the seconds of all runs and versions of packages."""
-    return (
-        [*provenance_lines(records), *(f"{name}: {text}" for name, text in _totals(records).items())] if records else []
-    )
+    totals = [f"{name}: {text}" for name, text in _totals(records).items()]
+    return [*provenance_lines(records), *totals] if records else []
 
 
 def _totals(records: Sequence[Record]) -> dict[str, str]:
@@ -100,7 +89,7 @@ def _totals(records: Sequence[Record]) -> dict[str, str]:
             versions.setdefault(package, set()).add(str(version))
     totals = ", ".join(f"{phase} {value:,.0f}" for phase, value in seconds.items())
     packages = ", ".join(f"{package} {' and '.join(sorted(numbers))}" for package, numbers in versions.items())
-    columns = "train" + f" and {_IMPORTED}" * (_IMPORTED in seconds)
+    columns = f"train and {_IMPORTED}" if _IMPORTED in seconds else "train"
     texts = {"seconds of all runs": f"{totals}; tables show those of {columns}" if totals else "", "versions": packages}
     return {name: text for name, text in texts.items() if text}
 
@@ -117,3 +106,63 @@ def _machine(record: Record) -> dict[str, object]:
         "runs trained together": record.group or 1,
         **(record.versions or {}),
     }
+
+
+_FEW = 3  # largest number of values that are listed; of more the first and the last are
+
+
+def run_facts(records: Iterable[Record], settings: str = "") -> dict[str, str]:
+    """The splits, kernels, settings and steps of these runs, by name; without those that no record has."""
+    runs = [*records]
+    files = paths.yaml_files("method")
+
+    def kernels_of(group: Sequence[Record]) -> str:
+        file = None if any(record.imported for record in group) else files.get(group[0].method)
+        default = str(yamls.read(file).get("kernel") or "") if file else ""
+        return " or ".join(dict.fromkeys(filter(None, (str(parts(r.setting).get("kernel") or default) for r in group))))
+
+    kernels = _by_value(runs, lambda r: r.method, kernels_of)
+    steps = _by_value(runs, lambda r: r.method, _steps)
+    facts = {
+        "splits": _by_value(runs, lambda r: r.dataset, _splits),
+        "kernel": f"{kernels}; a lengthscale for each input unless isotropic" if kernels else "",
+        "settings": settings,
+        "budget": f"steps: {steps}" if steps else "",
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _by_value(
+    records: Sequence[Record], name: Callable[[Record], str], value: Callable[[Sequence[Record]], str]
+) -> str:
+    """The values of groups of records, each once, with the names of its groups where there are several values."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(name(record), []).append(record)
+    names: dict[str, list[str]] = {}
+    for group in sorted(groups):
+        if text := value(groups[group]):
+            names.setdefault(text, []).append(group)
+    if len(names) == 1 and len(groups) == len(*names.values()):
+        return next(iter(names))
+    return "; ".join(f"{', '.join(members)} {text}" for text, members in names.items())
+
+
+def _steps(records: Sequence[Record]) -> str:
+    texts = [
+        f"{number:,}" for number in sorted({record.steps for record in records if record.steps and record.steps > 1})
+    ]
+    return " or ".join(texts) if len(texts) <= _FEW else f"{texts[0]} to {texts[-1]}"
+
+
+def _splits(records: Sequence[Record]) -> str:
+    sets: dict[str, set[int]] = {}
+    for record in records:
+        sets.setdefault(record.split_set or "", set()).add(record.split)
+    texts = []
+    for name, numbers in sorted(sets.items()):
+        first, last = min(numbers), max(numbers)
+        is_range = len(numbers) >= _FEW and last - first == len(numbers) - 1
+        span = f"{first} to {last}" if is_range else ", ".join(map(str, sorted(numbers)))
+        texts.append(f"{name}, {span}" if name else span)
+    return "; ".join(texts)

@@ -29,8 +29,8 @@ def average_ranks(values: Float[ndarray, "N k"]) -> Float[ndarray, "N k"]:
 
 
 def friedman(ranks: Float[ndarray, "N k"]) -> tuple[float, float]:
-    """Friedman's test that k methods have equal ranks on N data sets, corrected for ties.  Returns the chi-square
-    statistic with k - 1 degrees of freedom and its p-value; 0 and 1 where all methods tie on every data set.
+    """Friedman's test that k methods have equal ranks on N data sets, corrected for ties: the chi-square statistic with
+    k - 1 degrees of freedom and its p-value; 0 and 1 where all methods tie on every data set.
     """
     from scipy.special import chdtrc
 
@@ -65,8 +65,8 @@ def nemenyi_quantile(k: int) -> float:
 
 
 def wilcoxon_holm(values: Float[ndarray, "N k"]) -> Float[ndarray, "k k"]:
-    """Wilcoxon's signed-rank test of all pairs of k methods on N data sets, with Holm's correction.  Returns the
-    adjusted p-values by pair; 1 for pairs that tie on every data set.
+    """The p-values of Wilcoxon's signed-rank test of all pairs of k methods on N data sets, with Holm's correction; 1
+    for pairs that tie on every data set.
     """
     k = values.shape[1]
     pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]

@@ -5,19 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpbench.analysis.cells import CellRuns, Entry, by_split
-from gpbench.analysis.experiment import by_dataset, facts, preset_lines
-from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, labels, main_names, row_names, with_metric
-from gpbench.analysis.missing import missing_line
+from gpbench.analysis.cells import CellRuns, Entry
+from gpbench.analysis.comparison import Comparison, comparison
+from gpbench.analysis.experiment import by_dataset, facts, missing_line, preset_lines
+from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, main_names, with_metric
 from gpbench.analysis.notes import LEAKED
 from gpbench.analysis.provenance import seconds_lines
-from gpbench.analysis.ranks import TESTS, Ranking, Table, rank_table, ranking_notes
+from gpbench.analysis.ranks import TESTS, Ranking, rank_table, ranking_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.metrics import find
-from gpbench.records.absences import absences
 
 MAIN = "main"
 """Value of the option `settings` of figures, for one setting a method."""
@@ -36,7 +35,6 @@ class SetRanking:
 
     @property
     def name(self) -> str:
-        """The name of the set, and the metric."""
         return f"{self.methods} by {self.metric}"
 
 
@@ -67,13 +65,12 @@ def selected_rows(
 
 def settings_notes(options: Mapping[str, Any]) -> list[str]:
     """The rule by which settings were chosen, where they were."""
-    return [RULE] * (options.get("settings") == MAIN)
+    return [RULE] if options.get("settings") == MAIN else []
 
 
 def shared_notes(results: Sequence[SetRanking]) -> list[str]:
-    """The notes of these rankings without test statistics, each once.
-
-    A note begins with the names of the rankings that have it, unless all of them have it.
+    """The notes of these rankings without test statistics, each once.  A note begins with the names of the rankings
+    that have it, unless all of them have it.
     """
     by_note: dict[str, list[SetRanking]] = {}
     for result in results:
@@ -88,10 +85,9 @@ def shared_notes(results: Sequence[SetRanking]) -> list[str]:
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.
-
-    The best of each set is marked, and those that are not significantly different from it.  The options `label`,
-    `metrics` and `sets` of the table are those of `rankings`.  Raises ConfigError: as `rankings` does.
+    """Makes the sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.  The best of
+    each set is marked, and those that are not significantly different from it.  The options `label`, `metrics` and
+    `sets` of the table are those of `rankings`.  Raises ConfigError: as `rankings` does.
     """
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
@@ -131,90 +127,55 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes
     """
     if test not in TESTS:
         raise ConfigError(f"no test {test!r}; {nearest(str(test), TESTS)}")
-    records = [record for cell in cells for record in cell.records]
-    timed = seconds_lines(records) if metric == "seconds" else []
-    table, diverged, undefined = metric_table(cells, metric)
+    timed = seconds_lines(record for cell in cells for record in cell.records) if metric == "seconds" else []
     caveats = [*cells_notes(with_metric(cells, metric)), *notes, *timed]
-    return rank_table(table, metric, test, diverged, undefined, caveats, records)
-
-
-def metric_table(
-    cells: Sequence[CellRuns], metric: str
-) -> tuple[Table, dict[tuple[str, str], int], dict[tuple[str, str], dict[str, int]]]:
-    """A metric of cells by the names of their data sets and methods.  Returns the metric, without cells that lack it;
-    the numbers of diverged runs, where there are any; and those of runs for which the metric is undefined, by reason.
-    """
-    table: dict[str, dict[str, Mapping[int, float]]] = {}
-    diverged: dict[tuple[str, str], int] = {}
-    undefined: dict[tuple[str, str], dict[str, int]] = {}
-    cells = with_metric(cells, metric)
-    for cell, row, name in zip(cells, row_names(cells), labels(cells)):
-        if values := by_split(cell, metric):
-            table.setdefault(row, {})[name] = values
-        if n := cell.diverged:
-            diverged[row, name] = n
-        if counts := absences(cell.records, metric):
-            undefined[row, name] = counts
-    return table, diverged, undefined
+    return rank_table(comparison(cells, metric), test, caveats)
 
 
 def _set_ranking(
     name: str, members: Sequence[str] | None, metric: str, rows: Mapping[str, Mapping[str, Entry]]
 ) -> SetRanking:
-    entries = {
-        (entry.cell.dataset, method): entry
+    cells = {
+        (entry.cell.dataset, method): entry.cell
         for row in rows.values()
         for method, entry in row.items()
         if members is None or entry.cell.method in members
     }
-    leaked = {method for (_, method), entry in entries.items() if not entry.cell.held_out}
-    entries = {(d, method + LEAKED_MARK * (method in leaked)): entry for (d, method), entry in entries.items()}
-    values: dict[str, dict[str, Mapping[int, float]]] = {dataset: {} for dataset, _ in entries}
-    for (dataset, method), entry in entries.items():
-        if entry.values:
-            values[dataset][method] = entry.values
-    diverged = {key: entry.diverged for key, entry in entries.items() if entry.diverged}
-    undefined = {key: entry.undefined for key, entry in entries.items() if entry.undefined}
-    ranked = {method for row in values.values() for method in row}
-    others = [method for method in dict.fromkeys(method for _, method in entries) if method not in ranked]
-    caveats = [f"not ranked, without runs: {', '.join(others)}"] * bool(others)
-    caveats += [LEAKED] * bool(leaked)
-    records = [record for entry in entries.values() for record in entry.cell.records]
+    leaked = {method for (_, method), cell in cells.items() if not cell.held_out}
+    cells = {(dataset, method + LEAKED_MARK * (method in leaked)): cell for (dataset, method), cell in cells.items()}
+    compared = Comparison.from_cells(cells, metric)
+    ranked = {method for row in compared.values.values() for method in row}
+    others = [method for method in dict.fromkeys(method for _, method in cells) if method not in ranked]
+    caveats = [f"not ranked, without runs: {', '.join(others)}"] if others else []
+    caveats += [LEAKED] if leaked else []
     try:
-        ranking = rank_table(values, metric, "nemenyi", diverged, undefined, caveats, records)
-        return SetRanking(name, metric, ranking)
+        return SetRanking(name, metric, rank_table(compared, caveats=caveats))
     except ConfigError as error:
         return SetRanking(name, metric, None, str(error))
-
-
-def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
-    methods = dict.fromkeys(method for result in group if result.ranking for method in result.ranking.methods)
-    columns = [_column(result.ranking) if result.ranking else {} for result in group]
-    known = next((result.ranking.known for result in group if result.ranking), find(metric))
-    return Grid(
-        f"average rank, {known.heading if known else metric}",
-        ("method", *(result.methods for result in group)),
-        tuple((name, *(column.get(name, "") for column in columns)) for name in (*methods, *_STATISTICS)),
-    )
 
 
 _STATISTICS = ("data sets", "Friedman's p", "critical difference")
 
 
-def _column(ranking: Ranking) -> dict[str, Text]:
-    """The texts of a set by row: average ranks with their marks, then the statistics."""
-    ranks = {
-        method: Text(f"{average:.2f}", mark)
-        for method, average, mark in zip(ranking.methods, ranking.average, _marks(ranking))
-    }
-    numbers = (str(len(ranking.datasets)), f"{ranking.p:.2g}", f"{ranking.critical:.2f}" if ranking.critical else "")
-    return ranks | dict(zip(_STATISTICS, map(Text, numbers)))
-
-
-def _marks(ranking: Ranking) -> list[str]:
-    """The marks of the methods: "best" for the first, "tied" for those of its group, "" for the others."""
-    last = max((last for first, last in ranking.groups if first == 0), default=0)
-    return ["best" if k == 0 else "tied" if k <= last else "" for k in range(len(ranking.methods))]
+def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
+    """The average ranks by set with their marks, and the statistics of each set below."""
+    ranked = [result.ranking for result in group if result.ranking]
+    methods = dict.fromkeys(method for ranking in ranked for method in ranking.methods)
+    columns: list[dict[str, Text]] = []
+    for result in group:
+        column = {}
+        if ranking := result.ranking:
+            critical = f"{ranking.critical:.2f}" if ranking.critical else ""
+            numbers = map(Text, (str(len(ranking.datasets)), f"{ranking.p:.2g}", critical))
+            column = {name: Text(f"{average:.2f}", mark) for name, average, mark in ranking.standings}
+            column |= dict(zip(_STATISTICS, numbers))
+        columns.append(column)
+    known = ranked[0].known if ranked else find(metric)
+    return Grid(
+        f"average rank, {known.heading if known else metric}",
+        ("method", *(result.methods for result in group)),
+        tuple((name, *(column.get(name, "") for column in columns)) for name in (*methods, *_STATISTICS)),
+    )
 
 
 def _rows(result: SetRanking, ranking: Ranking) -> list[dict]:
@@ -229,5 +190,5 @@ def _rows(result: SetRanking, ranking: Ranking) -> list[dict]:
             "critical_difference": ranking.critical,
             "mark": mark or None,
         }
-        for method, average, mark in zip(ranking.methods, ranking.average, _marks(ranking))
+        for method, average, mark in ranking.standings
     ]

@@ -3,15 +3,15 @@
 J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 7 (2006), sections 3.1.3 and 3.2.
 """
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.notes import imported_note
 from gpbench.analysis.provenance import facts_of
 from gpbench.analysis.rank_tests import (
@@ -32,11 +32,7 @@ from gpbench.records.record import Record
 
 TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
 
-Table = Mapping[str, Mapping[str, Mapping[int, float]]]
-"""A metric by data set, method and split."""
-
-_NAMED = 4
-"""Largest number of absent methods that a note names."""
+_NAMED = 4  # largest number of absent methods that a note names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,63 +54,69 @@ class Ranking:
     groups: tuple[tuple[int, int], ...]
     known: Metric | None = None  # the metric with unit and direction; None for the objective
 
+    @property
+    def standings(self) -> list[tuple[str, float, str]]:
+        """Methods, average ranks, and marks: "best" for the first, "tied" for those of its group, "" for the others."""
+        last = max((last for first, last in self.groups if first == 0), default=0)
+        marks = ["best", *["tied"] * last, *[""] * len(self.methods)]
+        return list(zip(self.methods, self.average, marks))
 
-def rank_table(
-    table: Table,
-    metric: str,
-    test: str = "nemenyi",
-    diverged: Mapping[tuple[str, str], int] | None = None,
-    undefined: Mapping[tuple[str, str], Mapping[str, int]] | None = None,
-    caveats: Sequence[str] = (),
-    records: Sequence[Record] = (),
-) -> Ranking:
-    """Ranks the methods of a table on their means over the splits that all methods have.
 
-    Data sets of UNRANKED, and those without one of the methods, are left out.  The tests take data sets as independent;
-    splits that share rows need no correction here.  Raises ConfigError: fewer than two methods or data sets; outputs
-    and split sets of a data set are one data set here.
+def rank_table(compared: Comparison, test: str = "nemenyi", caveats: Sequence[str] = ()) -> Ranking:
+    """Ranks methods on their means over the splits that all of them have.  Data sets of UNRANKED, and those without one
+    of the methods, are left out.  The tests take data sets as independent; splits that share rows need no correction
+    here.  Raises ConfigError: fewer than two methods or data sets; outputs and split sets of a data set are one data
+    set here.
     """
-    unranked = {dataset: reason for dataset in table if (reason := UNRANKED.get(dataset.partition(" ")[0]))}
-    table = {dataset: row for dataset, row in table.items() if dataset not in unranked}
+    metric = compared.metric
+    unranked = {dataset: reason for dataset in compared.values if (reason := UNRANKED.get(dataset.partition(" ")[0]))}
+    table = {dataset: row for dataset, row in compared.values.items() if dataset not in unranked}
     names = list(dict.fromkeys(name for row in table.values() for name in row))
     if len(names) < 2:
         raise ConfigError(f"ranks need at least two methods with {metric}; there is {' '.join(names) or 'none'}")
-    means: dict[str, list[float]] = {}
-    left_out, single = [*dict.fromkeys(unranked.values())], 0
+    splits: dict[str, list[int]] = {}
+    left_out = [*dict.fromkeys(unranked.values())]
     for dataset, row in table.items():
-        absent = [name for name in names if name not in row]
-        common = [] if absent else common_splits(row.values())
-        if common:
-            means[dataset] = [math.fsum(row[name][split] for split in common) / len(common) for name in names]
-            single += len(common) == 1
-        else:
+        if absent := [name for name in names if name not in row]:
             some = [*absent[:_NAMED], *([f"{len(absent) - _NAMED} more"] if len(absent) > _NAMED else [])]
-            left_out.append(f"{dataset} (without {', '.join(some)})" if absent else f"{dataset} (no split in common)")
-    undefined = {key: counts for key, counts in (undefined or {}).items() if key[1] in names or key[0] not in table}
-    left_out += [f"{d}: {text}" for d, text in _without_values(undefined, names) if d not in table]
-    rows = Counter(name.partition(" ")[0] for name in means)
+            left_out.append(f"{dataset} (without {', '.join(some)})")
+        elif common := common_splits(row.values()):
+            splits[dataset] = common
+        else:
+            left_out.append(f"{dataset} (no split in common)")
+    undefined = _without_values(compared, table, names)
+    left_out += [text for dataset, text in undefined if dataset not in table]
+    rows = Counter(name.partition(" ")[0] for name in splits)
     if len(rows) < 2:
         raise ConfigError(
             f"ranks need at least two data sets that all {len(names)} methods have; there is"
             f" {next(iter(rows), 'none')}; `gpbench rank` ranks fewer of them with --method and --setting"
         )
-    counts = [
-        f"{name} on {dataset} ({n})"
-        for (dataset, name), n in (diverged or {}).items()
-        if dataset in means and name in names
-    ]
+    single = sum(len(common) == 1 for common in splits.values())
     return rank_values(
-        np.array([*means.values()]),
+        compared.means(splits, names),
         names,
         metric,
         test,
-        records=records,
-        datasets=[*means],
+        records=compared.records,
+        datasets=[*splits],
         left_out=left_out,
-        diverged=counts,
-        undefined=[f"{d}: {text}" for d, text in _without_values(undefined, names) if d in means],
+        diverged=[f"{m} on {d} ({n})" for (d, m), n in compared.diverged.items() if d in splits and m in names],
+        undefined=[text for dataset, text in undefined if dataset in splits],
         caveats=[*_caveats(rows, single), *caveats],
     )
+
+
+def _without_values(compared: Comparison, datasets: Mapping, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Data sets, with why runs on them have no value: all methods', or those of the ones that the text names."""
+    methods: dict[tuple[str, str], list[str]] = {}
+    for (dataset, name), counts in compared.undefined.items():
+        for reason in counts if name in names or dataset not in datasets else ():
+            methods.setdefault((dataset, reason), []).append(name)
+    return [
+        (dataset, f"{dataset}: {reason}" + ("" if {*names} <= {*some} else f" with {', '.join(some)}"))
+        for (dataset, reason), some in methods.items()
+    ]
 
 
 def rank_values(
@@ -171,18 +173,6 @@ def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
     if ranking.undefined:
         lines.append(f"splits without {ranking.metric} do not count: {'; '.join(ranking.undefined)}")
     return lines
-
-
-def _without_values(
-    undefined: Mapping[tuple[str, str], Mapping[str, int]], names: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """Yields each data set, and why runs on it have no value: all methods', or those of the ones that it names."""
-    methods: dict[tuple[str, str], list[str]] = {}
-    for (dataset, name), counts in undefined.items():
-        for reason in counts:
-            methods.setdefault((dataset, reason), []).append(name)
-    for (dataset, reason), some in methods.items():
-        yield dataset, reason if {*names} <= {*some} else f"{reason} with {', '.join(some)}"
 
 
 def power_caveats(ranking: Ranking) -> list[str]:

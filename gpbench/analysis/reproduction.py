@@ -14,8 +14,7 @@ from gpbench.experiments.status import Cell
 from gpbench.papers.published import Published
 from gpbench.records.record import Record
 
-_OUTCOMES = ("equal", "better", "worse")
-"""Outcomes of a comparison with a target, in the order in which they are shown."""
+_OUTCOMES = ("equal", "better", "worse")  # outcomes of a comparison with a target, in the order in which they are shown
 
 _PlannedCells = tuple[Experiment, str, Sequence[Cell]]
 """An experiment, a preset, and the preset's cells with their records."""
@@ -35,17 +34,21 @@ class Comparison:
 
     @property
     def paper(self) -> str:
-        """The paper that prints the number."""
         return self.published.source
 
     @property
+    def number(self) -> tuple:
+        """The printed number, whatever tables of ours have it."""
+        cell, printed = self.entry.cell, self.published
+        source = (printed.source, printed.table, printed.value)
+        return (*source, cell.dataset, cell.output, cell.method, printed.setting, self.entry.metric)
+
+    @property
     def exclusion(self) -> str:
-        """The reason why the printed number is no target; "" where it is one."""
         return exclusion(self.entry) or ("our runs are of the quick preset" if self.preset == "quick" else "")
 
     @property
     def outcome(self) -> str:
-        """How our number compares with the printed one (`outcome`)."""
         word = outcome(self.entry)
         return "different" if self.exclusion and word in ("better", "worse") else word
 
@@ -56,9 +59,8 @@ class Comparison:
 
 
 def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
-    """Every recorded entry with a published value, in the tables of these experiments.
-
-    A published number counts once: at its place in the first table that has it.
+    """Every recorded entry with a published value, in the tables of these experiments.  A published number counts once:
+    at its place in the first table that has it.
     """
     by_number: dict[tuple, Comparison] = {}
     for experiment, preset, cells in planned:
@@ -67,11 +69,9 @@ def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
         for block in experiment_tables.table_blocks(experiment, cells) if experiment.table else ():
             for row, entries in block.rows.items():
                 for column, entry in entries.items():
-                    if entry.published and entry.mean is not None:
-                        by_number.setdefault(
-                            _key(entry, entry.published),
-                            Comparison(experiment.id, preset, block.title, row, column, entry, entry.published),
-                        )
+                    if (printed := entry.published) and entry.mean is not None:
+                        comparison = Comparison(experiment.id, preset, block.title, row, column, entry, printed)
+                        by_number.setdefault(comparison.number, comparison)
     return [*by_number.values()]
 
 
@@ -86,9 +86,8 @@ def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()
 def recorded_presets(
     experiment: Experiment, by_id: Mapping[str, Record], planner: plan.Planner, config_dirs: Sequence[Path] = ()
 ) -> list[_PlannedCells]:
-    """The full preset of an experiment, and then the quick one, each where it has runs that none before it has.
-
-    Quick runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset.
+    """The full preset of an experiment, and then the quick one, each where it has runs that none before it has.  Quick
+    runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset.
     """
     planned: list[_PlannedCells] = []
     known: set[str] = set()
@@ -104,12 +103,6 @@ def recorded_presets(
     return planned
 
 
-def _key(entry: Entry, published: Published) -> tuple:
-    cell = entry.cell
-    cell_key = (cell.dataset, cell.output, cell.method, published.setting, entry.metric)
-    return (published.source, published.table, published.value, *cell_key)
-
-
 @dataclass(frozen=True)
 class PaperSummary:
     """Counts of one paper: its numbers with ours beside them, targets by outcome, and claims by verdict."""
@@ -121,12 +114,10 @@ class PaperSummary:
 
     @property
     def targets(self) -> int:
-        """Number of targets."""
         return sum(self.outcomes.values())
 
     @property
     def met(self) -> int:
-        """Number of targets that are equal or better."""
         return self.targets - self.outcomes["worse"]
 
 
@@ -135,18 +126,8 @@ def summaries(
 ) -> list[PaperSummary]:
     """Counts by paper, in the order of the comparisons; papers with claims only come last."""
     claims = claims or {}
-    return [
-        PaperSummary(
-            paper,
-            sum(comparison.paper == paper for comparison in compared),
-            {
-                name: sum(
-                    comparison.paper == paper and comparison.outcome == name and not comparison.exclusion
-                    for comparison in compared
-                )
-                for name in _OUTCOMES
-            },
-            claims.get(paper, {}),
-        )
-        for paper in dict.fromkeys([*(comparison.paper for comparison in compared), *claims])
-    ]
+    papers = dict.fromkeys([*(comparison.paper for comparison in compared), *claims])
+    numbers = {paper: [comparison for comparison in compared if comparison.paper == paper] for paper in papers}
+    targets = {paper: [c.outcome for c in own if not c.exclusion] for paper, own in numbers.items()}
+    outcomes = {paper: {name: words.count(name) for name in _OUTCOMES} for paper, words in targets.items()}
+    return [PaperSummary(paper, len(numbers[paper]), outcomes[paper], claims.get(paper, {})) for paper in papers]

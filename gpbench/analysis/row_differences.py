@@ -8,17 +8,15 @@ variance is due to splits.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from gpbench.analysis.cells import CellRuns
 from gpbench.analysis.differences import Difference
+from gpbench.records.arrays import log_probs
 from gpbench.records.record import Record
 
-if TYPE_CHECKING:
-    import numpy as np
-
-_Reader = Callable[[Record], "Mapping[str, np.ndarray]"]
-"""Maps a record to its kept predictions; empty without any."""
+_Reader = Callable[[Record], Mapping[str, np.ndarray]]  # maps a record to its kept predictions; empty without any
 
 _SQUARED = {"rmse", "rmse_std", "nmse"}
 """Metrics that are functions of the mean squared error; their losses are squared errors."""
@@ -48,14 +46,9 @@ def lines(differences: Sequence[Difference], predictions_of: _Reader) -> list[st
 
 def spread(a: CellRuns, b: CellRuns, metric: str, predictions_of: _Reader) -> _Spread | None:
     """The variance components of A - B; None for a metric that is no mean over rows, or below two splits."""
-    import numpy as np
-
     losses_a, losses_b = (_by_split(cell, metric, predictions_of) for cell in (a, b))
-    by_split = [
-        losses_a[split][1] - losses_b[split][1]
-        for split in losses_a.keys() & losses_b.keys()
-        if np.array_equal(losses_a[split][0], losses_b[split][0]) and len(losses_a[split][0]) > 1
-    ]
+    pairs = [(losses_a[split], losses_b[split]) for split in losses_a.keys() & losses_b.keys()]
+    by_split = [of_a - of_b for (rows, of_a), (others, of_b) in pairs if len(rows) > 1 and np.array_equal(rows, others)]
     if len(by_split) < 2:
         return None
     variances, sizes = np.array([d.var(ddof=1) for d in by_split]), np.array([len(d) for d in by_split])
@@ -68,12 +61,8 @@ def spread(a: CellRuns, b: CellRuns, metric: str, predictions_of: _Reader) -> _S
     )
 
 
-def row_losses(metric: str, predictions: "Mapping[str, np.ndarray]") -> "np.ndarray | None":
+def row_losses(metric: str, predictions: Mapping[str, np.ndarray]) -> "np.ndarray | None":
     """The losses of the test rows, whose mean is the metric; None for a metric that is no mean over rows."""
-    import numpy as np
-
-    from gpbench.records.arrays import log_probs
-
     y = predictions["target"]
     if metric in ("nll", "mnlp"):
         return -predictions["log_prob"]
@@ -90,10 +79,8 @@ def row_losses(metric: str, predictions: "Mapping[str, np.ndarray]") -> "np.ndar
     return None
 
 
-def _by_split(cell: CellRuns, metric: str, predictions_of: _Reader) -> "dict[int, tuple[np.ndarray, np.ndarray]]":
+def _by_split(cell: CellRuns, metric: str, predictions_of: _Reader) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """The numbers of the test rows and their losses, averaged over seeds, by split."""
-    import numpy as np
-
     seeds: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
     for record in cell.records:
         predictions = predictions_of(record)

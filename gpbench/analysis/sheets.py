@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST_COLUMNS = 10
-"""Largest number of columns of a grid of numbers, with that of the names of rows."""
+_MOST_COLUMNS = 10  # largest number of columns of a grid of numbers, with that of the names of rows
+_LONGEST, _GAP = 180, 3  # most characters of a line with the names of columns, and of what stands between two of them
 
-_LONGEST, _GAP = 180, 3
-"""Most characters of a line with the names of columns, and of what stands between two of them."""
+
+_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
+LETTERS: Mapping[int, int] = str.maketrans(_LETTERS, "abcdefghijklmnoprstuvwxyz")
+"""Table of `str.translate` from the raised letters of notes to the letters that they are."""
 
 
 @dataclass(frozen=True)
@@ -82,38 +84,25 @@ class Sheet:
 
     @property
     def notes(self) -> dict[str, str]:
-        """The letter of each note of the cells, in the order in which they are read."""
+        """The raised letters of each note of the cells, in the order in which they are read: a, b, ..., z, aa, bb."""
         notes = dict.fromkeys(note for grid in (*self.grids, *self.twins) for c in grid.cells for note in c.notes)
-        return {note: _letter(k) for k, note in enumerate(notes)}
+        return {note: _LETTERS[k % len(_LETTERS)] * (1 + k // len(_LETTERS)) for k, note in enumerate(notes)}
 
     @property
     def lines(self) -> list[str]:
-        """The remarks and facts, a line each."""
         return [*self.remarks, *(f"{name}: {text}" for name, text in self.facts.items())]
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """The rows in pandas."""
         import pandas as pd
 
         return pd.DataFrame([dict(row) for row in self.rows])
 
-    def __str__(self) -> str:
-        from gpbench.analysis.formats import FORMATS
-
-        return FORMATS["terminal"](self)
-
-    def _repr_html_(self) -> str:
-        from gpbench.analysis.formats import FORMATS
-
-        return FORMATS["html"](self)
-
 
 def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[Grid]:
-    """Parts of a grid of numbers that are small enough to be read: without empty rows and columns.
-
-    A grid of more than _MOST_COLUMNS columns has a part for each family of its columns, and more for a family that has
-    more columns than that.  A note that all cells of a part, a row or a column have is moved to its name.
+    """Parts of a grid of numbers that are small enough to be read: without empty rows and columns.  A grid of more than
+    _MOST_COLUMNS columns has a part for each family of its columns, and more for a family that has more columns than
+    that.  A note that all cells of a part, a row or a column have is moved to its name.
     """
     columns = [c for c in range(1, len(grid.header)) if any(text_of(row[c]).text for row in grid.rows)]
     if not columns:
@@ -123,27 +112,18 @@ def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[
     for column in sorted(columns, key=family) if wide else columns:
         families.setdefault(family(column) if wide else "", []).append(column)
     title = text_of(grid.title)
+    lengths = [len(text_of(text).text) + _GAP for text in grid.header]
     selected = []
     for name, members in families.items():
-        groups = _even(members, _most_columns(grid, members))
+        most = _MOST_COLUMNS - 1  # fewer where the names of columns are long
+        while most > 1 and any(lengths[0] + sum(lengths[c] for c in some) > _LONGEST for some in _even(members, most)):
+            most -= 1
+        groups = _even(members, most)
         for k, group in enumerate(groups, 1):
-            number = f"part {k} of {len(groups)}" * (len(groups) > 1)
+            number = f"part {k} of {len(groups)}" if len(groups) > 1 else ""
             heading = ": ".join(filter(None, [title.text, ", ".join(filter(None, [name, number]))]))
-            selected.append(replace(grid, title=replace(title, text=heading)).select(group))
-    return [_gather_notes(_without_empty_rows(piece)) for piece in selected]
-
-
-def _most_columns(grid: Grid, columns: Sequence[int]) -> int:
-    """The most columns of a part: fewer than _MOST_COLUMNS where their names are long."""
-    most = _MOST_COLUMNS - 1
-    lengths = [len(text_of(text).text) + _GAP for text in grid.header]
-    while most > 1 and any(lengths[0] + sum(lengths[c] for c in group) > _LONGEST for group in _even(columns, most)):
-        most -= 1
-    return most
-
-
-def _without_empty_rows(grid: Grid) -> Grid:
-    return replace(grid, rows=tuple(row for row in grid.rows if any(text_of(text).text for text in row[1:])))
+            selected.append(_readable(replace(grid, title=replace(title, text=heading)).select(group)))
+    return selected
 
 
 def _even(columns: Sequence[int], most: int) -> list[Sequence[int]]:
@@ -153,25 +133,22 @@ def _even(columns: Sequence[int], most: int) -> list[Sequence[int]]:
     return [columns[k : k + size] for k in range(0, len(columns), size)]
 
 
-def _gather_notes(grid: Grid) -> Grid:
-    """Moves a note that all cells of the grid, of a row or of a column have to the title, the row's or the column's."""
-    places = {
-        (r, c): [*text_of(text).notes]
-        for r, row in enumerate(grid.rows)
-        for c, text in enumerate(row)
-        if c and text_of(text).text
-    }
+def _readable(grid: Grid) -> Grid:
+    """The grid without empty rows; notes that all cells of it, of a row or of a column have are at its title, or at the
+    name of the row or column."""
+    full = [row for row in grid.rows if any(text_of(text).text for text in row[1:])]
+    cells = [((r, c), text_of(text)) for r, row in enumerate(full) for c, text in enumerate(row) if c]
+    places = {position: [*cell.notes] for position, cell in cells if cell.text}
     groups: dict[object, list[tuple[int, int]]] = {"title": [*places]}
-    groups |= {("row", r): [p for p in places if p[0] == r] for r in range(len(grid.rows))}
+    groups |= {("row", r): [p for p in places if p[0] == r] for r in range(len(full))}
     groups |= {("column", c): [p for p in places if p[1] == c] for c in range(1, len(grid.header))}
     names: dict[object, list[str]] = {}
     for note in dict.fromkeys(note for notes in places.values() for note in notes):
-        noted_at = {position for position, notes in places.items() if note in notes}
-        uncovered = set(noted_at)
+        uncovered = noted_at = {position for position, notes in places.items() if note in notes}
         for name in sorted(groups, key=lambda name: -len(groups[name])):
             if noted_at.issuperset(groups[name]) and len(uncovered.intersection(groups[name])) > 1:
                 names.setdefault(name, []).append(note)
-                uncovered.difference_update(groups[name])
+                uncovered = uncovered.difference(groups[name])
         for position in noted_at - uncovered:
             places[position].remove(note)
 
@@ -181,16 +158,6 @@ def _gather_notes(grid: Grid) -> Grid:
     def others(r: int, row: Sequence[AnyText]) -> list[Text]:
         return [replace(text_of(text), notes=tuple(places.get((r, c), ()))) for c, text in enumerate(row) if c]
 
-    rows = tuple((noted(row[0], ("row", r)), *others(r, row)) for r, row in enumerate(grid.rows))
+    rows = tuple((noted(row[0], ("row", r)), *others(r, row)) for r, row in enumerate(full))
     header = (grid.header[0], *(noted(text, ("column", c)) for c, text in enumerate(grid.header[1:], 1)))
     return Grid(noted(grid.title, "title"), header, rows, grid.prose)
-
-
-_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
-LETTERS: Mapping[int, int] = str.maketrans(_LETTERS, "abcdefghijklmnoprstuvwxyz")
-"""Table of `str.translate` from the raised letters of notes to the letters that they are."""
-
-
-def _letter(k: int) -> str:
-    """The raised letters of the k-th note: a, b, ..., z, aa, bb.  Those of a cell with the notes a and b are ab."""
-    return _LETTERS[k % len(_LETTERS)] * (1 + k // len(_LETTERS))

@@ -18,11 +18,9 @@ class Side:
     value: str  # value of the field; the first digits of a commit
 
     def includes(self, record: Record) -> bool:
-        """Returns whether the record is on this side."""
         return self.matches(str(getattr(record, self.kind) or "none"))
 
     def matches(self, value: str) -> bool:
-        """Returns whether records with this value of the field are on this side."""
         return value.startswith(self.value) if self.kind == "commit" else value == self.value
 
 
@@ -60,11 +58,8 @@ def records_of(a: Side, b: Side, records: Sequence[Record]) -> list[Record]:
 
 def shared_metrics(a: Side, b: Side, records: Sequence[Record]) -> set[str]:
     """The metrics that both sides have on a data set."""
-    of_a, of_b = (
-        {(record.dataset, metric) for record in records if side.includes(record) for metric in record.metrics}
-        for side in (a, b)
-    )
-    return {metric for _, metric in of_a & of_b}
+    pairs = [{(r.dataset, name) for r in records if side.includes(r) for name in r.metrics} for side in (a, b)]
+    return {name for _, name in set.intersection(*pairs)}
 
 
 def _sides(text: str, known: Mapping[str, Set[str]]) -> list[Side]:

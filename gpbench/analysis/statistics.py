@@ -33,20 +33,13 @@ UNTESTED = {
 
 
 class TTest(NamedTuple):
-    """The corrected resampled t test of the mean of paired differences against 0, with n - 1 degrees of freedom.
+    """The corrected resampled t test of the mean of paired differences against 0, with n - 1 degrees of freedom."""
 
-    Attributes:
-        mean: Mean of the differences.
-        stderr: Corrected standard error of the mean; None, like all below, where no test is possible.
-        low, high: Ends of the 95 % confidence interval.
-        p: Two-sided p-value.
-    """
-
-    mean: float
-    stderr: float | None
-    low: float | None
+    mean: float  # mean of the differences
+    stderr: float | None  # corrected standard error of the mean; None, like all below, where no test is possible
+    low: float | None  # ends of the 95 % confidence interval
     high: float | None
-    p: float | None
+    p: float | None  # two-sided p-value
 
     @property
     def possible(self) -> bool:
@@ -55,14 +48,12 @@ class TTest(NamedTuple):
 
     @property
     def significant(self) -> bool:
-        """True where the interval excludes 0, which is p < 0.05."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
 def mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean and its standard error: the standard deviation (with n - 1) over sqrt(n).  Returns the mean and the
-    standard error; the latter is None for one value, and where a square overflows.  Raises StatisticsError: there are
-    no values.
+    """The mean and its standard error, the standard deviation (with n - 1) over sqrt(n): None for one value, and where
+    a square overflows.
     """
     n, mean = len(values), fmean(values)
     if n < 2:
@@ -75,9 +66,7 @@ def mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def paired_t_test(differences: Sequence[float], ratio: float | None) -> TTest:
-    """Tests the mean of paired differences against 0 by the corrected resampled t test.  Raises StatisticsError: there
-    are no differences.
-    """
+    """The corrected resampled t test of the mean of paired differences against 0."""
     from scipy.special import stdtr, stdtrit
 
     n, (mean, plain) = len(differences), mean_stderr(differences)
@@ -98,7 +87,7 @@ def largest_ratio(ratios: Iterable[float | None]) -> float | None:
 
 
 def common_splits(by_split: Iterable[Mapping[int, float]]) -> list[int]:
-    """Returns the splits that all mappings share, in ascending order; none without mappings."""
+    """The splits that all mappings share, in ascending order; none without mappings."""
     keys = [values.keys() for values in by_split]
     return sorted(set(keys[0]).intersection(*keys[1:])) if keys else []
 
@@ -114,7 +103,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """The p-values of a family of tests after the step-up correction of the false discovery rate, in the same order.
-
     Y. Benjamini and Y. Hochberg, Controlling the False Discovery Rate, JRSS B 57 (1995), pages 289-300.
     """
     adjusted, smallest = [1.0] * len(p_values), 1.0

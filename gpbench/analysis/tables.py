@@ -1,20 +1,21 @@
 """Tables of any recorded runs: a row for each data set, a column for each method and setting."""
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from gpbench.analysis.cells import CellRuns, Entry
-from gpbench.analysis.families import family
+from gpbench import paths
+from gpbench.analysis.cells import CellRuns, Entry, caveats
 from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
-from gpbench.analysis.notes import caveats, split_notes
+from gpbench.analysis.notes import split_notes
 from gpbench.analysis.printing import counted, natural, number
-from gpbench.analysis.provenance import facts_of, provenance, seconds_lines
-from gpbench.analysis.run_facts import run_facts
+from gpbench.analysis.provenance import facts_of, provenance, run_facts, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
 from gpbench.metrics import find
-from gpbench.papers.published import UNRANKED, terms
+from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.record import Record
 
 LEGEND = "mean ± standard error over splits; standard errors are not corrected for rows that splits share"
@@ -29,79 +30,79 @@ _Placed = Mapping[tuple[str, str, str], Entry]
 
 
 def sheet(entries: Sequence[Entry]) -> Sheet:
-    """Makes the sheet of recorded runs: a grid for each metric and protocol, with the printed values behind."""
+    """The sheet of recorded runs: a grid for each metric and protocol, with the printed values behind."""
     cells = list({id(entry.cell): entry.cell for entry in entries}.values())
     records = [record for cell in cells for record in cell.records]
     names, shared = _column_names(cells)
     several = len({cell.records[0].protocol for cell in cells}) > 1
-
-    def position(entry: Entry) -> tuple[str, str]:
-        cell = entry.cell
-        heading = ", ".join([str(cell.records[0].protocol)] * several + [title(entry.metric, cell.records)])
-        return heading, f"{cell.dataset} {cell.output}".rstrip()
-
     by_row: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
-        by_row.setdefault(position(entry), []).append(entry)
-    entries = [entry for row in by_row.values() for entry in _with_marks(row)]
-    placed = {(*position(e), names[id(e.cell)]): e for e in entries}
+        cell = entry.cell
+        heading = ", ".join([*([str(cell.records[0].protocol)] if several else []), title(entry.metric, cell.records)])
+        by_row.setdefault((heading, f"{cell.dataset} {cell.output}".rstrip()), []).append(entry)
+    # none is marked where they are of different split sets or versions of the data
+    same = {position: len({entry.cell.data_key for entry in row}) == 1 for position, row in by_row.items()}
+    marked = {position: with_marks(row) if same[position] else row for position, row in by_row.items()}
+    placed = {(*position, names[id(e.cell)]): e for position, row in marked.items() for e in row}
+    entries = [entry for row in marked.values() for entry in row]
     columns = sorted(dict.fromkeys(names.values()), key=natural)
-    rows = [row(entry) for entry in entries]
-    if any(entry.cell.imported for entry in entries):
-        rows = [{**row, "imported": entry.cell.imported} for row, entry in zip(rows, entries)]
+    imported = any(entry.cell.imported for entry in entries)
     methods, datasets = ({getattr(cell, name) for cell in cells} for name in ("method", "dataset"))
-    grids, twins = (make(placed, "data set", columns) for make in (value_grids, twin_grids))
-    return Sheet(
+    return placed_sheet(
+        placed,
+        ("data set", *columns),
+        any(map(has_few, by_row.values())),
+        remarks=split_notes(records),
         title=f"Recorded runs of {counted(len(methods), 'method')} on {counted(len(datasets), 'data set')}.",
         summary=splits_line(entries),
-        grids=grids,
-        twins=twins,
-        rows=rows,
-        marks=meanings(entries),
-        remarks=[
-            *remarks(entries, grids, twins),
-            *([FEW_SPLITS] if any(map(has_few, by_row.values())) else []),
-            *split_notes(records),
-        ],
+        rows=[row(entry) | ({"imported": entry.cell.imported} if imported else {}) for entry in entries],
         facts=run_facts(records, shared) | facts_of(records),
     )
 
 
-def _with_marks(row: list[Entry]) -> list[Entry]:
-    """The entries of a row with their marks; none where they are of different split sets or versions of the data."""
-    return with_marks(row) if len({entry.cell.data_key for entry in row}) == 1 else row
-
-
-def value_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
-    """The grids of our values, in parts that can be read (`sheets.parts`)."""
-    usual, one_split = _usual_splits(placed.values()), _is_of_one_split(placed.values())
-    return _grids(placed, (rows_are, *columns), lambda entry: _value_cell(entry, usual, one_split))
-
-
-def twin_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
-    """The grids beside the paper, with each printed value, and the difference of ours from it."""
-    grids = _grids(placed, (rows_are, *columns), _printed)
-    titles = [text_of(grid.title) for grid in grids]
-    beside = [replace(title, text=f"beside the paper: {_UNIT.sub('', title.text)}") for title in titles]
-    return [replace(grid, title=title) for grid, title in zip(grids, beside)]
+def placed_sheet(
+    placed: _Placed,
+    header: tuple[str, ...],
+    has_few_splits: bool,
+    twins: Iterable[Grid] = (),
+    remarks: Sequence[str] = (),
+    **fields: Any,
+) -> Sheet:
+    """The sheet of entries at their places: the grids of our values in parts that can be read (`sheets.parts`), then
+    those beside the paper, with each printed value and the difference of ours from it.
+    """
+    entries = [*placed.values()]
+    usual, one_split = _usual_splits(entries), _is_of_one_split(entries)
+    grids, printed = _grids(placed, header, lambda entry: _value_cell(entry, usual, one_split)), []
+    for grid in _grids(placed, header, _printed):
+        heading = text_of(grid.title)
+        bare = f"beside the paper: {_UNIT.sub('', heading.text)}"
+        printed.append(replace(grid, title=replace(heading, text=bare)))
+    return Sheet(
+        grids=grids,
+        twins=[*printed, *twins],
+        marks=meanings(entries),
+        remarks=[*_remarks(entries, grids, printed), *([FEW_SPLITS] if has_few_splits else []), *remarks],
+        **fields,
+    )
 
 
 def splits_line(entries: Iterable[Entry]) -> list[str]:
     """The line on the number of splits of most entries; none without values."""
     counts = {entry.n_splits for entry in entries if entry.n_splits}
     usual = _usual_splits(entries)
-    return [f"{counted(usual, 'split')}{', fewer or more where marked' * (len(counts) > 1)}."] if usual else []
+    marked = ", fewer or more where marked" if len(counts) > 1 else ""
+    return [f"{counted(usual, 'split')}{marked}."] if usual else []
 
 
-def remarks(entries: Iterable[Entry], grids: Sequence[Grid], twins: Sequence[Grid]) -> list[str]:
+def _remarks(entries: Sequence[Entry], grids: Sequence[Grid], twins: Sequence[Grid]) -> list[str]:
     """Lines on how to read grids of these entries."""
-    known = [*entries]
     names = [c for grid in (*grids, *twins) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
-    single = _OVER_ROWS if any(entry.row_stderr is not None for entry in known) else _SINGLE
-    legend = single if _is_of_one_split(known) else LEGEND
-    beside = _DIFFERENCE if any(entry.delta_se is not None for entry in known) else _BESIDE
+    single = _OVER_ROWS if any(entry.row_stderr is not None for entry in entries) else _SINGLE
+    legend = single if _is_of_one_split(entries) else LEGEND
+    beside = _DIFFERENCE if any(entry.delta_se is not None for entry in entries) else _BESIDE
     lines = {legend: True, beside: bool(twins), _GATHERED: any(text_of(name).notes for name in names)}
-    return [*(line for line, applies in lines.items() if applies), *seconds_notes(known)]
+    return [*(line for line, applies in lines.items() if applies), *seconds_notes(entries)]
 
 
 def _value_cell(entry: Entry, usual: int, one_split: bool) -> Text:
@@ -142,12 +143,24 @@ def _grids(placed: _Placed, header: tuple[str, ...], text: Callable[[Entry], Tex
             (name, *(text(placed[heading, name, c]) if (heading, name, c) in placed else "" for c in header[1:]))
             for name in dict.fromkeys(name for other, name, _ in placed if other == heading)
         ]
-        grids += parts(Grid(heading, header, tuple(rows)), lambda column: family(methods[header[column]]))
+        grids += parts(Grid(heading, header, tuple(rows)), lambda column: _family(methods[header[column]]))
     return grids
 
 
-_UNIT = re.compile(r" \([^()]*\)(?=$|:)")
-"""Unit and direction of a metric in the title of a grid."""
+_FAMILIES = {"deep": "deep GPs", "bnn": "networks", "additive": "additive models", "baselines": "baselines"}
+"""Families by the folder of `gpbench.methods`; the methods of the other folders are GPs."""
+_FOLDER = re.compile(r"^_target_: gpbench\.methods\.(\w+)\.", re.MULTILINE)
+
+
+@functools.cache
+def _family(method: str) -> str:
+    """The family of a method of ours by its name, such as "networks"; "other methods" for a user's own."""
+    file = paths.yaml_files("method", ()).get(method)
+    folder = _FOLDER.search(file.read_text(encoding="utf-8")) if file else None
+    return _FAMILIES.get(folder[1], "GPs") if folder else "other methods"
+
+
+_UNIT = re.compile(r" \([^()]*\)(?=$|:)")  # unit and direction of a metric in the title of a grid
 
 
 def _column_names(cells: Sequence[CellRuns]) -> tuple[dict[int, str], str]:
@@ -155,7 +168,7 @@ def _column_names(cells: Sequence[CellRuns]) -> tuple[dict[int, str], str]:
     settings: dict[str, list[list[str]]] = {}
     for cell in cells:
         settings.setdefault(cell.method, []).append(terms(cell.label))
-    shared = {name: [s for s in lists[0] if all(s in other for other in lists)] for name, lists in settings.items()}
+    shared = {name: shared_terms(lists) for name, lists in settings.items()}
 
     def name(cell: CellRuns) -> str:
         own = [s for s in terms(cell.label) if s not in shared[cell.method] and not s.startswith("protocol=")]

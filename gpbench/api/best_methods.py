@@ -12,7 +12,7 @@ from gpbench.api.selection import single_metric, without_budget
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
-from gpbench.errors import AbsentError, ConfigError, DataError, nearest
+from gpbench.errors import AbsentError, ConfigError, DataError, require_known
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer
@@ -41,24 +41,24 @@ def best(
     ranks, tests and corrections step by step.
 
     Args:
-        task: "regression", "count", "binary", "multiclass" or "classification"; by default the task of `data`.
-        rows: rows of a data set, as "30k-60k", "30k-" or "-60k"; a single number N is N/2 to 2N.
-        inputs: numbers of inputs, written likewise; by default any.
-        data: a data set, or the path of its card or table, for its task, and for its rows from half to twice as many.
-        seconds: largest mean of the seconds of training; slower methods are left out.
-        metric: a metric; by default nll, or rmse for regression.
-        protocol: the protocol of the runs.
+        task: regression, count, binary, multiclass or classification; by default the task of `data`.
+        rows (A-B): rows of a data set, as 30k-60k, 30k- or -60k; 50k is 25k to 100k.
+        inputs (A-B): numbers of inputs, written likewise; by default any.
+        data (NAME|TABLE|CARD): a data set, or the path of its table or card: its task, and half to twice its rows.
+        seconds (S): only methods that train in so many seconds on average.
+        metric (NAME): a metric; by default nll, or rmse for regression.
+        protocol (NAME): the protocol of the runs; by default clean.
         whole: show all methods instead of the first twelve.
         config_dir: folders with dataset/ cards of yours.
-        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
-            folder, or the runs that ship with gpbench where it has none of these.
+        results: as for `table`.
 
     Returns:
         A table; its head is the answer in one sentence, its `data` has all numbers, `frame` a row for each method and
         data set.
 
-    Raises:
-        ConfigError: an unknown name, no task, a range that cannot be read, or no recorded run of such data.
+    examples:
+      gpbench best --task regression --rows 30k-60k
+      gpbench best --data boston --seconds 60
     """
     dirs = folders(config_dir)
     if data is not None:
@@ -68,8 +68,7 @@ def best(
         task, rows = task or card["task"], _rows_of(card, dirs) if rows is None else rows
     if task is None:
         raise ConfigError(f"say --task, one of {', '.join(TASKS)}, or --data with a data set")
-    if task not in TASKS:
-        raise ConfigError(f"no task {task!r}; {nearest(task, TASKS)}")
+    require_known(task, TASKS, f"no task {task!r}")
     if seconds is not None and not seconds > 0:
         raise ConfigError(f"seconds={seconds:g}: must be above 0")
     kind = Kind(task, number_range(rows, "rows"), number_range(inputs, "inputs"))
@@ -77,7 +76,7 @@ def best(
     if seconds is not None:
         scope += f"; at most {seconds:g} seconds of training"
 
-    def answer(stores: Sequence[Store]) -> tuple[comparisons.Comparison, list[str]]:
+    def answer(stores: Sequence[Store]) -> tuple[comparisons.BestMethods, list[str]]:
         records = latest(recorded(stores))
         similar = kind.records(records, dirs)
         matches = [record for record in similar if record.protocol == protocol]
@@ -87,7 +86,7 @@ def best(
         matches = without_budget(matches)
         name = single_metric(metric, matches)
         notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] * bool(elsewhere)
-        return comparisons.comparison(matches, name, seconds), notes
+        return comparisons.best_methods(matches, name, seconds), notes
 
     comparison, notes = first_answer(results, answer)
     sheet = best_sheet.sheet(comparison, scope, notes, whole=whole)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from gpbench.analysis.cells import group_runs
 from gpbench.api.selection import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def rank(
     *,
     metric: str | None = None,
-    test: str = "nemenyi",
+    test: Literal["nemenyi", "wilcoxon"] = "nemenyi",
     all_settings: bool = False,
     results: Results = None,
     **filters: Unpack[Filters],
@@ -40,20 +40,17 @@ def rank(
         gpbench.rank(method=["sep", "svi", "gfitc"], setting="m=15%").figure()
 
     Args:
-        metric: a metric; by default nll, or rmse for regression.
-        test: "nemenyi", or "wilcoxon" with Holm's correction.
+        metric (NAME): a metric; by default nll, or rmse for regression.
+        test: nemenyi (the default), or wilcoxon with Holm's correction.
         all_settings: rank every setting of a method; by default the one with runs on the most data sets, or those that
             the filter `setting` names.
-        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
-            folder, or the runs that ship with gpbench where it has none of these.
-        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `split`, `setting`: only runs with these
-            values.
+        results, **filters: as for `table`.
 
     Returns:
         A table whose `figure` is the diagram of critical differences.
 
-    Raises:
-        ConfigError: an unknown name, or fewer than two methods or data sets.
+    examples:
+      gpbench rank --method sep,svi,gfitc --setting m=15% --out ranks.pdf
     """
     from gpbench.analysis import method_settings, rankings
     from gpbench.analysis.ranks import sheet
@@ -82,21 +79,19 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
         gpbench.compare("sep", "svi", dataset="heart", setting="m=15%")
 
     Args:
-        a, b: two methods, protocols, presets, precisions or commits, as "sep" or "method:sep".
-        metric: a metric; by default nll, or rmse for regression, where both have it.
-        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
-            folder, or the runs that ship with gpbench where it has none of these.
-        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `split`, `setting`: only runs with these
-            values.
+        a, b: two methods, protocols, presets, precisions or commits, as sep, method:sep or commit:1a2b.
+        metric (NAME): a metric; by default nll, or rmse for regression, where both have it.
+        results, **filters: as for `table`.
 
     Returns:
         A table with the 95 % intervals of the corrected resampled t test (Nadeau and Bengio 2003); `figure` draws them.
 
-    Raises:
-        ConfigError: an unknown or ambiguous name, or no common split.
+    examples:
+      gpbench compare sep svi --setting m=15% --out difference.png
+      gpbench compare commit:1a2b commit:3c4d --results before --results after
     """
     from gpbench.analysis import row_differences
-    from gpbench.analysis.differences_sheet import sheet
+    from gpbench.analysis.differences import sheet
 
     stores, (first, second, pairs, unmatched) = first_answer(
         results, lambda stores: (stores, _differences(a, b, metric, stores, filters))
@@ -117,13 +112,15 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
     """The smallest difference A - B that the recorded splits can show, and the splits that the observed one needs.
 
     Args:
-        a, b, metric, results, **filters: as for `compare`.
+        a, b: two methods, protocols, presets, precisions or commits, as sep, method:sep or commit:1a2b.
+        metric (NAME): a metric; by default nll, or rmse for regression, where both have it.
+        results, **filters: as for `table`.
 
     Returns:
         A row for each data set, at a significance level of 5 % and a power of 80 %.
 
-    Raises:
-        ConfigError: as for `compare`, and where no test is possible.
+    examples:
+      gpbench power sep svi --setting m=15%
     """
     from gpbench.analysis import power as powers
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpbench.api.words import Folders, composed, folders, with_cards, words
+from gpbench.api.words import Folders, folders, with_cards, words
 from gpbench.arguments import checked
+from gpbench.config.compose import compose
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,10 +88,6 @@ class LoadedDataset:
         Args:
             number: the number of the split, from 0.
             output: the number of the output that is the target, for a data set with several outputs.
-
-        Raises:
-            ConfigError: no such split or output.
-            DataError: the split cannot be scaled, as where its training rows have one class only.
         """
         from gpbench.data import splits
         from gpbench.data.scaled import prepare
@@ -109,9 +106,6 @@ class LoadedDataset:
 
         Returns:
             The report: rows, inputs with their kinds and ranges, classes, splits, and findings, each with its `mend`.
-
-        Raises:
-            ConfigError, DataError: the splits of the card cannot be made.
         """
         from gpbench.data.checks import check
 
@@ -150,5 +144,5 @@ def load(
 
     choice = {} if protocol == "clean" else {"protocol": protocol}  # a word of `overrides` may choose it too
     texts = words({"dataset": dataset} | choice | keys, overrides)
-    cfg = composed(*with_cards(texts, folders(config_dir)))
+    cfg = compose(*with_cards(texts, folders(config_dir)))
     return LoadedDataset(configured(cfg), cfg["dataset"], cfg["protocol"])

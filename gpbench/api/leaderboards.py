@@ -28,11 +28,10 @@ def leaderboard(
         print(gpbench.leaderboard("regression", budget=60))
 
     Args:
-        division: "regression" or "classification".
-        budget: seconds of two cores: 10, 60 or 600.
+        division (NAME): regression (the default) or classification.
+        budget (S): seconds of two cores: 10 (the default), 60 or 600.
         half: only the data sets on which new methods are placed.
-        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
-            folder, or the runs that ship with gpbench where it has none of these.
+        results: as for `table`.
 
     Returns:
         A table whose `figure` draws the scores, and the Pareto front of scores and seconds.
@@ -40,6 +39,14 @@ def leaderboard(
     Raises:
         ConfigError: an unknown division or budget.
         AbsentError: no such run is recorded, or those of one method alone.
+
+    examples:
+      gpbench leaderboard                                           regression within 10 seconds of two cores
+      gpbench leaderboard --division classification --out board.png
+      gpbench leaderboard add method=mine --config-dir mine         train it on half of the data sets; its place there
+
+    the rules:
+      docs/reference/leaderboard.md
     """
     from gpbench.analysis.leaderboard_sheet import sheet
 
@@ -47,15 +54,7 @@ def leaderboard(
 
 
 def standing(ids: Sequence[str], division: str = "regression", *, budget: int = 10, results: Results = None) -> Table:
-    """The place of a method on the half of the data sets, among those that are recorded there.
-
-    Args:
-        ids: ids of its runs.
-        division, budget, results: as for `leaderboard`.
-
-    Raises:
-        ConfigError: as there, and where none of its runs is recorded.
-    """
+    """The place of the method with these runs, by id, on the half of the data sets, among those recorded there."""
     from gpbench.analysis.leaderboard import name_of
     from gpbench.analysis.leaderboard_sheet import place_sheet
 
@@ -66,15 +65,8 @@ def standing(ids: Sequence[str], division: str = "regression", *, budget: int = 
 
 
 def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> list[list[str]]:
-    """The jobs that place a method: on the half of the data sets, within the budget.
-
-    Args:
-        division, budget: as for `leaderboard`.
-        words: the words that name the method and its settings, and run.again where recorded runs are made again.
-        results: the results folder.
-
-    Raises:
-        ConfigError: words of another kind, or no method.
+    """The jobs that place a method, which these words name with its settings: on the half of the data sets, within the
+    budget.  Raises ConfigError for words of another kind, and without a method.
     """
     from gpbench.analysis.divisions import CORES, cpu_budget, division_of
 
@@ -101,15 +93,7 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
 
 
 def require_others(ids: Collection[str], division: str, budget: int, results: Results) -> None:
-    """Refuses to train a method that would have none to stand beside.
-
-    Args:
-        ids: ids of its runs, recorded or not.
-        division, budget, results: as for `leaderboard`.
-
-    Raises:
-        AbsentError: no other run is recorded on the half of the data sets.
-    """
+    """Raises AbsentError where the method with these runs, by id, would have no other to stand beside."""
     from gpbench.analysis.divisions import division_of
     from gpbench.analysis.leaderboard import eligible
 

@@ -11,7 +11,7 @@ from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.config.card_keys import CARD
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 from gpbench.records.absences import absence
 from gpbench.records.record import Record
 from gpbench.records.unions import Results, open_one
@@ -34,12 +34,8 @@ def ls(
         results: where the runs are, for "runs" alone: the results folder, a file that `gpbench collect` made,
             "shipped", or several; by default the results folder, or the runs that ship with gpbench where it has none.
         suite, task: of data sets, only those of this suite, "board" or "development", and of this task.
-
-    Raises:
-        ConfigError: an unknown kind, or `results` of another than runs; of data sets, what is wrong in a card of yours.
     """
-    if kind not in KINDS:
-        raise ConfigError(f"no list of {kind!r}; {nearest(kind, KINDS)}")
+    require_known(kind, KINDS, f"no list of {kind!r}")
     check_selection(kind, suite=suite, task=task)
     if kind == "runs":
         records = open_one(results).all()

@@ -29,11 +29,6 @@ class RecordedRun:
     Attributes:
         record: the record of the run.
         config: the resolved configuration of the run.
-
-    Args:
-        store: the store of the run.
-        record: its record.
-        config_dirs: the user's folders, the only ones from which code of one's own is imported.
     """
 
     def __init__(self, store: Store, record: Record, config_dirs: Sequence[Path] = ()):
@@ -62,11 +57,7 @@ class RecordedRun:
     @property
     @checked
     def packages(self) -> dict[str, str]:
-        """The versions of all packages that were installed where the run was made, by name.
-
-        Raises:
-            ConfigError: the run's record names no list of them, or that is missing or damaged.
-        """
+        """The versions of all packages that were installed where the run was made, by name."""
         from gpbench.records import packages
 
         if not self.record.packages:
@@ -89,14 +80,8 @@ class RecordedRun:
 
     @checked
     def plot(self, kind: str | None = None) -> "Figure":
-        """Draws a picture of the run, as `gpbench plot RUN --kind KIND` does.
-
-        Args:
-            kind: one of `pictures`, such as "calibration"; by default what the run kept, or else its trace.
-
-        Raises:
-            ConfigError: no such kind, or the run lacks what it needs.
-        """
+        """Draws a picture of the run of a kind in `pictures`, as "calibration"; by default of what it kept, or else its
+        trace."""
         from gpbench.report.figures import offers
 
         content = offers.RunContent.read(self._store, self.record)
@@ -135,16 +120,7 @@ class RecordedRun:
 
     @checked
     def predict_proba(self, X: Rows, *, header: bool = True) -> "np.ndarray":
-        """The probabilities (T, C) of the classes `labels` for new rows.
-
-        Args:
-            X: as for `predict`.
-            header: as for `predict`.
-
-        Raises:
-            ConfigError: the run is of regression, or as in `predict`.
-            DataError: the rows cannot be read.
-        """
+        """The probabilities (T, C) of the classes `labels` for new rows; `X`, `header` and errors as for `predict`."""
         import numpy as np
 
         columns = self._columns(X, header)
@@ -154,14 +130,9 @@ class RecordedRun:
 
     @checked
     def predict_frame(self, X: Rows, *, header: bool = True) -> "pd.DataFrame":
-        """The predictions as `gpbench predict` writes them, a row for each row of X.
+        """The predictions as `gpbench predict` writes them, a row for each row of X, which is as for `predict`.
 
-        Args:
-            X: as for `predict`.
-            header: as for `predict`.
-
-        Returns:
-            The columns `mean` and `variance` in original units, or `probability of LABEL` for each class.
+        The columns are `mean` and `variance` in original units, or `probability of LABEL` for each class.
         """
         import pandas as pd
 
@@ -178,7 +149,10 @@ class RecordedRun:
             try:
                 self._predictor = self._load()
             except (ConfigError, DataError) as error:
-                raise type(error)(f"run {self.record.id}: {error}{self._hint()}") from error
+                hint = ""
+                if self.config.get("config_dirs") and not self._config_dirs:
+                    hint = "; it was trained with a --config-dir, which a record cannot bring: name the folder again"
+                raise type(error)(f"run {self.record.id}: {error}{hint}") from error
         return self._predictor
 
     def _load(self) -> "Predictor":
@@ -194,12 +168,6 @@ class RecordedRun:
         from gpbench.train.predictor import Predictor
 
         return Predictor(self._store, self.record, cfg)
-
-    def _hint(self) -> str:
-        """Advice where the run has files of the user's own: a record's folders are never used."""
-        if self._config_dirs or not self.config.get("config_dirs"):
-            return ""
-        return "; it was trained with a --config-dir, which a record cannot bring: name the folder again"
 
     def __repr__(self) -> str:
         fields = ("id", "dataset", "method", "setting", "protocol")
@@ -220,9 +188,6 @@ def load_run(run: str | Record | None = None, *, results: Results = None, config
             `GPBENCH_RESULTS`, or results/ here, or the runs that ship with gpbench where that has no such run.
         config_dir: folders with the data sets and methods of your own that the run was trained with.  The folders that
             a record names are not used, because a record may come from somebody else.
-
-    Raises:
-        ConfigError: no such folder, no run with this id, or several whose ids begin with these digits.
     """
 
     def find(stores: list[Store]) -> tuple[Store, Record]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gpbench.api.words import Folders
 from gpbench.arguments import checked
-from gpbench.errors import ConfigError, nearest, printable
+from gpbench.errors import ConfigError, printable, require_known
 from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
 
@@ -54,11 +54,7 @@ class Runs(Sequence[Record]):
 
     @checked
     def table(self, metric: str | Sequence[str] = ()) -> "Table":
-        """Means and standard errors beside the published values, as `gpbench.table` makes it of these runs alone.
-
-        Args:
-            metric: names of metrics, or "all"; by default nll, or rmse and test_ll for regression.
-        """
+        """Means and standard errors beside the published values, as `gpbench.table` makes it of these runs alone."""
         from gpbench.api.tables import table_of
 
         return table_of(self._records, metric or None, results=self.results)
@@ -68,9 +64,6 @@ class Runs(Sequence[Record]):
         """The mean of a metric over splits, of each the mean over its outputs and seeds; NaN where no run has a value.
 
         Runs that diverged, and those for which the metric is undefined or not finite, are left out.
-
-        Raises:
-            ConfigError: the runs have no such metric.
         """
         return self._summary(metric)[0]
 
@@ -83,13 +76,7 @@ class Runs(Sequence[Record]):
     def predict(self, X: Any, *, return_std: bool = False, config_dir: Folders = ()) -> Any:
         """Predicts new rows by the one run, which was saved (`run__save=True`), as `RecordedRun.predict` does.
 
-        Args:
-            X: as for `RecordedRun.predict`.
-            return_std: also return the standard deviations of the target, noise included; for regression.
-            config_dir: folders with the data sets and methods of your own that the run was trained with.
-
-        Raises:
-            ConfigError: there are several runs, or none; or as for `RecordedRun.predict`.
+        `config_dir`: folders with the data sets and methods of your own that the run was trained with.
         """
         from gpbench.api.models import load_run
 
@@ -100,8 +87,7 @@ class Runs(Sequence[Record]):
     def _summary(self, metric: str) -> tuple[float, float]:
         finished = [record for record in self._records if not record.diverged]
         known = {name for record in finished for name in record.metrics}
-        if metric not in known:
-            raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
+        require_known(metric, known, f"no run has the metric {metric!r}")
         values = _values(finished, metric)
         mean, stderr = _mean_stderr(values) if values else (float("nan"), None)
         return mean, float("nan") if stderr is None else stderr
@@ -178,7 +164,7 @@ def _mean_text(records: Sequence[Record], metric: str) -> str:
 
 def _values(records: Sequence[Record], metric: str) -> list[float]:
     """The metric of each split that has one, averaged over seeds, then over outputs, which are of the same rows."""
-    from gpbench.analysis.cells import by_split, group_runs  # here, as below
+    from gpbench.analysis.cells import by_split, group_runs
 
     splits: dict[tuple, list[float]] = {}
     for cell in group_runs(records):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from gpbench.errors import AbsentError, ConfigError, listed, nearest, printable
+from gpbench.errors import AbsentError, listed, nearest, printable, require_known
 from gpbench.papers import published
 from gpbench.records.record import Record
 from gpbench.records.store import Store, unlimited
@@ -34,7 +34,7 @@ class Filters(TypedDict, total=False):
     preset: Names
     precision: Names
     split: str | int | Sequence[int] | None
-    setting: str | Sequence[str] | None
+    setting: Sequence[str] | str | None
 
 
 def settings_of(filters: Filters) -> list[str]:
@@ -135,10 +135,9 @@ def without_budget(records: Sequence[Record]) -> list[Record]:
 
 def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:
     """Raises ConfigError for a metric that no record has."""
-    known = {"seconds", "objective", "all"}.union(*(record.metrics for record in records))
-    for metric in metrics:
-        if metric not in known:
-            raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known - {'all'})}")
+    known = {"seconds", "objective"}.union(*(record.metrics for record in records))
+    for metric in {*metrics} - {"all"}:
+        require_known(metric, known, f"no run has the metric {metric!r}")
 
 
 def single_metric(metric: str | None, records: Sequence[Record], shared: Iterable[str] = ()) -> str:

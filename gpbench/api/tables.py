@@ -1,20 +1,21 @@
 """Tables and verdicts of recorded runs: the functions behind the verbs `table` and `verify`."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from gpbench import paths, plugins
-from gpbench.analysis import formats
+from gpbench.analysis import formats, printing
 from gpbench.analysis import tables as table_sheets
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.formats import FORMATS
-from gpbench.analysis.sheets import Sheet
+from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.api.selection import Filters, Names, check_metrics, names, select
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.errors import AbsentError, ConfigError, nearest
-from gpbench.papers import PAPERS
+from gpbench.errors import AbsentError, ConfigError, require_known
+from gpbench.papers import PAPERS, published
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer, package_lists, union
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """A table made of recorded runs, for people and for programs.
+    """A table result of recorded runs, for people and for programs.
 
     `print(table)` shows it as the command line does, and a notebook as HTML.
 
@@ -33,11 +34,7 @@ class Table:
         sheet: the grids of the table, its notes, and what was run.
         data: the content as plain values, as `--json` prints it.
         records: the runs that stand in the table; none for a table of other things.
-
-    Args:
-        sheet, data, records: as above; without data the rows of the sheet.
-        draw: draws the picture of the table, where it has one.
-        results: where the records were read.
+        exit_code: that of the command which prints the table: 1 where a claim fails or is refuted.
     """
 
     def __init__(
@@ -48,12 +45,11 @@ class Table:
         *,
         records: Iterable[Record] = (),
         results: Results = None,
+        exit_code: int = 0,
     ):
-        self.sheet = sheet
+        self.sheet, self.records, self.exit_code = sheet, tuple(records), exit_code
         self.data: Any = sheet.rows if data is None else data
-        self.records = tuple(records)
-        self._draw = draw
-        self._results = results
+        self._draw, self._results = draw, results
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -66,11 +62,7 @@ class Table:
         return self._draw is not None
 
     def figure(self) -> "Figure":
-        """The picture of the table: the diagram of a ranking, the intervals of a comparison.
-
-        Raises:
-            ConfigError: the table has no picture.
-        """
+        """The picture of the table: the diagram of a ranking, the intervals of a comparison."""
         if self._draw is None:
             raise ConfigError("there is no picture of this table")
         return self._draw()
@@ -98,10 +90,6 @@ class Table:
         Args:
             path: the file, an RO-Crate (`gpbench.report.crate`).
             config_dir: folders with cards and references of yours.
-
-        Raises:
-            ConfigError: no run stands in the table, or the file's name does not end in .zip.
-            StorageError: the file cannot be written.
         """
         from gpbench.report import crate
 
@@ -113,12 +101,12 @@ class Table:
         crate.write(file, self.sheet, self.records, figure, lists, folders(config_dir))
 
     def __str__(self) -> str:
-        return str(self.sheet)
+        return FORMATS["terminal"](self.sheet)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.sheet._repr_html_()
+        return FORMATS["html"](self.sheet)
 
 
 @checked
@@ -126,6 +114,7 @@ def table(
     experiment: str | None = None,
     *,
     metric: Names = None,
+    later: bool = False,
     missing: bool = False,
     config_dir: Folders = (),
     results: Results = None,
@@ -137,42 +126,40 @@ def table(
         gpbench.table(dataset=["pima", "sonar"], metric="nll")
 
     Args:
-        experiment: the id of a paper's table (`gpbench ls experiments`); without one the table has all recorded runs.
-        metric: names of metrics, or "all"; by default nll, or rmse and test_ll for regression.
+        experiment (ID): the id of a paper's table (`gpbench ls experiments`); by default all recorded runs.
+        metric: names of metrics, or all; by default nll, or rmse and test_ll for regression.
+        later: also values of later papers on the same data.
         missing: the runs of the experiment that are not recorded, instead of its table.
         config_dir: folders with experiment/ files of yours.
-        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
+        results: the results folder, a file that `gpbench collect` result, "shipped", or several; by default the results
             folder, or the runs that ship with gpbench where it has none of these.
         **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `split`, `setting`: only runs with these
             values.  With an experiment only `preset` can be given: "quick" or "full", by default that of which more is
             recorded.
 
-    Raises:
-        ConfigError: an unknown name, an experiment with a metric or a filter, or nothing is recorded.
+    examples:
+      gpbench table sep/table1
+      gpbench table --dataset pima,sonar --metric nll,seconds
     """
     if experiment is not None:
         preset = ",".join(names(filters.get("preset"))) or None
         options = {"metric": metric, **filters, "preset": None}
         if others := [f"--{key}" for key, value in options.items() if value or value == 0]:
             raise ConfigError(f"{', '.join(others)}: {experiment} says itself what is in its table; leave it out")
+        if later:
+            raise ConfigError(f"--later: {experiment} says itself what is in its table; leave it out")
         return _experiment_table(experiment, preset, missing, config_dir, results)
     if missing:
         raise ConfigError("--missing: name the table whose missing runs to list, such as sep/table1")
     records = first_answer(results, lambda stores: select(latest(recorded(stores)), filters))
-    return table_of(records, metric, results=results)
+    result = table_of(records, metric, results=results)
+    if later:
+        result.sheet = replace(result.sheet, grids=[*result.sheet.grids, *_later(result.data)])
+    return result
 
 
 def table_of(records: Sequence[Record], metric: Names = None, *, results: Results = None) -> Table:
-    """The table of these records.
-
-    Args:
-        records: the records.
-        metric: names of metrics, or "all"; by default nll, or rmse and test_ll for regression.
-        results: where they were read.
-
-    Raises:
-        ConfigError: no record has such a metric.
-    """
+    """The table of these records, which were read in `results`.  Raises ConfigError: no record has such a metric."""
     metrics = names(metric)
     cells = entries(group_runs(records), metrics)
     check_metrics(metrics, records)
@@ -183,9 +170,19 @@ def table_of(records: Sequence[Record], metric: Names = None, *, results: Result
     return Table(table_sheets.sheet(cells), data, records=members, results=results)
 
 
+def _later(rows: Sequence[Mapping[str, Any]]) -> list[Grid]:
+    """Values that later papers publish for the data sets and metrics of a table."""
+    header = ("data set", "metric", "method", "setting", "value", "err", "source", "note")
+    values = tuple(
+        (dataset, metric, p.method, p.setting, printing.number(p.value), printing.number(p.err), p.source, p.note)
+        for dataset, metric in dict.fromkeys((row["dataset"], row["metric"]) for row in rows)
+        for p in published.later(dataset, metric)
+    )
+    return [Grid("later papers", header, values, prose=True)] if values else []
+
+
 def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Folders, results: Results) -> Table:
     from gpbench.analysis import experiment as experiment_sheets
-    from gpbench.analysis.missing import missing_runs
     from gpbench.experiments import definition, plan
 
     config_dirs = folders(config_dir)
@@ -209,7 +206,7 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
         preset = preset or definition.PRESETS[-1]
         cells = plan.plan(experiment, preset, config_dirs)
     if missing:
-        return Table(missing_runs(experiment, preset, cells))
+        return Table(experiment_sheets.missing_runs(experiment, preset, cells))
     sheet = experiment_sheets.table(experiment, preset, cells)
     return Table(sheet, records=(record for cell in cells for record in cell.records), results=results)
 
@@ -218,34 +215,36 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
 def verify(
     name: str = "all",
     *,
-    preset: str | None = None,
+    preset: Literal["quick", "full"] | None = None,
     protocol: str | None = None,
     details: bool = False,
     config_dir: Folders = (),
     results: Results = None,
 ) -> Table:
-    """A grade for every claim of a paper: proved, holds, mostly holds, leans for, mixed, leans against, fails, refuted.
+    """A grade for every claim of a paper: proved, holds, mostly holds, leans for, mixed, leans against, fails, refuted,
+    not run or not here.
+
+    The exit code of the command is 1 where one fails or is refuted.
 
         gpbench.verify("sep").frame
 
     Args:
-        name: a paper, an experiment, a claim ("sep/c01"), a file of yours, or "all".
-        preset: "quick" or "full"; by default both, the full one where it has a number.
-        protocol: only runs under this protocol.
-        details: whether the sheet has every clause, interval and p-value.
+        name (NAME): a paper, an experiment, a claim (sep/c01), a file of yours, or all, the default.
+        preset: quick or full; by default both, the full one where it has a number.
+        protocol (NAME): only runs under this protocol.
+        details: every clause, interval and p-value.
         config_dir: folders with claims/ files of yours.
-        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
-            folder, or the runs that ship with gpbench where it has none of these.
+        results: as for `table`.
 
-    Raises:
-        ConfigError: an unknown name, or a wrong claim.
+    examples:
+      gpbench verify sep
+      gpbench verify sep/c01 --why
+      gpbench verify mine --config-dir DIR
     """
     from gpbench.claims import report, verdicts
     from gpbench.claims import selection as claims
     from gpbench.experiments import definition, plan
 
-    if preset not in (None, *definition.PRESETS):
-        raise ConfigError(f"no preset {preset!r}; {nearest(preset, definition.PRESETS)}")
     config_dirs = folders(config_dir)
     selections = list(claims.select_claims(name, config_dirs))
     files = paths.yaml_files("protocol", (*config_dirs, *plugins.folders()))
@@ -255,8 +254,8 @@ def verify(
         records = store.all()
         by_id = {record.id: record for record in records}
         planner = plan.Planner(config_dirs)  # experiments of several claims share jobs
-        if protocol is not None and protocol not in (known := {*files, *(record.protocol for record in records)}):
-            raise ConfigError(f"no protocol {protocol!r}; {nearest(protocol, known)}")
+        if protocol is not None:
+            require_known(protocol, {*files, *(record.protocol for record in records)}, f"no protocol {protocol!r}")
         return [
             verdict
             for selection in selections
@@ -273,4 +272,5 @@ def verify(
 
     judged = first_answer(results, judge, lambda judgement: all(verdict.reason for verdict in judgement))
     sheet = report.sheet(judged, details)
-    return Table(sheet, [report.as_dict(verdict) for verdict in judged])
+    rows = [report.as_dict(verdict) for verdict in judged]
+    return Table(sheet, rows, exit_code=int(any(row["verdict"] in ("fails", "refuted") for row in rows)))

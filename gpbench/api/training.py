@@ -9,8 +9,9 @@ from typing import Any
 
 from gpbench import runtime
 from gpbench.api.runs import Runs
-from gpbench.api.words import Folders, composed, folders, with_cards, with_results, words
+from gpbench.api.words import Folders, folders, with_cards, with_results, words
 from gpbench.arguments import checked
+from gpbench.config.compose import compose
 from gpbench.errors import ConfigError, DivergedError, GpbenchError
 from gpbench.records.absences import divergence
 from gpbench.records.collection import open_store
@@ -54,23 +55,23 @@ def run(
         Stopped: interrupted, or `run.time_limit` is over; the same call resumes.
         ClaimedError: another process trains one of these runs.
 
-    Training happens in this process where JAX can be set up for it, and otherwise in one of its own: where JAX was
-    imported before, with other settings, outside the main thread, and with `run.processes`, `run.cores`,
-    `run.memory_fraction` or `run.budget`.
+    Training happens in this process where JAX can be set up for it, and otherwise in one of its own: outside the main
+    thread, with `run.processes`, `run.cores`, `run.memory_fraction` or `run.budget`, and where JAX has other settings.
     """
+    from gpbench.train import session
+
     for group in ("dataset", "method", "protocol"):
         if hasattr(value := keys.get(group), "columns"):
-            raise ConfigError(
-                f"{group} is a DataFrame: give the path of a table, or use gpbench.Regressor or Classifier"
-            )
+            hint = "give the path of a table, or use gpbench.Regressor or Classifier"
+            raise ConfigError(f"{group} is a DataFrame: {hint}")
         if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
             raise ConfigError(f"{group} has several values, which is a sweep: call gpbench.multirun")
     texts, config_dirs = with_cards(words(with_results(keys, overrides, results), overrides), folders(config_dir))
-    cfg = composed(texts, config_dirs)
+    cfg = compose(texts, config_dirs)
     require_one_job(cfg)
     in_process = _trains_here(cfg["run"])
     if in_process:
-        _configure(cfg["run"])  # before a plan imports NumPy
+        session.configure(cfg["run"])  # before a plan imports NumPy
     plan = RunPlan.from_config(cfg)
     recorded = plan.recorded(Store(plan.results))
     if len(recorded) == len(plan.runs):
@@ -118,8 +119,7 @@ def multirun(
         SweepError: some jobs failed; the others are recorded.
         DivergedError, Stopped: as for `run`.
     """
-    from gpbench.config import optional
-    from gpbench.config.compose import Composer
+    from gpbench.config.compose import Composer, applicable
     from gpbench.config.words import require_once, word
     from gpbench.experiments.plan import plans
     from gpbench.sweep.jobs import Jobs
@@ -133,9 +133,9 @@ def multirun(
     listed = [[*job, *common] for job in itertools.product(*choices)]
     require_once([*listed[0], f"run.jobs={word(jobs)}"])
     settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
-    cfg = composed([*settings, f"run.jobs={word(jobs)}"], config_dirs)
-    launcher = chosen_launcher(words_of_hydra, config_dirs) if words_of_hydra else ("basic", None)
-    listed, lines = optional.applicable(listed, Composer(config_dirs))
+    cfg = compose([*settings, f"run.jobs={word(jobs)}"], config_dirs)
+    launcher = chosen_launcher(words_of_hydra, config_dirs)
+    listed, lines = applicable(listed, Composer(config_dirs))
     print("\n".join([*lines, ""]), end="")
     sweep = Jobs(config_dirs, cfg["run"], *launcher)
     sweep.launch(listed)
@@ -158,15 +158,7 @@ def _words_of_choices(key: str, value: Any) -> list[str]:
 def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
     """Trains and records the missing runs of a configuration in this process, which can set up JAX or has done so.
 
-    Args:
-        cfg: the resolved configuration.
-        plan: its plan, where it is known.
-
-    Returns:
-        All runs of the plan; with `run.processes` in the first process alone, and none in the others.
-
-    Raises:
-        ClaimedError, PeerError, ConfigError, DataError, StorageError, Stopped: as `gpbench.train.session.train`.
+    Returns all runs of its plan; with `run.processes` in the first process alone, and none in the others.
     """
     from gpbench.train import session
     from gpbench.train.stop import StopRequest
@@ -183,12 +175,6 @@ def _trains_here(run: Mapping[str, Any]) -> bool:
     own = run["processes"] != 1 or any(run[key] is not None for key in ("cores", "memory_fraction", "budget"))
     in_main_thread = threading.current_thread() is threading.main_thread()  # the only one that can handle signals
     return in_main_thread and not own and runtime.can_configure(device=run["device"], devices=run["devices"] or 1)
-
-
-def _configure(run: Mapping[str, Any]) -> None:
-    from gpbench.train import session
-
-    session.configure(run)
 
 
 def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:

@@ -14,15 +14,8 @@ Folders = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 def words(keys: Mapping[str, Any], overrides: Iterable[str] = ()) -> list[str]:
-    """The words KEY=VALUE of these keys, followed by `overrides`.
-
-    Args:
-        keys: a value for each key.  In a key two underscores stand for a dot: `method__inducing` is
-            `method.inducing`.
-        overrides: words as on the command line.
-
-    Raises:
-        ConfigError: two words have one key.
+    """The words KEY=VALUE of these keys, in which two underscores stand for a dot, followed by others.  Raises
+    ConfigError where two have one key.
     """
     texts = [*(f"{key.replace('__', '.')}={word(value)}" for key, value in keys.items()), *overrides]
     require_once(texts)
@@ -54,10 +47,3 @@ def with_cards(texts: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[
     from gpbench.data import first_look
 
     return first_look.with_cards(texts, config_dirs)
-
-
-def composed(overrides: Sequence[str], config_dirs: Sequence[Path]) -> dict[str, Any]:
-    """The resolved configuration of these words.  Raises ConfigError for a key or value that is wrong."""
-    from gpbench.config.compose import compose
-
-    return compose(overrides, config_dirs)

@@ -5,16 +5,181 @@ hold.  One that no record can decide has in place of clauses the `test` that pro
 `elsewhere`, or a `reason`.
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpbench import paths, yamls
-from gpbench.claims.clauses import Clause, line, listed, read_clause
+from gpbench.claims.kept import COMPARISONS
+from gpbench.claims.quantities import Quantity
+from gpbench.claims.regions import Region
 from gpbench.errors import ConfigError, nearest
 from gpbench.keys import MAPPINGS, Keys, optional, required
+from gpbench.schema import Range, is_number
+
+
+class Kind(NamedTuple):
+    """A kind of predicate: what it needs, and in words a number of it, all of them, and all of them in a sentence."""
+
+    needs: Sequence[str]
+    noun: str
+    title: str
+    subject: str = ""  # "" where it is the title
+    logarithmic: bool = False  # whether its numbers are logarithms of ratios
+
+
+_TWO, _LINE = ("a", "b"), ("of", "along")
+KINDS: Mapping[str, Kind] = {
+    "difference": Kind(_TWO, "the difference", "{metric} of {a} - {b}", "{metric} of {a} less that of {b}"),
+    "ratio": Kind(_TWO, "the ratio", "{metric} of {a} / {b}", logarithmic=True),
+    "share": Kind(
+        _TWO,
+        "the share",
+        "share of cells where {a} has better {metric} than {b}",
+        "the share of pairs in which {a} has better {metric} than {b}",
+    ),
+    "rank": Kind(
+        (*_TWO, "among"),
+        "the difference of ranks",
+        "rank by {metric} of {a} - {b}",
+        "the rank of {a} by {metric} less that of {b}",
+    ),
+    "friedman": Kind(("among",), "the p-value", "p of Friedman's test of ranks by {metric}"),
+    "spread": Kind(_TWO, "the ratio", "standard deviation over outputs of {metric} of {a} / {b}", logarithmic=True),
+    "range": Kind(
+        (*_TWO, "along"),
+        "the difference",
+        "range over {along} of {metric} of {a} - {b}",
+        "the range over {along} of {metric} of {a} less that of {b}",
+    ),
+    "comparison": Kind(_TWO, "the number", "{metric} of {a} and {b}"),
+    "value": Kind(("of",), "the number", "{metric} of {of}"),
+    "slope": Kind(
+        _LINE,
+        "the exponent",
+        "slope of log {metric} of {of} on log {along}",
+        "the exponent of {metric} of {of} in {along}",
+    ),
+    "monotone": Kind(
+        _LINE, "the change", "step of {metric} of {of} along {along}", "the change of {metric} of {of} with {along}"
+    ),
+}
+"""Kinds of predicates by name."""
+
+_PAIR = Range(lambda value: isinstance(value, list) and len(value) == 2 and all(map(is_number, value)), "two numbers")
+_LEAST = Range(lambda value: value is None or (is_number(value) and value > 0), "a number of cells or a share")
+_SHARED = {"least": optional(_LEAST), "over": optional(["dataset", ""])}
+_SHARED |= dict.fromkeys(("where", "each", "pair", "name"), optional())
+_BOUNDS = {key: optional("number") for key in ("above", "below")}
+_BOUNDS |= {"between": optional(_PAIR), "within": optional("positive")}
+_DIRECTIONS = {key: optional("number") for key in ("rises", "falls")}
+
+Words = Mapping[str, Sequence[str]]
+"""Values that keys may have, as on a command line."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One predicate: numbers of one kind lie in a region."""
+
+    kind: str
+    metric: Quantity
+    region: Region
+    sides: Mapping[str, Words]  # the runs of `a` and `b`, or `of`, each on top of `where`; `among` of ranks
+    along: str = ""  # the key whose values a slope, a trend or a range runs along
+    each: Sequence[str] = ()  # keys besides data set and output whose values are judged apart, and must all hold
+    pair: Sequence[str] = ()  # keys that tell numbers apart too, but are judged together
+    least: float | None = None  # how many numbers must lie in the region, or as a number below 1 which share; None: all
+    over: str = ""  # "dataset" makes one number of all data sets
+    name: str = ""
+    against: Quantity | None = None  # the metric of b, where it is another
+
+    @property
+    def is_logarithmic(self) -> bool:
+        """Whether its numbers are logarithms of ratios."""
+        return KINDS[self.kind].logarithmic
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The keys that tell numbers apart, besides data set and output."""
+        return (*self.each, *self.pair)
+
+
+def read_clause(content: Any, subject: str) -> Clause:
+    """The clause of an entry of a claims file.  Raises ConfigError for a wrong one."""
+    kinds = [kind for kind in KINDS if kind in content]
+    if len(kinds) != 1:
+        raise ConfigError(f"{subject}: give one of {', '.join(KINDS)}, with a metric")
+    (kind,) = kinds
+    needs = KINDS[kind].needs
+    bounds = _DIRECTIONS if kind == "monotone" else _BOUNDS
+    against = ("against",) if kind in ("difference", "ratio") else ()
+    Keys({**dict.fromkeys((kind, *needs, *against), optional()), **_SHARED, **bounds}).check(content, subject)
+    if kind == "comparison" and str(content[kind]) not in COMPARISONS:
+        raise ConfigError(f"{subject}: no comparison {content[kind]!r}; {nearest(str(content[kind]), COMPARISONS)}")
+    metric = Quantity.read(content[kind], subject)
+    if kind == "difference" and metric.metric == "seconds":
+        raise ConfigError(f"{subject}: seconds of one machine are compared by `ratio`, not by `difference`")
+    if missing := [key for key in needs if key not in content]:
+        raise ConfigError(f"{subject}: {kind} needs `{missing[0]}`")
+    shared = _words(content.get("where", {}), subject)
+    return Clause(
+        kind,
+        metric,
+        _region(content, kind, subject),
+        {key: {**shared, **_words(content[key], subject)} for key in needs if key != "along"},
+        along=str(content.get("along", "")),
+        each=_texts(content.get("each", [])),
+        pair=_texts(content.get("pair", [])),
+        least=content.get("least"),
+        over=content.get("over", ""),
+        name=_line(content.get("name", "")),
+        against=Quantity.read(content["against"], subject) if "against" in content else None,
+    )
+
+
+def _region(content: Mapping[str, Any], kind: str, subject: str) -> Region:
+    """The region of the numbers, in logarithms where they are ratios."""
+    is_logarithmic = KINDS[kind].logarithmic
+    low, high = content.get("between", (-math.inf, math.inf))
+    if size := content.get("within"):
+        low, high = (1 / size, size) if is_logarithmic else (-size, size)
+    low = float(content.get("above", content.get("rises", low)))
+    high = float(content.get("below", content.get("falls", high)))
+    if low >= high:
+        raise ConfigError(f"{subject}: no {kind} lies between {low:g} and {high:g}: give the lower end first")
+    if math.isinf(low) and math.isinf(high):
+        words = "`falls: 0` or `rises: 0`" if kind == "monotone" else "above, below, between: [a, b] or within"
+        raise ConfigError(f"{subject}: say where the {kind} lies: {words}")
+    if not is_logarithmic:
+        return Region(low, high)
+    if high <= 0 or (low <= 0 and math.isinf(high)):
+        raise ConfigError(f"{subject}: every ratio is above 0: give another end")
+    return Region(math.log(low) if low > 0 else -math.inf, math.log(high))
+
+
+def _words(content: Any, subject: str) -> dict[str, tuple[str, ...]]:
+    from gpbench.experiments.definition import text
+
+    if not isinstance(content, dict):
+        raise ConfigError(f"{subject}: runs are selected by a mapping such as {{method: sep}}")
+    return {str(key): tuple(text(value) for value in _listed(values)) for key, values in content.items()}
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, _listed(value)))
+
+
+def _line(text: Any) -> str:
+    return " ".join(str(text).split())
+
 
 _PRINTED = ("supported", "contradicted", "undecided", "none")
 """Verdicts of the paper's own printed numbers on a claim; "none" where it prints none."""
@@ -33,13 +198,7 @@ _CLAIM = Keys(
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a paper as predicates.
-
-    `printed` is what the paper's own numbers say of it, and `printed_why` in words; `any` is whether one clause that
-    holds is enough.  `tests` are names of tests of gpbench, as in `tests/methods/test_sep.py::test_x`, which together
-    prove the sentence, or refute it where `proves` is False.  `elsewhere` is a machine or data that the runs need and
-    that gpbench does not have.
-    """
+    """A sentence of a paper as predicates."""
 
     paper: str
     id: str
@@ -47,12 +206,12 @@ class Claim:
     location: str
     experiments: Sequence[str]
     clauses: Sequence[Clause] = ()
-    any: bool = False
-    tests: Sequence[str] = ()
-    proves: bool = True
-    elsewhere: str = ""
+    any: bool = False  # whether one clause that holds is enough
+    tests: Sequence[str] = ()  # names of tests of gpbench, which together prove the sentence
+    proves: bool = True  # false for tests that refute it
+    elsewhere: str = ""  # a machine or data that the runs need and that gpbench does not have
     reason: str = ""
-    printed: str = "none"
+    printed: str = "none"  # what the paper's own numbers say of it
     printed_why: str = ""
     note: str = ""
 
@@ -63,12 +222,12 @@ class Claim:
 
 
 def files(config_dirs: Sequence[Path] = ()) -> dict[str, Path]:
-    """Returns the claims files by name; those of the user replace none of gpbench's."""
+    """The claims files by name; those of the user replace none of gpbench's."""
     return paths.yaml_files("claims", config_dirs)
 
 
 def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
-    """Reads the claims of a file.  Raises ConfigError: an unknown name, or a file that holds no claims."""
+    """The claims of a file.  Raises ConfigError: an unknown name, or a file that holds no claims."""
     known = files(config_dirs)
     if name not in known:
         raise ConfigError(f"no claims {name!r}; {nearest(name, known)}")
@@ -81,28 +240,31 @@ def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
 
 def _claim(paper: str, id: str, content: Any, subject: str, shipped: bool) -> Claim:
     content = _CLAIM.check(content, subject)
-    if not shipped and not {"test", "proves"}.isdisjoint(content):
-        raise ConfigError(f"{subject}: a `test` is one of gpbench's, and proves its claims alone: give `clauses`")
+    tests = _texts(content.get("test", []))
     ways = [key for key in ("clauses", "test", "reason") if content.get(key)]
-    if len(ways) != 1 and (ways or not content.get("elsewhere")):
-        test = "a `test` that proves it, " * shipped
-        raise ConfigError(f"{subject}: a claim has `clauses`, {test}or a `reason` why it has none; or `elsewhere`")
-    if "proves" in content and "test" not in content:
-        raise ConfigError(f"{subject}: `proves` is of a `test`: name it as tests/FILE.py::NAME")
-    tests = tuple(map(str, listed(content.get("test", []))))
-    if wrong := [test for test in tests if not _TEST.fullmatch(test)]:
-        raise ConfigError(f"{subject}: test {wrong[0]}: name it as tests/FILE.py::NAME")
+    wrong = [test for test in tests if not _TEST.fullmatch(test)]
+    problem = ""
+    if not shipped and not {"test", "proves"}.isdisjoint(content):
+        problem = "a `test` is one of gpbench's, and proves its claims alone: give `clauses`"
+    elif len(ways) != 1 and (ways or not content.get("elsewhere")):
+        test = "a `test` that proves it, " if shipped else ""
+        problem = f"a claim has `clauses`, {test}or a `reason` why it has none; or `elsewhere`"
+    elif "proves" in content and "test" not in content:
+        problem = "`proves` is of a `test`: name it as tests/FILE.py::NAME"
+    elif wrong:
+        problem = f"test {wrong[0]}: name it as tests/FILE.py::NAME"
+    if problem:
+        raise ConfigError(f"{subject}: {problem}")
+    clauses = enumerate(content.get("clauses", []), 1)
     return Claim(
         paper=paper,
         id=id,
-        experiments=tuple(map(str, listed(content.get("experiments", [])))),
-        clauses=tuple(
-            read_clause(value, f"{subject}, clause {k}") for k, value in enumerate(content.get("clauses", []), 1)
-        ),
+        experiments=_texts(content.get("experiments", [])),
+        clauses=tuple(read_clause(value, f"{subject}, clause {k}") for k, value in clauses),
         any=bool(content.get("any", False)),
         tests=tests,
         proves=bool(content.get("proves", True)),
         printed=content.get("printed", "none"),
-        location=line(content.get("place", "")),
-        **{key: line(content.get(key, "")) for key in ("text", "elsewhere", "reason", "printed_why", "note")},
+        location=_line(content.get("place", "")),
+        **{key: _line(content.get(key, "")) for key in ("text", "elsewhere", "reason", "printed_why", "note")},
     )

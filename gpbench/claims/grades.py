@@ -1,4 +1,4 @@
-"""Grades of clauses: how many of their numbers lie where they say, and for how many the errors show it.
+"""Grades of clauses and their scale: how many numbers lie where a clause says, and for how many the errors show it.
 
 A *cell* of a clause is a number.  Where a clause has a quota (`least`) and several rivals, a cell is the numbers
 against all of them, and lies where the worst of them lies.
@@ -10,11 +10,54 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from gpbench.claims.clauses import Clause
+from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, Student, clustered
 from gpbench.claims.numbers import Number
 from gpbench.claims.regions import INSIDE, LEANS_IN, NONE, OUTSIDE, SIDE, Evidence, at_least, every
 from gpbench.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class _Grade:
+    """A word of the scale of grades, and how it is drawn."""
+
+    word: str  # the grade
+    tone: str  # name of its style on the site: "good", "bad", "open" or "none"
+    colour: str  # its colour in pictures and on badges, under white text
+    meaning: str  # what it says of a clause
+
+
+SCALE = (
+    _Grade("proved", "good", "#1f5137", "tests of gpbench prove it"),
+    _Grade("holds", "good", "#2c6e49", "as many cells as it asks for are shown to lie where it says"),
+    _Grade(
+        "mostly holds",
+        "good",
+        "#557a2b",
+        "four fifths of these lie there, no more are shown to lie elsewhere than it spares and a tenth of these, and"
+        " half, or their mean, to lie there",
+    ),
+    _Grade("leans for", "open", "#8a6d1f", "four fifths lie there, but errors are unknown or too large to show it"),
+    _Grade("mixed", "open", "#8a5a1f", "the cells disagree"),
+    _Grade("leans against", "open", "#8f5220", "a fifth or fewer lie there, but errors are unknown or too large"),
+    _Grade(
+        "fails",
+        "bad",
+        "#a8471c",
+        "more than half are shown to lie elsewhere, or a fifth or fewer lie there and too many are shown not to",
+    ),
+    _Grade("refuted", "bad", "#7c3010", "tests of gpbench refute it"),
+    _Grade("not run", "none", "#6b7280", "no runs are recorded"),
+    _Grade("not here", "none", "#6b7280", "the runs need another machine, or data that need a download"),
+)
+"""The scale of grades, from best to worst, in the order in which counts are shown."""
+
+
+def badge_grade(words: Sequence[str]) -> _Grade:
+    """The grade whose colour a badge of claims has: green only where all that was judged at least mostly holds."""
+    judged = [grade for grade in SCALE if grade.word in words and grade.tone != "none"]
+    return next((grade for tone in ("bad", "open", "good") for grade in judged if grade.tone == tone), SCALE[-1])
+
 
 _MOST, _FEW, _TENTH, _HALF = 0.8, 0.2, 0.1, 0.5
 """Shares of the quota: that mostly holds, that fails, that may be shown outside, and that must be shown inside."""
@@ -125,7 +168,7 @@ class Judged:
         return clustered(by_set)
 
     def grade(self, level: float = SIDE, level_against: float = SIDE) -> str:
-        """The grade of the clause (`gpbench.claims.scale`); "not run" without estimates."""
+        """The grade of the clause (`SCALE`); "not run" without estimates."""
         counts, quota = self.counts, self.quota
         if not counts.known:
             return "not run"
@@ -148,7 +191,7 @@ class Judged:
 
     @property
     def _mean_position(self) -> int | None:
-        """Where the mean over data sets lies; None where there is one number, and for a quota of a few of many."""
+        """The position of the mean over data sets; None where there is one number, and for a quota of a few of many."""
         if self.effect is None or self.counts.known < 2 or self.quota <= _HALF * self.counts.known:
             return None
         return self.clause.region.position(self.effect)

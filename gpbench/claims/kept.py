@@ -6,6 +6,7 @@ hundredth of the bytes.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
@@ -35,44 +36,7 @@ def boundary_distance(run: _Arrays) -> float | None:
     return float(np.median(_distances(run["kept_inducing"], middles).min(axis=1)))
 
 
-def inducing_distance(a: _Arrays, b: _Arrays) -> float | None:
-    """The mean distance of inducing points to those of another run under the best matching, one to one."""
-    from scipy.optimize import linear_sum_assignment
-
-    if (both := _both(a, b, "inducing")) is None:
-        return None
-    distances = _distances(*both)
-    return float(distances[linear_sum_assignment(distances)].mean())
-
-
-def class_agreement(a: _Arrays, b: _Arrays) -> float | None:
-    """The share of training rows at whose nearest points of the grid both runs predict one class."""
-    both = _on_one_grid(a, b, "row_classes")
-    return None if both is None else float(np.mean(both[0] == both[1]))
-
-
-def std_correlation(a: _Arrays, b: _Arrays) -> float | None:
-    """The correlation over the grid of the predictive standard deviations of two runs."""
-    both = _on_one_grid(a, b, "var")
-    return None if both is None else float(np.corrcoef(np.sqrt(both[0]), np.sqrt(both[1]))[0, 1])
-
-
-def std_ratio(a: _Arrays, b: _Arrays) -> float | None:
-    """The typical factor between predictive standard deviations, 1 or more, over the grid within the training inputs.
-
-    It is the exponential of the mean of the absolute values of logarithms.
-    """
-    both = _on_one_grid(a, b, "var_within")
-    return None if both is None else float(np.exp(np.mean(np.abs(np.log(both[0] / both[1])) / 2)))
-
-
-def mean_distance(a: _Arrays, b: _Arrays) -> float | None:
-    """The root mean square difference of predictive means over the grid, in standard deviations of the targets."""
-    both = _on_one_grid(a, b, "mean")
-    return None if both is None else float(np.sqrt(np.mean((both[0] - both[1]) ** 2, dtype=float)))
-
-
-def inactive_share(run: _Arrays) -> float | None:
+def _inactive_share(run: _Arrays) -> float | None:
     """The largest mean share of the predictor's variance of an effect that Friedman's function has not."""
     if "kept_effect1_inputs" not in run or "kept_shares" not in run:
         return None
@@ -93,16 +57,45 @@ SUMMARIES: Mapping[str, Callable[[_Arrays], float | None]] = {
     "boundary_distance": boundary_distance,
     "effect_error": _effect(0),
     "effect_coverage": _effect(1),
-    "inactive_share": inactive_share,
+    "inactive_share": _inactive_share,
 }
 """Numbers of one run, which a clause calls `kept.NAME`.  Two are of Friedman's function: the RMSE of effects, and the
 share of grid points at which their 95 % bands cover the truth."""
-COMPARISONS: Mapping[str, Callable[[_Arrays, _Arrays], float | None]] = {
-    "inducing_distance": inducing_distance,
-    "class_agreement": class_agreement,
-    "std_correlation": std_correlation,
-    "std_ratio": std_ratio,
-    "mean_distance": mean_distance,
+
+
+def _comparison(extract: str, function: Callable[[ndarray, ndarray], Any], on_grid: bool = True) -> "_Comparison":
+    """A number of the extracts of two runs; None where one lacks them, they differ in shape, or are on another grid."""
+
+    def compare(a: _Arrays, b: _Arrays) -> float | None:
+        pairs = [(_extract(a, name), _extract(b, name)) for name in (["corners", extract] if on_grid else [extract])]
+        known = [(x, y) for x, y in pairs if x is not None and y is not None and x.shape == y.shape]
+        if len(known) < len(pairs) or (on_grid and not np.allclose(*known[0])):
+            return None
+        return float(function(*known[-1]))
+
+    return compare
+
+
+def _matched_distance(a: ndarray, b: ndarray) -> Any:
+    from scipy.optimize import linear_sum_assignment
+
+    distances = _distances(a, b)
+    return distances[linear_sum_assignment(distances)].mean()
+
+
+_Comparison = Callable[[_Arrays, _Arrays], float | None]
+COMPARISONS: Mapping[str, _Comparison] = {
+    # the mean distance of inducing points to those of another run under the best matching, one to one
+    "inducing_distance": _comparison("inducing", _matched_distance, on_grid=False),
+    # the share of training rows at whose nearest points of the grid both runs predict one class
+    "class_agreement": _comparison("row_classes", lambda a, b: np.mean(a == b)),
+    # the correlation over the grid of the predictive standard deviations
+    "std_correlation": _comparison("var", lambda a, b: np.corrcoef(np.sqrt(a), np.sqrt(b))[0, 1]),
+    # the typical factor between predictive standard deviations, 1 or more, over the grid within the training inputs:
+    # the exponential of the mean of the absolute values of logarithms
+    "std_ratio": _comparison("var_within", lambda a, b: np.exp(np.mean(np.abs(np.log(a / b)) / 2))),
+    # the root mean square difference of predictive means over the grid, in standard deviations of the targets
+    "mean_distance": _comparison("mean", lambda a, b: np.sqrt(np.mean((a - b) ** 2, dtype=float))),
 }
 """Numbers of two runs, of which a clause has a `comparison`."""
 
@@ -114,7 +107,7 @@ def summary(run: _Arrays, name: str) -> float | None:
 
 
 def extracts(run: _Arrays) -> dict[str, ndarray]:
-    """What the numbers here read of a run's arrays, by the names that they have in a collection; {} without any."""
+    """The parts of a run's arrays that numbers read, by the names that they have in a collection; {} without any."""
     values = {name: _extract(run, name) for name in (*SUMMARIES, *_EXTRACTS)}
     return {_PREFIX + name: value for name, value in values.items() if value is not None}
 
@@ -124,18 +117,6 @@ def _extract(run: _Arrays, name: str) -> ndarray | None:
         return run[_PREFIX + name]
     value = (SUMMARIES.get(name) or _EXTRACTS[name])(run)
     return None if value is None else np.asarray(value)
-
-
-def _both(a: _Arrays, b: _Arrays, name: str) -> tuple[ndarray, ndarray] | None:
-    """An extract of two runs; None where one lacks it, or they differ in shape."""
-    x, y = _extract(a, name), _extract(b, name)
-    return None if x is None or y is None or x.shape != y.shape else (x, y)
-
-
-def _on_one_grid(a: _Arrays, b: _Arrays, name: str) -> tuple[ndarray, ndarray] | None:
-    """An extract of two runs, of values on the same grid."""
-    corners = _both(a, b, "corners")
-    return _both(a, b, name) if corners and np.allclose(*corners) else None
 
 
 def _corners(run: _Arrays) -> Float[ndarray, "2 D"] | None:

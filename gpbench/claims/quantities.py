@@ -1,85 +1,109 @@
-"""Numbers of a run that its record has not: read from its trace, and from the arrays that `run.keep=true` kept.
+"""Metrics of clauses: those of records, and numbers of a run's trace and of the arrays that `run.keep=true` kept.
 
-A metric of a clause may be
+A clause names a metric of records, `diagnostics.NAME`, or `kept.NAME` (`gpbench.claims.kept`); or has a mapping:
 
-- `nll at step 10`, `nll after 2.5 seconds`: the last point of the trace by then;
-- `steps until nll below 0.3`, `seconds until rmse below 1`: the first point at which it is, infinite without one,
-  unknown where the trace begins with one after the first step;
-- `kept.NAME`: a number of `SUMMARIES`.
+- `{metric: nll, step: 10}`, `{metric: nll, seconds: 2.5}`: the last point of the trace by then;
+- `{metric: steps, until: nll, below: 0.3}`, or `seconds`, or `above`: the first point at which it is, infinite without
+  one, unknown where the trace begins with one after the first step.
 
-The metric of a trace is that on the test rows, or `objective`.  Seconds are those of training, of which
-runs that were trained together have equal shares.
+The metric of a trace is that on the test rows, or `objective`.  Seconds are those of training, of which runs that were
+trained together have equal shares.
 """
 
-import functools
 import math
-import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from gpbench.claims import kept
+from gpbench.errors import ConfigError, nearest
+from gpbench.keys import Keys, optional, required
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
 Arrays = Mapping[str, "ndarray"]
 """The arrays of a run: its trace, and those that it kept, by their names in the trace."""
-Reader = Callable[[Arrays], float | None]
-"""Reads a number from the arrays of a run; None where they lack it."""
 
-_NUMBER = r"(?P<x>[-+.\de]+)"
-_AT = re.compile(rf"(?P<metric>\w+) (?:at (?P<step>step)|after) {_NUMBER}(?(step)| seconds)")
-_UNTIL = re.compile(rf"(?P<axis>steps|seconds) until (?P<metric>\w+) (?P<side>below|above) {_NUMBER}")
-PREFIX = "kept."
-
-
-def base(metric: str) -> str:
-    """The metric of records in a clause's metric, whose direction it has: that of a trace at a point."""
-    match = _AT.fullmatch(metric)
-    return match["metric"] if match else metric
+_PREFIX = "kept."
+_POINT = Keys({"metric": required(), "step": optional("number"), "seconds": optional("number")})
+_LEVEL = Keys(
+    {"metric": required(["steps", "seconds"]), "until": required()}
+    | {side: optional("number") for side in ("below", "above")}
+)
 
 
-def is_of_seconds(metric: str) -> bool:
-    """Whether a metric depends on the machine."""
-    return base(metric) == "seconds" or metric.startswith("seconds until ") or metric.endswith(" seconds")
+@dataclass(frozen=True)
+class Quantity:
+    """A metric of records; or of a trace, at a `point` of an axis, or as the point at which it passes a level."""
 
+    metric: str
+    point: tuple[str, float] | None = None
+    until: tuple[str, str, float] | None = None  # the metric of the trace, below or above, and the level
 
-def are_of_arrays(kind: str, metric: str) -> bool:
-    """Whether the numbers of a clause of this kind and metric are read from arrays."""
-    return kind == "comparison" or reader(metric) is not None
+    @classmethod
+    def read(cls, content: Any, subject: str) -> "Quantity":
+        """The quantity of an entry of a claims file.  Raises ConfigError: there is none of this form or name."""
+        if not isinstance(content, Mapping):
+            metric = str(content)
+            name = metric.removeprefix(_PREFIX)
+            if metric != name and name not in kept.SUMMARIES:
+                raise ConfigError(f"{subject}: no number {name!r}; {nearest(name, kept.SUMMARIES)}")
+            if " " in metric:
+                form = "{metric: nll, step: 10} or {metric: seconds, until: nll, below: 0.3}"
+                raise ConfigError(f"{subject}: {metric!r}: write a number of a trace as {form}")
+            return cls(metric)
+        keys = (_LEVEL if "until" in content else _POINT).check(content, subject)
+        points = [(key, float(keys[key])) for key in ("step", "seconds", "below", "above") if key in keys]
+        if len(points) != 1:
+            raise ConfigError(f"{subject}: give one of {'below and above' if 'until' in keys else 'step and seconds'}")
+        (point,) = points
+        if "until" in keys:
+            return cls(str(keys["metric"]), until=(str(keys["until"]), *point))
+        return cls(str(keys["metric"]), point=point)
 
+    def __str__(self) -> str:
+        if self.until:
+            metric, side, level = self.until
+            return f"{self.metric} until {metric} {side} {level:.12g}"
+        if self.point:
+            axis, end = self.point
+            return f"{self.metric} at step {end:.12g}" if axis == "step" else f"{self.metric} after {end:.12g} seconds"
+        return self.metric
 
-def trace_metric(metric: str) -> str:
-    """The metric whose trace a clause's metric reads; "" of others."""
-    match = _AT.fullmatch(metric) or _UNTIL.fullmatch(metric)
-    return match["metric"] if match else ""
+    @property
+    def is_of_seconds(self) -> bool:
+        """Whether it depends on the machine."""
+        return self.metric == "seconds" or (self.point is not None and self.point[0] == "seconds")
 
+    @property
+    def is_of_arrays(self) -> bool:
+        """Whether it is read from arrays."""
+        return bool(self.point or self.until) or self.metric.startswith(_PREFIX)
 
-def reader(metric: str) -> Reader | None:
-    """The function that reads a metric from the arrays of a run; None of one that records have."""
-    if match := _AT.fullmatch(metric):
-        axis = "step" if match["step"] else "seconds"
-        return functools.partial(_last, metric=match["metric"], axis=axis, end=float(match["x"]))
-    if match := _UNTIL.fullmatch(metric):
-        sign, axis = (1 if match["side"] == "below" else -1), ("step" if match["axis"] == "steps" else "seconds")
-        return functools.partial(_first, metric=match["metric"], axis=axis, sign=sign, level=float(match["x"]))
-    name = metric.removeprefix(PREFIX) if metric.startswith(PREFIX) else ""
-    return functools.partial(kept.summary, name=name) if name in kept.SUMMARIES else None
+    @property
+    def recorded(self) -> str:
+        """The metric of records or of traces that it is read from; "" of kept arrays."""
+        return self.until[0] if self.until else "" if self.metric.startswith(_PREFIX) else self.metric
 
+    def value(self, arrays: Arrays) -> float | None:
+        """Its value in the arrays of a run; None where they lack it."""
+        if self.until:
+            return self._first(arrays, *self.until)
+        if self.point is None:
+            return kept.summary(arrays, self.metric.removeprefix(_PREFIX))
+        axis, end = self.point
+        if not {self.metric, axis} <= arrays.keys():
+            return None
+        values = [float(value) for position, value in zip(arrays[axis], arrays[self.metric]) if position <= end]
+        return values[-1] if values and math.isfinite(values[-1]) else None
 
-def _last(arrays: Arrays, metric: str, axis: str, end: float) -> float | None:
-    """The last value up to an end; None where the trace begins later."""
-    if not {metric, axis} <= arrays.keys():
-        return None
-    values = [float(value) for position, value in zip(arrays[axis], arrays[metric]) if position <= end]
-    return values[-1] if values and math.isfinite(values[-1]) else None
-
-
-def _first(arrays: Arrays, metric: str, axis: str, sign: int, level: float) -> float | None:
-    """The place of the first value beyond a level; infinite without one, None where the trace may begin after it."""
-    if not {metric, axis, "step"} <= arrays.keys() or not len(arrays["step"]):
-        return None
-    if sign * arrays[metric][0] < sign * level and arrays["step"][0] > 1:
-        return None
-    places = (float(position) for position, value in zip(arrays[axis], arrays[metric]) if sign * value < sign * level)
-    return next(places, math.inf)
+    def _first(self, arrays: Arrays, metric: str, side: str, level: float) -> float | None:
+        """The place of the first value beyond a level; infinite without one, None where the trace may begin after."""
+        axis, sign = {"steps": "step"}.get(self.metric, self.metric), 1 if side == "below" else -1
+        if not {metric, axis, "step"} <= arrays.keys() or not len(arrays["step"]):
+            return None
+        beyond = [sign * value < sign * level for value in arrays[metric]]
+        if beyond[0] and arrays["step"][0] > 1:
+            return None
+        return next((float(position) for position, is_beyond in zip(arrays[axis], beyond) if is_beyond), math.inf)

@@ -49,7 +49,7 @@ class Region(NamedTuple):
         return Evidence(max(inside), min(outside))
 
     def position(self, estimate: Estimate) -> int:
-        """Where an estimate lies: INSIDE or OUTSIDE where its interval shows it, else by its value."""
+        """The position of an estimate: INSIDE or OUTSIDE where its interval shows it, else by its value."""
         supporting, contradicting = self.evidence(estimate)
         if supporting <= SIDE:
             return INSIDE

@@ -8,9 +8,9 @@ from gpbench.analysis.power import smallest_difference, splits_needed
 from gpbench.analysis.printing import counted
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.claims import sentences
-from gpbench.claims.clauses import Clause
+from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Student
-from gpbench.claims.grades import Judged
+from gpbench.claims.grades import Counts
 from gpbench.claims.numbers import Number
 from gpbench.claims.verdicts import Verdict, count
 
@@ -44,69 +44,60 @@ def summary(verdicts: Sequence[Verdict]) -> str:
 
 
 def marks(verdict: Verdict) -> str:
-    """What restricts a verdict: runs of the quick preset, and numbers of single splits."""
-    decisive = _decisive(verdict)
+    """Restrictions of a verdict: runs of the quick preset, and numbers of single splits."""
     words = ["quick" if verdict.preset == "quick" else "partly quick"] if "quick" in verdict.preset else []
-    words += ["one split"] if decisive and decisive.one_split else []
-    return ", ".join(words)
+    return ", ".join([*words, "one split"] if verdict.decider and verdict.decider.one_split else words)
 
 
 def marked(verdict: Verdict) -> str:
     """The grade with its marks, as in "holds (quick)"."""
-    return " ".join(filter(None, [verdict.word, marks(verdict) and f"({marks(verdict)})"]))
+    return f"{verdict.word} ({marks(verdict)})" if marks(verdict) else verdict.word
 
 
 def evidence(verdict: Verdict) -> str:
     """One sentence on the clause that decides, or the reason why there is none."""
-    decisive = _decisive(verdict)
-    if decisive is None:
+    if verdict.decider is None or verdict.decisive is None:
         return verdict.reason
     n, missing = len(verdict.clauses), sum(not judged.counts.known for judged in verdict.clauses)
-    prefix = f"clause {verdict.clauses.index(decisive) + 1} of {n}: " if n > 1 else ""
-    return prefix + sentences.sentence(decisive) + (f"; {counted(missing, 'clause')} not run" if missing else "")
+    prefix = f"clause {verdict.decisive + 1} of {n}: " if n > 1 else ""
+    return prefix + sentences.sentence(verdict.decider) + (f"; {counted(missing, 'clause')} not run" if missing else "")
 
 
 def details(verdict: Verdict) -> list[str]:
     """Lines with each clause: its sentence, counts, effect and p-values; then what the paper prints, and notes."""
     claim, lines = verdict.claim, []
     for k, judged in enumerate(verdict.clauses, 1):
-        counts = judged.counts
-        facts = [
-            f"{n} {name}" for n, name in zip(counts, ("inside", "leaning in", "leaning out", "outside", "not run")) if n
-        ]
+        names = ("inside", "leaning in", "leaning out", "outside", "not run")
+        facts = ", ".join(f"{n} {name}" for n, name in zip(judged.counts, names) if n)
         head = f"{k}. {judged.grade()}: {sentences.describe(judged.clause)}"
-        lines += [f"{head}: {', '.join(facts)}; {sentences.effect(judged)}".removesuffix("; ")]
-        lines += [f"{judged.reason}"] * bool(judged.reason and not counts.known)
-        lines += [
-            f"   {n.name or 'all'}: {sentences.estimate(judged.clause, n.estimate)}"
-            for n in judged.numbers
-            if n.estimate
-        ]
-    if verdict.decisive is not None:
+        lines.append(f"{head}: {facts}; {sentences.effect(judged)}".removesuffix("; "))
+        lines.append("" if judged.counts.known else judged.reason)
+        for n in judged.numbers:
+            lines += [f"   {n.name or 'all'}: {sentences.estimate(judged.clause, n.estimate)}"] if n.estimate else []
+    if verdict.decider:
         supporting, contradicting = verdict.evidence
         q = f"two-sided over the claims of the paper {verdict.q:.2g}"
         lines.append(f"p for {supporting:.2g}, p against {contradicting:.2g}; {q}")
     lines.append(_power(verdict))
     printed = "" if claim.printed == "none" else f"by the paper's own numbers {claim.printed}"
-    lines += [": ".join(filter(None, [printed, claim.printed_why])), claim.note, f"{claim.location}"]
+    lines += [": ".join(filter(None, [printed, claim.printed_why])), claim.note, claim.location]
     return [line for line in lines if line]
 
 
 def row(verdict: Verdict) -> dict[str, Any]:
     """The verdict on a claim by name, for CSV and JSON; counts and effect are those of the clause that decides."""
-    claim, decisive = verdict.claim, _decisive(verdict)
-    counts = decisive.counts if decisive else None
-    effect = sentences.as_shown(decisive.clause, decisive.effect) if decisive and decisive.effect else (None,) * 3
+    claim, judged = verdict.claim, verdict.decider
+    effect = sentences.as_shown(judged.clause, judged.effect) if judged and judged.effect else (None,) * 3
     return {
         "claim": claim.name,
         "verdict": verdict.word,
         "preset": verdict.preset or None,
         "clause": None if verdict.decisive is None else verdict.decisive + 1,
-        **{name: getattr(counts, name) if counts else None for name in _COUNTS},
+        **(judged.counts._asdict() if judged else dict.fromkeys(Counts._fields)),
         **dict(zip(("effect", "effect_low", "effect_high"), map(_finite, effect))),
-        "one_split": bool(decisive and decisive.one_split),
-        "p": None if decisive is None else verdict.evidence.p,
-        "q": None if decisive is None else verdict.q,
+        "one_split": bool(judged and judged.one_split),
+        "p": verdict.evidence.p if judged else None,
+        "q": verdict.q if judged else None,
         "evidence": evidence(verdict),
         "printed": claim.printed,
         "text": claim.text,
@@ -115,9 +106,6 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "printed_why": claim.printed_why,
         "note": claim.note,
     }
-
-
-_COUNTS = ("inside", "leaning_in", "leaning_out", "outside", "missing")
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:
@@ -146,13 +134,9 @@ def _number(clause: Clause, number: Number) -> Mapping[str, Any]:
     return {"name": number.name, "value": value, "low": low, "high": high, "n": number.estimate.n}
 
 
-def _decisive(verdict: Verdict) -> Judged | None:
-    return None if verdict.decisive is None else verdict.clauses[verdict.decisive]
-
-
 def _power(verdict: Verdict) -> str:
     """The power of a claim that leans: what the splits of its least certain number show, and how many would decide."""
-    decisive = _decisive(verdict)
+    decisive = verdict.decider
     if decisive is None or not verdict.word.startswith("leans"):
         return ""
     clause, candidates = decisive.clause, []

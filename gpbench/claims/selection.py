@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.claims import definition, quantities
-from gpbench.claims.clauses import Clause, Words
-from gpbench.claims.definition import Claim
-from gpbench.claims.quantities import Arrays
+from gpbench.claims import definition
+from gpbench.claims.definition import Claim, Clause, Words
+from gpbench.claims.quantities import Arrays, Quantity
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.status import Cell
 from gpbench.records.arrays import share_seconds
@@ -21,32 +21,26 @@ ANY = ("any",)
 """Values of a key that may have any value.  An empty text stands for cells without the key."""
 
 
-@dataclass(frozen=True)
-class _Selection:
-    """Claims of a file, of which some are selected."""
+class _Selection(NamedTuple):
+    """All claims of a file, over which verdicts are corrected, and the ids of those that are selected."""
 
-    claims: Sequence[Claim]  # all claims of the file, over which verdicts are corrected
-    ids: frozenset[str]  # ids of the selected claims
+    claims: Sequence[Claim]
+    ids: frozenset[str]
 
     def includes(self, claim: Claim) -> bool:
-        """Returns whether the claim is selected."""
+        """Whether the claim is selected."""
         return claim.id in self.ids
 
 
 def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[_Selection]:
-    """Selects claims by name.  Returns A selection for each file.  Raises ConfigError: there are no claims of that
-    name.
-    """
+    """The claims of a name, by file: a paper, an experiment, a claim or "all".  Raises ConfigError: there are none."""
     papers = definition.files(config_dirs)
     if not papers:
         raise ConfigError("there are no claims: put claims/NAME.yaml into a folder of --config-dir")
-    requested = list(papers) if name == "all" else [name.partition("/")[0]]
-    if unknown := [paper for paper in requested if paper not in papers]:
-        raise ConfigError(f"no claims {unknown[0]!r}; {nearest(unknown[0], papers)}")
     selections = []
-    for paper in requested:
+    for paper in papers if name == "all" else [name.partition("/")[0]]:
         claims = definition.read(paper, config_dirs)
-        ids = {claim.id for claim in claims if name in ("all", paper, claim.name) or name in claim.experiments}
+        ids = {claim.id for claim in claims if name in ("all", paper, claim.name, *claim.experiments)}
         selections.append(_Selection(claims, frozenset(ids)))
     if not any(selection.ids for selection in selections):
         known = [claim.name for selection in selections for claim in selection.claims]
@@ -71,19 +65,23 @@ class KeyedCell:
     keys: Mapping[str, str]  # values by key
     runs: CellRuns | None  # its recorded runs; None without any
     missing: int = 0  # number of planned splits that are not recorded
-    read: ReadArrays = no_arrays  # function that reads the trace and kept arrays of a run by its id
+    read: ReadArrays = no_arrays
 
-    def values(self, metric: str) -> Mapping[int, float]:
-        """The metric by split, averaged over seeds, without diverged runs and those that have none."""
-        if not (self.runs and (read := quantities.reader(metric))):
-            return by_split(self.runs, metric) if self.runs else {}
-        if metric not in self.runs.known:
+    def values(self, quantity: Quantity) -> Mapping[int, float]:
+        """The quantity by split, averaged over seeds, without diverged runs and those that have none."""
+        if self.runs is None:
+            return {}
+        if not quantity.is_of_arrays:
+            return by_split(self.runs, quantity.metric)
+        known, name = self.runs.known, str(quantity)
+        if name not in known:
             values: dict[int, list[float]] = {}
             for record in self.records:
-                if not record.diverged and (value := read(share_seconds(record, self.read(record.id)))) is not None:
+                arrays = {} if record.diverged else share_seconds(record, self.read(record.id))
+                if (value := quantity.value(arrays)) is not None:
                     values.setdefault(record.split, []).append(value)
-            self.runs.known[metric] = {split: fmean(seeds) for split, seeds in values.items()}
-        return self.runs.known[metric]
+            known[name] = {split: fmean(seeds) for split, seeds in values.items()}
+        return known[name]
 
     def arrays(self, split: int) -> Arrays:
         """The trace and the kept arrays of a split; empty where it has none."""
@@ -127,15 +125,11 @@ def recorded_cells(records: Iterable[Record], read: ReadArrays = no_arrays) -> l
 def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
     """The cells of which every key has one of the values that `words` gives it."""
     requested = {key: values for key, values in words.items() if values != ANY}
-    for key, values in requested.items():
-        cells = [cell for cell in cells if cell.keys.get(key, "") in values]
-    return list(cells)
+    return [cell for cell in cells if all(cell.keys.get(key, "") in values for key, values in requested.items())]
 
 
 def check_words(cells: Sequence[KeyedCell], words: Words, values_of: Callable[[str], set[str]], name: str) -> None:
-    """Checks that `words` select some of the cells.  Raises ConfigError: no cell has a key or a value, or none has all
-    of the values.
-    """
+    """Raises ConfigError where no cell has a key or a value of `words`, or none has all of the values."""
     for key, values in words.items():
         known = values_of(key)
         if known == {""}:
@@ -145,20 +139,6 @@ def check_words(cells: Sequence[KeyedCell], words: Words, values_of: Callable[[s
             raise ConfigError(f"{name}: no run has {key}={unknown[0]}; {nearest(unknown[0], known)}")
     if not select_cells(cells, words):
         raise ConfigError(f"{name}: no run has these values together")
-
-
-def match(
-    clause: Clause, a: Sequence[KeyedCell], b: Sequence[KeyedCell], name: str
-) -> list[tuple[KeyedCell, list[KeyedCell]]]:
-    """Each cell of `a` with those of `b` on the same data set and output, with the same values of the clause's keys.
-    Raises ConfigError: several cells of `a` are alike, or several of `b` that the clause does not list.
-    """
-    firsts, seconds = group(a, clause.keys), group(b, (*clause.keys, *listed_keys(clause)))
-    for side, groups in (("a", firsts), ("b", seconds)):
-        if crowd := next((cells for cells in groups.values() if len(cells) > 1), None):
-            raise crowded(crowd, side, name)
-    partners = group(b, clause.keys)
-    return [(cells[0], partners[key]) for key, cells in firsts.items() if key in partners]
 
 
 def crowded(cells: Sequence[KeyedCell], side: str, name: str) -> ConfigError:
@@ -175,11 +155,6 @@ def listed_keys(clause: Clause) -> list[str]:
     """The keys, besides data set and output, for which b has several values, each of which is a rival."""
     several = [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == ANY]
     return [key for key in several if key not in ("dataset", "output")]
-
-
-def rival_keys(clause: Clause) -> list[str]:
-    """The keys that tell rivals apart."""
-    return list(dict.fromkeys(["method", *listed_keys(clause)]))
 
 
 def group(cells: Sequence[KeyedCell], keys: Sequence[str]) -> dict[tuple[str, ...], list[KeyedCell]]:

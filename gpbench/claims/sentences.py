@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from gpbench.analysis.printing import counted, number
-from gpbench.claims.clauses import Clause
+from gpbench.claims.definition import KINDS, Clause
 from gpbench.claims.estimates import Estimate, SignedRank, Student
 from gpbench.claims.grades import Judged
 from gpbench.claims.numbers import Number
@@ -20,33 +20,20 @@ _NAMED = 3
 
 def describe(clause: Clause) -> str:
     """A clause in words, as in "nll of sep - svi in [-0.05, 0.05]"."""
-    a, b, runs = (_side(clause, key) for key in ("a", "b", "of"))
-    kind, metric, region = clause.kind, clause.metric, str(ends(clause))
-    texts = {
-        "difference": f"{metric} of {a} - {b} {region}",
-        "ratio": f"{metric} of {a} / {b} {region}",
-        "value": f"{metric} of {runs} {region}",
-        "share": f"share of cells where {a} has better {metric} than {b} {region}",
-        "rank": f"rank by {metric} of {a} - {b} {region}",
-        "slope": f"slope of log {metric} of {runs} on log {clause.along} {region}",
-        "friedman": f"p of Friedman's test of ranks by {metric} {region}",
-        "spread": f"standard deviation over outputs of {metric} of {a} / {b} {region}",
-        "range": f"range over {clause.along} of {metric} of {a} - {b} {region}",
-        "comparison": f"{metric} of {a} and {b} {region}",
-        "monotone": f"step of {metric} of {runs} along {clause.along} {region}",
-    }
-    return clause.name or texts[kind] + (" over data sets" if clause.over else "")
+    words = {side: _side(clause, side) for side in ("a", "b", "of")}
+    title = KINDS[clause.kind].title.format(metric=clause.metric, along=clause.along, **words)
+    return clause.name or f"{title} {ends(clause)}" + (" over data sets" if clause.over else "")
 
 
 def sentence(judged: Judged) -> str:
-    """What the numbers of a clause say, as in "19 of 21 differences lie within 0.05; sonar's two do not"."""
+    """The evidence of a clause, as in "19 of 21 differences lie within 0.05; sonar's two do not"."""
     clause, counts = judged.clause, judged.counts
     known = [n for n in judged.numbers if n.estimate]
     if not known:
         return f"{describe(clause)}: {judged.reason or 'not run'}"
     rest = f"{counts.missing} not run" if counts.missing else ""
     if len(known) == 1 and known[0].estimate:
-        text = f"{_NOUNS[clause.kind]} is {estimate(clause, known[0].estimate)}"
+        text = f"{KINDS[clause.kind].noun} is {estimate(clause, known[0].estimate)}"
         untested = "" if _tested(known[0]) else "no error is known"
         return "; ".join(filter(None, [text, f"required here: {phrase(clause)}", untested, rest]))
     n, claimed = counts.known, counts.claimed
@@ -79,74 +66,37 @@ def _exp(x: float) -> float:
     return x if math.isinf(x) else math.exp(min(x, 700.0))
 
 
-_NOUNS = {
-    "difference": "the difference",
-    "ratio": "the ratio",
-    "value": "the number",
-    "share": "the share",
-    "rank": "the difference of ranks",
-    "slope": "the exponent",
-    "friedman": "the p-value",
-    "spread": "the ratio",
-    "range": "the difference",
-    "comparison": "the number",
-    "monotone": "the change",
-}
-
-
 def phrase(clause: Clause) -> str:
-    """What a clause says of each number, as in "sep has lower nll than svi"."""
+    """The assertion of a clause on each number, as in "sep has lower nll than svi"."""
     if clause.name:
         return clause.name
     a, b, runs = _side(clause, "a"), _side(clause, "b", every=clause.least is not None), _side(clause, "of")
-    (low, high), metric, along = ends(clause), clause.metric, clause.along.rpartition(".")[2]
-    be, that, s = ("are", "those", "") if _is_plural(metric) else ("is", "that", "s")
-    one_sided = math.isinf(low) or math.isinf(high)
-    that = f"{clause.against}" if clause.against else that
-    order, bound = ("lower", high) if math.isinf(low) else ("higher", low)
+    (low, high), metric, along = ends(clause), str(clause.metric), clause.along.rpartition(".")[2]
+    is_plural = clause.metric.metric in ("seconds", "steps") or metric.endswith("_operations")
+    be, that, s = ("are", "those", "") if is_plural else ("is", "that", "s")
+    that = str(clause.against) if clause.against else that
+    falls, one_sided = math.isinf(low), math.isinf(low) or math.isinf(high)
+    order, bound = ("lower", high) if falls else ("higher", low)
     if clause.kind == "difference" and one_sided:
-        beyond = (bound < 0) == (order == "lower")  # the claim asks for more than an order
-        if bound and not beyond:
-            side = "above" if order == "lower" else "below"
-            return f"{metric} of {a} {be} less than {abs(bound):.4g} {side} {that} of {b}"
+        if bound and (bound < 0) != falls:  # the claim asks for less than an order
+            return f"{metric} of {a} {be} less than {abs(bound):.4g} {'above' if falls else 'below'} {that} of {b}"
         return f"{a} has {order} {metric} than {b}" + (f", by more than {abs(bound):.4g}" if bound else "")
     if clause.kind == "rank" and one_sided and not bound:
-        return f"{a} ranks {'better' if order == 'lower' else 'worse'} by {metric} than {b}"
+        return f"{a} ranks {'better' if falls else 'worse'} by {metric} than {b}"
     if clause.kind == "monotone" and not bound:
-        return f"{metric} of {runs} {'fall' if order == 'lower' else 'rise'}{s} with {along}"
-    if clause.kind == "spread":
-        metric = f"the standard deviation over outputs of {metric}"
-    if clause.is_logarithmic and one_sided and bound == 1:
-        return f"{metric} of {a} {f'{be} below' if order == 'lower' else f'exceed{s}'} {that} of {b}"
+        return f"{metric} of {runs} {'fall' if falls else 'rise'}{s} with {along}"
     if clause.is_logarithmic:
-        times = (
-            f"{'less' if order == 'lower' else 'more'} than {bound:.4g}" if one_sided else f"{low:.4g} to {high:.4g}"
-        )
-        return f"{metric} of {a} {be} {times} times {that} of {b}"
-    subjects = {
-        "difference": f"{metric} of {a} less that of {b}",
-        "value": f"{metric} of {runs}",
-        "share": f"the share of pairs in which {a} has better {metric} than {b}",
-        "range": f"the range over {along} of {metric} of {a} less that of {b}",
-        "comparison": f"{metric} of {a} and {b}",
-        "friedman": f"p of Friedman's test of ranks by {metric}",
-        "rank": f"the rank of {a} by {metric} less that of {b}",
-        "slope": f"the exponent of {metric} of {runs} in {along}",
-        "monotone": f"the change of {metric} of {runs} with {along}",
-    }
-    return f"{subjects[clause.kind]} {be if clause.kind in ('value', 'comparison') else 'is'} {_interval(low, high)}"
-
-
-def _is_plural(metric: str) -> bool:
-    return metric.startswith(("seconds", "steps ")) or metric.endswith("_operations")
-
-
-def _interval(low: float, high: float) -> str:
-    if math.isinf(low):
-        return f"below {high:.4g}"
-    if math.isinf(high):
-        return f"above {low:.4g}"
-    return f"within {high:.4g}" if low == -high else f"between {low:.4g} and {high:.4g}"
+        of_a = f"{'the standard deviation over outputs of ' if clause.kind == 'spread' else ''}{metric} of {a}"
+        if one_sided and bound == 1:
+            return f"{of_a} {f'{be} below' if falls else f'exceed{s}'} {that} of {b}"
+        times = f"{'less' if falls else 'more'} than {bound:.4g}" if one_sided else f"{low:.4g} to {high:.4g}"
+        return f"{of_a} {be} {times} times {that} of {b}"
+    kind = KINDS[clause.kind]
+    subject = (kind.subject or kind.title).format(metric=metric, a=a, b=b, of=runs, along=along)
+    interval = f"within {high:.4g}" if low == -high else f"between {low:.4g} and {high:.4g}"
+    if one_sided:
+        interval = f"{'below' if falls else 'above'} {bound:.4g}"
+    return f"{subject} {be if clause.kind in ('value', 'comparison') else 'is'} {interval}"
 
 
 def _unit(judged: Judged) -> str:
@@ -172,14 +122,12 @@ def _exceptions(judged: Judged) -> str:
     names = Counter(few)
     if len(names) == 1:
         ((name, n),) = names.items()
-        do = "do" if n > 1 else "does"
         if verb == "not" and n > 1:
-            return f"{name}'s {_word(n)} {do} not"
-        return f"{verb} {name}" + (f" ({n})" if n > 1 else "")
+            return f"{name}'s {dict(enumerate(_WORDS)).get(n, n)} do not"
     labels = [name + (f" ({n})" if n > 1 else "") for name, n in names.most_common()]
-    more = [f"{len(labels) - _NAMED} more"] if len(labels) > _NAMED + 1 else []
-    labels = labels[:_NAMED] + more if more else labels
-    return f"{verb} {', '.join(labels[:-1])} and {labels[-1]}"
+    if len(labels) > _NAMED + 1:
+        labels = [*labels[:_NAMED], f"{len(labels) - _NAMED} more"]
+    return f"{verb} {' and '.join(filter(None, [', '.join(labels[:-1]), labels[-1]]))}"
 
 
 def _label(clause: Clause, n: Number) -> str:
@@ -196,20 +144,14 @@ def _certainty(judged: Judged) -> str:
         return "the errors show none of this" if any(map(_tested, judged.numbers)) else "no errors are known"
     if counts.inside == counts.known:
         return ""
-    parts = [
-        f"show {counts.inside} of them" * bool(counts.inside),
-        f"exclude it for {counts.outside}" * bool(counts.outside),
-    ]
-    return f"the errors {' and '.join(filter(None, parts))}"
+    inside = [f"show {counts.inside} of them"] if counts.inside else []
+    outside = [f"exclude it for {counts.outside}"] if counts.outside else []
+    return f"the errors {' and '.join(inside + outside)}"
 
 
 def _tested(n: Number) -> bool:
     """Whether a number has an error."""
     return n.estimate is not None and not math.isinf(n.estimate.interval[0])
-
-
-def _word(n: int) -> str:
-    return _WORDS[n] if n < len(_WORDS) else str(n)
 
 
 def effect(judged: Judged) -> str:
@@ -232,13 +174,11 @@ def effect(judged: Judged) -> str:
 
 def _side(clause: Clause, key: str, every: bool = False) -> str:
     words = clause.sides.get(key, {})
-    terms = [_methods(values, every) for name, values in words.items() if name == "method"]
-    own = {k: v for k, v in words.items() if k not in ("method", "dataset") and _distinguishes(clause, k)}
-    terms += [
-        f"{k.rpartition('.')[2]}={'|'.join(value or 'default' for value in v)}"
-        for k, v in own.items()
-        if len(v) < 4 and v != ANY
-    ]
+    terms = [_methods(words["method"], every)] if "method" in words else []
+    for key, values in words.items():
+        differs = len({tuple(others.get(key, ())) for others in clause.sides.values()}) > 1
+        if key not in ("method", "dataset") and differs and len(values) < 4 and values != ANY:
+            terms.append(f"{key.rpartition('.')[2]}={'|'.join(value or 'default' for value in values)}")
     return " ".join(terms) or "the runs"
 
 
@@ -248,7 +188,3 @@ def _methods(names: Sequence[str], every: bool) -> str:
     if every and len(names) > 1:
         return f"{'both' if len(names) == 2 else 'each of'} {', '.join(names[:-1])} and {names[-1]}"
     return " or ".join(names)
-
-
-def _distinguishes(clause: Clause, key: str) -> bool:
-    return len({tuple(words.get(key, ())) for words in clause.sides.values()}) > 1

@@ -5,23 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from gpbench.analysis.statistics import benjamini_hochberg
-from gpbench.claims import predicates, quantities
-from gpbench.claims.clauses import Clause
-from gpbench.claims.definition import Claim
-from gpbench.claims.grades import Judged
+from gpbench.claims import numbers, selection
+from gpbench.claims.definition import Claim, Clause
+from gpbench.claims.grades import SCALE, Judged
 from gpbench.claims.numbers import Number
 from gpbench.claims.regions import NONE, SIDE, Evidence, at_least
-from gpbench.claims.scale import SCALE
-from gpbench.claims.selection import (
-    ANY,
-    KeyedCell,
-    ReadArrays,
-    check_words,
-    no_arrays,
-    planned_cells,
-    recorded_cells,
-    select_cells,
-)
+from gpbench.claims.selection import KeyedCell, ReadArrays, no_arrays, select_cells
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
@@ -40,7 +29,7 @@ class Verdict:
     """A claim with its grade."""
 
     claim: Claim
-    word: str  # word of the grade (`gpbench.claims.scale`)
+    word: str  # word of the grade (`gpbench.claims.grades.SCALE`)
     clauses: Sequence[Judged] = ()  # its clauses with their numbers
     decisive: int | None = None  # place of the clause whose grade the claim has; None where it has no runs
     evidence: Evidence = NONE  # evidence for the whole claim
@@ -48,10 +37,15 @@ class Verdict:
     reason: str = ""  # reason for which the claim has no runs or is not here, or the tests that prove or refute it
 
     @property
+    def decider(self) -> Judged | None:
+        """The clause whose grade the claim has."""
+        return None if self.decisive is None else self.clauses[self.decisive]
+
+    @property
     def preset(self) -> str:
         """Presets of the runs, joined by "+"; "" without experiments."""
-        numbers = [number for judged in self.clauses for number in judged.numbers if number.estimate]
-        return "+".join(preset for preset in PRESETS if any(number.preset == preset for number in numbers))
+        presets = {number.preset for judged in self.clauses for number in judged.numbers if number.estimate}
+        return "+".join(preset for preset in PRESETS if preset in presets)
 
 
 def judge(
@@ -66,34 +60,29 @@ def judge(
     """Grades claims.
 
     Each number is from the runs of the full preset where these have one, and from those of the quick one otherwise, or
-    where these alone have an error.  Raises ConfigError: A claim names unknown experiments, methods, data sets or
+    where these alone have an error.  Raises ConfigError: a claim names unknown experiments, methods, data sets or
     metrics.
     """
 
     @cache
     def all_cells() -> list[KeyedCell]:
-        return recorded_cells([record for record in records if preset in (None, record.preset)], read)
+        return selection.recorded_cells([record for record in records if preset in (None, record.preset)], read)
 
     @cache
     def experiment_cells(id: str, preset: str) -> Mapping[tuple[str, str], KeyedCell]:
-        return planned_cells(planned(id, preset), read)
-
-    @cache
-    def candidates(experiments: Sequence[str], preset: str) -> list[KeyedCell]:
-        cells: dict[tuple[str, str], KeyedCell] = {}
-        for id in experiments:
-            for key, cell in experiment_cells(id, preset).items():
-                cells.setdefault(key, cell)  # a cell of several experiments has the keys of the first
-        return list(cells.values())
+        return selection.planned_cells(planned(id, preset), read)
 
     def verdict_on(claim: Claim) -> Verdict:
         if claim.tests:
             return Verdict(claim, "proved" if claim.proves else "refuted", reason=", ".join(claim.tests))
         if not claim.clauses:
             return Verdict(claim, "not here" if claim.elsewhere else "not run", reason=claim.elsewhere or claim.reason)
-        by_preset = {name: candidates(claim.experiments, name) for name in PRESETS}
-        if not claim.experiments:
-            by_preset = {preset or "": all_cells()}
+        by_preset: dict[str, Sequence[KeyedCell]] = {} if claim.experiments else {preset or "": all_cells()}
+        for name in PRESETS if claim.experiments else ():
+            cells: dict[tuple[str, str], KeyedCell] = {}
+            for key, cell in (item for id in claim.experiments for item in experiment_cells(id, name).items()):
+                cells.setdefault(key, cell)  # a cell of several experiments has the keys of the first
+            by_preset[name] = [*cells.values()]
         _check(claim, [cell for cells in by_preset.values() for cell in cells])
         compared = {
             name: [cell for cell in cells if protocol in (None, cell.keys.get("protocol"))]
@@ -113,8 +102,8 @@ def _check(claim: Claim, cells: Sequence[KeyedCell]) -> None:
     """Checks that some preset has the keys and values of a claim; one preset may lack some.  Raises ConfigError."""
     values = cache(lambda key: {cell.keys.get(key, "") for cell in cells})
     for k, clause in enumerate(claim.clauses, 1):
-        for words in (*clause.sides.values(), dict.fromkeys(clause.keys, ANY)) if cells else ():
-            check_words(cells, words, values, f"{claim.name}, clause {k}")
+        for words in (*clause.sides.values(), dict.fromkeys(clause.keys, selection.ANY)) if cells else ():
+            selection.check_words(cells, words, values, f"{claim.name}, clause {k}")
 
 
 def _verdict(claim: Claim, cells: Mapping[str, Sequence[KeyedCell]]) -> Verdict:
@@ -138,32 +127,29 @@ def _verdict(claim: Claim, cells: Mapping[str, Sequence[KeyedCell]]) -> Verdict:
 
 def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[KeyedCell]], name: str) -> Judged:
     """The clause with the best recorded number for each of its keys; missing ones by the preset with most runs."""
-    numbers: dict[tuple[tuple[str, ...], str], Number] = {}
+    best: dict[tuple[tuple[str, ...], str], Number] = {}
+    is_of_arrays = clause.kind == "comparison" or clause.metric.is_of_arrays
     reasons, planned, shares = [], {}, {}
     for preset, cells in by_preset.items():
         sides = {side: select_cells(cells, words) for side, words in clause.sides.items()}
         if not all(sides.values()):
             continue
         reason = _unfit(clause, sides, name)
-        fresh = [] if reason else predicates.numbers(clause, sides, name)
-        if (
-            fresh
-            and not any(number.estimate for number in fresh)
-            and quantities.are_of_arrays(clause.kind, clause.metric)
-        ):
+        fresh = [] if reason else numbers.numbers(clause, sides, name)
+        if fresh and is_of_arrays and not any(number.estimate for number in fresh):
             reason = "the runs have no trace or kept array that shows it"
         reasons += [reason + _again(claim, preset)] if reason else []
         for number in fresh:
-            if quantities.is_of_seconds(clause.metric) and number.machines > 1 and not number.estimate:
+            if clause.metric.is_of_seconds and number.machines > 1 and not number.estimate:
                 reasons.append(f"seconds are of several machines{_again(claim, preset)}")
             number, key = replace(number, preset=preset), (number.key, number.rival)
-            other = numbers.setdefault(key, number)
+            other = best.setdefault(key, number)
             if number.estimate != other.estimate:  # runs that both presets have are the quick one's
-                numbers[key] = max(other, number, key=_preference)
+                best[key] = max(other, number, key=_preference)
         planned[preset] = {(number.key, number.rival) for number in fresh}
         shares[preset] = _share([cell for side in sides.values() for cell in side])
     main = max(shares, key=lambda preset: (shares[preset], preset == PRESETS[-1]), default="")
-    known = [number for key, number in numbers.items() if number.estimate or key in planned[main]]
+    known = [number for key, number in best.items() if number.estimate or key in planned[main]]
     reason = reasons[0] if reasons else "" if shares else "no such runs are planned or recorded"
     return Judged(clause, known, name, reason)
 
@@ -180,8 +166,7 @@ def _unfit(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]], name: str) 
     the name that the clause gives.
     """
     recorded = [cell for side in sides.values() for cell in side if cell.runs]
-    is_of_arrays = quantities.are_of_arrays(clause.kind, clause.metric)
-    metric = quantities.trace_metric(clause.metric) if is_of_arrays else clause.metric
+    metric = "" if clause.kind == "comparison" else clause.metric.recorded
     always = {"seconds", "objective", *COUNTED}
     if not recorded or not metric or metric in always or any(metric in cell.metrics for cell in recorded):
         return ""

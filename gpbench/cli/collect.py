@@ -1,14 +1,12 @@
 """`gpbench collect`: merges the records of several results folders into one Parquet file."""
 
-import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpbench import paths
-from gpbench.analysis import printing
-from gpbench.cli import options
+from gpbench.cli.output import Answer
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record
 
@@ -25,59 +23,44 @@ _TOLERANCE = 1e-6
 """Relative difference of the metrics of one run between machines that counts as rounding."""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the verb to the parser."""
-    parser = subparsers.add_parser(
-        "collect",
-        description="Merge the records of results folders or Parquet files into one Parquet file, with a row for each"
-        " run.  Of several records of a run the oldest is used."
-        "  Every --results also takes such a file, which has traces of at most 48 points, what pictures need of the"
-        " first splits, what claims read of the others, and no predictions.",
-        epilog="example: gpbench collect results here/results there/results --out all.parquet",
-    )
-    parser.add_argument("results", nargs="*", type=Path, metavar="DIR", help="default: the results folder")
-    parser.add_argument(
-        "--out", type=Path, default=Path("records.parquet"), metavar="FILE", help="default: records.parquet"
-    )
-    parser.add_argument(
-        "--newest", action="store_true", help="of several records of a run the newest, as of runs made again"
-    )
-    options.add_json(parser)
-    parser.set_defaults(func=run)
+def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = False) -> Answer:
+    """Merge the records of results folders or Parquet files into one Parquet file, with a row for each run.  Of several
+    records of a run the oldest is used.  Every --results also takes such a file, which has traces of at most 48 points,
+    what pictures need of the first splits, what claims read of the others, and no predictions.
 
+    Args:
+        results (DIR): default: the results folder
+        out (FILE): default: records.parquet
+        newest: of several records of a run the newest, as of runs made again
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises ConfigError where nothing is recorded, and StorageError."""
+    examples:
+      gpbench collect results here/results there/results --out all.parquet
+    """
     from gpbench.records import collection, packages
     from gpbench.records.collection import open_existing
     from gpbench.records.unions import union
 
-    if args.out.suffix != collection.SUFFIX:
-        raise ConfigError(f"--out {args.out}: the name must end in {collection.SUFFIX}")
-    stores: list[Store] = []
-    pairs: list[_Stored] = []
-    counts = []
-    for folder in args.results or [paths.results_dir()]:
-        stores.append(store := open_existing(folder))
-        records = store.all(whole=True)
-        counts.append({"results": str(folder), "records": len(records)})
-        pairs += [(record, store) for record in records]
+    if out.suffix != collection.SUFFIX:
+        raise ConfigError(f"--out {out}: the name must end in {collection.SUFFIX}")
+    stores = [open_existing(folder) for folder in results or [paths.results_dir()]]
+    contents = [[(record, store) for record in store.all(whole=True)] for store in stores]
+    pairs = [pair for others in contents for pair in others]
     if not pairs:
         raise ConfigError("no runs there yet; train with `gpbench run`")
-    merged, differing = _merge(pairs, newest=args.newest)
+    merged, differing = _merge(pairs, newest=newest)
     rows = [(record, _portable(store.config_text(record.id))) for record, store in merged]
     lists = packages.texts((record for record, _ in merged), union([*stores]).packages)
-    collection.write(args.out, rows, _traces(merged), lists)
-    if args.json:
-        printing.print_json({"out": str(args.out), "records": len(merged), "from": counts, "differing": differing})
-        return 0
-    for count in counts:
-        print(f"{count['records']:>8,}  {count['results']}")
-    print(f"{len(merged):>8,}  different runs in {args.out}")
+    collection.write(out, rows, _traces(merged), lists)
+    counts = [(str(folder), len(own)) for folder, own in zip(results or [paths.results_dir()], contents)]
+    sources = [{"results": folder, "records": count} for folder, count in counts]
+    lines = [f"{count:>8,}  {folder}" for folder, count in [*counts, (f"different runs in {out}", len(merged))]]
     if differing:
         some = ", ".join(differing[:5]) + (", ..." if len(differing) > 5 else "")
-        print(f"{len(differing)} of these have several records whose metrics differ by more than rounding: {some}")
-    return 0
+        lines.append(
+            f"{len(differing)} of these have several records whose metrics differ by more than rounding: {some}"
+        )
+    data = {"out": str(out), "records": len(merged), "from": sources, "differing": differing}
+    return Answer(data, "\n".join(lines))
 
 
 def _portable(config: str) -> str:

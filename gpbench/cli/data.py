@@ -1,184 +1,101 @@
-"""`gpbench data ls|info|check|fetch|verify|rows|probe`: lists, describes, checks, fetches and exports data sets.
+"""`gpbench data`: lists, describes, checks, fetches and exports data sets; a function for each action.
 
-`ls` reads cards only; `info` takes the names of inputs from data that are here.
-"""
+`ls` reads cards only; `info` takes the names of inputs from data that are here."""
 
-import argparse
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from gpbench import outputs, paths
 from gpbench.analysis.printing import fitted, print_json, width
 from gpbench.api.words import folders, with_cards
-from gpbench.cli import data_describe
 from gpbench.config.cards import split_sets
-from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, printable
+from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, listed, printable
+
+_Card = Mapping[str, Any]
+_Described = tuple[dict[str, Any], str]
+"""What an action says of a data set, as plain data and as text."""
 
 
-def add_parser(subparsers) -> None:
-    """Adds the verb and its actions to the parser."""
-    verb = subparsers.add_parser("data", description=__doc__)
-    actions = verb.add_subparsers(dest="action", required=True, metavar="ls|info|check|fetch|verify|rows|probe")
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--json", action="store_true", help="print JSON")
-    common.add_argument("--mirror", type=Path, help="a folder of data files; default: GPBENCH_MIRROR")
-    common.add_argument("--store", type=Path, help="the local store; default: GPBENCH_STORE, or datasets/")
-    common.add_argument("--config-dir", action="append", default=[], help="a folder with your own dataset/ cards")
-    for action, text in {
-        "ls": "one line per data set",
-        "fetch": "download data sets into the store",
-        "verify": "check store, mirror and built-in data against the checksums of the cards",
-        "info": "print all fields of the card, the inputs and the target",
-        "check": "describe the rows and name what is doubtful in them: notes, each with how to mend it",
-        "rows": "write the rows of a split into a NumPy file: X, y, and the row numbers train and test",
-        "probe": "ask every address of the cards whether it still answers: size, redirects, checksums of small files",
-    }.items():
-        parser = actions.add_parser(action, help=text, description=text, parents=[common])
-        if action != "ls":
-            text = "data sets, or the path of a table; target=COLUMN after it writes its card"
-            parser.add_argument("names", nargs="*" if action == "probe" else "+", metavar="NAME|TABLE|all", help=text)
-        if action == "fetch":
-            parser.add_argument("--offline", action="store_true", help="do not download")
-            parser.add_argument("--again", action="store_true", help="replace what the store has")
-        if action == "rows":
-            parser.add_argument("--split", type=int, required=True, metavar="K", help="the number of the split")
-            parser.add_argument("--set", metavar="NAME", help="the split set; default: the card's")
-            text = "default: NAME-K.npz, or NAME-SET-K.npz where SET is not the card's"
-            parser.add_argument("--out", type=Path, metavar="FILE", help=text)
-        parser.set_defaults(func=run)
+class Places(TypedDict):
+    """Where data sets are, and how they are described: options of every action."""
+
+    json: bool
+    mirror: Path | None
+    store: Path | None
+    config_dir: Sequence[Path]
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs one action and returns the exit code: 0, or that of the first error."""
-    from gpbench.data import cards
-
-    args.config_dir = folders(args.config_dir)  # on Python's path, for custom readers
-
-    names = getattr(args, "names", ["all"])
-    if names in (["all"], []):
-        names = cards.names(args.config_dir)
-    else:  # of a table its card, which target=COLUMN writes, as of gpbench run
-        texts = [name if name.startswith(("dataset=", "target=")) else f"dataset={name}" for name in names]
-        texts, args.config_dir = with_cards(texts, args.config_dir)
-        names = [text.removeprefix("dataset=") for text in texts]
-        if target := next((name for name in names if name.startswith("target=")), None):
-            raise ConfigError(f"{target}: this is for the path of a table, as in a.csv {target}")
-    if args.action == "probe":
-        return _probe(names, args)
-    action = {
-        "ls": _ls,
-        "fetch": _fetch,
-        "verify": _verify,
-        "info": _info,
-        "check": data_describe.check,
-        "rows": _rows,
-    }[args.action]
-    if getattr(args, "out", None) and len(names) > 1:
-        raise ConfigError(f"--out {args.out}: one file for {len(names)} data sets; leave it out, or name one data set")
-    rows, code = [], 0
-    for name in names:
-        try:
-            row, text = action(cards.read(name, args.config_dir), args)
-        except GpbenchError as error:
-            if len(names) == 1:
-                raise
-            # an unavailable data set does not stop the others
-            row, text, code = {"name": name, "error": str(error)}, "", code or error.exit_code
-            print(f"gpbench: {printable(' '.join(str(error).split()))}", file=sys.stderr)
-        code = code or (DataError.exit_code if row.get("bad") else 0)
-        rows.append(row)
-        if text and not args.json:
-            lines = (piece for line in text.split("\n") for piece in fitted(printable(line), width()))
-            print("\n".join(lines), flush=True)
-    if args.json:
-        print_json(rows)
-    return code
+def ls(**places: Unpack[Places]) -> int:
+    """One line per data set."""
+    return _each(["all"], places, _ls)
 
 
-def _summary(card: Mapping, args: argparse.Namespace) -> dict:
-    stored = _stored(card, args)
-    return {
-        "name": card["name"],
-        "task": card["task"],
-        "rows": card.get("rows"),
-        "inputs": card.get("inputs"),
-        "outputs": card.get("outputs", 1),
-        "splits": split_sets(card),
-        "title": card.get("title", ""),
-        "stored": str(stored) if stored and stored.is_file() else None,
-    }
+def fetch(*names: str, offline: bool = False, again: bool = False, **places: Unpack[Places]) -> int:
+    """Download data sets into the store.
 
-
-def _stored(card: Mapping, args: argparse.Namespace) -> Path | None:
-    from gpbench.data import store
-
-    return store.path(card, args.store or paths.store_dir())
-
-
-def _ls(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    row = _summary(card, args)
-    splits = ", ".join(f"{name} {count}" for name, count in row["splits"].items())
-    size = f"{row['rows'] or '?'} x {row['inputs'] or '?'}"
-    mark = "stored" if row["stored"] else ""
-    facts = f"{row['name']:<16} {row['task']:<11} {size:>13}  {splits:<24} {mark:<7}"
-    is_long = len(f"{facts} {row['title']}") > (width() or math.inf)
-    return row, f"{facts.rstrip()}\n{'':<16} {row['title']}" if is_long else f"{facts} {row['title']}"
-
-
-def _info(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    return data_describe.info(card, _summary(card, args), args)
-
-
-def _fetch(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    from gpbench.data.sources import load
-
-    options = {"mirror": args.mirror, "store": args.store, "offline": args.offline, "again": args.again}
-    dataset = load(card, config_dirs=args.config_dir, **options)
-    stored = _stored(card, args)
-    if stored and not stored.is_file():
-        raise StorageError(f"cannot store {card['name']} in {stored.parent}")
-    row = {"name": card["name"], "rows": len(dataset.y), "checksum": dataset.checksum, "stored": stored and str(stored)}
-    return row, f"{card['name']:<16} {stored or 'not stored: its card has no checksum'}"
-
-
-def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    """Writes X (N, D) and y (N,) or (N, O) in original units, classes coded, and the row numbers of the split.
-
-    Raises ConfigError for a file that cannot be made.
+    Args:
+        offline: do not download
+        again: replace what the store has
     """
-    import numpy as np
 
-    from gpbench.cli.options import require_place
-    from gpbench.data import splits
-    from gpbench.data.sources import load
+    def fetched(card: _Card, places: Places) -> _Described:
+        dataset = _loaded(card, places, offline=offline, again=again)
+        stored = _stored(card, places)
+        if stored and not stored.is_file():
+            raise StorageError(f"cannot store {card['name']} in {stored.parent}")
+        row = {"rows": len(dataset.y), "checksum": dataset.checksum, "stored": stored and str(stored)}
+        return {"name": card["name"], **row}, f"{card['name']:<16} {stored or 'not stored: its card has no checksum'}"
 
-    default = splits.identity(card)["set"]
-    card = splits.with_set(card, args.set)
-    split_set = splits.identity(card)["set"]
-    splits.split_numbers(card, args.split)
-    parts = [card["name"], split_set if split_set != default else "", str(args.split)]
-    out = args.out or Path("-".join(filter(None, parts)) + ".npz")
-    require_place("--out", out)
-    dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store)
-    train, test = splits.indices(card, dataset, args.split)
-    names: dict[str, Any] = {key: np.array(getattr(dataset, key), str) for key in ("columns", "classes", "outputs")}
-    row = {"name": card["name"], "split": args.split, "split_set": split_set}
-    names |= {"dataset": np.array(card["name"]), "split": np.array(args.split), "split_set": np.array(split_set)}
-    with outputs.output(out) as file:  # NumPy would append .npz to other names
-        np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, **names)
-    row |= {"train": len(train), "test": len(test), "out": str(out)}
-    return row, f"{card['name']} split {args.split}: {len(train)} training and {len(test)} test rows in {out}"
+    return _each(names, places, fetched)
 
 
-def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
-    """Prints a line for each file, and those data sets on stderr that no address has.  The exit code is 3 with any."""
+def verify(*names: str, **places: Unpack[Places]) -> int:
+    """Check store, mirror and built-in data against the checksums of the cards."""
+    return _each(names, places, _verify)
+
+
+def info(*names: str, **places: Unpack[Places]) -> int:
+    """Print all fields of the card, the inputs and the target."""
+    return _each(names, places, _info)
+
+
+def check(*names: str, **places: Unpack[Places]) -> int:
+    """Describe the rows and name what is doubtful in them: notes, each with how to mend it."""
+
+    def checked(card: _Card, places: Places) -> _Described:
+        from gpbench.data.checks import check
+
+        report = check(card, _loaded(card, places, quiet=True))
+        return report.to_json(), str(report)
+
+    return _each(names, places, checked)
+
+
+def rows(*names: str, split: int, set: str | None = None, out: Path | None = None, **places: Unpack[Places]) -> int:
+    """Write the rows of a split into a NumPy file: X, y, and the row numbers train and test.
+
+    Args:
+        split (K): the number of the split
+        set (NAME): the split set; default: the card's
+        out (FILE): default: NAME-K.npz, or NAME-SET-K.npz where SET is not the card's
+    """
+    return _each(names, places, lambda card, places: _rows(card, places, split, set, out), out)
+
+
+def probe(*names: str, **places: Unpack[Places]) -> int:
+    """Ask every address of the cards whether it still answers: size, redirects, checksums of small files.
+
+    Args:
+        names (NAME|TABLE|all): data sets, or the path of a table; default: all
+    """
     from gpbench.data import cards, probe
 
-    addresses = [address for name in names for address in probe.addresses(cards.read(name, args.config_dir))]
+    known, places = _resolve(names, places)
+    addresses = [address for name in known for address in probe.addresses(cards.read(name, places["config_dir"]))]
     answers, rows = [], []
     for answer in probe.ask(addresses):
         answers.append(answer)
@@ -193,7 +110,7 @@ def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
                 "checksum_compared": answer.compared,
             }
         )
-        if not args.json:
+        if not places["json"]:
             words = [
                 problem or "answers",
                 "" if answer.size is None else f"{answer.size:,} bytes",
@@ -203,7 +120,7 @@ def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
             ]
             print(f"{address.dataset:<16} {address.url}: {', '.join(filter(None, words))}", flush=True)
     unavailable = probe.unavailable(answers)
-    if args.json:
+    if places["json"]:
         print_json({"files": rows, "unavailable": unavailable})
     if unavailable:
         fault = f"no address answers for {', '.join(unavailable)}; find a copy and add it to the card"
@@ -211,18 +128,155 @@ def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
     return DataError.exit_code if unavailable else 0
 
 
-def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
+def _resolve(names: Sequence[str], places: Places) -> tuple[list[str], Places]:
+    """The names of data sets, and the places with their cards: of a table its card, which target=COLUMN writes."""
+    from gpbench.data import cards
+
+    config_dir = folders(places["config_dir"])  # on Python's path, for custom readers
+    if list(names) in (["all"], []):
+        return cards.names(config_dir), {**places, "config_dir": config_dir}
+    texts = [name if name.startswith(("dataset=", "target=")) else f"dataset={name}" for name in names]
+    texts, config_dir = with_cards(texts, config_dir)
+    names = [text.removeprefix("dataset=") for text in texts]
+    if target := next((name for name in names if name.startswith("target=")), None):
+        raise ConfigError(f"{target}: this is for the path of a table, as in a.csv {target}")
+    return names, {**places, "config_dir": config_dir}
+
+
+def _each(
+    names: Sequence[str], places: Places, action: Callable[[_Card, Places], _Described], out: Path | None = None
+) -> int:
+    """Describes each data set; the exit code is 0, or that of the first error."""
+    from gpbench.data import cards
+
+    names, places = _resolve(names, places)
+    if out and len(names) > 1:
+        raise ConfigError(f"--out {out}: one file for {len(names)} data sets; leave it out, or name one data set")
+    rows, code = [], 0
+    for name in names:
+        try:
+            row, text = action(cards.read(name, places["config_dir"]), places)
+        except GpbenchError as error:
+            if len(names) == 1:
+                raise
+            # an unavailable data set does not stop the others
+            row, text, code = {"name": name, "error": str(error)}, "", code or error.exit_code
+            print(f"gpbench: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+        code = code or (DataError.exit_code if row.get("bad") else 0)
+        rows.append(row)
+        if text and not places["json"]:
+            lines = (piece for line in text.split("\n") for piece in fitted(printable(line), width()))
+            print("\n".join(lines), flush=True)
+    if places["json"]:
+        print_json(rows)
+    return code
+
+
+def _loaded(card: _Card, places: Places, **options: Any) -> Any:
+    """The data set of a card."""
+    from gpbench.data.sources import load
+
+    return load(card, config_dirs=places["config_dir"], mirror=places["mirror"], store=places["store"], **options)
+
+
+def _summary(card: _Card, places: Places) -> dict:
+    stored = _stored(card, places)
+    return {
+        "name": card["name"],
+        "task": card["task"],
+        "rows": card.get("rows"),
+        "inputs": card.get("inputs"),
+        "outputs": card.get("outputs", 1),
+        "splits": split_sets(card),
+        "title": card.get("title", ""),
+        "stored": str(stored) if stored and stored.is_file() else None,
+    }
+
+
+def _stored(card: _Card, places: Places) -> Path | None:
+    from gpbench.data import store
+
+    return store.path(card, places["store"] or paths.store_dir())
+
+
+def _ls(card: _Card, places: Places) -> _Described:
+    row = _summary(card, places)
+    splits = ", ".join(f"{name} {count}" for name, count in row["splits"].items())
+    size = f"{row['rows'] or '?'} x {row['inputs'] or '?'}"
+    mark = "stored" if row["stored"] else ""
+    facts = f"{row['name']:<16} {row['task']:<11} {size:>13}  {splits:<24} {mark:<7}"
+    is_long = len(f"{facts} {row['title']}") > (width() or math.inf)
+    return row, f"{facts.rstrip()}\n{'':<16} {row['title']}" if is_long else f"{facts} {row['title']}"
+
+
+def _info(card: _Card, places: Places) -> _Described:
+    """Describes a data set by its card; the names of a user's inputs are those of the table."""
+    from gpbench.data.sources import describe
+
+    names, target = _names(card, places)
+    sources = [describe(source) for source in card["sources"]]
+    row = {**card, **_summary(card, places), "sources": sources, "input_names": names, "target_name": target}
+    inputs = f"{row['inputs'] or len(names)}" + f": {listed(names)}" * bool(names)
+    values = {**row, "inputs": inputs if inputs != "0" else None, "target": row.get("target") or target}
+    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
+    lines = [(key, values[key]) for key in (*keys, "checksum") if values.get(key) not in (None, "")]
+    lines += [("splits", row["splits"])] + [("source", source) for source in sources]
+    lines += [("oddity", oddity) for oddity in card.get("oddities") or []] + [("stored", row["stored"] or "no")]
+    return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
+
+
+def _names(card: _Card, places: Places) -> tuple[list[str], str | None]:
+    """Names of the inputs, and of the target, as far as the card or a table of the user's says them."""
+    if all(source["kind"] != "file" for source in card["sources"]):
+        return [*map(str, card.get("columns") or [])], None
+    try:
+        dataset = _loaded(card, places, offline=True)
+    except DataError:  # `check` says what is wrong
+        return [*map(str, card.get("columns") or [])], None
+    return [*dataset.columns], listed(dataset.outputs or [dataset.target])
+
+
+def _plain(value) -> str:
+    return ", ".join(f"{key}: {item}" for key, item in value.items()) if isinstance(value, Mapping) else str(value)
+
+
+def _rows(card: _Card, places: Places, split: int, name: str | None, out: Path | None) -> _Described:
+    """Writes X (N, D) and y (N,) or (N, O) in original units, classes coded, and the row numbers of the split."""
+    import numpy as np
+
+    from gpbench.cli.output import require_place
+    from gpbench.data import splits
+
+    default = splits.identity(card)["set"]
+    card = splits.with_set(card, name)
+    split_set = splits.identity(card)["set"]
+    splits.split_numbers(card, split)
+    parts = [card["name"], split_set if split_set != default else "", str(split)]
+    out = out or Path("-".join(filter(None, parts)) + ".npz")
+    require_place("--out", out)
+    dataset = _loaded(card, places)
+    train, test = splits.indices(card, dataset, split)
+    names: dict[str, Any] = {key: np.array(getattr(dataset, key), str) for key in ("columns", "classes", "outputs")}
+    row = {"name": card["name"], "split": split, "split_set": split_set}
+    names |= {"dataset": np.array(card["name"]), "split": np.array(split), "split_set": np.array(split_set)}
+    with outputs.output(out) as file:  # NumPy would append .npz to other names
+        np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, **names)
+    row |= {"train": len(train), "test": len(test), "out": str(out)}
+    return row, f"{card['name']} split {split}: {len(train)} training and {len(test)} test rows in {out}"
+
+
+def _verify(card: _Card, places: Places) -> _Described:
     """Verifies all copies that need no download, and prints the checksum, also for a card without one."""
     from gpbench.data import sources, store
     from gpbench.data.dataset import checksum
     from gpbench.data.files import Absent
 
-    folder, mirror = args.store or paths.store_dir(), args.mirror or paths.mirror_dir()
-    places = sources.folders(args.config_dir, folder)
+    folder, mirror = places["store"] or paths.store_dir(), places["mirror"] or paths.mirror_dir()
+    searched = sources.folders(places["config_dir"], folder)
     loaders: dict = {f"store {folder}": partial(store.get, card, folder)}
     for source in card["sources"]:
         if source["kind"] not in ("official", "copy"):
-            loaders[sources.describe(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=places)
+            loaders[sources.describe(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=searched)
     states: dict[str, str] = {}
     checksums: dict[str, str] = {}
     bad: list[str] = []

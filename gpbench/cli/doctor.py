@@ -1,75 +1,55 @@
 """`gpbench doctor`: checks devices, versions, folders and data sets, and says how to repair what is broken."""
 
-import argparse
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 from gpbench import paths
 from gpbench.analysis import printing
-from gpbench.cli import options
+from gpbench.cli.output import Answer
 from gpbench.errors import GpbenchError
 from gpbench.records import environment
 
+_HEADER = ("what", "state", "value", "mend")
+"""Names of the fields of a finding."""
 
-@dataclass(frozen=True)
-class Finding:
-    """The result of one check.
 
-    subject: what was checked.
-    state: `broken` keeps gpbench from working, `note` may be unexpected.
-    value: what is there, such as a version or a folder.
-    mend: how to repair it, "" where nothing is to be done.
+class Finding(NamedTuple):
+    """The result of one check."""
+
+    subject: str  # what was checked
+    state: Literal["ok", "note", "broken"]  # `broken` keeps gpbench from working, `note` may be unexpected
+    value: str  # what is there, such as a version or a folder
+    mend: str = ""  # how to repair it, "" where nothing is to be done
+
+
+def doctor(
+    *,
+    config_dir: Sequence[Path] = (),
+    mirror: Path | None = None,
+    store: Path | None = None,
+    results: Path | None = None,
+) -> Answer:
+    """Check devices, versions and folders.  Exit code 1 if anything that gpbench needs is broken.
+
+    Args:
+        config_dir: a folder with your own dataset/ cards
     """
-
-    subject: str
-    state: Literal["ok", "note", "broken"]
-    value: str
-    mend: str = ""
-
-
-def add_parser(subparsers: Any) -> None:
-    """Adds the verb to the parser."""
-    parser = subparsers.add_parser(
-        "doctor",
-        description="Check devices, versions and folders.  Exit code 1 if anything that gpbench needs is broken.",
-    )
-    options.add_config_dir(parser, "dataset/ cards")
-    parser.add_argument("--mirror", type=Path, default=None, metavar="DIR", help="the mirror of data files")
-    parser.add_argument("--store", type=Path, default=None, metavar="DIR", help="the local store of data")
-    options.add_results_folder(parser)
-    options.add_json(parser)
-    parser.set_defaults(func=run)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code: 0 if gpbench can work here, otherwise 1."""
-    mirror, store = args.mirror or paths.mirror_dir(), args.store or paths.store_dir()
-    checks: list[Callable[[], Iterator[Finding]]] = [
-        _versions,
-        _commit,
-        _devices,
-        lambda: _folder("results", args.results or paths.results_dir(), "--results or GPBENCH_RESULTS"),
-        lambda: _folder("data store", store, "--store or GPBENCH_STORE"),
-        lambda: _folder("compile cache", _compile_cache(), "GPBENCH_CACHE", needed=False),
-        lambda: _mirror(mirror),
-        lambda: _data(args.config_dir, mirror, store),
+    mirror, store = mirror or paths.mirror_dir(), store or paths.store_dir()
+    findings = [
+        *chain(_versions(), _commit(), _devices()),
+        _folder("results", results or paths.results_dir(), "--results or GPBENCH_RESULTS"),
+        _folder("data store", store, "--store or GPBENCH_STORE"),
+        _folder("compile cache", _compile_cache(), "GPBENCH_CACHE", needed=False),
+        _mirror(mirror),
+        _data(config_dir, mirror, store),
     ]
-    findings = [finding for check in checks for finding in check()]
-    if args.json:
-        printing.print_json([_as_dict(finding) for finding in findings])
-    else:
-        printing.print_table(
-            ("what", "state", "value", "mend"), [tuple(_as_dict(finding).values()) for finding in findings]
-        )
-    return int(any(finding.state == "broken" for finding in findings))
-
-
-def _as_dict(finding: Finding) -> dict[str, str]:
-    return {"what": finding.subject, "state": finding.state, "value": finding.value, "mend": finding.mend}
+    lines = printing.aligned(_HEADER, findings, printing.width())
+    is_broken = any(finding.state == "broken" for finding in findings)
+    return Answer([dict(zip(_HEADER, finding)) for finding in findings], "\n".join(lines), int(is_broken))
 
 
 def _versions() -> Iterator[Finding]:
@@ -118,7 +98,7 @@ def _devices() -> Iterator[Finding]:
     yield Finding("XLA_FLAGS", "ok", os.environ.get("XLA_FLAGS") or "none")
 
 
-def _folder(subject: str, folder: Path, name: str, *, needed: bool = True) -> Iterator[Finding]:
+def _folder(subject: str, folder: Path, name: str, *, needed: bool = True) -> Finding:
     """Checks that the folder is writable or, if it does not exist, the nearest one above it."""
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     try:
@@ -126,28 +106,26 @@ def _folder(subject: str, folder: Path, name: str, *, needed: bool = True) -> It
             probe.write(b"0" * 4096)
     except OSError as error:
         mend = f"make it writable, or name another folder with {name}"
-        yield Finding(subject, "broken" if needed else "note", f"{folder}: {error.strerror}", mend)
-        return
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else 0
-    yield Finding(
-        subject, "ok", f"{folder}, {size / 1e6:.1f} MB" if folder.is_dir() else f"{folder}, does not exist yet"
-    )
+        return Finding(subject, "broken" if needed else "note", f"{folder}: {error.strerror}", mend)
+    if not folder.is_dir():
+        return Finding(subject, "ok", f"{folder}, does not exist yet")
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return Finding(subject, "ok", f"{folder}, {size / 1e6:.1f} MB")
 
 
 def _compile_cache() -> Path:
     return Path(os.environ.get("JAX_COMPILATION_CACHE_DIR") or paths.cache_dir() / "xla")
 
 
-def _mirror(mirror: Path | None) -> Iterator[Finding]:
+def _mirror(mirror: Path | None) -> Finding:
     if mirror is None:
-        yield Finding("mirror", "ok", "none: data sets are downloaded from their official addresses")
-    elif mirror.is_dir():
-        yield Finding("mirror", "ok", str(mirror))
-    else:
-        yield Finding("mirror", "broken", f"{mirror} is not a folder", "name a folder with --mirror or GPBENCH_MIRROR")
+        return Finding("mirror", "ok", "none: data sets are downloaded from their official addresses")
+    if mirror.is_dir():
+        return Finding("mirror", "ok", str(mirror))
+    return Finding("mirror", "broken", f"{mirror} is not a folder", "name a folder with --mirror or GPBENCH_MIRROR")
 
 
-def _data(config_dirs: list[Path], mirror: Path | None, store: Path) -> Iterator[Finding]:
+def _data(config_dirs: Sequence[Path], mirror: Path | None, store: Path) -> Finding:
     """Data sets that are available offline: in the store, in the mirror, or built in."""
     from gpbench.data import cards, sources
 
@@ -156,26 +134,23 @@ def _data(config_dirs: list[Path], mirror: Path | None, store: Path) -> Iterator
         folders = sources.folders(config_dirs, store)
         missing = [name for name in names if not _is_available(cards.read(name, config_dirs), mirror, store, folders)]
     except GpbenchError as error:
-        yield Finding("data sets", "broken", str(error), "correct the card")
-        return
+        return Finding("data sets", "broken", str(error), "correct the card")
     if missing:
         line = f"{len(names) - len(missing)} of {len(names)} available offline; missing {', '.join(missing)}"
-        yield Finding("data sets", "note", line, "gpbench data fetch NAME; a run downloads what it needs")
-    else:
-        yield Finding("data sets", "ok", f"all {len(names)} available offline")
+        return Finding("data sets", "note", line, "gpbench data fetch NAME; a run downloads what it needs")
+    return Finding("data sets", "ok", f"all {len(names)} available offline")
 
 
-def _is_available(card: dict, mirror: Path | None, store: Path, folders: list[Path]) -> bool:
+def _is_available(card: dict, mirror: Path | None, store: Path, folders: Sequence[Path]) -> bool:
     from gpbench.data import store as local
 
     path = local.path(card, store)
     if path is not None and path.is_file():
         return True
-    for source in card["sources"]:
-        if source["kind"] in ("sklearn", "generated"):
-            return True
-        if source["kind"] == "file" and any((folder / source["path"]).is_file() for folder in folders):
-            return True
-        if source["kind"] == "mirror" and mirror and all((mirror / name).is_file() for name in source["files"]):
-            return True
-    return False
+    tests = {
+        "sklearn": lambda source: True,
+        "generated": lambda source: True,
+        "file": lambda source: any((folder / source["path"]).is_file() for folder in folders),
+        "mirror": lambda source: bool(mirror) and all((mirror / name).is_file() for name in source["files"]),
+    }
+    return any(tests[source["kind"]](source) for source in card["sources"] if source["kind"] in tests)

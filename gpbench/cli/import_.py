@@ -1,62 +1,49 @@
 """`gpbench import`: scores predictions of other programs by our metrics on our splits, and records them as imported."""
 
-import argparse
 import hashlib
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from gpbench import paths, targets
 from gpbench.analysis import printing
 from gpbench.analysis.divisions import DIVISIONS, cpu_budget
 from gpbench.analysis.leaderboard import eligible
-from gpbench.cli import options
-from gpbench.errors import ConfigError, nearest
+from gpbench.cli.output import Answer
+from gpbench.errors import ConfigError, require_known
 from gpbench.records.record import Record
 
 _NAME = re.compile(r"\w[\w.-]*")
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the verb to the parser."""
-    parser = subparsers.add_parser(
-        "import",
-        description="Score predictions of another program by our metrics on our splits, and record them as imported:"
-        " a Parquet or CSV file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1,"
-        " ... (or log_prob_0, ...); optional are setting, output, seconds, versions and lost.  Nothing is recorded"
-        " if a check fails.",
-        epilog="`gpbench data rows` exports the rows of a split; docs/how-to/import.md has an example",
-    )
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="predictions, .parquet or .csv")
-    parser.add_argument(
-        "--protocol",
-        default="clean",
-        metavar="NAME",
-        help="the protocol beside whose runs they are listed; default: clean",
-    )
-    parser.add_argument(
-        "--precision",
-        choices=("float64", "float32"),
-        default="float64",
-        help="in which they were computed; default: float64",
-    )
-    parser.add_argument(
-        "--budget",
-        type=int,
-        metavar="S",
-        help="a budget of the leaderboard, in seconds of two cores, within which `seconds` are CPU seconds",
-    )
-    parser.add_argument("--set", metavar="NAME", help="the split set (`gpbench data info`); default: the card's")
-    parser.add_argument("--again", action="store_true", help="replace what was imported from another file")
-    options.add_config_dir(parser, "dataset/ cards")
-    options.add_results_folder(parser)
-    parser.add_argument("--json", action="store_true", help="print the records as JSON")
-    parser.set_defaults(func=run)
+def import_files(
+    *files: Path,
+    protocol: str = "clean",
+    precision: Literal["float64", "float32"] = "float64",
+    budget: int | None = None,
+    set: str | None = None,
+    again: bool = False,
+    config_dir: Sequence[Path] = (),
+    results: Path | None = None,
+) -> Answer:
+    """Score predictions of another program by our metrics on our splits, and record them as imported: a Parquet or CSV
+    file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1, ... (or log_prob_0,
+    ...); optional are setting, output, seconds, versions and lost.  Nothing is recorded if a check fails.
 
+    `gpbench data rows` exports the rows of a split; docs/how-to/import.md has an example.
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises ConfigError and DataError for what is wrong in the file."""
+    Args:
+        files (FILE...): predictions, .parquet or .csv
+        protocol (NAME): the protocol beside whose runs they are listed; default: clean
+        precision: in which they were computed; default: float64
+        budget (S): a budget of the leaderboard, in seconds of two cores, within which `seconds` are CPU seconds
+        set (NAME): the split set (`gpbench data info`); default: the card's
+        again: replace what was imported from another file
+        config_dir: a folder with your own dataset/ cards
+        json: print the records as JSON
+    """
     from gpbench import runtime
 
     runtime.configure(device="cpu")  # before pandas imports NumPy
@@ -65,43 +52,31 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.records.collection import open_store
     from gpbench.train.doubts import warnings
 
-    args.config_dir = targets.add_folders(args.config_dir)
-    budget = None if args.budget is None else cpu_budget(args.budget)
-    files = [file.resolve() for file in args.files]
-    if twice := [file for k, file in enumerate(args.files) if files[k] in files[:k]]:
+    config_dir = targets.add_folders(config_dir)
+    seconds = None if budget is None else cpu_budget(budget)
+    paths_ = [file.resolve() for file in files]
+    if twice := [file for k, file in enumerate(files) if paths_[k] in paths_[:k]]:
         raise ConfigError(f"{twice[0]} is named twice: leave it out once")
     runs = []
-    for file in args.files:  # all are checked before any is recorded
+    for file in files:  # all are checked before any is recorded
         imported = submissions.read(file)
-        _check_names(args, file, [submission.method for submission in imported])
+        _check_names(protocol, config_dir, file, [submission.method for submission in imported])
         checksum = hashlib.sha256(file.read_bytes()).hexdigest()
-        importer = scoring.Importer(args.protocol, args.precision, args.set, checksum, args.config_dir, budget)
+        importer = scoring.Importer(protocol, precision, set, checksum, config_dir, seconds)
         runs += importer.score(imported)
-    store = open_store(args.results or paths.results_dir())
-    n_new = scoring.write(runs, store, again=args.again)
+    store = open_store(results or paths.results_dir())
+    n_new = scoring.write(runs, store, again=again)
     records = [run.record for run in runs]
     for key in dict.fromkeys((run.dataset, run.method, run.setting) for run in records):
         for text in warnings([run for run in records if (run.dataset, run.method, run.setting) == key]):
             warn(text)
-    _say_absent(records, args.budget)
-    if args.json:
-        printing.print_json([record.to_json() for record in records])
-        return 0
-    rows = [
-        (
-            r.dataset,
-            str(r.output or ""),
-            r.method,
-            r.setting,
-            str(r.split),
-            ", ".join(f"{name} {printing.number(value)}" for name, value in r.metrics.items()),
-        )
-        for r in records
-    ]
-    printing.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
+    _say_absent(records, budget)
+    metrics = lambda run: ", ".join(f"{name} {printing.number(value)}" for name, value in run.metrics.items())
+    rows = [(r.dataset, str(r.output or ""), r.method, r.setting, str(r.split), metrics(r)) for r in records]
+    lines = printing.aligned(("data set", "output", "method", "setting", "split", "metrics"), rows, printing.width())
     before = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
-    print(f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}")
-    return 0
+    lines.append(f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}")
+    return Answer([record.to_json() for record in records], "\n".join(lines))
 
 
 def _say_absent(records: list[Record], budget: int | None) -> None:
@@ -115,13 +90,12 @@ def _say_absent(records: list[Record], budget: int | None) -> None:
         print(f"{text}: boards have protocol clean, and the data sets and splits of their division", file=sys.stderr)
 
 
-def _check_names(args: argparse.Namespace, file: Path, methods: list[str]) -> None:
+def _check_names(protocol: str, config_dir: Sequence[Path], file: Path, methods: list[str]) -> None:
     """Raises ConfigError for an unknown protocol, and for a method that would pass for one of gpbench's."""
     from gpbench.api.listings import descriptions
 
-    protocols = [item["name"] for item in descriptions("protocol", args.config_dir)]
-    if args.protocol not in protocols:
-        raise ConfigError(f"no protocol {args.protocol!r}; {nearest(args.protocol, protocols)}")
+    protocols = [item["name"] for item in descriptions("protocol", config_dir)]
+    require_known(protocol, protocols, f"no protocol {protocol!r}")
     if bad := [name for name in methods if not _NAME.fullmatch(name)]:
         raise ConfigError(
             f"{file}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does not begin with - or ."

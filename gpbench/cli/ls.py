@@ -1,87 +1,74 @@
 """`gpbench ls`: lists methods, data sets, protocols, experiments and recorded runs."""
 
-import argparse
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Literal
 
 from gpbench.analysis import printing
 from gpbench.api import listings
-from gpbench.api.selection import names
-from gpbench.cli import options
-from gpbench.errors import ConfigError, nearest, printable
+from gpbench.api.selection import Names, names
+from gpbench.cli.output import Answer, Named
+from gpbench.errors import ConfigError, printable, require_known
 from gpbench.records import filters, open_one
 from gpbench.records.record import Record
+from gpbench.records.unions import SHIPPED
 
-_FILTERS = ("dataset", "method", "protocol", "status")
 _STATUSES = ("done", "diverged", "failed")
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the verb to the parser."""
-    parser = subparsers.add_parser(
-        "ls",
-        description="List methods, data sets, protocols, experiments or recorded runs.",
-        epilog="examples: gpbench ls datasets --suite board --task binary; gpbench ls runs --dataset pima --status"
-        " diverged; gpbench ls runs --where 'seconds.train>60'",
-    )
-    parser.add_argument("kind", choices=listings.KINDS, help="what to list")
-    options.add_config_dir(parser, "dataset/, method/, protocol/ files")
-    parser.add_argument("--suite", help="only data sets of this suite: board or development")
-    parser.add_argument("--task", help="only data sets of this task")
-    options.add_fields(parser, _FILTERS)
-    parser.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="FIELD=A,B",
-        help="only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in"
-        " metrics.nll<0.4; may be repeated",
-    )
-    options.add_results(parser)
-    options.add_json(parser)
-    parser.set_defaults(func=run)
+def ls(
+    kind: Literal["methods", "datasets", "protocols", "experiments", "runs"],
+    *,
+    config_dir: Sequence[Path] = (),
+    dataset: Names = None,
+    method: Names = None,
+    protocol: Names = None,
+    status: Names = None,
+    suite: str | None = None,
+    task: str | None = None,
+    conditions: Sequence[str] = (),
+    results: Named = None,
+) -> Answer:
+    """List methods, data sets, protocols, experiments or recorded runs.
 
+    Args:
+        kind: what to list
+        config_dir: a folder with your own dataset/, method/, protocol/ files
+        suite: only data sets of this suite, board or development
+        task: only data sets of this task
+        conditions (FIELD=A,B): only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in
+            metrics.nll<0.4; may be repeated
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code: that of the first faulty card, which is named on stderr and left out.
-    Raises ConfigError: A filter of runs, of anything else.
+    examples:
+      gpbench ls datasets --suite board --task binary
+      gpbench ls runs --dataset pima --status diverged
+      gpbench ls runs --where 'seconds.train>60'
     """
-    listings.check_selection(args.kind, suite=args.suite, task=args.task)
-    fields = {name: value for name in _FILTERS if (value := getattr(args, name))}
-    flags = [f"--{name} {value}" for name, value in fields.items()] + [f"--where {text}" for text in args.where]
-    flags += [f"--results {name}" for name in args.results or ()] + ["--with-shipped"] * args.with_shipped
-    if args.kind != "runs" and flags:
+    listings.check_selection(kind, suite=suite, task=task)
+    filters_ = {"dataset": dataset, "method": method, "protocol": protocol, "status": status}
+    fields = {name: value for name, value in filters_.items() if value}
+    flags = [f"--{name} {value}" for name, value in fields.items()] + [f"--where {text}" for text in conditions]
+    flags += ["--with-shipped"] if SHIPPED in (results or ()) else [f"--results {name}" for name in results or ()]
+    if kind != "runs" and flags:
         raise ConfigError(f"{flags[0]} selects runs: write `gpbench ls runs {flags[0]}`, or leave it out")
-    if args.kind == "runs":
-        records = open_one(options.results(args)).all()
-        _check_names(args, records)
-        records = filters.matching(records, [*(f"{name}={value}" for name, value in fields.items()), *args.where])
-        if args.json:
-            printing.print_json([record.to_json() for record in records])
-        else:
-            print("\n".join(_run_lines(records, printing.width())))
-        return 0
-    items, faults = listings.entries(args.kind, args.config_dir, suite=args.suite, task=args.task)
-    if args.json:
-        printing.print_json(items)
-    elif items:
-        rows = [tuple("" if value is None else str(value) for value in item.values()) for item in items]
-        printing.print_table(tuple(items[0]), rows)
-    for fault in faults:
-        print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
-    return faults[0].exit_code if faults else 0
-
-
-def _check_names(args: argparse.Namespace, records: Sequence[Record]) -> None:
-    """Raises ConfigError for a data set, a method, a protocol or a status that is none, and that no run has."""
-    for group in _FILTERS:
-        for name in names(getattr(args, group)):
-            files = _STATUSES if group == "status" else listings.files_of(group, args.config_dir)
+    if kind == "runs":
+        records = open_one(results).all()
+        for group, value in fields.items():
+            files = _STATUSES if group == "status" else listings.files_of(group, config_dir)
             known = {*files, *(str(getattr(record, group)) for record in records)}
-            if name not in known:
-                raise ConfigError(f"no run has {group} {name!r}; {nearest(name, known)}")
+            for name in names(value):
+                require_known(name, known, f"no run has {group} {name!r}")
+        records = filters.matching(records, [*(f"{name}={value}" for name, value in fields.items()), *conditions])
+        lines = _run_lines(records, printing.width())
+        return Answer([record.to_json() for record in records], "\n".join(lines))
+    items, faults = listings.entries(kind, config_dir, suite=suite, task=task)
+    rows = [tuple("" if value is None else str(value) for value in item.values()) for item in items]
+    lines = printing.aligned(tuple(items[0]), rows, printing.width()) if items else []
+    for fault in faults:  # of the first faulty card is the exit code
+        print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
+    return Answer(items, "\n".join(lines), faults[0].exit_code if faults else 0)
 
 
 def _run_lines(records: Sequence[Record], width: int | None) -> list[str]:

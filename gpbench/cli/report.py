@@ -1,14 +1,13 @@
 """`gpbench report`: a static site of all recorded runs, beside the published values."""
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpbench import paths, targets
-from gpbench.cli import options
+from gpbench.cli.output import Answer, Named, output_folder
 from gpbench.errors import ConfigError, GpbenchError, printable
 from gpbench.records.record import Record
 
@@ -18,26 +17,21 @@ if TYPE_CHECKING:
     from gpbench.report.site import PlannedExperiment
 
 
-def add_parser(subparsers: Any) -> None:
-    """Adds the verb to the parser."""
-    parser = subparsers.add_parser(
-        "report",
-        description="Make a static site from recorded runs: a page for each paper, experiment, data set, method and"
-        " cell.  It opens from disk, without a web server.",
-        epilog="example: gpbench report --out site",
-    )
-    parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: site/ in the results folder")
-    parser.add_argument(
-        "--docs", default="", metavar="ADDRESS", help="link to the documentation, an address or a path from the site"
-    )
-    options.add_config_dir(parser, "experiment/, claims/, dataset/, method/ files")
-    options.add_results(parser)
-    options.add_json(parser, "start page, numbers of files, bytes, records")
-    parser.set_defaults(func=run)
+def report(
+    *, out: Path | None = None, docs: str = "", config_dir: Sequence[Path] = (), results: Named = None
+) -> Answer:
+    """Make a static site from recorded runs: a page for each paper, experiment, data set, method and cell.  It opens
+    from disk, without a web server.
 
+    Args:
+        out (DIR): default: site/ in the results folder
+        docs (ADDRESS): link to the documentation, an address or a path from the site
+        config_dir: a folder with your own experiment/, claims/, dataset/, method/ files
+        json: print JSON: start page, numbers of files, bytes, records
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
+    examples:
+      gpbench report --out site
+    """
     from gpbench.analysis import printing
     from gpbench.api.listings import descriptions
     from gpbench.api.selection import without_budget
@@ -46,14 +40,14 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.records.unions import union
     from gpbench.report import site
 
-    stores = open_stores(options.results(args))
-    out = args.out or options.output_folder(args) / "site"
+    stores = open_stores(results)
+    out = out or output_folder(results) / "site"
     site.check_folder(out)
-    if args.docs and not re.fullmatch(r"https?://\S+|[^:]*(/|\.html)", args.docs):
-        raise ConfigError(f"--docs {args.docs}: neither an http address nor a page, as ../index.html")
+    if docs and not re.fullmatch(r"https?://\S+|[^:]*(/|\.html)", docs):
+        raise ConfigError(f"--docs {docs}: neither an http address nor a page, as ../index.html")
     every = latest(recorded(stores))  # among which an experiment has those within the budget that it says
     records = without_budget(every)
-    config_dirs = targets.add_folders(args.config_dir)
+    config_dirs = targets.add_folders(config_dir)
     readable, faults = cards.readable(config_dirs)
     for fault in faults:
         _leave_out(fault)
@@ -70,17 +64,14 @@ def run(args: argparse.Namespace) -> int:
         figures=_figures(planned),
         shipped={run for file in paths.shipped_files() for run in collection.read_times(file)},
         folders=config_dirs,
-        docs=args.docs,
+        docs=docs,
     )
     files = site.write_site(out, site.render_pages(facts))
     size = sum(file.stat().st_size for file in files)
     start = out / "index.html"
-    if args.json:
-        printing.print_json({"start": str(start), "files": len(files), "bytes": size, "records": len(records)})
-    else:
-        runs = printing.counted(len(records), "run")
-        print(f"{start}: {printing.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {runs}")
-    return 0
+    n_files, n_runs = printing.counted(len(files), "file"), printing.counted(len(records), "run")
+    text = f"{start}: {n_files}, {size / 1e6:.1f} MB, of {n_runs}"
+    return Answer({"start": str(start), "files": len(files), "bytes": size, "records": len(records)}, text)
 
 
 def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterator[PlannedExperiment]":

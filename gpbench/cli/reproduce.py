@@ -1,89 +1,94 @@
 """`gpbench reproduce`: runs what is missing of a paper's table or figure, and makes it."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gpbench import paths, targets
 from gpbench.analysis.formats import format_of
-from gpbench.cli import options
-from gpbench.cli.formatting import HelpFormatter
+from gpbench.cli.output import check_place, write_sheet
+from gpbench.cli.plot import save_figures, summary
+from gpbench.config.compose import compose
 from gpbench.config.words import LAUNCHER, require_once, word
 from gpbench.errors import ConfigError, GpbenchError, either
-from gpbench.experiments.definition import PRESETS, Experiment, overrides
+from gpbench.experiments.definition import PRESETS, Experiment
+from gpbench.experiments.definition import overrides as job_words
 from gpbench.experiments.status import Cell
 
-_EPILOG = """\
-examples:
-  gpbench reproduce sep/table1                            the quick preset: minutes on two cores
-  gpbench reproduce sep/table1 --preset full --jobs 2     the paper's splits and sizes
-  gpbench reproduce sep/table1 hydra/launcher=slurm       its jobs on a Slurm cluster
-  gpbench reproduce sep/fig2 run.time_limit=600           stop at a checkpoint then; run the same command to resume
-  gpbench reproduce sep/table1 dataset=heart              one of its data sets
-  gpbench reproduce gpbench/leaderboard_regression --preset full run.budget=20    one budget of its three
-"""
 _OF_JOBS = ("run.", "data.")
 """Beginnings of words that all jobs may have, whatever the experiment says."""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb."""
-    parser = subparsers.add_parser(
-        "reproduce",
-        description="Run what is missing of a paper's table or figure, each job in a process of its own, and make it.",
-        formatter_class=HelpFormatter,
-        epilog=_EPILOG,
-    )
-    parser.add_argument("experiment", metavar="ID", help="which: `gpbench ls experiments` lists them")
-    parser.add_argument(
-        "overrides",
-        nargs="*",
-        default=[],
-        metavar="KEY=VALUE",
-        help="settings of run, data and the launcher, as for gpbench run; or values of a key of the experiment to run,"
-        " as in dataset=heart",
-    )
-    parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
-    parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes at a time, as run.jobs=K")
-    parser.add_argument("--dry-run", action="store_true", help="list the jobs that are not recorded; train nothing")
-    options.add_format(parser)
-    parser.add_argument("--out", type=Path, default=None, metavar="PATH", help="file for a table, folder for a figure")
-    options.add_config_dir(parser, "experiment/, dataset/, method/ and protocol/ files")
-    options.add_results_folder(parser)
-    parser.set_defaults(func=run)
+def reproduce(
+    experiment: str,
+    *overrides: str,
+    preset: Literal["quick", "full"] = "quick",
+    jobs: int | None = None,
+    dry_run: bool = False,
+    format: str | None = None,
+    plain: bool = False,
+    out: Path | None = None,
+    config_dir: Sequence[Path] = (),
+    results: Path | None = None,
+) -> int:
+    """Run what is missing of a paper's table or figure, each job in a process of its own, and make it.
 
+    What is recorded becomes a table or figure even where jobs failed or were stopped.
 
-def run(args: argparse.Namespace) -> int:
-    """Run the verb; the exit code.  What is recorded becomes a table or figure even where jobs failed or were stopped.
+    Args:
+        experiment (ID): which: `gpbench ls experiments` lists them
+        overrides (KEY=VALUE): settings of run, data and the launcher, as for gpbench run; or values of a key of the
+            experiment to run, as in dataset=heart
+        preset: default: quick
+        jobs (K): processes at a time, as run.jobs=K
+        dry_run: list the jobs that are not recorded; train nothing
+        out (PATH): file for a table, folder for a figure
+        config_dir: a folder with your own experiment/, dataset/, method/ and protocol/ files
 
-    Raises ConfigError, and what a sweep raises: Stopped, SweepError, DivergedError.
+    examples:
+      gpbench reproduce sep/table1                            the quick preset: minutes on two cores
+      gpbench reproduce sep/table1 --preset full --jobs 2     the paper's splits and sizes
+      gpbench reproduce sep/table1 hydra/launcher=slurm       its jobs on a Slurm cluster
+      gpbench reproduce sep/fig2 run.time_limit=600           stop at a checkpoint then; run the same command to resume
+      gpbench reproduce sep/table1 dataset=heart              one of its data sets
+      gpbench reproduce gpbench/leaderboard_regression --preset full run.budget=20    one budget of its three
     """
+    from gpbench.analysis import experiment as reports
     from gpbench.experiments import plan
     from gpbench.records.collection import open_store
+    from gpbench.sweep.display import preview
 
-    folders = targets.add_folders(args.config_dir)
-    settings = _settings(args, folders)
-    results = Path(settings["results"])
-    experiment, cells = plan.load(args.experiment, args.preset, folders, open_store(results))
-    if experiment.table and not experiment.pictures:
-        format_of(args.out, args.format)  # refused before the hours of the runs
-        options.check_place(args.out)
-    failure = None
-    selected = _selection(args, experiment, cells)
+    folders = targets.add_folders(config_dir)
+    shared = [*([f"run.jobs={jobs}"] if jobs is not None else []), *([_results(results)] if results else [])]
+    require_once([*overrides, *shared, f"run.preset={preset}"], "")
+    of_jobs = [text for text in overrides if text.startswith(_OF_JOBS)]
+    settings = compose([*of_jobs, *shared], folders)["run"]
+    store = open_store(Path(settings["results"]))
+    definition, cells = plan.load(experiment, preset, folders, store)
+    is_file = definition.table and not definition.pictures
+    if is_file:
+        format_of(out, format)  # refused before the hours of the runs
+        check_place(out)
+    failure: GpbenchError | None = None
+    selected = _selection(overrides, preset, definition, cells)
     if to_run := [cell for cell in selected if cell.missing or settings["again"]]:
-        words = [word for word in _of_jobs(args.overrides) if not word.startswith("run.jobs=")]
-        words += [_results(results), f"run.preset={args.preset}"]
-        jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in to_run)  # cells of several outputs are one job
-        if args.dry_run:
-            from gpbench.sweep.display import preview
-
-            return preview([[*job, *words] for job in jobs], folders)
-        failure = _launch([[*job, *words] for job in jobs], settings, folders, args.overrides)
-        experiment, cells = plan.load(args.experiment, args.preset, folders, open_store(results))
+        words = [text for text in of_jobs if not text.startswith("run.jobs=")]
+        words += [_results(Path(settings["results"])), f"run.preset={preset}"]
+        # cells of several outputs are one job
+        listed = [[*job, *words] for job in dict.fromkeys(tuple(job_words(cell.job)) for cell in to_run)]
+        if dry_run:
+            return preview(listed, folders)
+        launchers = [text for text in overrides if text.startswith(LAUNCHER)]
+        failure = _launch(listed, settings, folders, launchers)
+        definition, cells = plan.load(experiment, preset, folders, store)
     if any(cell.records for cell in cells):
         try:
-            _present(args, experiment, cells, results)
+            if definition.table:
+                write_sheet(reports.table(definition, preset, cells), format, plain, out if is_file else None)
+            if definition.pictures:
+                folder = out or Path(settings["results"])
+                files = save_figures(definition, preset, cells, store, folder)
+                print(summary(files, () if definition.table else cells))
         except ConfigError as error:  # as of ranks without common data sets, where jobs failed
             failure = failure or error
     if failure:
@@ -91,13 +96,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _selection(args: argparse.Namespace, experiment: Experiment, cells: Sequence[Cell]) -> list[Cell]:
+def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells: Sequence[Cell]) -> list[Cell]:
     """The cells that agree with the command line, which may choose among values of a key that the experiment sets.
 
     Raises ConfigError for a key or a value that it has not: runs of others would be no cell's.
     """
     selected = list(cells)
-    for text in args.overrides:
+    for text in words:
         key, equals, value = text.partition("=")
         if not equals:
             raise ConfigError(f"{text}: write key=value")
@@ -111,54 +116,22 @@ def _selection(args: argparse.Namespace, experiment: Experiment, cells: Sequence
             if unknown[0] in full:
                 fault += f"; --preset {PRESETS[-1]} has {either(full)}"
             elif key != "run.budget":
-                fault += (
-                    ": choose one of these, or run others by `gpbench run -m`"
-                    if known
-                    else "; `gpbench run -m` runs others"
-                )
-            raise ConfigError(f"{text}: preset {args.preset} of {args.experiment} {fault}")
+                others = ": choose one of these, or run others by `gpbench run -m`"
+                fault += others if known else "; `gpbench run -m` runs others"
+            raise ConfigError(f"{text}: preset {preset} of {experiment.id} {fault}")
         selected = [cell for cell in selected if key not in cell.job or cell.job[key] in values]
     if not selected:
-        raise ConfigError(f"{' '.join(args.overrides)}: preset {args.preset} of {args.experiment} has none of these")
+        raise ConfigError(f"{' '.join(words)}: preset {preset} of {experiment.id} has none of these")
     return selected
 
 
-def _present(args: argparse.Namespace, experiment: Experiment, cells: Sequence[Cell], results: Path) -> None:
-    """Shows the table of the experiment and draws its figures."""
-    if experiment.table:
-        from gpbench.analysis import experiment as reports
-        from gpbench.cli.options import write_sheet
-
-        out = args.out if not experiment.pictures else None
-        write_sheet(reports.table(experiment, args.preset, cells), args, out)
-    if experiment.pictures:
-        from gpbench.cli.plot import plot, say
-        from gpbench.records import open_store
-
-        say(
-            plot(experiment, args.preset, cells, open_store(results), args.out or results),
-            () if experiment.table else cells,
-        )
-
-
-def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, Any]:
-    """The `run` section of the configuration, with what the command line says."""
-    from gpbench.config.compose import compose
-
-    options = [f"run.jobs={args.jobs}"] if args.jobs is not None else []
-    options += [_results(args.results)] if args.results else []
-    require_once([*args.overrides, *options, f"run.preset={args.preset}"], "")
-    return compose([*_of_jobs(args.overrides), *options], folders)["run"]
-
-
 def _launch(
-    jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path], words: Sequence[str]
+    jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path], launchers: Sequence[str]
 ) -> GpbenchError | None:
     """Runs the jobs as a sweep does, where these words say; what went wrong, if anything, for later."""
     from gpbench.sweep.jobs import Jobs
     from gpbench.sweep.launcher import chosen_launcher
 
-    launchers = [text for text in words if text.startswith(LAUNCHER)]
     sweep = Jobs(folders, settings, *chosen_launcher(launchers, folders))
     sweep.launch(jobs)
     try:
@@ -166,11 +139,6 @@ def _launch(
     except GpbenchError as error:
         return error
     return None
-
-
-def _of_jobs(words: Sequence[str]) -> list[str]:
-    """The words for each job; the others say which jobs, and where they run."""
-    return [word for word in words if word.startswith(_OF_JOBS)]
 
 
 def _results(folder: Path) -> str:

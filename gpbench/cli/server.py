@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from gpbench.sweep.child import arrange, outlive_signals
+from gpbench.sweep.child import die_with, outlive_signals
 
 _LONGEST = 2**18
 """Largest number of bytes of a message."""
@@ -95,7 +95,7 @@ def _begin(parent: int, streams: Sequence[int], environment: dict[str, str]) -> 
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    arrange(parent, "")
+    die_with(parent)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -109,7 +109,7 @@ def _begin(parent: int, streams: Sequence[int], environment: dict[str, str]) -> 
 
 
 if __name__ == "__main__":
-    arrange(int(sys.argv[1]), "")
+    die_with(int(sys.argv[1]))
     _import(json.loads(sys.argv[3]))
     if (words := _serve(socket.socket(fileno=int(sys.argv[2])))) is not None:
         from gpbench.cli import main

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from gpbench import custom, registry, targets
 from gpbench.config import declared
-from gpbench.errors import ConfigError, GpbenchError, as_word, either, nearest
+from gpbench.errors import ConfigError, GpbenchError, as_word, either, require_known
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasRates, HasSearch
 from gpbench.schema import MEANING, RANGE, check_declarations, settings
@@ -25,9 +25,7 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def build_method(node: Mapping[str, Any]) -> Method:
-    """The method with the class and the fields of a configuration's `method` section.  Raises ConfigError: A field that
-    does not fit, a class that cannot be imported or constructed or is not a `Method`, and a method without a name.
-    """
+    """The method with the class and the fields of a configuration's `method` section."""
     check_class(node)
     target = node["_target_"]
     if not _is_method(targets.load(target, "method", Method)):  # before it is called
@@ -46,8 +44,8 @@ def build_method(node: Mapping[str, Any]) -> Method:
 def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
     """Checks that a record's `method` section calls no function of the user's that the record has chosen.
 
-    The classes of the method, of kernels and of likelihoods are checked where they are constructed.  Raises
-    ConfigError: A function that neither gpbench nor optax has, nor a method or protocol file of these folders.
+    It may call functions of gpbench, optax, and the method and protocol files of these folders.  The classes of the
+    method, of kernels and of likelihoods are checked where they are constructed.
     """
     for name, value in node.items():
         if name != "_target_":
@@ -82,10 +80,7 @@ def _call_once(target: Callable[..., Any], is_partial: bool, /, *args: Any, **fi
 
 
 def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> None:
-    """Check what needs imports in a `method` section: a user's class, and optimisers of other libraries.  Raises
-    ConfigError: A target that cannot be imported; unknown, missing and ill-typed fields; and what a user's class does
-    not take by its declarations.
-    """
+    """Checks what needs imports in a `method` section: a user's class, and optimisers of other libraries."""
     if str(node.get("_target_")) in declared.classes():
         for key, value in node.items():
             if key in registry.KINDS:
@@ -99,8 +94,8 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
     check_declarations(constructor)
     if not isinstance(constructor.tasks, tuple | list | set | frozenset):
         raise ConfigError(f"{constructor.__name__}: tasks must be a tuple, such as tasks = ('regression',)")
-    if unknown := sorted(set(constructor.tasks) - registry.AUTO.keys()):
-        raise ConfigError(f"{constructor.__name__}: no task {unknown[0]!r}; {nearest(unknown[0], registry.AUTO)}")
+    for task in sorted(constructor.tasks):
+        require_known(task, registry.AUTO, f"{constructor.__name__}: no task {task!r}")
     declaration = declaration_of(constructor)
     for kind in registry.KINDS.keys() & node.keys():
         if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
@@ -152,7 +147,7 @@ def _declared(field: dataclasses.Field) -> dict[str, Any]:
 
 
 def _check_signature(node: Mapping[str, Any], key: str) -> Any:
-    """The `_target_` of a node, whose signature has the fields of the node, and of those below it.  Raises ConfigError.
+    """The `_target_` of a node, whose signature has the fields of the node, and of those below it.
 
     A field that `setting` declares is checked by its range, not by its annotation.
     """
@@ -175,10 +170,10 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     if is_other and "name" in values.keys() - parameters.keys():  # a field of every method
         raise ConfigError(_NO_METHOD.format(node["_target_"]))
     for field, value in values.items():
+        if not is_open:
+            require_known(field, parameters, f"{key}.{field}: {name} has no such field")
         if field in parameters and field not in has_ranges:
             _check_annotation(f"{key}.{field}", value, parameters[field].annotation)
-        elif field not in parameters and not is_open:
-            raise ConfigError(f"{key}.{field}: {name} has no such field; {nearest(field, parameters)}")
         if isinstance(value, dict) and "_target_" in value:
             _check_signature(value, f"{key}.{field}")
     if absent := [name for name, field in parameters.items() if field.default is field.empty and name not in values]:
@@ -187,10 +182,9 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
 
 
 def _check_annotation(key: str, value: Any, annotation: Any) -> None:
-    """Raise ConfigError where a field annotated as a Literal, int, float, bool, str, None or a union has another value.
+    """Checks the value of a field annotated as a Literal, int, float, bool, str, None or a union of these.
 
-    A whole number is a float too.  A field annotated as a class of a library, such as an optimiser, takes a mapping
-    with a `_target_`.  Other annotations say nothing here.
+    A field annotated as a class of a library, such as an optimiser, takes a mapping with a `_target_`.
     """
     if typing.get_origin(annotation) is typing.Literal:
         if value not in (known := typing.get_args(annotation)):

@@ -25,9 +25,7 @@ def reader(source: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
 
 
 def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Checks a card: required, optional and unknown keys, and their values.  Returns its sources, in which custom
-    readers are named by `_target_`.  Raises ConfigError: the card is wrong.
-    """
+    """Checks a card, and returns its sources, in which custom readers are named by `_target_`."""
     CARD.check(card, f"{path}: the card")
     # the name becomes a folder of the store
     if not NAME.fullmatch(str(card["name"])):
@@ -44,16 +42,12 @@ def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()
 
 
 def check_file(path: Path, name: Any) -> None:
-    """Checks that a user's file of a group is found by its name.  Raises ConfigError: the file has the name of one of
-    gpbench's, or `name` is not the file's.
-    """
+    """Checks that a user's file of a group is found by its name, which is the file's, and none of gpbench's."""
     if (paths.conf_dir() / path.parent.name / path.name).exists():
         raise ConfigError(f"{path}: the name {path.stem} is built in; rename the file")
     if name not in (None, path.stem):
-        raise ConfigError(
-            f"{path}: name: {as_word(name)} is not the file's name, by which records are found: write"
-            f" `name: {path.stem}`, or rename the file"
-        )
+        mend = f"write `name: {path.stem}`, or rename the file"
+        raise ConfigError(f"{path}: name: {as_word(name)} is not the file's name, by which records are found: {mend}")
 
 
 def resolved(card: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,17 +57,14 @@ def resolved(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def split_sets(card: Mapping[str, Any]) -> dict[str, int]:
-    """Counts the splits of each split set of a card; the set in use is `split_set(card)`.  Raises ConfigError: the set
-    in use has no number of splits.
-    """
+    """The number of splits of each split set of a card; the set in use is `split_set(card)`."""
     splits = card.get("splits") or {}
     name, sets = split_set(card), {str(key): int(count) for key, count in (splits.get("sets") or {}).items()}
     if name not in sets and name in SPLIT_SETS and (count := SPLIT_SETS[name].count(splits)):
         sets[name] = count
     if name not in sets:
-        raise ConfigError(
-            f"{card.get('name', 'dataset')} has no split set {name!r}: {nearest(name, {*sets, *_COUNTED})}"
-        )
+        hint = nearest(name, {*sets, *_COUNTED})
+        raise ConfigError(f"{card.get('name', 'dataset')} has no split set {name!r}: {hint}")
     return sets
 
 
@@ -85,9 +76,7 @@ def split_set(card: Mapping[str, Any]) -> str:
 
 
 def check_changes(card: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    """Checks that the split set in use reads the keys of `splits` that a command line sets.  Raises ConfigError: it
-    does not read one of them.
-    """
+    """Checks that the split set in use reads the keys of `splits` that a command line sets."""
     settings = {key: changes[f"dataset.splits.{key}"] for key in _SPLIT_KEYS if f"dataset.splits.{key}" in changes}
     _check_read("dataset", settings, [split_set(card)])
 
@@ -132,10 +121,10 @@ def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
     Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(counts, f"{path}: splits.sets")
     TEXT.check(f"{path}: splits: set", splits.get("set"))
     if (name := split_set(card)) not in counts and (name not in SPLIT_SETS or not SPLIT_SETS[name].count({})):
-        known = (
-            f"; give the number of its splits, as in sets: {{{name}: 1}}" if name in SPLIT_SETS and not counts else ""
-        )
-        raise ConfigError(f"{path}: no split set {name!r}{known or '; ' + nearest(name, {*counts, *_COUNTED})}")
+        hint = nearest(name, {*counts, *_COUNTED})
+        if name in SPLIT_SETS and not counts:
+            hint = f"give the number of its splits, as in sets: {{{name}: 1}}"
+        raise ConfigError(f"{path}: no split set {name!r}; {hint}")
     sets = dict.fromkeys([*counts, name])
     _check_read(path, splits, sets)
     keys = SPLITS
@@ -143,20 +132,15 @@ def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
         keys |= SPLIT_SETS[entry].options
     keys.check(splits, f"{path}: splits")
     if (most := max(split_sets(card).values())) > limits.SPLITS:
-        raise ConfigError(
-            f"{path}: splits: one set has {most:,}, and {limits.SPLITS:,} are the most: lower `sets`, `folds` or"
-            " `repeats`"
-        )
+        mend = "lower `sets`, `folds` or `repeats`"
+        raise ConfigError(f"{path}: splits: one set has {most:,}, and {limits.SPLITS:,} are the most: {mend}")
     if "repeats" in splits and name in counts:
-        raise ConfigError(
-            f"{path}: splits.repeats and splits.sets.{name}: both say how many splits there are; give one"
-        )
+        both = f"splits.repeats and splits.sets.{name}"
+        raise ConfigError(f"{path}: {both}: both say how many splits there are; give one")
 
 
 def read_indices_as_int8(card: dict[str, Any]) -> None:
-    """Puts the split set `hla_int8` in the place of `hla`: the index files read as 8-bit integers (paper `aep_dgp`).
-    Raises ConfigError: the card's split set has no index files that the fault concerned.
-    """
+    """Puts the split set `hla_int8` in the place of `hla`: the index files read as 8-bit integers (paper `aep_dgp`)."""
     splits = card.get("splits") or {}
     if splits.get("set") != "hla":
         raise ConfigError(

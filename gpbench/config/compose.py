@@ -7,20 +7,17 @@ from typing import Any
 from gpbench import custom, own_metrics, paths, plugins, yamls
 from gpbench.config import card_keys, cards, declared, merge, protocol, words
 from gpbench.config.values import check_values
-from gpbench.config.words import Word
-from gpbench.errors import ConfigError, nearest
-
-GROUPS = ("dataset", "method", "protocol")
+from gpbench.config.words import GROUPS, Word
+from gpbench.errors import ConfigError, nearest, require_known
 
 
 def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
-    """The configuration that the words of a command line stand for, as a plain resolved dict.
+    """The configuration that the words of a command line stand for, checked, as a plain resolved dict.
 
     Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
     (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone), `explicit` (keys of
     the method that words set, to whatever value) and `implied` (a reserved section of a method's file, see `_implied`).
-    Raises ConfigError: an unknown choice or key, an override that cannot be read, a missing value, a broken
-    interpolation, a value out of its range, and what is wrong in a card.
+    Raises ConfigError for every mistake in them.
     """
     return Composer(config_dirs).compose(overrides)
 
@@ -37,22 +34,24 @@ class Composer:
         self._sources: dict[str, list[dict[str, Any]]] = {}
 
     def compose(self, overrides: Sequence[str]) -> dict:
-        """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
+        """The configuration, as `gpbench.config.compose.compose` makes it."""
         settled = self.applicable(overrides)
         for text in overrides:
             if text.startswith(words.OPTIONAL) and text.removeprefix(words.OPTIONAL) not in settled:
-                require_known(text.partition("=")[0])
+                _require_optional(text.partition("=")[0])
         parsed = words.read(settled)
         for word in parsed:
             self._check_use(word)
         choices = [word for word in parsed if self._is_choice(word)]
-        if absent := [word for word in choices if word.value is None and word.key in GROUPS and word.sign != "~"]:
-            raise ConfigError(f"{absent[0].text}: dataset, method and protocol each take a name, as in method=sep")
         base, defaults = self._choose(choices)
-        changes = [word for word in parsed if not self._is_choice(word)]
-        if unknown := [word for word in changes if word.sign and word.key.partition(".")[0] not in base]:
-            raise ConfigError(f"{unknown[0].text}: no such section; {nearest(unknown[0].key.partition('.')[0], base)}")
-        cfg = _changed(base, [_with_sign(word, base.get("method")) for word in changes])
+        changes = [_with_sign(word, base.get("method")) for word in parsed if not self._is_choice(word)]
+        for word in changes:
+            if word.sign:
+                require_known(word.key.partition(".")[0], base, f"{word.text}: no such section")
+        cfg = base
+        for word in sorted(changes, key=lambda word: word.key.startswith("method.")):  # which refers to the protocol
+            cfg = merge.changed(cfg, word)
+        cfg = merge.resolved(cfg)
         check_values(cfg)
         budget = cfg["run"].get("budget")
         if isinstance(budget, float) and budget.is_integer():  # 20 and 20.0 are one budget
@@ -72,10 +71,9 @@ class Composer:
         if cfg["protocol"].get("split_indices") == "int8":
             cards.read_indices_as_int8(cfg["dataset"])
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
-        is_default = lambda key, value: (
-            key in defaults and (value is defaults[key] or repr(value) == repr(defaults[key]))
-        )
-        cfg["changes"] = {key: value for key, value in _leaves(cfg) if not is_default(key, value)}
+        same = lambda value, default: value is default or repr(value) == repr(default)
+        leaves = _leaves(cfg)
+        cfg["changes"] = {k: value for k, value in leaves if not (k in defaults and same(value, defaults[k]))}
         cfg["explicit"] = sorted({word.key for word in parsed if word not in choices and word.key.startswith("method")})
         cards.check_changes(cfg["dataset"], cfg["changes"])
         cfg["dataset"]["sources"] = sources
@@ -107,13 +105,11 @@ class Composer:
         """The configuration of a recorded run, as far as a record can say it.
 
         Its settings are checked as those of a command line are.  Folders, stores, mirrors and the sources of the data
-        are the user's own: a record may come from somebody else.  Raises ConfigError: it is no whole configuration, or
-        a value is wrong; there is no card of its data set here.
+        are the user's own: a record may come from somebody else.
         """
         if not all(isinstance(stored.get(group), dict) and stored[group] for group in GROUPS):
-            raise ConfigError(
-                "the record has no whole configuration: put its config.yaml back, or train it again with run.again=true"
-            )
+            mend = "put its config.yaml back, or train it again with run.again=true"
+            raise ConfigError(f"the record has no whole configuration: {mend}")
         name = str(stored["dataset"].get("name"))
         if not card_keys.NAME.fullmatch(name):
             raise ConfigError(f"{name!a} is no name of a data set")
@@ -144,30 +140,15 @@ class Composer:
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
         for word in choices:
-            if isinstance(word.value, list | tuple) and (
-                word.key in GROUPS or not all(isinstance(name, str) for name in word.value)
-            ):  # Hydra would merge the files of several names
+            if not isinstance(word.value, str) and word.sign != "~":
                 raise ConfigError(f"{word.text}: dataset, method and protocol each take a name, as in method=sep")
         key = tuple(word.text for word in choices)
         if key not in self._bases:
-            base = self._merged(choices)
+            base = merge.choose({word.key: word.value for word in choices}, self.folders)
             if isinstance(node := base.get("protocol"), dict):
-                absent = {name: value for name, value in protocol.DEFAULTS.items() if name not in node}
-                base = {**base, "protocol": {**node, **absent}}
-            self._bases[key] = base, dict(_leaves(_resolved(base)))
+                base = {**base, "protocol": {**node, **{k: v for k, v in protocol.DEFAULTS.items() if k not in node}}}
+            self._bases[key] = base, dict(_leaves(merge.resolved(base, allow_missing=True)))
         return self._bases[key]
-
-    def _merged(self, choices: Sequence[Word]) -> dict:
-        names = {word.key: word.value for word in choices}
-        is_plain = all(word.sign == "" and word.key in GROUPS and isinstance(word.value, str) for word in choices)
-        try:
-            if not is_plain or len(names) < len(choices):
-                raise merge.Unusual
-            return merge.choose(names, [paths.conf_dir(), *self.folders])
-        except merge.Unusual:
-            from gpbench.config import bridge
-
-            return bridge.choose([word.text for word in choices], self.folders)
 
     def _users_file(self, group: str, choices: Sequence[Word], values: Mapping[str, Any]) -> Path | None:
         """The file of the chosen member of a group, checked; None where it is built in."""
@@ -201,38 +182,68 @@ class Composer:
 
 
 def folders(config_dirs: Sequence[Path]) -> list[Path]:
-    """All folders with group files besides gpbench's: the user's, and those of installed packages.  Raises ConfigError:
-    A folder that does not exist.
-    """
+    """All folders with group files besides gpbench's: the user's, which must exist, and those of installed packages."""
     for folder in config_dirs:
         if not folder.is_dir():
             raise ConfigError(f"--config-dir {folder}: no such folder")
     return [*config_dirs, *plugins.folders()]
 
 
-def require_known(key: str) -> None:
+def applicable(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[list[str]], list[str]]:
+    """The jobs with those of their optional words that have a key to set, without the prefix, each once; and a line for
+    each key that some jobs do not have.  Raises ConfigError: no job has such a key, and no method of gpbench either.
+    """
+    if not any(word.startswith(words.OPTIONAL) for job in jobs for word in job):
+        return [list(job) for job in jobs], []
+    unique = dict.fromkeys(tuple(composer.applicable(job)) for job in jobs)
+    lines = []
+    for key in dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith(words.OPTIONAL)):
+        having, lacking = _methods(key, jobs, composer)
+        if not having:
+            _require_optional(key)
+        if lacking:
+            lines.append(f"{key} is not set for {_listed(lacking)}: no such key")
+    return [list(job) for job in unique], lines
+
+
+def advice(jobs: Sequence[Sequence[str]], composer: Composer) -> str | None:
+    """The line about a key that some methods of a sweep lack; None where there is none."""
+    keys = dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith("method."))
+    for key in keys:
+        having, lacking = _methods(key, jobs, composer)
+        if having and lacking:
+            return (
+                f"{key}: {_listed(having)} {'have' if len(having) > 1 else 'has'} it, {_listed(lacking)}"
+                f" {'do' if len(lacking) > 1 else 'does'} not; {words.OPTIONAL}{key}=VALUE sets it only where it exists"
+            )
+    return None
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0].removeprefix(words.OPTIONAL)
+
+
+def _methods(key: str, jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[str], list[str]]:
+    """The methods of those jobs with a word for the key which have it, and of those which lack it."""
+    methods: dict[bool, dict[str, None]] = {True: {}, False: {}}
+    for job in jobs:
+        if key in map(_key, job):
+            name, exists = composer.lookup(job, key)
+            methods[exists][name] = None
+    return list(methods[True]), list(methods[False])
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _require_optional(key: str) -> None:
     """Raises ConfigError for an optional key, such as "optional.method.stpes", that no method of gpbench has."""
-    section, _, name = key.removeprefix(words.OPTIONAL).partition(".")
+    key = key.removeprefix(words.OPTIONAL)
+    section, _, name = key.partition(".")
     if section != "method" or name.partition(".")[0] not in declared.ranges():
-        key = key.removeprefix(words.OPTIONAL)
         hint = nearest(name.partition(".")[0], declared.ranges())
         raise ConfigError(f"{words.OPTIONAL}{key}: no job has the key {key}; {hint}")
-
-
-def _changed(base: dict, changes: Sequence[Word]) -> dict:
-    """The resolved configuration with these changes."""
-    try:
-        cfg = base
-        for word in sorted(changes, key=lambda word: word.key.startswith("method.")):  # which refers to the protocol
-            cfg = merge.changed(cfg, word)
-        cfg = merge.resolved(cfg)
-        if "'???'" in repr(cfg):  # a missing value, or a text that quotes the mark: Hydra tells them apart
-            raise merge.Unusual
-        return cfg
-    except merge.Unusual:
-        from gpbench.config import bridge
-
-        return bridge.change(base, [word.text for word in changes])
 
 
 def _with_sign(word: Word, method: Any) -> Word:
@@ -243,15 +254,6 @@ def _with_sign(word: Word, method: Any) -> Word:
     entry = declared.classes().get(str(method.get("_target_")))
     known = entry["settings"] if entry else declared.ranges()  # a user's class is checked where it is imported
     return Word(f"+{word.text}", "+", word.key, word.value) if name in known else word
-
-
-def _resolved(base: dict) -> dict:
-    try:
-        return merge.resolved(base)
-    except merge.Unusual:
-        from gpbench.config import bridge
-
-        return bridge.resolve(base)
 
 
 def _implied(method: dict[str, Any]) -> dict[str, Any]:
@@ -268,16 +270,11 @@ def _implied(method: dict[str, Any]) -> dict[str, Any]:
     section = method.pop("implied", None) or {}
     if not isinstance(section, dict):
         raise ConfigError("method.implied: must be a mapping of keys of the method, such as {new_key: value}")
-    if unknown := sorted(section.keys() - method.keys()):
-        raise ConfigError(f"method.implied: {unknown[0]!r} is not a key of the method; {nearest(unknown[0], method)}")
+    for key in sorted(section):
+        require_known(key, method, f"method.implied: {key!r} is not a key of the method")
     return section
 
 
-def _leaves(node: Mapping, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of the groups' sections, or below a section, with its dotted key."""
-    for key in node if prefix else (group for group in GROUPS if group in node):
-        value = node[key]
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+def _leaves(cfg: Mapping) -> Iterator[tuple[str, Any]]:
+    """Every value of the groups' sections, with its dotted key."""
+    return merge.leaves({group: cfg[group] for group in GROUPS if group in cfg})

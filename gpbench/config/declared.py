@@ -7,14 +7,14 @@ user's class is checked by the same declarations where it is imported (`gpbench.
 import importlib.util
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpbench import registry
-from gpbench.config import method_names, protocol
-from gpbench.errors import ConfigError, as_word, either, nearest
+from gpbench import paths, registry, yamls
+from gpbench.config import protocol
+from gpbench.errors import ConfigError, as_word, either, listed, require_known
 from gpbench.schema import Range, Words, check_finite, is_real, is_whole, parse
 
 FILE = Path(__file__).with_name("settings.json")
@@ -90,9 +90,7 @@ def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
 
 
 def check_inducing(method: Mapping[str, Any], rows: int) -> None:
-    """Check that a method, whose defaults are within the rows, has no more inducing points than rows that train.
-    Raises ConfigError: it has more, which its training would refuse.
-    """
+    """Checks that a method, whose defaults are within the rows, has no more inducing points than rows that train."""
     if "inducing" in _beyond(method, rows):
         m = method["inducing"]
         raise ConfigError(f"method.inducing={m}: there are {rows} training rows; choose a number from 1 to {rows}")
@@ -107,10 +105,7 @@ def _beyond(method: Mapping[str, Any], rows: int) -> list[str]:
 
 
 def check_method(node: Mapping[str, Any]) -> None:
-    """Check the `method` section of a configuration; of a user's class, only what needs no import.  Raises ConfigError:
-    an unknown setting, one without a value, a value out of the range that this class declares, a kernel or a likelihood
-    that it does not take, `rates` or a `search` that it has no use for.
-    """
+    """Checks the `method` section of a configuration; of a user's class, only what needs no import."""
     if not isinstance(target := node.get("_target_"), str | None):
         raise ConfigError(f"method._target_={as_word(target)}: write MODULE.NAME, the class of the method")
     if (declared := classes().get(str(target))) is None:
@@ -120,16 +115,13 @@ def check_method(node: Mapping[str, Any]) -> None:
     values = {key: value for key, value in node.items() if not (key.startswith("_") and key.endswith("_"))}
     check_declared(values, declared, name)
     for key in values:
-        if key not in known:
-            raise ConfigError(f"method.{key}: {name} has no such field; {nearest(key, known)}")
+        require_known(key, known, f"method.{key}: {name} has no such field")
     if absent := [key for key, setting in known.items() if "default" not in setting and key not in values]:
         raise ConfigError(f"method.{absent[0]}: {name} needs a value for it")
 
 
 def check_declared(values: Mapping[str, Any], declared: Mapping[str, Any], name: str) -> None:
-    """Check settings against the declarations of a class called `name`, as `settings.json` has them.  Raises
-    ConfigError: as `check_method`, but for unknown settings and those without a value.
-    """
+    """Checks settings against the declarations of a class called `name`, as `settings.json` has them."""
     known = {key: setting["range"] for key, setting in declared["settings"].items()}
     _check_values("method", values, known)
     name = str(values.get("name") or name)
@@ -149,9 +141,7 @@ def check_declared(values: Mapping[str, Any], declared: Mapping[str, Any], name:
 
 
 def check_protocol(node: Mapping[str, Any]) -> None:
-    """Check the `protocol` section of a configuration.  Raises ConfigError: no name, or a value out of its range; a key
-    that no method of gpbench has may have any finite value.
-    """
+    """Checks the `protocol` section of a configuration; a key that no method of gpbench has may have any value."""
     if not node.get("name"):
         raise ConfigError("protocol has no name, by which records and tables know it: add `name: NAME` to its file")
     _check_values("protocol", node, _ranges_of_protocols())
@@ -160,15 +150,13 @@ def check_protocol(node: Mapping[str, Any]) -> None:
 
 
 def check_task(cfg: Mapping[str, Any], tasks: object = None) -> None:
-    """Check that the method and its likelihood are for the data set's task.  Raises ConfigError: for a method or a
-    likelihood that is not.
-    """
+    """Checks that the method and its likelihood are for the data set's task."""
     method, card = cfg["method"], cfg["dataset"]
     task, tasks = card["task"], tasks or classes().get(str(method.get("_target_")), {}).get("tasks")
     if isinstance(tasks, list | frozenset) and task not in tasks:
         raise ConfigError(
             f"method {method.get('name')} is for {either(sorted(tasks))} data, and {card['name']} is {task}; methods"
-            f" for {task} are {method_names.with_task(classes(), task)}"
+            f" for {task} are {_methods_for(task)}"
         )
     likelihood = method.get("likelihood", "auto")
     family = next(iter(likelihood)) if isinstance(likelihood, Mapping) and likelihood else likelihood
@@ -182,7 +170,7 @@ def _hint(kind: str, family: str) -> str:
     """What the refusal of a kernel or a likelihood adds."""
     if kind != "likelihood":
         return ""
-    return f"; methods with {family} are {method_names.with_likelihood(classes(), family)}"
+    return f"; methods with {family} are {_methods_with_likelihood(family)}"
 
 
 def _check_values(section: str, node: Mapping[Any, Any], known: Mapping[str, Words | Range]) -> None:
@@ -202,8 +190,8 @@ def _check_values(section: str, node: Mapping[Any, Any], known: Mapping[str, Wor
 def _check_optax(name: str, function: str) -> None:
     """Raises ConfigError for a misspelt function, by the text of optax's module: importing it takes a second."""
     known = _optax_names()
-    if known and "." not in function and function not in known:
-        raise ConfigError(f"{name}: optax has no {function!r}; {nearest(function, known)}")
+    if known and "." not in function:
+        require_known(function, known, f"{name}: optax has no {function!r}")
 
 
 @cache
@@ -217,9 +205,39 @@ def _optax_names() -> frozenset[str]:
 
 
 def _check_optimiser(name: str, node: Mapping[Any, Any], target: str) -> None:
-    if target not in optimisers():
-        raise ConfigError(f"{name}: no optimiser {target!r}; {nearest(target, optimisers())}")
+    require_known(target, optimisers(), f"{name}: no optimiser {target!r}")
     arguments = optimisers()[target]
-    if unknown := [str(key) for key in node if not str(key).startswith("_") and key not in arguments]:
-        raise ConfigError(f"{name}: {target} has no argument {unknown[0]!r}; {nearest(unknown[0], arguments)}")
+    for key in (str(key) for key in node if not str(key).startswith("_")):
+        require_known(key, arguments, f"{name}: {target} has no argument {key!r}")
     _check_values(name, node, arguments)
+
+
+def methods_with(key: str) -> str:
+    """The methods that have a setting; "" for none."""
+    return _listed(lambda declared: key in declared["settings"])
+
+
+def _methods_for(task: str) -> str:
+    """The methods for a task."""
+    return _listed(lambda declared: task in declared["tasks"])
+
+
+def _methods_with_likelihood(family: str) -> str:
+    """The methods that take a family of likelihoods."""
+    tasks = {*registry.LIKELIHOODS[family].tasks}
+
+    def takes(declared: Mapping[str, Any]) -> bool:
+        is_set = "likelihood" in declared["settings"] and not tasks.isdisjoint(declared["tasks"])
+        return is_set and family in (declared["likelihoods"] or [family])
+
+    return _listed(takes)
+
+
+def _listed(fits: Callable[[Mapping[str, Any]], bool]) -> str:
+    nodes = {name: yamls.read(path) for name, path in paths.yaml_files("method").items()}
+
+    def target(name: str) -> str:
+        bases = [base for base in nodes[name].get("defaults", ()) if base in nodes and base != name]
+        return str(nodes[name].get("_target_") or (target(bases[0]) if bases else ""))
+
+    return listed(sorted(name for name in nodes if (entry := classes().get(target(name))) and fits(entry)), 20)

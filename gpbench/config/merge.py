@@ -1,49 +1,77 @@
 """A configuration as a merge: config.yaml, a file of each chosen group, the changes of a command line, and `${...}`.
 
-Hydra and OmegaConf define the result.  What a merge of mappings does not do (a word that removes a key, a header
-`@package`, a resolver such as `${oc.env:HOME}`), and every mistake, is left to them: the functions raise `Unusual`.
+The rules are Hydra's, for files of a group that extend others of the same group.
 """
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gpbench import yamls
+from gpbench import paths, yamls
+from gpbench.config import declared
 from gpbench.config.words import Word
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, as_word, either, nearest
 
-Node = dict[str, Any]
+_Node = dict[str, Any]
+MISSING = "???"
+"""The value of a key that must have one."""
 _PLAIN = (str, int, float, type(None))
 _REFERENCE = re.compile(r"\$\{([\w-]+(?:\.[\w-]+)*)\}", re.A)
 
 
-class Unusual(Exception):
-    """More than a merge."""
-
-
-def choose(choices: Mapping[str, str], folders: Sequence[Path]) -> Node:
-    """The unresolved configuration that these choices of groups give; the first of `folders` is that of config.yaml."""
-    values, entries = _file(folders[0] / "config.yaml")
-    whole: Node = {}
+def choose(choices: Mapping[str, Any], folders: Sequence[Path]) -> _Node:
+    """The unresolved configuration with these members of the groups, None for none, of our folder and of these."""
+    values, entries = _file(paths.conf_dir() / "config.yaml")
+    whole: _Node = {}
     for entry in entries:
-        if entry == "_self_":
-            whole = merged(whole, values)
-            continue
-        ((group, default),) = entry.items()
-        whole = merged(whole, {group: _member(choices.get(group, default), [folder / group for folder in folders])})
-    whole.pop("hydra", None)
+        for group, name in entry.items() if isinstance(entry, dict) else ():
+            if (name := choices.get(group, name)) is not None:
+                whole |= {group: member(group, str(name), folders)}
+        whole = merged(whole, values) if entry == "_self_" else whole
+    return {key: value for key, value in whole.items() if key != "hydra"}
+
+
+def member(group: str, name: str, folders: Sequence[Path]) -> _Node:
+    """The contents of a group's file, above those that its defaults list.  Raises ConfigError where there is none."""
+    path = next((p for root in (paths.conf_dir(), *folders) if (p := root / group / f"{name}.yaml").is_file()), None)
+    if path is None:
+        noun, hint = group.replace("dataset", "data set"), nearest(name, paths.yaml_files(group, folders))
+        if group == "dataset" and "/" in name:
+            noun, hint = "table", "a path names one by its ending, as in data/coffee.csv"
+        elif hint.endswith(" more"):
+            hint += f": `gpbench ls {group}s` lists them all"
+        raise ConfigError(f"{group}={name}: no such {noun}; {hint}")
+    values, entries = _file(path)
+    whole: _Node = {}
+    for entry in entries:
+        if not isinstance(entry, str) or not re.fullmatch(r"[\w-]+", entry) or entry == name:
+            raise ConfigError(f"{path}: defaults: {as_word(entry)}: write the name of another {group}, or _self_")
+        whole = merged(whole, values if entry == "_self_" else member(group, entry, folders))
     return whole
 
 
-def changed(values: Node, word: Word) -> Node:
-    """The configuration with the change of one word.
+def _file(path: Path) -> tuple[_Node, list[Any]]:
+    stat = os.stat(path)
+    return _read(path, stat.st_mtime_ns, stat.st_size)
 
-    A key below a `${...}`, such as method.optimiser.learning_rate, changes a copy of the section that it names.
-    """
-    return _changed(values, word, word.key.split("."), values)
+
+@lru_cache(maxsize=1000)
+def _read(path: Path, *_: int) -> tuple[_Node, list[Any]]:
+    """The contents of a file, and its defaults list.  Raises ConfigError for one that is no mapping in YAML."""
+    content = yamls.read(path)
+    content = {} if content is None else content
+    if not yamls.is_section(content):
+        raise ConfigError(f"{path}: must be a mapping, with lines of KEY: VALUE")
+    if "@package" in path.read_text(encoding="utf-8").partition(":")[0]:
+        raise ConfigError(f"{path}: leave out the line `# @package`: a file is the section of its folder's name")
+    entries = content.get("defaults") or []
+    if not isinstance(entries, list) or entries.count("_self_") > 1:
+        raise ConfigError(f"{path}: defaults: must be a list of names, and _self_ once at most")
+    values = {key: value for key, value in content.items() if key != "defaults"}
+    return values, entries if "_self_" in entries else [*entries, "_self_"]
 
 
 def merged(below: Any, above: Any) -> Any:
@@ -53,82 +81,87 @@ def merged(below: Any, above: Any) -> Any:
     return {**below, **{key: merged(below[key], value) if key in below else value for key, value in above.items()}}
 
 
-def resolved(values: Node) -> Node:
-    """The configuration with the values that its interpolations name in their places."""
-    return {key: _resolved(value, values, 0) for key, value in values.items()}
+def changed(values: _Node, word: Word) -> _Node:
+    """The configuration with the change of one word.
+
+    A key below a `${...}`, such as method.optimiser.learning_rate, changes a copy of the section that it names.  Raises
+    ConfigError for a key that is not there, or with a + for one that is.
+    """
+    return _changed(values, word, word.key.split("."), values)
 
 
-def _member(name: str, folders: Sequence[Path]) -> Node:
-    """The contents of NAME.yaml in the first of these folders that has it, above those that its defaults list."""
-    path = next((path for folder in folders if (path := folder / f"{name}.yaml").is_file()), None)
-    if path is None or name.endswith(".yaml"):
-        raise Unusual
-    values, entries = _file(path)
-    member: Node = {}
-    for entry in entries:
-        if not isinstance(entry, str) or not re.fullmatch(r"[\w-]+", entry) or entry == name:
-            raise Unusual
-        member = merged(member, values if entry == "_self_" else _member(entry, folders))
-    return member
-
-
-def _file(path: Path) -> tuple[Node, list[Any]]:
-    stat = os.stat(path)
-    return _read(path, stat.st_mtime_ns, stat.st_size)
-
-
-@lru_cache(maxsize=1000)
-def _read(path: Path, *_: int) -> tuple[Node, list[Any]]:
-    """The contents of a file, and its defaults list.  Raises ConfigError for one that is no mapping in YAML."""
-    content = yamls.read(path)
-    if content is not None and not yamls.is_section(content):
-        raise ConfigError(f"{path}: must be a mapping, with lines of KEY: VALUE")
-    if not isinstance(content, dict) or _has_header(path):
-        raise Unusual
-    values = {key: value for key, value in content.items() if key != "defaults"}
-    entries = content.get("defaults", [])
-    if not isinstance(entries, list) or entries.count("_self_") > 1:
-        raise Unusual
-    return values, entries if "_self_" in entries else [*entries, "_self_"]
-
-
-def _has_header(path: Path) -> bool:
-    return "@package" in path.read_text(encoding="utf-8").partition(":")[0]
-
-
-def _changed(node: Any, word: Word, path: Sequence[str], root: Node) -> Node:
+def _changed(node: Any, word: Word, path: Sequence[str], root: _Node) -> _Node:
     key, *rest = path
-    if not isinstance(node, dict) or (rest and key not in node):
-        raise Unusual
+    is_added = word.sign in ("+", "++")
+    if not isinstance(node, dict) or (key not in node and not is_added):
+        raise _unknown_key(word.key.removesuffix("".join(f".{name}" for name in rest)), root)
+    below = node.get(key, {} if rest else None)
     if rest:
-        below = node[key] if isinstance(node[key], dict) else _referred(node[key], root)
-        return {**node, key: _changed(below, word, rest, root)}
-    value, below = list(word.value) if isinstance(word.value, tuple) else word.value, node.get(key)
-    is_addition = key not in node or (isinstance(value, dict) and _adds(below, value))
-    is_plain = word.sign == "++" or is_addition == (word.sign == "+")
-    if word.sign not in ("", "+", "++") or not is_plain or (isinstance(value, list) and isinstance(below, dict)):
-        raise Unusual
-    _require_plain(value)
+        return {**node, key: _changed(_section(below, root), word, rest, root)}
+    if word.sign == "~":
+        return {name: entry for name, entry in node.items() if name != key}
+    value = list(word.value) if isinstance(word.value, tuple) else word.value
+    if word.sign == "+" and below is not None and not isinstance(value, dict | list):
+        raise ConfigError(f"{word.text}: {word.key} is there already: write {word.text[1:]}")
+    if new := [] if is_added else [*_new_keys(below, value, word.key)]:
+        raise _unknown_key(new[0], root)
     return {**node, key: merged(below, value)}
 
 
-def _adds(below: Any, above: Mapping) -> bool:
-    """True if the merge of these has a key that `below` does not have."""
-    if not isinstance(below, dict):
-        return False
-    return any(
-        key not in below or (isinstance(value, dict) and _adds(below[key], value)) for key, value in above.items()
-    )
+def _section(value: Any, root: _Node) -> Any:
+    """The section that a `${...}` names, or the value itself."""
+    try:
+        return _referred(value, root)
+    except LookupError:
+        return value
 
 
-def _require_plain(value: Any) -> None:
-    for entry in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _require_plain(entry)
-    if isinstance(value, str) and (value == "???" or ("${" in value and not _REFERENCE.fullmatch(value))):
-        raise Unusual
+def _new_keys(below: Any, above: Any, prefix: str) -> Iterator[str]:
+    """The dotted keys that the merge of two mappings has, and `below` has not."""
+    for key, value in above.items() if isinstance(below, dict) and isinstance(above, dict) else ():
+        if key not in below:
+            yield f"{prefix}.{key}"
+        yield from _new_keys(below.get(key), value, f"{prefix}.{key}")
 
 
-def _resolved(value: Any, root: Node, depth: int) -> Any:
+def resolved(values: _Node, *, allow_missing: bool = False) -> _Node:
+    """The configuration with the values that its interpolations name in their places.  Raises ConfigError for one that
+    names nothing, and for a key without a value."""
+    try:
+        cfg = {key: _resolved(value, values, 0) for key, value in values.items()}
+    except LookupError:
+        cfg = _by_omegaconf(values)
+    if not allow_missing and repr(MISSING) in repr(cfg):
+        for key, value in leaves(cfg):
+            if value == MISSING:
+                raise ConfigError(f"{key}: no value is set, and it must have one")
+    return cfg
+
+
+def _by_omegaconf(values: _Node) -> _Node:
+    """The same for all that OmegaConf takes, such as `${oc.env:HOME}` and `a-${seed}`, and for every mistake."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        cfg = OmegaConf.to_container(OmegaConf.create(values), resolve=True)
+    except OmegaConfBaseException as error:
+        line = str(error).partition("\n")[0]
+        raise ConfigError(f"{error.full_key}: {line}" if error.full_key else line) from error
+    assert isinstance(cfg, dict)
+    return {str(key): value for key, value in cfg.items()}
+
+
+def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is no section, with its dotted key."""
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _resolved(value: Any, root: _Node, depth: int) -> Any:
     if isinstance(value, dict):
         return {key: _resolved(entry, root, depth) for key, entry in value.items()}
     if isinstance(value, list):
@@ -136,18 +169,50 @@ def _resolved(value: Any, root: Node, depth: int) -> Any:
     if isinstance(value, str) and "${" in value:
         return _resolved(_referred(value, root, depth), root, depth + 1)
     if not isinstance(value, _PLAIN):
-        raise Unusual
+        raise LookupError(value)
     return value
 
 
-def _referred(value: Any, root: Node, depth: int = 0) -> Any:
-    """The value, itself unresolved, of the key that "${KEY}" names."""
+def _referred(value: Any, root: _Node, depth: int = 0) -> Any:
+    """The value, itself unresolved, of the key that "${KEY}" names.  Raises LookupError for other values."""
     if depth > 20 or not isinstance(value, str) or (match := _REFERENCE.fullmatch(value)) is None:
-        raise Unusual
+        raise LookupError(value)
     node: Any = root
     for key in match[1].split("."):
         node = _referred(node, root, depth + 1) if isinstance(node, str) else node
-        if not isinstance(node, dict) or key not in node:
-            raise Unusual
+        if not isinstance(node, dict):
+            raise LookupError(value)
         node = node[key]
     return node
+
+
+def _unknown_key(full_key: str, root: _Node) -> ConfigError:
+    """The error of a key that a configuration has not, with the nearest ones or the place that has it."""
+    section, _, key = full_key.rpartition(".")
+    node: Any = root
+    for name in section.split(".") if section else ():
+        node = _section(node[name], root)
+    sections = {name: _section(below, root) for name, below in node.items()} if isinstance(node, dict) else {}
+    inside = [
+        f"{section}{'.' if section else ''}{name}.{key}"
+        for name, below in sections.items()
+        if isinstance(below, dict) and key in below
+    ]
+    hint = "it has none of its own: one value, or the protocol's section"
+    if inside:
+        hint = f"did you mean {either(inside)}?"
+    elif sections:
+        hint = nearest(key, [str(name) for name in sections if name not in ("_target_", "implied", "name")])
+    if section == "method" and not str(sections.get("_target_")).startswith("gpbench."):
+        hint += f"; +{full_key}=VALUE sets a field that its file lacks"
+    if section == "protocol" and (others := _protocols_with(key)):
+        hint = f"it is one of protocol={' and protocol='.join(others)}"
+    if section == "method" and (names := declared.methods_with(key)):
+        hint = f"it is one of method={names}"
+    return ConfigError(f"no key {key!r}{' in ' if section else ''}{section}; {hint}")
+
+
+def _protocols_with(key: str) -> list[str]:
+    """The names of our protocols whose files have this key."""
+    files = sorted((paths.conf_dir() / "protocol").glob("*.yaml"))
+    return [path.stem for path in files if f"\n{key}:" in path.read_text(encoding="utf-8")]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpbench.errors import ConfigError, as_word, nearest
+from gpbench.errors import ConfigError, as_word, require_known
 from gpbench.schema import Range, Words, is_whole, parse
 
 _is_count = parse("count").contains
@@ -52,15 +52,12 @@ _RANGES: Mapping[str, Range | Words] = {
 
 
 def check_values(cfg: dict[str, Any]) -> None:
-    """Check the values that belong to no group: `split`, `output`, `seed`, and the sections `run` and `data`.  Raises
-    ConfigError: A value out of its range, or a key that its section does not have.
-    """
+    """Checks the values that belong to no group: `split`, `output`, `seed`, and the sections `run` and `data`."""
     for section in ("run", "data"):
         if not isinstance(values := cfg.get(section, {}), dict):
             raise ConfigError(f"{section}={as_word(values)}: is a section; set its keys, as in {section}.KEY=VALUE")
         for name in values:
-            if f"{section}.{name}" not in _RANGES:
-                raise ConfigError(f"no key {section}.{name}; {nearest(f'{section}.{name}', _RANGES)}")
+            require_known(f"{section}.{name}", _RANGES, f"no key {section}.{name}")
     for key, words in _RANGES.items():
         section, _, name = key.rpartition(".")
         values = cfg.get(section, {}) if section else cfg

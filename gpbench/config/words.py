@@ -1,34 +1,38 @@
-"""The words of a command line, such as `method.steps=20`, as changes of a configuration.
+"""The words of a command line, such as `method.steps=20`, as changes of a configuration: Hydra's grammar reads them."""
 
-Hydra's grammar defines them.  Plain words are read here, since Hydra takes half a second to import and some
-milliseconds a word; a test compares the two.
-"""
-
+import contextlib
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpbench.errors import ConfigError
+from gpbench import paths
+from gpbench.errors import ConfigError, either
 
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+GROUPS = ("dataset", "method", "protocol")
 OPTIONAL = "optional."
 """The prefix of a word that counts only where its key exists, as in `optional.method.inducing=0.1`."""
-
-_NAME = r"[A-Za-z_][\w-]*"
-_SCALAR = rf"(?:[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|{_NAME}(?:\.{_NAME})*|'[^'\\$]*'|\$\{{\w+(?:\.\w+)*\}})"
-_TOKEN = re.compile(rf"{_SCALAR}|[\[\]{{}}]|, ?|: ?", re.A)
-_PLAIN = re.compile(rf"(\+{{0,2}})({_NAME}(?:\.{_NAME})*)=((?>{_TOKEN.pattern})++)", re.A)  # possessive: linear in time
-_NUMBER = re.compile(r"[+-]?\d", re.A)
-_UNQUOTED = re.compile(r"[\w./%+-]+")
-_NAMED = {"true": True, "false": False, "null": None, "inf": float("inf"), "nan": float("nan")}
-
-
 LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
 """Beginnings of the words that choose where the jobs of a sweep run; gpbench reads no other keys of Hydra."""
 
+_SHORT = re.compile(r"(\+{0,2})([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)=(?:([-\d.,[\]]+)|([A-Za-z_][\w-]*))", re.A)
+"""A key with a name, a number, or lists of numbers, as nearly all words of experiments are.  Importing Hydra takes a
+fifth of a second, which tables are spared; a test compares what both read."""
+_UNQUOTED = re.compile(r"[\w./%+-]+")
+_NAMED = {"true": True, "false": False, "null": None, "inf": float("inf"), "nan": float("nan")}
+_SIGNS = {"CHANGE": "", "ADD": "+", "FORCE_ADD": "++", "DEL": "~"}
+
 
 class Word(NamedTuple):
-    """A word as it was written, its sign ("" changes a key, "+" adds one, "++" does either), its key and its value."""
+    """A word as it was written, its sign, its key and its value.
+
+    The sign "" changes a key, "+" adds one, "++" does either, "~" removes one; "@" is that of a word with a package, as
+    in `a@b=c`.
+    """
 
     text: str
     sign: str
@@ -37,11 +41,46 @@ class Word(NamedTuple):
 
 
 def read(texts: Sequence[str]) -> list[Word]:
-    """The words of a single job.
+    """The words of a single job.  Raises ConfigError for a text that is no word, or one of a sweep."""
+    return [_read(text) for text in texts]
 
-    Raises ConfigError for a text that is no word, or one of a sweep.
-    """
-    return [_plain(text) or _by_hydra(text) for text in texts]
+
+@lru_cache(maxsize=10_000)
+def _read(text: str) -> Word:
+    if match := _SHORT.fullmatch(text):
+        sign, key, numbers, name = match.groups()
+        with contextlib.suppress(ValueError, RecursionError):
+            value = _NAMED.get(name.lower(), name) if name else json.loads(numbers)
+            return Word(text, sign, key, tuple(value) if isinstance(value, list) else value)
+    (parsed,) = parse([text])
+    if parsed.is_sweep_override():
+        raise ConfigError(f"{text} is a sweep: add -m, or write a list as in split=[0,3]")
+    value = parsed.value()
+    sign = "@" if parsed.package is not None else _SIGNS[parsed.type.name]
+    return Word(text, sign, parsed.key_or_group, tuple(value) if isinstance(value, list) else value)
+
+
+def parse(texts: Sequence[str]) -> "list[Override]":
+    """The words of a sweep, as Hydra reads them.  Raises ConfigError for a text that is no word."""
+    from hydra.errors import OverrideParseException
+
+    try:
+        return _parser().parse_overrides(list(texts))
+    except OverrideParseException as error:
+        text = error.override
+    except (RecursionError, ValueError):  # brackets too deep, or a number too long
+        text = max(texts, key=len)
+    if choices := [f"{group}={text}" for group in GROUPS if text in paths.yaml_files(group)]:
+        raise ConfigError(f"cannot read {text!r}; did you mean {either(choices)}?")
+    hint = "a text with other characters than letters from a to z, digits and ._-/%+ in quotes, as in key=\"'a b'\""
+    raise ConfigError(f"cannot read {text!r}; write key=value, as in method=sep, and {hint}")
+
+
+@cache
+def _parser() -> Any:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    return OverridesParser.create()
 
 
 def require_once(texts: Sequence[str], both: str | None = None) -> None:
@@ -61,66 +100,6 @@ def require_launcher(text: str) -> None:
             f"{text}: gpbench reads only hydra/launcher=NAME and hydra.launcher.KEY of Hydra's keys, and those in"
             " sweeps; records go to run.results=DIR, and --config-dir DIR has your own files"
         )
-
-
-@lru_cache(maxsize=10_000)
-def _plain(text: str) -> Word | None:
-    """The word of a number, a name, a text in single quotes, `${KEY}`, or lists and mappings of these."""
-    if (match := _PLAIN.fullmatch(text)) is None:
-        return None
-    sign, key, value = match.groups()
-    tokens = [*reversed(_TOKEN.findall(value))]
-    try:
-        value = _value(tokens)
-    except (IndexError, ValueError, RecursionError):
-        return None
-    return None if tokens else Word(text, sign, key, tuple(value) if isinstance(value, list) else value)
-
-
-def _value(tokens: list[str]) -> Any:
-    """The value that the last tokens stand for, which are taken away.  Raises IndexError, ValueError for none."""
-    token = tokens.pop()
-    if token == "[":
-        return _entries(tokens, "]", _value)
-    if token == "{":
-        return dict(_entries(tokens, "}", _item))
-    if token in "]},: ":
-        raise ValueError(token)
-    return _scalar(token)
-
-
-def _item(tokens: list[str]) -> tuple[str, Any]:
-    """A key, which must be a name, and its value."""
-    key = tokens.pop()
-    if not re.fullmatch(_NAME, key, re.A) or key.lower() in _NAMED or tokens.pop().rstrip() != ":":
-        raise ValueError(key)
-    return key, _value(tokens)
-
-
-def _entries(tokens: list[str], end: str, read_entry: Callable[[list[str]], Any]) -> list[Any]:
-    """The entries of a list or mapping up to its end, between commas."""
-    entries: list[Any] = []
-    while tokens[-1] != end:
-        entries.append(read_entry(tokens))
-        if tokens[-1] != end and (tokens.pop().rstrip() != "," or tokens[-1] == end):
-            raise ValueError(end)
-    tokens.pop()
-    return entries
-
-
-def _scalar(text: str) -> Any:
-    if text.startswith("'"):
-        return text[1:-1]
-    if _NUMBER.match(text):
-        return float(text) if re.search("[.eE]", text) else int(text)
-    return _NAMED.get(text.lower(), text)
-
-
-@lru_cache(maxsize=10_000)
-def _by_hydra(text: str) -> Word:
-    from gpbench.config import bridge
-
-    return Word(text, *bridge.parse(text))
 
 
 def word(value: Any) -> str:

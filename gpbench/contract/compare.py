@@ -37,9 +37,8 @@ def same_structure(old: Any, new: Any) -> bool:
 
 
 def largest_difference(old: Any, new: Any) -> tuple[float, str]:
-    """The largest difference of two pytrees, relative to its leaf's largest entry or 1, and where it is.
-
-    NaN agrees with NaN; infinite where structure, shapes or what is not finite differ.
+    """The largest difference of two pytrees, relative to its leaf's largest entry or 1, and where it is.  NaN agrees
+    with NaN; infinite where structure, shapes or what is not finite differ.
     """
     if not same_structure(old, new):
         return np.inf, "in structure or static fields"
@@ -64,15 +63,25 @@ def difference(old: Any, new: Any, tolerance: float) -> str:
     return position if not gap <= tolerance else ""
 
 
+def require(good: Any, fault: str) -> None:
+    """Raises Broken, with what was seen and how to mend it, unless a claim is good."""
+    if not good:
+        raise Broken(fault)
+
+
+def require_same(old: Any, new: Any, tolerance: float, fault: str) -> None:
+    """Raises Broken where two pytrees differ by more than `tolerance`; {} in the fault stands for the position."""
+    position = difference(old, new, tolerance)
+    require(not position, fault.format(position))
+
+
 def require_arrays(state: Any, precision: str | None = None) -> None:
     """Raises Broken unless all leaves are arrays without NaN, and of `precision`, if given, where floating point."""
     for location, leaf in leaves(state):
-        if not isinstance(leaf, jax.Array | np.ndarray):
-            raise Broken(f"state{location} is of type {kind(leaf)}: make it an array, or a static field")
+        is_array = isinstance(leaf, jax.Array | np.ndarray)
+        require(is_array, f"state{location} is of type {kind(leaf)}: make it an array, or a static field")
         if jnp.issubdtype(leaf.dtype, jnp.floating):
-            if precision is not None and leaf.dtype != precision:
-                raise Broken(
-                    f"state{location} is {kind(leaf)} where the data are {precision}: use the dtype of the data"
-                )
-            if missing := int(np.isnan(np.asarray(leaf)).sum()):
-                raise Broken(f"state{location} has NaN in {missing} of {leaf.size} places")
+            fault = f"state{location} is {kind(leaf)} where the data are {precision}: use the dtype of the data"
+            require(precision in (None, leaf.dtype), fault)
+            missing = int(np.isnan(np.asarray(leaf)).sum())
+            require(not missing, f"state{location} has NaN in {missing} of {leaf.size} places")

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.contract.compare import Broken, Doubtful
+from gpbench.contract.compare import Doubtful, require
 from gpbench.contract.findings import Finding, finding
 from gpbench.contract.problems import CLASSES
 from gpbench.core.kernels import kernel_spec
@@ -44,9 +44,7 @@ _densities = jax.jit(
 
 
 def examine_kernel(value: Any) -> Iterator[Finding]:
-    """Yields the findings for the kernel that a value of the configuration means.  Raises ConfigError: A value that
-    means no kernel.
-    """
+    """Yields the findings for the kernel that a value of the configuration means."""
     spec = kernel_spec(value)
     rows = np.random.default_rng(0).normal(size=(12, 3))
     rows[1] = rows[0]  # rows that coincide
@@ -56,12 +54,9 @@ def examine_kernel(value: Any) -> Iterator[Finding]:
 
 
 def examine_likelihood(value: Any) -> Iterator[Finding]:
-    """Yields the findings for the likelihood that a value of the configuration means, for each of its tasks.  Raises
-    ConfigError: A value that means no likelihood.
-    """
+    """Yields the findings for the likelihood that a value of the configuration means, for each of its tasks."""
     spec = likelihood_spec(value)
-    tasks = spec.tasks
-    for task in (task for task in CLASSES if task in tasks):
+    for task in (task for task in CLASSES if task in spec.tasks):
         start = partial(spec.initial, task, CLASSES[task], noise=_NOISE)
         for check in (_expects_its_density, _normalises_its_density, _predicts_the_average, _is_smooth, _keeps_float32):
             yield finding(task, check, start, task)
@@ -69,9 +64,9 @@ def examine_likelihood(value: Any) -> Iterator[Finding]:
 
 def examine_metric(own: OwnMetric) -> Iterator[Finding]:
     """Yields the findings for a custom metric, for each of its tasks."""
-    for task in (task for task in CLASSES if task in own.metric.tasks):
+    for task in (task for task in CLASSES if task in own.tasks):
         yield finding(task, _is_finite, own, task)
-        if own.metric.better:
+        if own.better:
             yield finding(task, _prefers_the_truth, own, task)
         yield finding(task, _takes_float32, own, task)
 
@@ -80,41 +75,40 @@ def _is_covariance(start: Callable, X: jax.Array) -> None:
     """k(X, X) is symmetric and positive semidefinite"""
     gram = np.asarray(_cross(start(X), X))
     scale = max(1.0, float(np.abs(gram).max()))
-    if gram.shape != (len(X), len(X)) or not np.isfinite(gram).all():
-        raise Broken(f"cross gives {gram.shape} for {len(X)} rows, or numbers that are not finite")
-    if (gap := np.abs(gram - gram.T).max() / scale) > 1e-8:
-        raise Broken(f"cross(X, X) differs from its transpose by {gap:.2g}")
-    if (least := np.linalg.eigvalsh(0.5 * (gram + gram.T)).min() / scale) < -1e-8:
-        raise Broken(f"the least eigenvalue of cross(X, X) is {least:.2g}")
+    is_matrix = gram.shape == (len(X), len(X)) and np.isfinite(gram).all()
+    require(is_matrix, f"cross gives {gram.shape} for {len(X)} rows, or numbers that are not finite")
+    gap = np.abs(gram - gram.T).max() / scale
+    require(gap <= 1e-8, f"cross(X, X) differs from its transpose by {gap:.2g}")
+    least = np.linalg.eigvalsh(0.5 * (gram + gram.T)).min() / scale
+    require(least >= -1e-8, f"the least eigenvalue of cross(X, X) is {least:.2g}")
 
 
 def _has_its_diagonal(start: Callable, X: jax.Array) -> None:
     """diag is the diagonal of cross"""
     kernel = start(X)
-    if (gap := np.abs(np.asarray(_diag(kernel, X)) - np.diag(_cross(kernel, X))).max()) > 1e-6:
-        raise Broken(f"diag differs from the diagonal of cross by {gap:.2g}")
+    gap = np.abs(np.asarray(_diag(kernel, X)) - np.diag(_cross(kernel, X))).max()
+    require(not gap > 1e-6, f"diag differs from the diagonal of cross by {gap:.2g}")
 
 
 def _has_the_amplitude(start: Callable, X: jax.Array) -> None:
     """initial gives k(x, x) the amplitude that it is asked for, on average over the rows"""
     mean = float(np.mean(_diag(start(X, amplitude=2.5), X)))
-    if abs(mean - 2.5) > 0.05:
-        raise Broken(f"the mean of diag is {mean:.3g} for an amplitude of 2.5")
+    require(not abs(mean - 2.5) > 0.05, f"the mean of diag is {mean:.3g} for an amplitude of 2.5")
 
 
 def _has_finite_gradients(start: Callable, X: jax.Array) -> None:
     """gradients in parameters and inputs are finite, at rows that coincide too"""
     total = lambda kernel, X: jnp.sum(kernel.cross(X, X)) + jnp.sum(kernel.diag(X))
     gradients = jax.jit(jax.grad(total, argnums=(0, 1), allow_int=True))(start(X), X)
-    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients)):
-        raise Broken("a gradient is not finite: mind square roots and divisions at a distance of 0")
+    is_finite = all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
+    require(is_finite, "a gradient is not finite: mind square roots and divisions at a distance of 0")
 
 
 def _keeps_the_dtype(start: Callable, X: jax.Array) -> None:
     """inputs in float32 give covariances in float32"""
     single = X.astype(jnp.float32)
-    if (dtype := jax.eval_shape(_cross, start(single), single).dtype) != jnp.float32:
-        raise Broken(f"cross gives {dtype} for inputs in float32: make parameters in the dtype of X")
+    dtype = jax.eval_shape(_cross, start(single), single).dtype
+    require(dtype == jnp.float32, f"cross gives {dtype} for inputs in float32: make parameters in the dtype of X")
 
 
 def _rows(likelihood: Any, task: str, dtype: Any = float) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -123,8 +117,8 @@ def _rows(likelihood: Any, task: str, dtype: Any = float) -> tuple[jax.Array, ja
     shape = (6,) if latents == 1 else (6, latents)
     rng = np.random.default_rng(1)
     mean, variance = rng.normal(size=shape), rng.uniform(0.2, 1.0, shape)
-    numbers = {"regression": rng.normal(size=6), "binary": np.tile([-1.0, 1.0], 3), "multiclass": np.arange(6.0) % 3}
-    y = {**numbers, "count": np.arange(6.0)}[task]
+    codes = {"binary": np.tile([-1.0, 1.0], 3), "multiclass": np.arange(6.0) % 3, "count": np.arange(6.0)}
+    y = rng.normal(size=6) if task == "regression" else codes[task]
     return tuple(jnp.asarray(values, dtype) for values in (mean, variance, y))  # type: ignore[return-value]
 
 
@@ -165,8 +159,8 @@ def _predicts_the_average(start: Callable, task: str) -> None:
     mean, variance, y = _rows(likelihood, task)
     predictive = likelihood.predictive(mean, variance)
     kind = {"regression": ContinuousPredictive, "count": CountPredictive}.get(task, DiscretePredictive)
-    if not isinstance(predictive, kind):
-        raise Broken(f"predictive returns {type(predictive).__name__}: return one of gpbench.core.predictive")
+    fault = f"predictive returns {type(predictive).__name__}: return one of gpbench.core.predictive"
+    require(isinstance(predictive, kind), fault)
     _require_equal("predictive.log_prob", _score(predictive, y), _log_normaliser(likelihood, mean, variance, y), 1e-2)
     if isinstance(predictive, DiscretePredictive):
         total = jnp.sum(jnp.exp(predictive.log_probs), axis=1)
@@ -186,8 +180,8 @@ def _is_smooth(start: Callable, task: str) -> None:
         for scale in (1.0, 30.0):
             total = lambda *args, name=name: jnp.sum(getattr(args[0], name)(*args[1:], y))
             gradients = jax.jit(jax.grad(total, argnums=(0, 1, 2)))(likelihood, scale * mean, variance)
-            if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients)):
-                raise Broken(f"a gradient of {name} is not finite at latent means up to {scale * 2:g}")
+            is_finite = all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
+            require(is_finite, f"a gradient of {name} is not finite at latent means up to {scale * 2:g}")
 
 
 def _keeps_float32(start: Callable, task: str) -> None:
@@ -195,8 +189,8 @@ def _keeps_float32(start: Callable, task: str) -> None:
     likelihood = start(dtype="float32")
     mean, variance, y = _rows(likelihood, task, jnp.float32)
     for name in ("expected_log_prob", "log_normaliser"):
-        if (dtype := jax.eval_shape(getattr(likelihood, name), mean, variance, y).dtype) != jnp.float32:
-            raise Broken(f"{name} gives {dtype}: use the dtype of the latent values")
+        dtype = jax.eval_shape(getattr(likelihood, name), mean, variance, y).dtype
+        require(dtype == jnp.float32, f"{name} gives {dtype}: use the dtype of the latent values")
 
 
 def _scored(task: str, shift: float = 0.0, dtype: Any = float) -> Scored:
@@ -223,29 +217,27 @@ def _scored(task: str, shift: float = 0.0, dtype: Any = float) -> Scored:
 
 def _is_finite(own: OwnMetric, task: str) -> None:
     """the metric is a finite number, or the mean of one for each row"""
-    if not np.isfinite(value := own.value(_scored(task))):
-        raise Broken(f"it is {value}")
+    value = own.value(_scored(task))
+    require(np.isfinite(value), f"it is {value}")
 
 
 def _prefers_the_truth(own: OwnMetric, task: str) -> None:
     """the true distribution scores better than shifted ones, on average"""
     truth = own.value(_scored(task))
     shifted = float(np.mean([own.value(_scored(task, shift)) for shift in (-3.0, 3.0)]))
-    gain = (shifted - truth) * (1.0 if own.metric.better == "lower" else -1.0)
+    gain = (shifted - truth) * (1.0 if own.better == "lower" else -1.0)
     if gain == 0.0:
         raise Doubtful(f"both score {truth:.4g}")
-    if not gain > 0.0:
-        raise Broken(f"{truth:.4g} of the truth against {shifted:.4g}, where {own.metric.better} is better")
+    require(gain > 0.0, f"{truth:.4g} of the truth against {shifted:.4g}, where {own.better} is better")
 
 
 def _takes_float32(own: OwnMetric, task: str) -> None:
     """predictions in float32 give the same value as in float64, to three digits"""
     double, single = (own.value(_scored(task, dtype=dtype)) for dtype in (np.float64, np.float32))
-    if not abs(single - double) <= 1e-3 * (1.0 + abs(double)):
-        raise Broken(f"{single:.6g} in float32, {double:.6g} in float64")
+    is_close = abs(single - double) <= 1e-3 * (1.0 + abs(double))
+    require(is_close, f"{single:.6g} in float32, {double:.6g} in float64")
 
 
 def _require_equal(name: str, ours: jax.Array, expected: jax.Array, tolerance: float) -> None:
     gap = np.abs(np.asarray(ours) - np.asarray(expected)) / (1.0 + np.abs(np.asarray(expected)))
-    if not gap.max() <= tolerance:
-        raise Broken(f"{name} differs by {gap.max():.2g}")
+    require(gap.max() <= tolerance, f"{name} differs by {gap.max():.2g}")

@@ -7,30 +7,11 @@ from typing import Any
 
 from gpbench import registry, runtime
 from gpbench.config.build import build_method
-from gpbench.contract import checks
+from gpbench.contract.checks import CHECKS
 from gpbench.contract.compare import Broken, Doubtful
 from gpbench.contract.problems import CLASSES, Problem
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
-
-CHECKS: tuple[Callable[[Problem], None], ...] = (
-    checks.describes_itself,
-    checks.starts_with_arrays,
-    checks.starts_reproducibly,
-    checks.keeps_its_shape,
-    checks.predicts_one_number_a_row,
-    checks.steps_purely,
-    checks.compiles_once,
-    checks.heeds_weights,
-    checks.trains_side_by_side,
-    checks.goes_on_from_a_checkpoint,
-    checks.has_a_finite_objective,
-    checks.improves,
-    checks.predicts_finitely,
-    checks.predicts_distributions,
-    checks.predicts_row_by_row,
-    checks.works_in_float32,
-)
 
 STEPS = 6
 """The most steps a method takes in a check."""
@@ -76,7 +57,7 @@ def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:
         except ConfigError:
             continue
         except (Exception, SystemExit):  # becomes a finding
-            break
+            pass
         break
     return problem
 
@@ -86,11 +67,9 @@ def finding(task: str, check: Callable[..., None], *arguments: Any) -> Finding:
     claim = (task, check.__doc__ or check.__name__)
     try:
         check(*arguments)
-    except Broken as error:
-        return Finding(*claim, "broken", str(error))
     except Doubtful as error:
         return Finding(*claim, "doubtful", str(error))
-    except GpbenchError as error:
+    except (Broken, GpbenchError) as error:
         return Finding(*claim, "broken", str(error))
     except (Exception, SystemExit) as error:
         return Finding(*claim, "broken", _line(error))

@@ -25,18 +25,16 @@ _SCOPE = "needs_float64"
 """Name scope (`jax.named_scope`) of computations that are in float64 whatever the precision of the data."""
 _HOST = ("callback", "debug_print", "infeed", "outfeed")
 """Parts of the names of JAX's primitives that wait for the host."""
-_SHOWN = 3
-"""Lines of code that a reason names."""
+_SHOWN = 3  # lines of code that a reason names
 source_info_util.register_exclusion(__file__)  # the recorder's own lines
 
 
 def examine_platform(
     cfg: Mapping[str, Any], platform: str, rows: int | None = None, tasks: Collection[str] = tuple(CLASSES)
 ) -> Iterator[Finding]:
-    """Yields a finding for each program of a method, in float32 and in float64.
-
-    The programs are what `init` runs, the loop's steps, its predictions with their scores, and the objective on all
-    rows, each for two splits side by side, as a GPU trains them.
+    """Yields a finding for each program of a method, in float32 and in float64.  The programs are what `init` runs, the
+    loop's steps, its predictions with their scores, and the objective on all rows, each for two splits side by side, as
+    a GPU trains them.
     """
     method = build_method(cfg)
     for task in (task for task in CLASSES if task in method.tasks and task in tasks):
@@ -133,9 +131,8 @@ class _Equation(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        """Whether it makes a float64 array, not declared and of more than a number for each split.
-
-        Loops and calls only carry what the equations inside them make.
+        """Whether it makes a float64 array, not declared and of more than a number for each split.  Loops and calls
+        only carry what the equations inside them make.
         """
         if _SCOPE in self.scope or any(_programs_in(self.of_jax)):
             return False

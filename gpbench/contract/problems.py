@@ -53,12 +53,10 @@ class Problem:
         return batches.whole(jnp.asarray(group.X[k]), jnp.asarray(group.y[k]), group.classes, rows=group.rows)
 
     def start(self, k: int = 0) -> State:
-        """A first state of split k, made anew."""
         return self.method.init(self.data(k), key=self.both.init_keys[k])
 
     @cached_property
     def first(self) -> list[State]:
-        """The first states of both splits."""
         return [self.start(0), self.start(1)]
 
     def step(self, state: State, X: Array, y: Array, key: Array, *, rows: int | None = None) -> tuple[State, Info]:
@@ -81,7 +79,6 @@ class Problem:
 
     @cached_property
     def stepped(self) -> list[tuple[State, Info]]:
-        """Result of the compiled first step for each split alone."""
         return [self.compiled(self.first[k], *self.rows_of(k)) for k in (0, 1)]
 
     @cached_property
@@ -114,7 +111,6 @@ class Problem:
 
     @cached_property
     def predictive(self) -> Predictive:
-        """Predictions of the method, traced once more, for split 0's test rows after training."""
         return jax.jit(lambda state, X: self.method.predict(state, X, key=self.key))(self.state, self.both.X_test[0])
 
     @property
@@ -142,12 +138,10 @@ class Problem:
 
     @cached_property
     def trained(self) -> Fit:
-        """Split 0 trained by the loop."""
         return self.train(self.alone(0))
 
     @cached_property
     def state(self) -> State:
-        """The state of split 0 after training."""
         return first_member(self.trained.state)
 
 

@@ -24,12 +24,7 @@ class SparseActions(eqx.Module):
     """Entries of S; 0 in places that no row has."""
 
     def cross(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "i N"]:
-        """SᵀK_X, the covariance of Sᵀf and f(X), in O(N²) time and with no more than N k entries of K in memory.
-
-        Args:
-            kernel: Covariance function of f.
-            X: Rows.
-        """
+        """SᵀK_X, the covariance of Sᵀf and f(X), in O(N²) time and with no more than N k entries of K in memory."""
 
         @jax.checkpoint
         def of_action(action: tuple[Array, Array]) -> Array:
@@ -47,10 +42,7 @@ class SparseActions(eqx.Module):
 def sparse_actions(X: Float[Array, "N D"], weights: Float[Array, " N"], actions: int) -> SparseActions:
     """Actions whose supports are the i runs of consecutive rows, of equal lengths up to one row.
 
-    Args:
-        X: Training rows.
-        weights: Entries of S before each column is scaled to the norm 1.
-        actions: Number i of columns, from 1 to N.
+    `weights` are the entries of S before each column is scaled to the norm 1.
     """
     index, mask = _runs(len(X), actions)
     entries = jnp.where(mask, weights[index], 0.0)

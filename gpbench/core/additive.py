@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.gaussians import Natural, Normal
+from gpbench.core.gaussians import MeanVariance, Natural, Normal
 from gpbench.core.linalg import inverse_cholesky, log_determinant, product, transposed
 
 
@@ -20,7 +20,7 @@ class Posterior(eqx.Module):
     """Interface of q(w) for T whitened inducing outputs, those of one component after another."""
 
     @abc.abstractmethod
-    def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def project(self, V: Float[Array, "T N"]) -> MeanVariance:
         """Mean and variance of Vₙᵀw for every column of `V`."""
 
     @abc.abstractmethod
@@ -47,7 +47,7 @@ class IndependentComponents(Posterior):
 
     groups: tuple[Normal, ...]
 
-    def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def project(self, V: Float[Array, "T N"]) -> MeanVariance:
         mean, variance, start = jnp.zeros(V.shape[1], V.dtype), jnp.zeros(V.shape[1], V.dtype), 0
         for group in self.groups:
             count, m = group.mean.shape
@@ -70,7 +70,7 @@ class CoupledCovariance(Posterior):
 
     q: Normal
 
-    def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def project(self, V: Float[Array, "T N"]) -> MeanVariance:
         return self.q.project(V)
 
     def kl(self) -> Float[Array, ""]:
@@ -95,7 +95,7 @@ class CoupledPrecision(Posterior):
         """The inverse Cholesky factor of A = I + BᵀB."""
         return inverse_cholesky(jnp.eye(self.B.shape[1], dtype=self.B.dtype) + self.B.T @ self.B)
 
-    def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def project(self, V: Float[Array, "T N"]) -> MeanVariance:
         # The sum over components, in Bᵀ V, comes before the solve: O(N T R) and not the paper's O(N C² M²)
         less = jnp.sum(product(self._inverse_factor(), transposed(self.B) @ V) ** 2, axis=0)
         return self.mean @ V, jnp.maximum(jnp.sum(V**2, axis=0) - less, 0.0)
@@ -114,14 +114,8 @@ class CoupledPrecision(Posterior):
 def mean_field(factor: Natural, shapes: tuple[tuple[int, int], ...]) -> IndependentComponents:
     """The independent components closest to the prior times a factor, in KL[q || p].
 
-    They have its mean, and the diagonal blocks of its precision.
-
-    Args:
-        factor: Factor on all T inducing outputs.
-        shapes: Pairs (G, M): G components with M inducing outputs each; Σ G M = T.
-
-    Returns:
-        One group of components for each pair.
+    They have its mean, and the diagonal blocks of its precision.  For each pair (G, M) of `shapes` one group of G
+    components with M inducing outputs each; Σ G M = T.
     """
     mean, groups, start = factor.posterior().mean, [], 0
     for count, m in shapes:
@@ -134,15 +128,7 @@ def mean_field(factor: Natural, shapes: tuple[tuple[int, int], ...]) -> Independ
 
 
 def coupled_precision(factor: Natural, rank: int) -> CoupledPrecision:
-    """The prior times a factor, reduced to the directions in which the factor is narrowest.
-
-    Args:
-        factor: Factor on all T inducing outputs.
-        rank: Number R of directions, the leading eigenvectors of the factor's precision.
-
-    Returns:
-        A posterior with the mean of the full one and precision I + B Bᵀ.
-    """
+    """The prior times a factor of whose precision it takes the R = `rank` leading eigenvectors, with the same mean."""
     values, vectors = jnp.linalg.eigh(factor.precision)
     # which of the two signs LAPACK gives an eigenvector depends on the processor; B Bᵀ has both
     weights = jnp.sqrt(jnp.arange(1.0, len(vectors) + 1.0, dtype=vectors.dtype))

@@ -31,27 +31,16 @@ class Gamma(eqx.Module):
         return jnp.isfinite(self.shape) & jnp.isfinite(self.rate) & (self.shape > 1.0) & (self.rate > 0.0)
 
     def log_evidence(self, residual: Float[Array, ""], variance: Float[Array, ""]) -> Float[Array, ""]:
-        """log Z of an observation, in nats: log N(residual | 0, variance + E 1/τ).
+        """log Z of an observation, in nats: log N(residual | 0, variance + E 1/τ), with the variance of the prediction.
 
         The paper approximates the Student t density by the normal one of the same variance.
-
-        Args:
-            residual: Target minus predicted mean.
-            variance: Predicted variance, without noise.
         """
         return norm.logpdf(residual, 0.0, jnp.sqrt(variance + self.noise))
 
     def observe(self, residual: Float[Array, ""], variance: Float[Array, ""]) -> "Gamma":
-        """Updates the distribution by an observation whose evidence is `log_evidence`.
+        """The distribution after an observation whose evidence is `log_evidence`; it can be invalid (`valid`).
 
         The paper's Z, Z₁ and Z₂ are the evidences under shape, shape + 1 and shape + 2.
-
-        Args:
-            residual: Target minus predicted mean.
-            variance: Predicted variance, without noise.
-
-        Returns:
-            The new distribution; the approximation can make it invalid (`valid`).
         """
         v0, v1, v2 = (variance + self.rate / (self.shape + k) for k in (-1.0, 0.0, 1.0))
 
@@ -83,14 +72,9 @@ _LARGE, _TERMS = 5.0, 16
 def relu_moments(
     mean: Float[Array, "..."], variance: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """Moments of a rectified normal variable max(0, x), x ~ N(mean, variance) (section 3.2 of the paper).
+    """Mean and variance of a rectified normal variable max(0, x), x ~ N(mean, variance) (section 3.2 of the paper).
 
-    Args:
-        mean: Means, of any shape.
-        variance: Variances, of the same shape, from 0.
-
-    Returns:
-        Mean and variance of max(0, x); their gradients are finite down to a variance of 0.
+    Their gradients are finite down to a variance of 0.
     """
     # the larger variance keeps t ≤ 40 and its gradient finite; beyond, all tails are 0 in float64 too
     std = jnp.sqrt(jnp.maximum(variance, jnp.maximum((mean / _FURTHEST) ** 2, _LEAST)))
@@ -140,14 +124,6 @@ def output_moments(
 
     Exact with at most one hidden layer.  Later layers take the hidden units of a layer for independent and their
     pre-activations for normal, as the paper does (section 3.2).
-
-    Args:
-        mean: Network of the weights' means.
-        variance: Network of the weights' variances.
-        X: Rows of inputs.
-
-    Returns:
-        Means and variances, each (N,) for one output and (N, P) for P.
     """
     m, v = X, jnp.zeros_like(X)
     for depth, (M, V) in enumerate(zip(mean.layers, variance.layers)):

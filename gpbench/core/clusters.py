@@ -19,15 +19,9 @@ _BLOCK = 256
 
 
 def kmeans(X: Float[np.ndarray, "N D"], start: Float[np.ndarray, "M D"]) -> Float[np.ndarray, "M D"]:
-    """Finds cluster centres by Lloyd's algorithm, to rounding the same for small and large data.
+    """Cluster centres by Lloyd's algorithm, to rounding the same for small and large data, in the dtype of the rows.
 
-    Args:
-        X: Rows, (N, D).
-        start: Initial centres, (M, D).
-
-    Returns:
-        The centres, (M, D), in the dtype of the rows.  Where there are fewer different rows than centres, some are
-        copies of others.
+    Where there are fewer different rows than centres, some are copies of others.
     """
     if len(X) * len(start) < _LARGE and (centres := _lloyd(X, start)) is not None:
         return centres
@@ -68,14 +62,7 @@ def _nearest(X: Float[np.ndarray, "N D"], centres: Float[np.ndarray, "M D"]) -> 
 
 
 def median_distance(X: Float[np.ndarray, "N D"]) -> float:
-    """Finds the median Euclidean distance between pairs of different rows.
-
-    Args:
-        X: Rows, (N, D).
-
-    Returns:
-        The distance, in units of the inputs; 1 if all rows are equal.
-    """
+    """The median Euclidean distance between different rows, in units of the inputs; 1 if all rows are equal."""
     X = np.asarray(X, np.float64)
     squares = np.concatenate([_later_squares(X[i:]) for i in range(0, len(X), _BLOCK)])
     positive = np.sqrt(squares[squares > 0])

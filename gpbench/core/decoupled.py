@@ -13,13 +13,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.features import ScaledFeatures
-from gpbench.core.gaussians import Normal
+from gpbench.core.gaussians import MeanVariance, Normal
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 
 _BLOCK = 1024  # columns of K_α in memory
-_Marginals = tuple[Float[Array, " N"], Float[Array, " N"]]
 
 
 class Decoupled(eqx.Module):
@@ -46,19 +45,14 @@ class Decoupled(eqx.Module):
         """Matrices of the size of the small basis that mean, variance and KL share."""
 
     @abc.abstractmethod
-    def marginals(self, factors: Any, X: Float[Array, "N D"]) -> _Marginals:
+    def marginals(self, factors: Any, X: Float[Array, "N D"]) -> MeanVariance:
         """Posterior mean and variance of f at X, given `factors()`."""
 
     @abc.abstractmethod
     def kl(self, factors: Any, square: Float[Array, ""]) -> Float[Array, ""]:
-        """KL[q || prior] in nats.
+        """KL[q || prior] in nats, given `factors()` and aᵀK_α a or an unbiased estimate of it."""
 
-        Args:
-            factors: The result of `factors()`.
-            square: aᵀK_α a, or an unbiased estimate of it.
-        """
-
-    def _scaled(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> _Marginals:
+    def _scaled(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> MeanVariance:
         """Mean and variance of f = ρ g from those of g."""
         amplitude = self.kernel.amplitude
         return jnp.sqrt(amplitude) * mean, amplitude * jnp.maximum(variance, 1e-9)
@@ -81,10 +75,8 @@ class Decoupled(eqx.Module):
     def sampled_square(self, columns: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
         """Unbiased estimate of aᵀK_α a from some columns of K_α.
 
-        Args:
-            columns: Number of columns, neighbours from a random index on among the features in use; the estimate is
-                exact where that is all of them.  Time and memory are O(M_α columns).
-            key: Random key.
+        The columns are neighbours from a random index on among the features in use; the estimate is exact where that is
+        all of them.  Time and memory are O(M_α columns).
         """
         weights = self.weights
         m = len(weights)
@@ -121,7 +113,7 @@ class Direct(Decoupled):
         G = inverse_cholesky(jnp.eye(m, dtype=K.dtype) + L.T @ K @ L)
         return _DirectFactors(G @ L.T, 0.5 * (log_determinant(G) - m + jnp.sum(G**2)))
 
-    def marginals(self, factors: _DirectFactors, X: Float[Array, "N D"]) -> _Marginals:
+    def marginals(self, factors: _DirectFactors, X: Float[Array, "N D"]) -> MeanVariance:
         mean = self.alpha.cross(self.unit, X).T @ self.weights
         variance = 1.0 - jnp.sum((factors.W @ self.beta.cross(self.unit, X)) ** 2, axis=0)
         return self._scaled(mean, variance)
@@ -163,7 +155,7 @@ class Hybrid(Decoupled):
         c = A @ (self.beta.gram(self.unit, self.alpha) @ self.weights)
         return _HybridFactors(A, c, self.q.mean)
 
-    def marginals(self, factors: _HybridFactors, X: Float[Array, "N D"]) -> _Marginals:
+    def marginals(self, factors: _HybridFactors, X: Float[Array, "N D"]) -> MeanVariance:
         V = factors.A @ self.beta.cross(self.unit, X)
         mean = self.alpha.cross(self.unit, X).T @ self.weights + V.T @ factors.lead
         variance = 1.0 - jnp.sum(V**2, axis=0) + jnp.sum((jnp.tril(self.q.root) @ V) ** 2, axis=0)

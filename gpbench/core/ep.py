@@ -41,13 +41,8 @@ class Marginals(eqx.Module):
 def marginals(q: Normal, V: Float[Array, "M N"], W: Float[Array, "M N"], sites: Sites) -> Marginals:
     """Mean and variance of q along the sites' directions `W`, and of their cavities along `V`.
 
-    The two differ only where the hyper-parameters have moved since a site was refined (or move under a gradient).
-
-    Args:
-        q: Posterior of the whitened inducing outputs.
-        V: Directions of the points, A Kzx.
-        W: Directions of the sites; `V` itself saves the products.
-        sites: The points' sites, contained in q.
+    The two differ only where the hyper-parameters have moved since a site was refined (or move under a gradient).  `W`
+    that is `V` itself saves the products.
     """
     T = q.root @ V
     S = T if W is V else q.root @ W
@@ -61,13 +56,7 @@ def marginals(q: Normal, V: Float[Array, "M N"], W: Float[Array, "M N"], sites: 
 
 
 def removable(q: Normal, V: Float[Array, "M N"], sites: Sites) -> Sites:
-    """Powers of sites that can be divided out of a q which may contain less than the whole of them.
-
-    Args:
-        q: Posterior of the whitened inducing outputs.
-        V: Directions of the sites.
-        sites: Sites along V.
-    """
+    """Powers of sites that can be divided out of a q which may contain less than the whole of them."""
     precision = sites.nu * jnp.sum((q.root @ V) ** 2, axis=0)
     return sites.power(jnp.minimum(1.0, _REMOVABLE / jnp.maximum(precision, _REMOVABLE)))
 
@@ -82,13 +71,7 @@ def refine(
 ) -> Sites:
     """Parallel site update (equation 23 with the errata's sign), damped by ρ (equation 25).
 
-    Args:
-        likelihood: Likelihood of the targets.
-        y: Targets.
-        residual: Variances of f given the inducing outputs.
-        moments: Marginals of q and of the cavities.
-        old: Sites before the update.
-        rho: Damping in [0, 1], one for all or one a site: 1 is none, and with 0 a site stays as it is.
+    ρ is one for all or one a site: 1 is no damping, and with 0 a site stays as it is.
     """
     _, slope, curvature = likelihood.normaliser_derivatives(moments.cavity_mean, residual + moments.cavity_variance, y)
     return damp(moment_match(moments.cavity_mean, moments.cavity_variance, slope, curvature), old, rho)
@@ -106,20 +89,8 @@ def log_normaliser(
 ) -> Float[Array, ""]:
     """log Zq = ½ log|P⁻¹| + ½ μᵀ Σ τ V + Σ_n weight_n (log Z_n + g(cavity) - g(q)).
 
-    Appendix A.5; equation 29's quadratic terms lack their ½ and the last its sign (errata).
-
-    Args:
-        likelihood: Likelihood of the targets.
-        y: Targets.
-        residual: Variances of f given the inducing outputs.
-        q: Posterior of the whitened inducing outputs.
-        moments: Marginals of q and of the cavities.
-        shift: Σ τ V over all sites.
-        sites: Sites of these points.
-        weight: Weight of each point: N/B in a minibatch, 0 for rows that fill it up.
-
-    Returns:
-        log Zq, in nats.
+    Appendix A.5; equation 29's quadratic terms lack their ½ and the last its sign (errata).  `shift` is Σ τ V over all
+    sites, and the weight of a point N/B in a minibatch, 0 for rows that fill it up.
     """
     gap = moments.mean - sites.tau * moments.variance
     C = sites.nu / (1.0 - sites.nu * moments.variance)
@@ -141,15 +112,9 @@ def energy(
 ) -> Float[Array, ""]:
     """log Zq as a function to differentiate in the covariances, through q and every cavity.
 
-    Args:
-        likelihood: Likelihood of the targets.
-        cov: Prior covariances of inducing outputs and points.
-        y: Targets.
-        sites: Sites of these points.
-        weight: Weight of each point: N/B in a minibatch, 0 for rows that fill it up.
-        others: Product of all other sites as a factor on u; None where there are none.
-        fixed_factors: Keeps the sites as fixed factors on u (gradient `exact`).  Otherwise only their scalars are
-            fixed, and their directions v_n follow the hyper-parameters (gradient `scalars`).
+    `others` is the product of all other sites as a factor on u.  With `fixed_factors` the sites are fixed factors on u
+    (gradient `exact`); otherwise only their scalars are fixed, and their directions v_n follow the hyper-parameters
+    (gradient `scalars`).
     """
     A = inverse_cholesky(cov.zz)
     V = A @ cov.zx
@@ -177,20 +142,6 @@ def approximate_gradient(
     Equation 4 (equation 6 with weights N/|B|), in closed form.  With α and β the derivatives of log Z_n in its mean and
     variance, β = ½ (α² - κ), and Σ = RᵀR, the gradient in Kzx is Aᵀ H, H = μ αᵀ + Σ V diag(c) - 2 V diag(β); in Kzz it
     is Aᵀ [-½ (I - Σ - μ μᵀ) - (H + V diag(β)) Vᵀ] A; in k(x, x) it is β.  A test holds it against autodiff.
-
-    Args:
-        likelihood: Likelihood of the targets.
-        y: Targets.
-        residual: Variances of f given the inducing outputs.
-        A: Inverse Cholesky factor of Kzz.
-        V: A Kzx.
-        q: Posterior of the whitened inducing outputs.
-        moments: Marginals of q and of the cavities.
-        sites: Sites of these points.
-        weight: Weight of each point: N/B in a minibatch, 0 for rows that fill it up.
-
-    Returns:
-        Derivatives in Kzz (M, M), Kzx (M, N) and k(x, x) (N,).
     """
     _, alpha, kappa = likelihood.normaliser_derivatives(moments.cavity_mean, residual + moments.cavity_variance, y)
     beta = 0.5 * weight * (alpha**2 - kappa)

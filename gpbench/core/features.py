@@ -102,41 +102,20 @@ class ScaledFeatures(Features):
         return jnp.sum(jnp.any(jnp.abs(self.Z) < 0.5 * _FAR, axis=1))
 
     def fill(self, X: Float[Array, "P D"], start: Int[Array, ""]) -> "ScaledFeatures":
-        """Puts features of scale 1 into the buffer.
-
-        Args:
-            X: Their locations.
-            start: Index of the first; those beyond the end are dropped.
-        """
+        """Puts features of scale 1 at X into the buffer, from the index `start` on; those beyond the end are lost."""
         index = start + jnp.arange(len(X))
         Z = self.Z.at[index].set(X, mode="drop")
         return ScaledFeatures(Z, self.log_scale.at[index].set(jnp.zeros_like(X), mode="drop"))
 
 
 def unused_features(m: int, d: int, dtype: DTypeLike) -> ScaledFeatures:
-    """A buffer of features, none of them in use, for `ScaledFeatures.fill`.
-
-    Args:
-        m: Number of features.
-        d: Number of inputs.
-        dtype: Precision of locations and scales.
-    """
+    """A buffer of m features of d inputs, none of them in use, for `ScaledFeatures.fill`."""
     locations = _FAR * (1.0 + jnp.arange(m, dtype=dtype))
     return ScaledFeatures(jnp.broadcast_to(locations[:, None], (m, d)), jnp.zeros((m, d), dtype))
 
 
 def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyArray) -> Float[Array, "M D"]:
-    """Initial inducing points.
-
-    Args:
-        X: Training rows.
-        m: Number of inducing points, at most N.
-        start: "rows" for random training rows, "kmeans" for the cluster centres found from them.
-        key: Random key.
-
-    Raises:
-        ConfigError: Another `start`.
-    """
+    """Initial inducing points: random training rows ("rows"), or the cluster centres found from them ("kmeans")."""
     rows = _random_rows(X, m, key)
     if start == "rows":
         return rows

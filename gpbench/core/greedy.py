@@ -44,18 +44,9 @@ def select_rows(
 ) -> Selection:
     """Chooses up to m rows by conditional variance, in O(N m²) time and with m N numbers in memory.
 
-    The choice ends early where the variances that are left are rounding errors, as they are once all different rows
-    are chosen, and where their sum is at most `enough`.  Of equal variances the first row's counts as the largest.
-
-    Args:
-        kernel: Prior covariance of f.
-        X: Rows to choose from.
-        m: Largest number of rows to choose, at most N.
-        weight: Weight of each row in the sum; None: 1.
-        enough: Sum of conditional variances at which the choice ends.
-
-    Raises:
-        ConfigError: where the m N numbers take more memory than is free.
+    The choice ends early where the variances that are left are rounding errors, as they are once all different rows are
+    chosen, and where their sum, weighted by `weight`, is at most `enough`.  Of equal variances the first row's counts
+    as the largest.
     """
     needed = m * len(X) * X.dtype.itemsize
     require_memory(needed, f"{m:,} rows of the kernel matrix of {len(X):,} training rows, for a greedy choice,")

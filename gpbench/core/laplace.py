@@ -24,12 +24,7 @@ class WeightPosterior(eqx.Module):
     A: Float[Array, "P P"]
 
     def effective(self, precisions: Float[Array, " L"], network: Network) -> Float[Array, " L"]:
-        """Effective number of parameters of every layer, γ = P_l - δ_l tr (H⁻¹)_ll (MacKay 1992).
-
-        Args:
-            precisions: Prior precision δ of every layer.
-            network: Network whose weights are the mean.
-        """
+        """Effective number of parameters of every layer, γ = P_l - δ_l tr (H⁻¹)_ll (MacKay 1992)."""
         variances = jnp.sum(self.A**2, axis=0)
         sizes, traces = by_layer(jnp.ones_like(variances), network), by_layer(variances, network)
         return sizes - precisions * traces
@@ -74,12 +69,7 @@ def gauss_newton(
 ) -> Float[Array, "P P"]:
     """Generalised Gauss-Newton matrix Σ weight Jᵀ Λ J over the rows, Λ = -∂² log p(y|f) / ∂f².
 
-    Args:
-        network: Network with K outputs, the latent values f.
-        likelihood: Likelihood of the targets.
-        X: Rows of inputs, of whose Jacobians `_CHUNK` are in memory at a time.
-        y: Targets.
-        weight: Weight of each row; 0 for rows that fill a batch up.
+    `_CHUNK` Jacobians are in memory at a time; the weight is 0 for rows that fill a batch up.
     """
     chunk = min(_CHUNK, len(y))
     chunks = -(-len(y) // chunk)
@@ -108,26 +98,13 @@ def _row_curvatures(f: Float[Array, "N ..."], likelihood: Likelihood, y: Float[A
 
 
 def approximate(network: Network, precisions: Float[Array, " L"], curvature: Float[Array, "P P"]) -> WeightPosterior:
-    """Laplace approximation around a network.
-
-    Args:
-        network: Network whose weights are the mean.
-        precisions: Prior precision δ of every layer.
-        curvature: The Gauss-Newton matrix (`gauss_newton`).
-    """
+    """Laplace approximation around a network, with the matrix of `gauss_newton` and each layer's prior precision."""
     return WeightPosterior(inverse_cholesky(curvature + jnp.diag(spread(precisions, network))))
 
 
 def log_evidence(
     posterior: WeightPosterior, network: Network, precisions: Float[Array, " L"], fit: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """Laplace estimate of log p(y): log p(y|w) + log N(w | 0, δ⁻¹) + ½ P log 2π - ½ log|H|, in nats.
-
-    Args:
-        posterior: The approximation around `network`.
-        network: Network with the weights w.
-        precisions: Prior precision δ of every layer.
-        fit: log p(y|w), summed over the rows.
-    """
+    """Laplace estimate of log p(y): log p(y|w), the `fit`, + log N(w | 0, δ⁻¹) + ½ P log 2π - ½ log|H|, in nats."""
     delta, w = spread(precisions, network), vector(network)
     return fit + 0.5 * jnp.sum(jnp.log(delta) - delta * w**2) - 0.5 * log_determinant(posterior.A)

@@ -47,12 +47,7 @@ class _Point(NamedTuple):
 
 
 def start(parameters: Parameters, extra: Any = None) -> State:
-    """State before the first step, which only evaluates the value.
-
-    Args:
-        parameters: Initial parameters, a pytree of arrays.
-        extra: By-product that the first evaluation starts from.
-    """
+    """State before the first step, which only evaluates the value, from the by-product `extra`."""
     x, _ = ravel_pytree(parameters)
     empty = jnp.zeros((_STEPS, x.size), x.dtype)
     return State(jnp.asarray(jnp.inf, x.dtype), jnp.zeros_like(x), extra, empty, empty, jnp.zeros((), bool))
@@ -66,15 +61,6 @@ def step(
     The line search ends at the weak Wolfe conditions; a value of NaN counts as too far.  Where no point along the
     direction is better the memory is cleared, and with an empty memory, or once an iteration gains less than
     `tolerance` of the value, the problem has `converged` and later steps leave it as it is.
-
-    Args:
-        evaluate: Function of (parameters, extra) that returns value, gradient and the new extra.
-        parameters: Parameters before the step.
-        state: State before the step.
-        tolerance: Relative gain of an iteration at which it is the last.
-
-    Returns:
-        Parameters and state after the step.
     """
     x, unravel = ravel_pytree(parameters)
     d = direction(state)

@@ -25,13 +25,6 @@ def map_members(function: Callable[..., Any], *stacked: Any) -> Any:
     against 3.4 ms an iteration of `sep` at M=104, 11 against 4 ms for the gradients of four chains of `hmc` on kin8nm).
     Loops of unequal length, as those of NUTS, side by side all take as long as the longest.  A single member is not
     sliced, which would copy it.
-
-    Args:
-        function: Function of one member's pytrees.
-        stacked: Pytrees whose arrays have the members as first axis.
-
-    Returns:
-        The results, with the members as first axis of their arrays.
     """
     if jax.tree.leaves(stacked)[0].shape[0] == 1:
         only = function(*jax.tree.map(lambda a: a[0], stacked))
@@ -42,17 +35,9 @@ def map_members(function: Callable[..., Any], *stacked: Any) -> Any:
 
 
 def map_rows(function: Callable[[Any], Any], rows: Any, size: int) -> Any:
-    """Applies a function to every row, those of a block side by side.
+    """Applies a function to every row, `size` rows side by side at most.
 
     `jax.lax.map` compiles the function once more for a last, shorter block; here all blocks are of one length.
-
-    Args:
-        function: Function of one row's pytree.
-        rows: Pytree of arrays with N rows.
-        size: Largest number of rows in a block.
-
-    Returns:
-        The results, with N rows.
     """
     n = len(jax.tree.leaves(rows)[0])
     blocks = max(1, -(-n // size))
@@ -68,17 +53,10 @@ def map_rows(function: Callable[[Any], Any], rows: Any, size: int) -> Any:
 def sum_in_blocks(
     function: _Function, shared: Any, rows: Any, weight: Float[Array, " N"], size: int
 ) -> Float[Array, ""]:
-    """Sums a function over blocks of rows, differentiable in `shared` alone.
+    """Sums a function of `shared` and a pair of a block of `rows` and of `weight` over blocks of `size` rows.
 
-    The gradient is computed block by block together with the value, so that reverse mode keeps no intermediate array of
-    N rows.
-
-    Args:
-        function: Function of `shared` and a pair of a block of `rows` and of `weight`, summed over the block's rows.
-        shared: Pytree that all blocks share, such as parameters.
-        rows: Pytree of arrays with N rows.
-        weight: Weight of each row; rows that fill the last block up have weight 0.
-        size: Number of rows in a block.
+    It is differentiable in `shared` alone.  The gradient is computed block by block together with the value, so that
+    reverse mode keeps no intermediate array of N rows.  Rows that fill the last block up have weight 0.
     """
     n = len(weight)
     if n <= size:
@@ -113,17 +91,7 @@ _total.defvjp(_forward, _backward)
 
 
 def tree_at(node: Callable[[T], Any], tree: T, value: Any, is_leaf: Callable[[Any], bool] | None = None) -> T:
-    """Replace leaves or subtrees, as `equinox.tree_at`.
-
-    Args:
-        node: Function that selects a node of the tree, or a tuple of nodes.
-        tree: Any pytree.
-        value: New value of the node, or a tuple of them.
-        is_leaf: Test for nodes to take as leaves, such as None.
-
-    Returns:
-        A tree of the same type.
-    """
+    """The tree with `value` at `node`, as `equinox.tree_at`, of the same type."""
     new: T = eqx.tree_at(node, tree, value, is_leaf=is_leaf)
     return new
 

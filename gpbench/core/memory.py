@@ -29,15 +29,9 @@ def peak_mb() -> float:
 
 
 def require_memory(needed: float, subject: str, fewer: str = "inducing points") -> None:
-    """Refuses work that needs more memory than JAX can still take, before it takes any.
+    """Raises MemoryShortage for `needed` bytes above `free_memory()`, before any of them are taken.
 
-    Args:
-        needed: Bytes that the work needs.
-        subject: The arrays that need them, in the plural, for the message.
-        fewer: Quantity to have fewer of, for the message.
-
-    Raises:
-        MemoryShortage: `needed` is more than `free_memory()`.
+    `subject` names the arrays that need them, in the plural, and `fewer` the quantity to have fewer of.
     """
     free = free_memory()
     if free is not None and needed > free:
@@ -48,13 +42,10 @@ def require_memory(needed: float, subject: str, fewer: str = "inducing points") 
 
 
 def release_programs() -> bool:
-    """Forgets JAX's compiled programs where more than `MOST_PROGRAMS` came since it last did.
+    """Forgets JAX's compiled programs where more than `MOST_PROGRAMS` came since it last did; true where it does.
 
     Jobs of one shape share their programs, so that only jobs of ever new shapes come to this.  What is still in use
     stays, and what is used again is compiled again, or read from JAX's cache on disk.
-
-    Returns:
-        True where programs were forgotten.
     """
     import jax
 
@@ -102,15 +93,7 @@ def free_host_memory() -> int | None:
 
 
 def proc_field(path: str, name: str) -> str:
-    """Reads a field of one of Linux's tables.
-
-    Args:
-        path: The table, such as "/proc/meminfo".
-        name: Start of the line with the field.
-
-    Returns:
-        Its first value; empty where there is none.
-    """
+    """The value of the line that begins with `name` in one of Linux's tables, such as /proc/meminfo, or ""."""
     try:
         with open(path) as lines:
             return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")

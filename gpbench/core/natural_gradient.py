@@ -24,19 +24,11 @@ def natural_gradient_step(
     """The factor q(w) / N(w | 0, I) after a natural-gradient step of the bound (Hensman et al. 2013, section 3.2).
 
     The gradient of the bound in q's expectation parameters is that of one site per row, with slope dE/dm and curvature
-    -2 dE/dv of its expected log-likelihood E: the moment match of EP with a cavity of variance 0.
-
-    Args:
-        factor: q(w) / N(w | 0, I) before the step.
-        expected_log_prob: E of every row, given q's mean and variance of f there.
-        mean: Mean under q of f = Vᵀw + offset + independent rest.
-        variance: Variance of f under q.
-        V: Directions of the rows in w.
-        weight: N/B for the rows of a minibatch, 0 for rows that only fill it.
-        step_size: γ in (0, 1]; with 1 and a Gaussian likelihood on all rows, q is at its optimum after one step.
-        offset: Term of f's mean that does not depend on w.
-        log_concave: No row has negative curvature.  Otherwise the step keeps q's precision positive definite
-            (`keep_definite`).
+    -2 dE/dv of its expected log-likelihood E: the moment match of EP with a cavity of variance 0.  The rows' f is Vᵀw +
+    offset + an independent rest, with this mean and variance under q, and their weight is N/B, or 0 for those that only
+    fill a minibatch.  With γ = `step_size` = 1 and a Gaussian likelihood on all rows, q is at its optimum after one
+    step.  Where a row may have negative curvature (not `log_concave`), the step keeps q's precision positive definite
+    (`keep_definite`).
     """
     slope, half = jax.grad(lambda m, v: jnp.sum(expected_log_prob(m, v)), argnums=(0, 1))(mean, variance)
     sites = moment_match(mean - offset, jnp.zeros_like(mean), slope, -2.0 * half)
@@ -46,16 +38,10 @@ def natural_gradient_step(
 
 
 def keep_definite(mixed: Natural, new: Natural, factor: Natural, step_size: float) -> Natural:
-    """A step `mixed` from `factor` to `new` with ½ γ² D S D more precision, D their difference and S q's covariance.
+    """A step `mixed`, (1 - γ) factor + γ new, with ½ γ² D S D more precision, D their difference and S q's covariance.
 
     The sum is positive definite for any D, and D is 0 at an optimum (Lin, Schmidt and Khan, ICML 2020, improved
     Bayesian learning rule).  The mean takes the same ascent direction, preconditioned by the new precision.
-
-    Args:
-        mixed: (1 - γ) factor + γ new.
-        new: Factor of a step of size 1.
-        factor: Factor before the step.
-        step_size: γ.
     """
     q = factor.posterior()
     change = q.root @ (new.precision - factor.precision)

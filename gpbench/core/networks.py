@@ -46,11 +46,8 @@ def as_latents(outputs: Float[Array, "N P"]) -> Float[Array, "N ..."]:
 def initial_network(widths: Sequence[int], *, scaled: bool, key: PRNGKeyArray, dtype: DTypeLike) -> Network:
     """A random network by He's initialisation: weights of variance 2/I, biases 0.
 
-    Args:
-        widths: Number of inputs, of units in each hidden layer, and of outputs.
-        scaled: Divides the outputs of a layer by √(I + 1); the weights are larger by that factor.
-        key: Random key.
-        dtype: Precision of the parameters.
+    `widths` are the numbers of inputs, of units in each hidden layer, and of outputs.  With `scaled` the outputs of a
+    layer are divided by √(I + 1), and the weights larger by that factor.
     """
     layers = []
     keys = jax.random.split(key, len(widths) - 1)
@@ -64,16 +61,10 @@ def initial_network(widths: Sequence[int], *, scaled: bool, key: PRNGKeyArray, d
 def backpropagate(
     network: Network, X: Float[Array, "N D"], slopes: Float[Array, "N P"]
 ) -> tuple[tuple[Float[Array, "N I"], Float[Array, "N O"]], ...]:
-    """Inputs of every layer, and derivatives at its affine map x W + b, by reverse mode.
+    """Inputs of every layer, and derivatives at its affine map x W + b, by reverse mode from `slopes` in the outputs.
 
-    Args:
-        network: The network.
-        X: Rows of inputs.
-        slopes: Derivatives of each row's objective in the outputs.
-
-    Returns:
-        A pair (inputs, slopes) for every layer.  The gradient of row n in W is the outer product of the two rows n, and
-        that in b the slopes themselves; sums over rows of gradients and of their squares are thus matrix products.
+    The gradient of row n in W is the outer product of the two rows n, and that in b the derivatives themselves; sums
+    over rows of gradients and of their squares are thus matrix products.
     """
     inputs = [X]
     for layer in network.layers[:-1]:

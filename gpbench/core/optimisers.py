@@ -71,12 +71,7 @@ def adaptive_rates(
 def adadelta(
     rho: Annotated[float, "fraction"] = 0.9, eps: Annotated[float, "positive"] = 1e-5
 ) -> optax.GradientTransformation:
-    """ADADELTA at rate 1 (Zeiler 2012), with the ρ and ε of paper `sep`, section 4.4.
-
-    Args:
-        rho: Decay ρ of the running averages.
-        eps: ε under the roots; optax's default is 1e-6.
-    """
+    """ADADELTA at rate 1 (Zeiler 2012), with the decay ρ and the ε under the roots of paper `sep`, section 4.4."""
     return optax.adadelta(1.0, rho=rho, eps=eps)
 
 
@@ -85,9 +80,6 @@ def adam_of_scales(learning_rate: Annotated[float, "positive"]) -> optax.Gradien
 
     The parameters here are logarithms of their squares, twice as large, so steps are twice as long.  The scale of
     gradients makes no difference to Adam.
-
-    Args:
-        learning_rate: Rate in units of the logarithms of lengthscales.
     """
 
     def double(path: Any, update: jax.Array) -> jax.Array:
@@ -108,11 +100,9 @@ class _DecayingState(NamedTuple):
 def decaying_adam(
     rate: Annotated[float, "positive"] = 1e-2, decay: Annotated[float, "nonnegative"] = 0.1
 ) -> optax.GradientTransformation:
-    """Adam with decaying steps (paper `svdgp`, section 4).
+    """Adam with steps of γ₀ / (1 + decay √t) at step t (paper `svdgp`, section 4).
 
-    Args:
-        rate: Initial rate γ₀, which is part of the state (`with_rate`).
-        decay: Decay of the rate γ₀ / (1 + decay √t) at step t.
+    The initial `rate` γ₀ is part of the state (`with_rate`).
     """
     adam = optax.adam(1.0)
 
@@ -131,15 +121,7 @@ def decaying_adam(
 
 
 def with_rate(state: optax.OptState, rate: float) -> _DecayingState:
-    """Replaces the initial rate in the state of a `decaying_adam`.
-
-    Args:
-        state: State of the optimiser.
-        rate: New initial rate γ₀.
-
-    Raises:
-        ConfigError: The state is that of another optimiser.
-    """
+    """The state of a `decaying_adam` with another initial rate γ₀; a ConfigError for that of another optimiser."""
     if not isinstance(state, _DecayingState):
         raise ConfigError(
             "method.rates are initial rates of gpbench.core.optimisers.decaying_adam: choose that as"

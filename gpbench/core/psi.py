@@ -20,27 +20,14 @@ class Moments(eqx.Module):
 
 
 def psi1(kernel: SquaredExponential, Z: Float[Array, "M D"], h: Moments) -> Float[Array, "N M"]:
-    """ψ1: E k(z, h) for every row and inducing point.
-
-    Args:
-        kernel: The kernel k.
-        Z: Inducing points.
-        h: Distributions of the rows.
-    """
+    """ψ1: E k(z, h) for every row and inducing point."""
     return jnp.exp(kernel.log_amplitude + _log_expectation(kernel, Z, h, 1))
 
 
 def psi2_sum(
     kernel: SquaredExponential, Z: Float[Array, "M D"], h: Moments, W: Float[Array, "M M"]
 ) -> Float[Array, " N"]:
-    """Sum of ψ2 over pairs, Σ_ij W_ij E k(z_i, h) k(h, z_j) for every row: M(M+1)/2 exponentials a row.
-
-    Args:
-        kernel: The kernel k.
-        Z: Inducing points.
-        h: Distributions of the rows.
-        W: Weights of the pairs, symmetric.
-    """
+    """Sum of ψ2 over pairs, Σ_ij W_ij E k(z_i, h) k(h, z_j) for every row, W symmetric: M(M+1)/2 exponentials a row."""
     i, j = np.triu_indices(len(Z))
     weight = W[i, j] * np.where(i == j, 1.0, 2.0).astype(W.dtype)
     return _product_sum(kernel, Z[i], Z[j], h, weight)
@@ -49,15 +36,7 @@ def psi2_sum(
 def psi2_cross_sum(
     kernel: SquaredExponential, Z: Float[Array, "M D"], Y: Float[Array, "P D"], h: Moments, W: Float[Array, "M P"]
 ) -> Float[Array, " N"]:
-    """Σ_ij W_ij E k(z_i, h) k(h, y_j) for every row, as the covariance of two units of a layer needs it.
-
-    Args:
-        kernel: The kernel k.
-        Z: Inducing points of one unit.
-        Y: Inducing points of the other.
-        h: Distributions of the rows.
-        W: Weights of the pairs.
-    """
+    """Σ_ij W_ij E k(z_i, h) k(h, y_j) for every row, as the covariance of two units of a layer needs it."""
     i, j = (index.ravel() for index in np.indices(W.shape))
     return _product_sum(kernel, Z[i], Y[j], h, W.ravel())
 

@@ -12,17 +12,15 @@ from jaxtyping import Array, Float
 
 from gpbench.errors import ConfigError
 
+PerRow = Float[Array, " N"]
+"""A number for each of N rows."""
+_Integrand = Callable[[Float[Array, "N _"]], Float[Array, "N _"]]
+"""A function of values of f, a row of them for each n and a column for each node of a rule."""
+
 
 @cache
 def gauss_hermite(nodes: int) -> tuple[Float[np.ndarray, " Q"], Float[np.ndarray, " Q"]]:
-    """Gauss-Hermite rule for x ~ N(0, 1): Σ w g(x) = E g(x), exact for polynomials of degree 2 Q - 1.
-
-    Args:
-        nodes: Number Q of nodes.
-
-    Returns:
-        Points x and weights w.
-    """
+    """Gauss-Hermite rule for x ~ N(0, 1), points x and weights w: Σ w g(x) = E g(x), exact up to the degree 2 Q - 1."""
     x, w = np.polynomial.hermite_e.hermegauss(nodes)
     return x, w / w.sum()
 
@@ -35,60 +33,24 @@ def normal_points(
     return mean[:, None] + jnp.sqrt(variance)[:, None] * x, jnp.log(w)
 
 
-def normal_expectation(
-    g: Callable[[Float[Array, "N Q"]], Float[Array, "N Q"]],
-    mean: Float[Array, " N"],
-    variance: Float[Array, " N"],
-    nodes: int = 20,
-) -> Float[Array, " N"]:
-    """E g(f) under N(f | mean, variance) for every row, by Gauss-Hermite quadrature.
-
-    Args:
-        g: Function of values of f, a row of them for each n and a column for each of the Q nodes.
-        mean: Means of f.
-        variance: Variances of f.
-        nodes: Number Q of nodes.
-    """
+def normal_expectation(g: _Integrand, mean: PerRow, variance: PerRow, nodes: int = 20) -> PerRow:
+    """E g(f) under N(f | mean, variance) for every row, by Gauss-Hermite quadrature."""
     x, w = (jnp.asarray(a, mean.dtype) for a in gauss_hermite(nodes))
     return g(mean[:, None] + jnp.sqrt(variance)[:, None] * x) @ w
 
 
-def log_normal_expectation(
-    log_g: Callable[[Float[Array, "N Q"]], Float[Array, "N Q"]],
-    mean: Float[Array, " N"],
-    variance: Float[Array, " N"],
-    nodes: int = 20,
-) -> Float[Array, " N"]:
-    """log E g(f) under N(f | mean, variance) for a positive g, without underflow.
-
-    Args:
-        log_g: Logarithm of g; otherwise as in `normal_expectation`.
-        mean: Means of f.
-        variance: Variances of f.
-        nodes: Number Q of nodes.
-    """
+def log_normal_expectation(log_g: _Integrand, mean: PerRow, variance: PerRow, nodes: int = 20) -> PerRow:
+    """log E g(f) under N(f | mean, variance) for a positive g, by its logarithm, without underflow."""
     x, w = (jnp.asarray(a, mean.dtype) for a in gauss_hermite(nodes))
     return logsumexp(log_g(mean[:, None] + jnp.sqrt(variance)[:, None] * x), b=w, axis=-1)
 
 
-def log_peaked_expectation(
-    log_g: Callable[[Float[Array, "N _"]], Float[Array, "N _"]],
-    mean: Float[Array, " N"],
-    variance: Float[Array, " N"],
-    start: Float[Array, " N"],
-    nodes: int = 20,
-) -> Float[Array, " N"]:
+def log_peaked_expectation(log_g: _Integrand, mean: PerRow, variance: PerRow, start: PerRow, nodes: int = 20) -> PerRow:
     """log E g(f) under N(f | mean, variance) for a g that may be much narrower than the normal, or far from it.
 
-    The nodes are those of a normal about a mode of g N, of its curvature there, and no wider than N.  The integral does
-    not depend on where they are, and gradients leave them alone.
-
-    Args:
-        log_g: Logarithm of g; otherwise as in `normal_expectation`.
-        mean: Means of f.
-        variance: Variances of f.
-        start: Values from which Newton's method goes to the modes, at most 40 away.
-        nodes: Number Q of nodes.
+    The nodes are those of a normal about a mode of g N, of its curvature there, and no wider than N.  Newton's method
+    goes to the mode from `start`, at most 40 away.  The integral does not depend on where the nodes are, and gradients
+    leave them alone.
     """
     m, v = mean[:, None], jnp.maximum(variance, 1e-8)[:, None]
     slope_of = jax.grad(lambda f: jnp.sum(log_g(f)))
@@ -114,11 +76,8 @@ def log_peaked_expectation(
 def gaussian_points(samples: int, dimensions: int) -> Float[np.ndarray, "S D"]:
     """Points whose average approximates an expectation under N(0, I), the same at each call.
 
-    They are Sobol points in antithetic pairs, corrected to an identity covariance: exact for polynomials of degree 3.
-
-    Args:
-        samples: Number S of points, a power of two of at least 4 D.
-        dimensions: Number D of dimensions.
+    They are `samples`, a power of two of at least 4 D, Sobol points in antithetic pairs, corrected to an identity
+    covariance: exact for polynomials of degree 3.
     """
     from scipy.special import ndtri
     from scipy.stats import qmc  # takes half a second, and few runs need it
@@ -133,16 +92,7 @@ def gaussian_points(samples: int, dimensions: int) -> Float[np.ndarray, "S D"]:
 
 
 def require_points(setting: str, samples: int, dimensions: int) -> None:
-    """Checks that `gaussian_points` has a rule of so many points.
-
-    Args:
-        setting: Setting that gives their number, for the message.
-        samples: Number of points.
-        dimensions: Number of dimensions.
-
-    Raises:
-        ConfigError: `samples` is too small or no power of two.
-    """
+    """Raises ConfigError unless `gaussian_points` has a rule of so many points, whose number the setting gives."""
     enough = max(2, 1 << (4 * dimensions - 1).bit_length())
     if samples < enough or samples & (samples - 1):
         raise ConfigError(f"{setting}={samples} must be a power of two of at least {enough}, four times the dimensions")

@@ -12,11 +12,7 @@ _ROUNDS = 32  # of the shuffle
 
 
 def run_key(*names: Any) -> Key[Array, ""]:
-    """A random key that depends on names alone, so that a split is reproducible by itself.
-
-    Args:
-        names: Names of the run, such as data set, method and split; their texts are hashed.
-    """
+    """A random key that depends on names alone (data set, method, split), so that a split is reproducible by itself."""
     digest = hashlib.sha256("/".join(map(str, names)).encode()).digest()
     return jax.random.key(int.from_bytes(digest[:4], "big"))
 
@@ -24,13 +20,8 @@ def run_key(*names: Any) -> Key[Array, ""]:
 def permute(i: Int[Array, "..."], n: int, *, key: PRNGKeyArray) -> Int[Array, "..."]:
     """Image of each i under a random permutation of 0 .. n-1, at a cost that does not grow with n.
 
-    The swap-or-not shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers,
-    k with (pivot - k) mod n, and a coin for each pair decides if the two are swapped.
-
-    Args:
-        i: Numbers to map, each in 0 .. n-1.
-        n: Size of the permutation.
-        key: Random key that selects the permutation.
+    The swap-or-not shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers, k
+    with (pivot - k) mod n, and a coin for each pair decides if the two are swapped.
     """
     pivots = jax.random.randint(key, (_ROUNDS,), 0, n, dtype=i.dtype)
     salts = jax.random.bits(jax.random.fold_in(key, 1), (_ROUNDS,), jnp.uint32)

@@ -177,12 +177,8 @@ class Descent(eqx.Module):
     ) -> "Descent":
         """One step from the residual of its rows at `ahead`.
 
-        Args:
-            residual: Residual of the rows.
-            rows: Rows of the step.
-            length: Step size β times the number of minibatches in an epoch.
-            momentum: Momentum ρ.
-            averaged: Weight r of the new weights in their geometric average.
+        `length` is the step size β times the number of minibatches in an epoch, and `averaged` the weight r of the new
+        weights in their geometric average.
         """
         velocity = (momentum * self.velocity).at[rows.index].add(length * residual)
         weights = self.weights + velocity

@@ -50,14 +50,10 @@ class ResidualProcess(eqx.Module):
         rest: Float[Array, " B"],
         before: Int[Array, " B"] | None = None,
     ) -> Neighbours:
-        """The training rows with the largest absolute residual correlation, in O(B N (M + D)) time.
+        """The k training rows with the largest absolute residual correlation, in O(B N (M + D)) time.
 
-        Args:
-            k: Number of neighbours of a row, at most N.
-            X: The B rows whose neighbours are searched.
-            V: L⁻¹Kzx at these rows.
-            rest: Residual variances there.
-            before: Index from which on training rows are no neighbours, for each of the B rows; None: all may be.
+        The B rows are given by X, V = L⁻¹Kzx and their residual variances; training rows from `before` on are no
+        neighbours.
         """
         n, count = len(self.X), max(k, 1)
         ours, theirs = self.deviations(self.X, self.rest), self.deviations(X, rest)
@@ -74,12 +70,7 @@ class ResidualProcess(eqx.Module):
         return Neighbours(*map_rows(lambda row: of_row(*row), rows, _CHUNK))
 
     def deviations(self, X: Float[Array, "B D"], rest: Float[Array, " B"]) -> Float[Array, " B"]:
-        """Residual standard deviations above 0, by which correlations divide: at an inducing point it would be 0.
-
-        Args:
-            X: Rows.
-            rest: Residual variances there.
-        """
+        """Residual standard deviations above 0, by which correlations divide: at an inducing point it would be 0."""
         floor = max(_FLOOR, _ROUNDINGS * float(np.finfo(rest.dtype).eps))
         return jnp.sqrt(jnp.maximum(rest, floor * self.kernel.diag(X)))
 
@@ -91,17 +82,9 @@ class ResidualProcess(eqx.Module):
         neighbours: Neighbours,
         y: Float[Array, " N"],
     ) -> tuple[Float[Array, " B"], Float[Array, "B M"], Float[Array, " B"]]:
-        """f at B rows given the targets of their neighbours, as aᵀy_n + gᵀw + an independent rest.
+        """f at B rows given the targets y of their neighbours, as aᵀy_n + gᵀw + an independent rest.
 
-        Args:
-            X: The rows.
-            V: L⁻¹Kzx at these rows.
-            rest: Residual variances there.
-            neighbours: Neighbours of the rows.
-            y: Targets of the training rows.
-
-        Returns:
-            aᵀy_n, the directions g = V_j - V_n a, and the variance D of the rest.
+        aᵀy_n, the directions g = V_j - V_n a, and the variance D of the rest.
         """
 
         @jax.checkpoint
@@ -126,10 +109,6 @@ class ResidualProcess(eqx.Module):
         """Targets whose residuals are independent and of variance 1.
 
         With B the unit lower triangle of -a: (D + σ²)^-½ B y, (D + σ²)^-½ B Vᵀ, and D + σ².
-
-        Args:
-            y: The targets.
-            neighbours: Neighbours of each row, before it.
         """
         mean, directions, rest = self.conditional(self.X, self.V, self.rest, neighbours, y)
         variance = rest + self.noise

@@ -1,4 +1,7 @@
-"""Data: cards -> sources (store, mirror, official address) -> arrays -> splits -> scaling.  Imported without NumPy."""
+"""Data: cards -> sources (store, mirror, official address) -> arrays -> splits -> scaling.  Imported without NumPy.
+
+A card or a word that is wrong raises a ConfigError of one line, and data that cannot be used a DataError.
+"""
 
 from gpbench import lazy
 

@@ -6,7 +6,6 @@ proportion to its file, is refused before it is in memory.
 
 import bz2
 import contextlib
-import csv
 import gzip
 import io
 import lzma
@@ -20,30 +19,27 @@ import numpy as np
 
 from gpbench import limits, npz
 from gpbench.core import memory
-from gpbench.errors import DataError
+from gpbench.errors import DataError, GpbenchError, require
 
 LARGEST = limits.DATA
 # RuntimeError: encrypted, or of a compression that zipfile does not know
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
 _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """By the first bytes."""
-_LARGE = 2**30
-"""Bytes of memory of tables that are compared with what is free."""
+_LARGE = 2**30  # bytes of memory of tables that are compared with what is free
 _UNPACK = "store it without compression"
 _SPARSE = "leave out columns that are always 0, or save the columns in use as csv"
 
 
 class Content(bytes):
-    """Content that was packed in a file."""
+    """Content that was packed in a file of `size` bytes."""
 
     size: int
-    """Bytes of that file."""
 
-
-def _unpacked(content: bytes, source: bytes) -> Content:
-    result = Content(content)
-    result.size = size_of(source)
-    return result
+    def __new__(cls, content: bytes, file: bytes) -> "Content":
+        result = super().__new__(cls, content)
+        result.size = size_of(file)
+        return result
 
 
 def size_of(content: bytes) -> int:
@@ -51,8 +47,7 @@ def size_of(content: bytes) -> int:
     return content.size if isinstance(content, Content) else len(content)
 
 
-TEXT = 57
-"""Bytes of memory of a text, besides its characters."""
+TEXT = 57  # bytes of memory of a text, besides its characters
 
 
 def memory_of_rows(rows: int, cells: int) -> int:
@@ -63,91 +58,78 @@ def memory_of_rows(rows: int, cells: int) -> int:
 def require_memory(needed: int, *sources: bytes) -> None:
     """Refuses a table that needs more memory than files of their sizes may have, or than is free.  Raises DataError."""
     size = sum(map(size_of, sources))
-    if needed > (most := limits.memory(size, LARGEST)):
-        raise DataError(
-            f"a table of {size:,} bytes needs {needed:,} bytes of memory, and {most:,} are the most for its size: save"
-            " it as csv that is not packed, or split it"
-        )
-    if needed > _LARGE and needed > (free := memory.free_host_memory() or needed):
-        raise DataError(
-            f"a table of {size:,} bytes needs {memory.amount(needed)}, and {memory.amount(free)} of memory are free:"
-            " split it, or save it for `reader: mapped`"
-        )
+    subject, most = f"a table of {size:,} bytes needs", limits.memory(size, LARGEST)
+    mend = "save it as csv that is not packed, or split it"
+    enough = f"{most:,} are the most for its size: {mend}"
+    require(needed <= most, f"{subject} {needed:,} bytes of memory, and {enough}")
+    free = (memory.free_host_memory() if needed > _LARGE else None) or needed
+    amounts = f"{memory.amount(needed)}, and {memory.amount(free)} of memory are free"
+    require(needed <= free, f"{subject} {amounts}: split it, or save it for `reader: mapped`")
 
 
 @contextlib.contextmanager
-def parsing(kind: str, *more: type[Exception]) -> Iterator[None]:
-    """Makes a DataError of one line of every error of a parser: which one it is depends on the damaged byte.  Returns A
-    context, or a decorator of a reader.
+def parsing(kind: str) -> Iterator[None]:
+    """A context, or a decorator of a reader, that makes a DataError of every error of a parser: it raises of any kind,
+    and the content is the user's.
     """
-    errors: tuple[type[Exception], ...] = (ArithmeticError, AttributeError, Warning, csv.Error, *npz.damaged(), *more)
     try:
         yield
-    except errors as error:
+    except GpbenchError:
+        raise
+    except Exception as error:
         raise DataError(f"not {kind}: {npz.reason(error)}") from None
 
 
 def require_size(size: int) -> None:
     """Refuses a table of more than `LARGEST` bytes.  Raises DataError."""
-    try:
-        limits.check(size, LARGEST, "the table unpacks to")
-    except ValueError as error:
-        raise DataError(str(error)) from None
+    limits.check(size, LARGEST, "the table unpacks to", error=DataError)
 
 
 def require_dense(cells: int, size: int) -> None:
     """Refuses a sparse table of far more cells than its file has bytes.  Raises DataError."""
+    limits.check(cells, 10**7 + 20 * size, f"a sparse file of {size:,} bytes has", "cells", _SPARSE, DataError)
+
+
+@contextlib.contextmanager
+def _unpacking(name: str = "") -> Iterator[None]:
+    """Makes a DataError of every error of unpacking a file, or a member of an archive, which may be absent."""
     try:
-        limits.check(cells, 10**7 + 20 * size, f"a sparse file of {size:,} bytes has", "cells", _SPARSE)
-    except ValueError as error:
-        raise DataError(str(error)) from None
+        yield
+    except KeyError:
+        raise DataError(f"the archive has no member {name!r}") from None
+    except _DAMAGED as error:
+        fact = f"member {name!r}: the file is no archive, or is damaged ({error})"
+        raise DataError(fact if name else f"the packed file is damaged: {error}") from None
 
 
 def member(content: bytes, name: str) -> bytes:
-    """Returns the content of a member of a zip or tar archive.  Raises DataError: the member is absent, damaged or too
-    large.
-    """
-    try:
+    """The content of a member of a zip or tar archive.  Raises DataError: it is absent, damaged or too large."""
+    with _unpacking(name):
         if zipfile.is_zipfile(io.BytesIO(content)):
-            with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as stream:
-                return _unpacked(_Limited(stream, name, content).read(), content)
+            with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
+                return Content(_Limited(packed, name, content).read(), content)
         limited = _Limited(_opened(content), "the archive", content)
         with tarfile.open(fileobj=limited, mode="r|") as tar:  # from its beginning to the member, and never back
             for entry in tar:
                 if entry.size > _most(content):  # of holes, perhaps
                     raise _too_large(entry.name, content, f"{entry.size:,}")
                 if entry.name == name and (extracted := tar.extractfile(entry)) is not None:
-                    return _unpacked(extracted.read(), content)
+                    return Content(extracted.read(), content)
         raise KeyError(name)
-    except KeyError:
-        raise _no_member(name) from None
-    except _DAMAGED as error:
-        raise DataError(f"member {name!r}: the file is no archive, or is damaged ({error})") from None
 
 
 def lines(content: bytes, name: str) -> Iterator[bytes]:
-    """Yields the lines of a member of a zip archive, unpacked as they are read.  Raises DataError: the member is
-    absent, damaged or too large.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
-            yield from io.BufferedReader(_Limited(packed, name, content), 2**16)
-    except KeyError:
-        raise _no_member(name) from None
-    except _DAMAGED as error:
-        raise DataError(f"member {name!r}: the file is no archive, or is damaged ({error})") from None
+    """The lines of a member of a zip archive, unpacked as they are read.  Raises DataError as `member` does."""
+    with _unpacking(name), zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
+        yield from io.BufferedReader(_Limited(packed, name, content), 2**16)
 
 
 def decompress(content: bytes) -> bytes:
-    """Returns the content of a file compressed by gzip, bzip2 or xz, or the content itself where it is none.  Raises
-    DataError: the file is damaged, or unpacks to too much.
-    """
+    """The content of a file compressed by gzip, bzip2 or xz, or the content itself where it is none."""
     if not is_packed(content):
         return content
-    try:
-        return _unpacked(_Limited(_opened(content), "the file", content).read(), content)
-    except _DAMAGED as error:
-        raise DataError(f"the packed file is damaged: {error}") from None
+    with _unpacking():
+        return Content(open_decompressed(content).read(), content)
 
 
 def is_packed(content: bytes) -> bool:
@@ -156,18 +138,14 @@ def is_packed(content: bytes) -> bool:
 
 
 def open_decompressed(content: bytes) -> io.BufferedReader:
-    """Opens a file, compressed by gzip, bzip2 or xz or not at all, which is unpacked as it is read.  Returns the open
-    file, whose reads raise DataError beyond its limit.
-    """
+    """A file, compressed by gzip, bzip2 or xz or not at all, that is unpacked as it is read, up to its limit."""
     return io.BufferedReader(_Limited(_opened(content), "the file", content), 2**16)
 
 
 def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
-    """Returns arrays of an npz file by name.  Raises DataError: an array is absent, damaged, or of Python's objects, or
-    the file holds too much.
-    """
-    if content.startswith(b"\x93NUMPY"):
-        raise DataError("an array (.npy), not an archive (.npz): write one with numpy.savez(FILE, X=X, y=y)")
+    """Arrays of an npz file by name.  Raises DataError: one is absent, damaged, of objects, or too large."""
+    mend = "write one with numpy.savez(FILE, X=X, y=y)"
+    require(not content.startswith(b"\x93NUMPY"), f"an array (.npy), not an archive (.npz): {mend}")
     with parsing("the expected npz file"), npz.opened(content, _most(content), _UNPACK) as file:
         if absent := [name for name in names if name not in file]:
             raise DataError(f"no array {absent[0]!r}; the archive has {', '.join(map(repr, file)) or 'none'}")
@@ -175,10 +153,9 @@ def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[
 
 
 def check_matlab(content: bytes) -> None:
-    """Checks that the compressed elements of a MATLAB 5 file do not hold too much.
+    """Raises DataError for compressed elements of a MATLAB 5 file that hold too much.
 
     A header of 128 bytes; then elements, each with its kind and its length, of which kind 15 is compressed by zlib.
-    Raises DataError: the elements hold too much.
     """
     size, start = len(content), 128
     while start + 8 <= len(content):
@@ -230,7 +207,3 @@ def _too_large(name: str, packed: bytes, size: str | None = None) -> DataError:
     holds = f"{size} bytes, more than the {most} that are read" if size else f"more than {most} bytes"
     mend = f": {_UNPACK}" if _most(packed) < LARGEST else ""
     return DataError(f"{name} of {size_of(packed):,} bytes unpacks to {holds}{mend}")
-
-
-def _no_member(name: str) -> DataError:
-    return DataError(f"the archive has no member {name!r}")

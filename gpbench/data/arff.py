@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gpbench.data import archives
 from gpbench.data.lines import BLANK, COMMENTS, DECLARATIONS, Cells, numbered_lines
-from gpbench.errors import DataError
+from gpbench.errors import DataError, require
 
 # quantifiers are possessive (`++`, `*+`): no text is read twice
 _QUOTED = r"""'(?P<single>(?:[^'\\]++|\\.)*+)'|"(?P<double>(?:[^"\\]++|\\.)*+)\""""
@@ -35,11 +35,11 @@ _DATES = {"yy": "%y", "MMM": "%b", "MMMM": "%B", "EEEE": "%A"} | dict(
 
 
 class _Attribute(NamedTuple):
-    """A column: its name, a check that returns a cell as it is kept, what sparse rows leave out, and its kind."""
+    """A column."""
 
     name: str
-    check: Callable[[str], str]
-    zero: str = ""
+    check: Callable[[str], str]  # returns a cell as it is kept
+    zero: str = ""  # what sparse rows leave out
     is_nominal: bool = False
 
 
@@ -68,30 +68,24 @@ def read(text: str, skip: int | Sequence[int]) -> Cells:
                 rows.append(cells)
                 weighted += weight != 1
                 lines.append(number)
-            elif _declares_data(line, attributes, unknown):
-                rows.append([attribute.name for attribute in attributes])
-                lines.append(number)
             else:
-                others[DECLARATIONS] += 1
+                match = _DECLARATION.match(line)
+                keyword = match[1].lower() if match else ""
+                if match and keyword == "attribute":
+                    attributes.append(_attribute(line[match.end() :], unknown))
+                elif keyword == "data":
+                    rows.append([attribute.name for attribute in attributes])
+                    lines.append(number)
+                elif keyword != "relation":
+                    raise ValueError(f"{line[:40]!r} is no declaration")
+                others[DECLARATIONS] += keyword != "data"
         except ValueError as error:
             raise DataError(f"line {number} of the ARFF file: {str(error)[:200]}") from None
-    if not lines:
-        raise DataError("the ARFF file has no line @data before its rows: add it")
+    require(lines, "the ARFF file has no line @data before its rows: add it")
     notes = [f"{name!r} has values that its declaration lacks, as {cell[:40]!r}" for name, cell in unknown.items()]
-    notes += [f"weights of {weighted:,} rows are not used: all rows count alike"] * bool(weighted)
+    notes += [f"weights of {weighted:,} rows are not used: all rows count alike"] if weighted else []
     nominal = frozenset(attribute.name for attribute in attributes if attribute.is_nominal)
     return Cells(rows, nominal=nominal, is_named=True, lines=lines, other_lines=others, notes=tuple(notes))
-
-
-def _declares_data(line: str, attributes: list[_Attribute], unknown: dict[str, str]) -> bool:
-    """Adds the attribute that a line declares.  True for the line after which rows follow."""
-    match = _DECLARATION.match(line)
-    keyword = match[1].lower() if match else ""
-    if match and keyword == "attribute":
-        attributes.append(_attribute(line[match.end() :], unknown))
-    elif keyword not in ("relation", "data"):
-        raise ValueError(f"{line[:40]!r} is no declaration")
-    return keyword == "data"
 
 
 def _attribute(text: str, unknown: dict[str, str]) -> _Attribute:

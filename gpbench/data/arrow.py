@@ -12,38 +12,33 @@ import numpy as np
 
 from gpbench import pages
 from gpbench.data import archives
-from gpbench.data.containers import reading, text_of
-from gpbench.data.lines import Cells, of_rows
-from gpbench.errors import DataError, listed
+from gpbench.data.lines import Cells, of_rows, text_of
+from gpbench.errors import listed, require
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MAGIC = 8
-"""Bytes before the messages of a Feather file."""
-_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
-"""Types of texts."""
+_MAGIC = 8  # bytes before the messages of a Feather file
+_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")  # types of texts
 
 
+@archives.parsing("a readable Parquet file")
 def parquet(content: bytes, skip: int | Sequence[int]) -> Cells:
     """Reads a Parquet file: header and rows, and the names of columns that hold the index of a pandas DataFrame."""
-    with reading("Parquet file"):
-        table, needed, notes = _read_parquet(content)
-        return _cells(content, table, needed, skip, notes)
+    return _cells(content, *_read_parquet(content), skip)
 
 
+@archives.parsing("a readable Parquet file")
 def check_parquet(content: bytes) -> int:
     """The rows of a Parquet file.  Raises DataError for columns without numbers or texts, and for more than memory."""
     import pyarrow.compute as pc
 
-    with reading("Parquet file"):
-        table, needed, notes = _read_parquet(content)
-        if notes:
-            raise DataError(f"columns {notes[0]}")
-        for chunk in (chunk for column in table.columns for chunk in column.chunks if _is_text(column.type)):
-            needed += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
-        archives.require_memory(needed, content)
-        return int(table.num_rows)
+    table, needed, notes = _read_parquet(content)
+    require(not notes, f"columns {''.join(notes)}")
+    for chunk in (chunk for column in table.columns for chunk in column.chunks if _is_text(column.type)):
+        needed += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+    archives.require_memory(needed, content)
+    return int(table.num_rows)
 
 
 def _is_text(kind: "pa.DataType") -> bool:
@@ -67,19 +62,19 @@ def _read_parquet(content: bytes) -> tuple["pa.Table", int, tuple[str, ...]]:
         return file.read([*kinds], use_threads=False), needed, notes
 
 
+@archives.parsing("a readable Feather file")
 def feather(content: bytes, skip: int | Sequence[int]) -> Cells:
     """Reads a Feather file, as `parquet` does: as a stream, so that no message is read but those that are counted."""
     import pyarrow as pa
 
-    with reading("Feather file"):
-        messages = pa.py_buffer(content)[_MAGIC:]
-        flat, notes = _flat(pa.ipc.open_stream(messages).schema)
-        sizes = [_sizes(message) for message in pa.ipc.MessageReader.open_stream(messages)]
-        needed = _require(content, sum(rows for rows, _ in sizes), len(flat), sum(size for _, size in sizes))
-        options = pa.ipc.IpcReadOptions(included_fields=flat, use_threads=False)
-        table = pa.ipc.open_stream(messages, options=options).read_all()
-        table.validate(full=True)
-        return _cells(content, table, needed, skip, notes)
+    messages = pa.py_buffer(content)[_MAGIC:]
+    flat, notes = _flat(pa.ipc.open_stream(messages).schema)
+    sizes = [_sizes(message) for message in pa.ipc.MessageReader.open_stream(messages)]
+    needed = _require(content, sum(rows for rows, _ in sizes), len(flat), sum(size for _, size in sizes))
+    options = pa.ipc.IpcReadOptions(included_fields=flat, use_threads=False)
+    table = pa.ipc.open_stream(messages, options=options).read_all()
+    table.validate(full=True)
+    return _cells(content, table, needed, notes, skip)
 
 
 def _flat(schema: "pa.Schema") -> tuple[list[int], tuple[str, ...]]:
@@ -93,9 +88,8 @@ def _flat(schema: "pa.Schema") -> tuple[list[int], tuple[str, ...]]:
     ]
     others = [f"{name} ({str(kind)[:40]})" for name, kind, keep in zip(schema.names, kinds, is_flat) if not keep]
     note = f"left out, since a cell is no number or text: {listed(others)}; make plain columns of them"
-    if not any(is_flat):
-        raise DataError(f"no column is of numbers or texts: {listed(others)}")
-    return [i for i, keep in enumerate(is_flat) if keep], (note,) * bool(others)
+    require(any(is_flat), f"no column is of numbers or texts: {listed(others)}")
+    return [i for i, keep in enumerate(is_flat) if keep], (note,) if others else ()
 
 
 def _require(content: bytes, rows: int, columns: int, unpacked: int) -> int:
@@ -151,7 +145,7 @@ class _FlatBuffer(NamedTuple):
         return [*struct.iter_unpack("<qq", self.content[start + 4 : start + 4 + 16 * count])]
 
 
-def _cells(content: bytes, table: "pa.Table", needed: int, skip: int | Sequence[int], notes: tuple[str, ...]) -> Cells:
+def _cells(content: bytes, table: "pa.Table", needed: int, notes: tuple[str, ...], skip: int | Sequence[int]) -> Cells:
     """Header and rows, and the columns that pandas says are the index."""
     import pyarrow as pa
 

@@ -17,9 +17,7 @@ from gpbench.errors import ConfigError, nearest
 
 
 def sklearn(options: Mapping) -> Raw:
-    """Loads one of scikit-learn's data sets; classes keep the names it gives them.  Raises ConfigError: an argument
-    that the loader does not have.
-    """
+    """Loads one of scikit-learn's data sets; classes keep the names it gives them."""
     from sklearn import datasets
 
     loader = getattr(datasets, f"load_{options['loader']}")
@@ -32,16 +30,13 @@ def sklearn(options: Mapping) -> Raw:
 
 
 def rows(options: Mapping) -> Raw:
-    """Takes the rows that a card has itself.  Raises ConfigError: lists of different lengths, or an entry that is no
-    number.
-    """
+    """Takes the rows that a card has itself."""
     columns = {**options["inputs"], "target": options["target"]}
     try:
         table = np.array([list(column) for column in columns.values()], dtype=float)
     except (TypeError, ValueError):
-        raise ConfigError(
-            "the rows source: its inputs and target must be lists of numbers, all of one length"
-        ) from None
+        form = "lists of numbers, all of one length"
+        raise ConfigError(f"the rows source: its inputs and target must be {form}") from None
     return Raw(table[:-1].T, table[-1], tuple(map(str, options["inputs"])))
 
 
@@ -61,12 +56,6 @@ def _sinc(rng: np.random.Generator, rows: int) -> Raw:
     """sin(πx)/(πx) on [-4, 4] with noise 0.1: one input, for plots and quick checks."""
     x = rng.uniform(-4, 4, rows)
     return Raw(x[:, None], np.sinc(x) + 0.1 * rng.standard_normal(rows))
-
-
-def _friedman(rng: np.random.Generator, rows: int) -> Raw:
-    """Friedman (1991), MARS, example 1: ten uniform inputs of which five matter, noise 1."""
-    X = rng.uniform(size=(rows, 10))
-    return Raw(X, friedman(X) + rng.standard_normal(rows))
 
 
 def _moons(rng: np.random.Generator, rows: int) -> Raw:
@@ -90,33 +79,27 @@ def _sines(rng: np.random.Generator, rows: int) -> Raw:
     return Raw(X, np.sin(2 * np.pi * (X + np.arange(32) / 32)).sum(axis=1) / 4 + 0.5 * rng.standard_normal(rows))
 
 
-def _friedman_effects(rng: np.random.Generator, rows: int) -> Raw:
-    """Friedman's function of six independent uniform inputs on [0, 1], with noise 1 (paper `gam`, section 7)."""
-    return _friedman_rows(rng, rng.uniform(size=(rows, 6)))
-
-
-def _friedman_copula(rng: np.random.Generator, rows: int) -> Raw:
-    """Uniform inputs of a Gaussian copula in which each pair has the correlation 0.8, with noise 1."""
-    from scipy import special
-
-    shared, own = rng.standard_normal((rows, 1)), rng.standard_normal((rows, 6))
-    return _friedman_rows(rng, special.ndtr(np.sqrt(0.8) * shared + np.sqrt(1 - 0.8) * own))
-
-
-def _friedman_rows(rng: np.random.Generator, X: Float[np.ndarray, "N 6"]) -> Raw:
+def _friedman(rng: np.random.Generator, X: Float[np.ndarray, "N D"]) -> Raw:
+    """Friedman (1991), MARS, example 1: of uniform inputs five matter, noise 1."""
     return Raw(X, friedman(X) + rng.standard_normal(len(X)))
 
 
+def _friedman_copula(rng: np.random.Generator, rows: int) -> Raw:
+    """Six uniform inputs of a Gaussian copula in which each pair has the correlation 0.8."""
+    from scipy import special
+
+    shared, own = rng.standard_normal((rows, 1)), rng.standard_normal((rows, 6))
+    return _friedman(rng, special.ndtr(np.sqrt(0.8) * shared + np.sqrt(1 - 0.8) * own))
+
+
 def friedman(X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
-    """Evaluates Friedman's function (1991, MARS, example 1) without noise.  Returns 10 sin(π x₀ x₁) + 20 (x₂ - ½)² + 10
-    x₃ + 5 x₄, of shape (N,).
-    """
+    """Friedman's function without noise: 10 sin(π x₀ x₁) + 20 (x₂ - ½)² + 10 x₃ + 5 x₄."""
     return 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
 
 
 def friedman_effect(inputs: tuple[int, ...], x: Float[np.ndarray, "N S"]) -> Float[np.ndarray, " N"]:
-    """Evaluates an effect of `friedman` in its analysis of variance under independent uniform inputs, in closed form.
-    Returns the effect (N,), 0 where the function has none.  Raises ValueError: inputs that are not in ascending order.
+    """An effect of `friedman` in its analysis of variance under independent uniform inputs, in closed form; 0 where the
+    function has none.  Raises ValueError: inputs that are not in ascending order.
     """
     if list(inputs) != sorted(inputs):
         raise ValueError(f"inputs in ascending order, not {inputs}")
@@ -149,11 +132,11 @@ def _mean() -> float:
 
 _GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "sinc": _sinc,
-    "friedman": _friedman,
+    "friedman": lambda rng, rows: _friedman(rng, rng.uniform(size=(rows, 10))),
     "moons": _moons,
     "kuka_sim": kuka_sim,
     "mountain_car": _mountain_car,
-    "friedman_effects": _friedman_effects,
+    "friedman_effects": lambda rng, rows: _friedman(rng, rng.uniform(size=(rows, 6))),  # paper `gam`, section 7
     "friedman_copula": _friedman_copula,
     "sines": _sines,
 }

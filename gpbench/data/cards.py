@@ -61,8 +61,6 @@ def _read(path: Path, config_dirs: Sequence[Path | str]) -> dict:
 
 
 def checked(card: Any, path: Path | str = "the card", config_dirs: Sequence[Path | str] = ()) -> dict:
-    """Checks a card and takes the variant in use.  Raises ConfigError: the card is wrong
-    (`gpbench.config.cards.check`).
-    """
+    """Checks a card and takes the variant in use."""
     sources = check(card, path, [*map(Path, config_dirs), *plugins.folders()])
     return resolved({**card, "sources": sources})

@@ -5,23 +5,23 @@ import io
 import math
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from gpbench.data import archives, arff, arrow, delimited, excel
-from gpbench.data.containers import reading
 from gpbench.data.faults import SpellingError
 from gpbench.data.lines import Cells
-from gpbench.errors import DataError
+from gpbench.errors import DataError, require
 
 _PARQUET, _ZIP, _FEATHER = b"PAR1", b"PK\x03\x04", b"ARROW1"
 _OTHERS = {
-    b"FEA1": "a Feather file of version 1: write it again with a newer package",
-    b"\xff\xff\xff\xff": "a stream of Arrow: write a Feather file",
-    b"\xd0\xcf\x11\xe0": "an Excel file of the old form (.xls): save it as .xlsx or csv",
-    b"\x89HDF": "an HDF5 file: save the table as csv or Parquet",
-    b"SQLite format 3": "a database: save the table as csv or Parquet",
-    b"%PDF": "a PDF file: save the table as csv",
+    b"FEA1": ("a Feather file of version 1: write it again with a newer package", ""),
+    b"\xff\xff\xff\xff": ("a stream of Arrow: write a Feather file", ""),
+    b"\xd0\xcf\x11\xe0": ("an Excel file of the old form (.xls): save it as .xlsx or csv", ""),
+    b"\x89HDF": ("an HDF5 file: save the table as csv or Parquet", ""),
+    b"SQLite format 3": ("a database: save the table as csv or Parquet", ""),
+    b"%PDF": ("a PDF file: save the table as csv", ""),
+    b"\x93NUMPY": ("an array of NumPy (.npy)", "read it by `reader: mapped`"),
 }
 """Forms that are not read, by the bytes with which a file begins, and what to do."""
 _MARKS = {
@@ -33,52 +33,39 @@ _MARKS = {
 }
 """Encodings by the bytes with which a file begins; of two that begin alike the longer is first."""
 
-_LONG = 2**24
-"""Bytes of plain text whose memory is counted."""
+_LONG = 2**24  # bytes of plain text whose memory is counted
 
 
 def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
-    """Reads a table.  Raises DataError: the file is damaged, of another encoding, or unpacks to too much."""
-    skip = options.get("skip", 0)
+    """Reads a table; some archives hold themselves, and so `levels` of packed files are unpacked."""
+    skip, delimiter, unpacked = options.get("skip", 0), options.get("delimiter", ","), None
     if other := next((text for start, text in _OTHERS.items() if content.startswith(start)), None):
-        raise DataError(other)
-    if content.startswith(b"\x93NUMPY"):
-        raise SpellingError("an array of NumPy (.npy)", "read it by `reader: mapped`")
+        raise SpellingError(*other)
+    if content.startswith(_PARQUET):
+        return arrow.parquet(content, skip)
+    if content.startswith(_FEATHER):
+        return arrow.feather(content, skip)
     if content.startswith(_ZIP):
-        with reading("Excel file or zip archive"):
+        with archives.parsing("a readable Excel file or zip archive"):
             names = [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if not name.endswith("/")]
         if "[Content_Types].xml" in names:
             return excel.read(content, options.get("sheet"), skip)
         if len(names) != 1:
             raise SpellingError(f"a zip archive of {len(names)} files ({', '.join(names[:5])})", "name one by `member`")
-        return _unpacked(archives.member(content, names[0]), options, levels)
-    if content.startswith(_PARQUET):
-        return arrow.parquet(content, skip)
-    if content.startswith(_FEATHER):
-        return arrow.feather(content, skip)
-    if archives.is_packed(content):
-        return _unpacked(archives.decompress(content), options, levels)
+        unpacked = archives.member(content, names[0])
+    elif archives.is_packed(content):
+        unpacked = archives.decompress(content)
+    if unpacked is not None:
+        require(levels, "packed more than twice: unpack it")
+        return read(unpacked, options, levels - 1)
     if archives.size_of(content) < len(content) or len(content) > _LONG:
-        archives.require_memory(_memory_of(content, options.get("delimiter", ",")), content)
+        marks = b",;\t| \r\n" + (b"" if delimiter == "space" else delimiter.encode())
+        is_text = content.translate(bytes(byte not in marks for byte in range(256)))
+        needed = archives.memory_of_rows(content.count(b"\n") + content.count(b"\r"), is_text.count(b"\0"))
+        needed += archives.TEXT * is_text.count(b"\0\1\1")  # Python holds texts of one character once
+        archives.require_memory(needed + 6 * len(content), content)  # bytes, text, and its stream
     text = _decoded(content, options.get("encoding"))
-    if arff.is_arff(text, skip):
-        return arff.read(text, skip)
-    return delimited.read(text, skip, options.get("delimiter", ","), options.get("comment"))
-
-
-def _unpacked(content: bytes, options: Mapping[str, Any], levels: int) -> Cells:
-    """The table in a packed file.  Some archives hold themselves, and so without end."""
-    if levels == 0:
-        raise DataError("packed more than twice: unpack it")
-    return read(content, options, levels - 1)
-
-
-def _memory_of(content: bytes, delimiter: str) -> int:
-    """The bytes of memory of delimited text.  Python holds texts of one character once."""
-    marks = b",;\t| \r\n" + (b"" if delimiter == "space" else delimiter.encode())
-    is_text = content.translate(bytes(byte not in marks for byte in range(256)))
-    rows = archives.memory_of_rows(content.count(b"\n") + content.count(b"\r"), is_text.count(b"\0"))
-    return rows + archives.TEXT * is_text.count(b"\0\1\1") + 6 * len(content)  # bytes, text, and its stream
+    return arff.read(text, skip) if arff.is_arff(text, skip) else delimited.read(text, skip, delimiter, options)
 
 
 def number(cell: str) -> float | None:
@@ -135,8 +122,9 @@ class Numbers:
         return repr(value)
 
 
-DECIMAL_POINT = Numbers()
-"""The spelling of a table whose card states none: a decimal point, and only empty cells are missing."""
+DECIMAL_POINT = (
+    Numbers()
+)  # the spelling of a table whose card states none: a decimal point, and only empty cells are missing
 
 
 def _decoded(content: bytes, encoding: str | None) -> str:
@@ -150,33 +138,11 @@ def _decoded(content: bytes, encoding: str | None) -> str:
     except LookupError:
         raise DataError(f"encoding: {encoding!r} is unknown; examples are utf-8, latin-1, cp1252, utf-16") from None
     except UnicodeError as error:
-        if b"\0" in content[:1000]:
-            order = "le" if content[1:2] == b"\0" else "be"
-            mend = f"state it in the card by `encoding: utf-16-{order}`"
-            raise SpellingError("null bytes, as UTF-16 has them", mend) from None
         start = getattr(error, "start", 0)
         line = content[:start].count(b"\n") + 1
-        raise SpellingError(
-            f"line {line}: byte 0x{content[start]:02x} is not {encoding.upper()}",
-            "state the encoding in the card, as in `encoding: latin-1`",
-        ) from None
-
-
-def bookkeeping(header: Sequence[str], columns: Sequence[Sequence[str]], index: frozenset[str]) -> dict[int, str]:
-    """Finds columns that number or label the rows, and so are no inputs unless a card keeps them.  Returns the reason
-    for each of these columns, by its position.
-    """
-    reasons = {}
-    for i, (name, cells) in enumerate(zip(header, columns)):
-        if name in index or re.fullmatch(r"__index_level_\d+__", name):
-            reasons[i] = f"{name!r} is the index of a DataFrame"
-        elif not name or re.fullmatch(r"Unnamed: \d+", name):
-            reasons[i] = f"column {i + 1} has no name"
-        elif len(cells) >= 10 and cells[0] in ("0", "1") and _counts(cells):
-            reasons[i] = f"{name!r} numbers the rows"
-    return reasons
-
-
-def _counts(cells: Sequence[str]) -> bool:
-    first = int(cells[0])
-    return all(cell == str(first + i) for i, cell in enumerate(cells))
+        fact = f"line {line}: byte 0x{content[start]:02x} is not {encoding.upper()}"
+        mend = "state the encoding in the card, as in `encoding: latin-1`"
+        if b"\0" in content[:1000]:
+            order = "le" if content[1:2] == b"\0" else "be"
+            fact, mend = "null bytes, as UTF-16 has them", f"state it in the card by `encoding: utf-16-{order}`"
+        raise SpellingError(fact, mend) from None

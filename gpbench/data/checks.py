@@ -13,8 +13,7 @@ from gpbench.data.faults import Finding
 from gpbench.data.findings import count_classes, find, span
 from gpbench.errors import listed
 
-_MOST = 30
-"""Largest number of inputs that have a line each."""
+_MOST = 30  # largest number of inputs that have a line each
 _SPLITS, _ROWS, _CELLS = 100, 2 * 10**7, 10**8
 """Largest numbers of splits, of rows of all of these, and of cells whose findings are made: first splits, some rows."""
 
@@ -29,29 +28,19 @@ class Column(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A description of a data set.
-
-    Attributes:
-        account: the rows of the file beside its lines, "" where it has none.
-        inputs, targets: the columns; classes have `classes` in place of targets.
-        target: the name of the target.
-        classes: the number of rows of each class.
-        groups: the number of groups of rows, None without groups.
-        splits: the split set in use, its number of splits, and the rows that train and test in each of them.
-        findings: what is doubtful.
-    """
+    """A description of a data set."""
 
     name: str
     task: str
     rows: int
-    account: str
+    account: str  # the rows of the file beside its lines
     inputs: Sequence[Column]
-    targets: Sequence[Column]
-    target: str
-    classes: Mapping[str, int]
-    groups: int | None
-    splits: str
-    findings: Sequence[Finding]
+    targets: Sequence[Column]  # none of classes
+    target: str  # its name
+    classes: Mapping[str, int]  # rows of each
+    groups: int | None  # their number
+    splits: str  # the split set in use, its number of splits, and the rows that train and test in each of them
+    findings: Sequence[Finding]  # what is doubtful
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data."""
@@ -64,9 +53,7 @@ class Report(NamedTuple):
 
 
 def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
-    """Describes a data set and finds what is doubtful in it: notes, of which none keeps it from being used.  Raises
-    DataError, ConfigError: the card's splits cannot be made.
-    """
+    """Describes a data set and finds what is doubtful in it: notes, of which none keeps it from being used."""
     outputs = dataset.y.reshape(len(dataset.y), -1)
     filler = filling.fit(dataset, dataset.X)
     dataset = replace(dataset, X=filler(dataset.X)) if filler else dataset
@@ -74,7 +61,8 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
     count = max(1, min(number, _SPLITS, _ROWS // n))
     parts = [splits.indices(card, dataset, k) for k in range(count)]
     every = -(-dataset.X.size // _CELLS)
-    notes = [Finding(f"the findings are those of {-(-n // every):,} rows, every {every}th")] * (every > 1)
+    some = f"the findings are those of {-(-n // every):,} rows, every {every}th"
+    notes = [Finding(some)] if every > 1 else []
     checked = f" (the first {count} are checked)" if number > count else ""
     with np.errstate(all="ignore"):  # of numbers near the largest
         findings = find(card, *_some(dataset, parts, every))
@@ -130,20 +118,15 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
     yield from (("target", _range_of(column, width)) for column in report.targets)
     if report.classes:
         yield "target", report.target
-        yield "classes", _classes(report.classes, report.rows)
+        shares = (f"{name} {count:,} ({100 * count / report.rows:.3g} %)" for name, count in report.classes.items())
+        yield "classes", ", ".join(shares)
     if report.groups:
         yield "groups", f"{report.groups:,}"
     yield "splits", report.splits
-    for finding in report.findings:
-        yield "note", finding.text + f"; mend: {finding.mend}" * bool(finding.mend)
-    if not report.findings:
-        yield "note", "nothing is doubtful"
+    for finding in report.findings or [Finding("nothing is doubtful")]:
+        yield "note", f"{finding.text}; mend: {finding.mend}" if finding.mend else finding.text
 
 
 def _range_of(column: Column, width: int) -> str:
-    values = f"{column.low:.6g}" + f" to {column.high:.6g}" * (column.high > column.low)
-    return f"{column.name:<{width}}  {column.kind:<13}  {values}"
-
-
-def _classes(classes: Mapping[str, int], rows: int) -> str:
-    return ", ".join(f"{name} {count:,} ({100 * count / rows:.3g} %)" for name, count in classes.items())
+    high = f" to {column.high:.6g}" if column.high > column.low else ""
+    return f"{column.name:<{width}}  {column.kind:<13}  {column.low:.6g}{high}"

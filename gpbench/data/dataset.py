@@ -29,87 +29,51 @@ def _brief(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Raw:
-    """A table as a reader returns it, before its card is applied.
+    """A table as a reader returns it, before its card is applied."""
 
-    Attributes:
-        X: cells as numbers, NaN for a missing one.
-        target: labels as text, "" for a missing one, or numbers; a column for each output where there are several.
-        columns, outputs: names of inputs and outputs, () where the file has none.
-        folds: index arrays that came with the file.
-        groups, order: the group of each row and its place in time, "" or NaN for a missing one; () for none.
-        split: the part of each row in fixed splits (N, splits), as text or as `row_labels.fixed_parts` has it; () for
-            none.
-        left_out: columns that are no inputs because they only label the rows, each with the reason.
-        levels: levels of encoded columns by the name of the column in the table (`gpbench.data.encoding`).
-        account: the rows of the table beside the lines of its files, "" where these have none.
-        notes: doubtful things in the file.
-        numbers: spelling of numbers in text of `target` and `groups`.
-    """
-
-    X: np.ndarray
-    target: np.ndarray
-    columns: tuple[str, ...] = ()
-    folds: Mapping[str, np.ndarray] = field(default_factory=dict)
+    X: np.ndarray  # cells as numbers, NaN for a missing one
+    target: np.ndarray  # labels as text, "" for a missing one, or numbers; a column for each of several outputs
+    columns: tuple[str, ...] = ()  # names of the inputs, () where the file has none, as for outputs
+    folds: Mapping[str, np.ndarray] = field(default_factory=dict)  # index arrays that came with the file
     outputs: tuple[str, ...] = ()
-    groups: Sequence | np.ndarray = ()
-    left_out: tuple[str, ...] = ()
-    order: Sequence | np.ndarray = ()
-    split: Sequence | np.ndarray = ()
-    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    account: str = ""
-    notes: tuple[Finding, ...] = ()
-    numbers: Numbers = DECIMAL_POINT
+    groups: Sequence | np.ndarray = ()  # the group of each row, "" or NaN for a missing one; () for none
+    left_out: tuple[str, ...] = ()  # columns that are no inputs because they only label the rows, each with the reason
+    order: Sequence | np.ndarray = ()  # the place of each row in time, as for groups
+    split: Sequence | np.ndarray = ()  # the part of each row in fixed splits (N, splits): text, or codes of row_labels
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of encoded columns of the table
+    account: str = ""  # the rows of the table beside the lines of its files, "" where these have none
+    notes: tuple[Finding, ...] = ()  # doubtful things in the file
+    numbers: Numbers = DECIMAL_POINT  # spelling of numbers in text of target and groups
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """All rows of a data set in original units.
+    """All rows of a data set in original units."""
 
-    Attributes:
-        name: name of the data card.
-        task: "regression", "count", "binary" or "multiclass".
-        X: inputs (N, D).
-        y: targets (N,), float64: -1/+1 (binary), 0 to C-1 (multiclass) or original units (regression); (N, O) for
-            O > 1 outputs, NaN where a row lacks some of them.
-        columns: names of the inputs, () where there are none.
-        classes: original labels in the order of their codes, labels of one code joined by "/"; () for regression.
-        checksum: sha256 of the arrays.
-        folds: index arrays that came with the data: `yang` (N,), the fold of each row; `raetsch_train` and
-            `raetsch_test` (realisations, rows); `fixed` (N, splits), the part of each row.
-        outputs: names of the outputs, () for a single one.
-        groups: numbers 0 to G-1 of the groups of rows that belong together, such as a trajectory or a person, (N,);
-            None without groups.
-        target: name of the target, where there is one output.
-        order: the place of each row in time, (N,); None without an order.
-        left_out: columns of a user's table that are no inputs because they only label the rows, each with the reason.
-        missing: number of missing cells of each column, in rows that the card leaves out or in inputs that it fills.
-        levels: levels of encoded columns of the table; those of a one-hot column `city` are inputs `city=LEVEL`.
-        impute: "mean" or "median" by input, of inputs whose missing cells (NaN) are filled from training rows.
-        indicators: inputs that say where another one is missing, at the end of all, with the name of the other one.
-        account, notes: those of the table.
-        file: file of which X and y are maps; None where they are in memory.
-    """
-
-    name: str
-    task: str
-    X: Float[np.ndarray, "N D"]
+    name: str  # that of the data card
+    task: str  # "regression", "count", "binary" or "multiclass"
+    X: Float[np.ndarray, "N D"]  # inputs
+    # float64: -1/+1 (binary), 0 to C-1 (multiclass) or original units; (N, O) for O > 1 outputs, NaN where a row lacks
+    # some of them
     y: Float[np.ndarray, " N *O"]
-    columns: tuple[str, ...]
-    classes: tuple[str, ...]
-    checksum: str
+    columns: tuple[str, ...]  # names of the inputs, () where there are none
+    classes: tuple[str, ...]  # original labels in the order of their codes, those of one code joined by "/"; else ()
+    checksum: str  # sha256 of the arrays
+    # index arrays that came with the data: `yang` (N,), the fold of each row; `raetsch_train` and `raetsch_test`
+    # (realisations, rows); `fixed` (N, splits), the part of each row
     folds: Mapping[str, np.ndarray] = field(default_factory=dict)
-    outputs: tuple[str, ...] = ()
-    groups: Int[np.ndarray, " N"] | None = None
-    target: str = "target"
-    order: Float[np.ndarray, " N"] | None = None
-    left_out: tuple[str, ...] = ()
-    missing: Mapping[str, int] = field(default_factory=dict)
-    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    impute: Mapping[str, str] = field(default_factory=dict)
-    indicators: Mapping[str, str] = field(default_factory=dict)
-    account: str = ""
+    outputs: tuple[str, ...] = ()  # names of the outputs, () for a single one
+    groups: Int[np.ndarray, " N"] | None = None  # numbers 0 to G-1 of the groups of rows, such as trajectories
+    target: str = "target"  # name of the target, where there is one output
+    order: Float[np.ndarray, " N"] | None = None  # the place of each row in time
+    left_out: tuple[str, ...] = ()  # as in Raw
+    missing: Mapping[str, int] = field(default_factory=dict)  # missing cells by column that are left out or filled
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # those of a column `city` are `city=LEVEL`
+    impute: Mapping[str, str] = field(default_factory=dict)  # "mean" or "median" by input with filled cells (NaN)
+    indicators: Mapping[str, str] = field(default_factory=dict)  # last inputs, which say where another one is missing
+    account: str = ""  # as in Raw, and so are the notes
     notes: tuple[Finding, ...] = ()
-    file: WatchedFile | None = None
+    file: WatchedFile | None = None  # file of which X and y are maps; None where they are in memory
 
     __repr__ = brief
 
@@ -131,3 +95,10 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.data)
     return digest.hexdigest()
+
+
+def differences(card: Mapping, digest: str, folds: Mapping[str, np.ndarray]) -> dict[str, tuple[str, str]]:
+    """The checksums of arrays that are not those of their card, with these."""
+    checksums = {"checksum": digest, "folds_checksum": checksum(folds) if folds else ""}
+    known = {key: (actual, card[key]) for key, actual in checksums.items() if actual and card.get(key)}
+    return {key: pair for key, pair in known.items() if pair[0] != pair[1]}

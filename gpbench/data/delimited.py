@@ -3,25 +3,25 @@
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from gpbench.data.lines import BLANK, COMMENTS, FURTHER, Cells, numbered_lines
 from gpbench.errors import DataError
 
 COMMENT_MARKS = ("#", "%", "//")
 """Texts with which lines of comments begin in many files."""
-_LONGEST = 2**31 - 1
-"""Most characters of a cell: as many as a file may have."""
+_LONGEST = 2**31 - 1  # most characters of a cell: as many as a file may have
 
 
 class DelimiterError(DataError):
     """Text that is no table with its delimiter; with another one it may be."""
 
 
-def read(text: str, skip: int | Sequence[int], delimiter: str, comment: str | None) -> Cells:
+def read(text: str, skip: int | Sequence[int], delimiter: str, options: Mapping[str, Any]) -> Cells:
     """The rows that are not blank; line ends within quotation marks belong to their cell."""
-    is_space = delimiter == "space"
+    is_space, comment = delimiter == "space", options.get("comment")
     others: Counter[str] = Counter()
     lines: list[str] = []  # of the row that is read
     first, number, is_over = 0, 0, False
@@ -43,17 +43,14 @@ def read(text: str, skip: int | Sequence[int], delimiter: str, comment: str | No
     try:
         form = partial(csv.reader, delimiter=" " if is_space else delimiter, skipinitialspace=not delimiter.isspace())
         for row in form(source()):
-            if is_over:
-                raise DelimiterError(
-                    f"line {first}: a quotation mark is opened and never closed: close it, or take it out"
-                )
-            if len(lines) > 1:
-                if _holds_rows(row, len(rows[0] if rows else row), lines, form):
-                    raise DelimiterError(
-                        f"line {first}: a quotation mark opens a cell that ends in line {number} and has rows in it:"
-                        " take it out, or write it twice"
-                    )
+            fault = "is opened and never closed: close it, or take it out" if is_over else ""
+            if len(lines) > 1 and not is_over:
+                cell = f"opens a cell that ends in line {number} and has rows in it"
+                is_wrong = _holds_rows(row, len(rows[0] if rows else row), lines, form)
+                fault = f"{cell}: take it out, or write it twice" if is_wrong else ""
                 others[FURTHER] += len(lines) - 1
+            if fault:
+                raise DelimiterError(f"line {first}: a quotation mark {fault}")
             if any(map(str.strip, row)) or (len(row) > 1 and not delimiter.isspace()):
                 rows.append(row)
                 begins.append(first)

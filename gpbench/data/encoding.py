@@ -1,6 +1,7 @@
 """Columns of text as numbers: numbers as they are spelled, codes of the card, and categories as columns or numbers."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from jaxtyping import Float
 from gpbench import limits
 from gpbench.data.cells import DECIMAL_POINT, Numbers, number
 from gpbench.data.faults import SpellingError, fault
-from gpbench.errors import DataError
+from gpbench.errors import DataError, require
 
 ONEHOT, ORDINAL = "onehot", "ordinal"
 """Kinds of encodings: a column of 0 and 1 for each level, or the number of the level in the order of levels."""
@@ -75,44 +76,32 @@ def columns_of_table(inputs: Sequence[str], levels: Mapping[str, Sequence[str]])
 
 
 def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
-    """The levels of a column: the card's, or all that it has, in numerical or alphabetical order.  Raises DataError: A
-    cell is none of the card's levels, a level is named twice, the column is empty, its levels are too many for memory,
-    or nearly every row has a number of its own.
-    """
-    labels, levels = labels_and_keys(cells, spec[kind_of(spec)] if isinstance(spec, Mapping) else (), numbers)
+    """The levels of a column: the card's, or all that it has, in numerical or alphabetical order."""
+    kind = kind_of(spec)
+    labels, levels = labels_and_keys(cells, spec[kind] if isinstance(spec, Mapping) else (), numbers)
     labels = [label for label in labels if label]
     levels = levels or in_order({*labels})
-    known = {*levels}
+    known, is_onehot = {*levels}, kind == ONEHOT
     if strange := [label for label in labels if label not in known]:
         which = f"column {name!r}: {strange[0]!r} is not among its levels, {', '.join(levels[:20])}"
         raise DataError("; ".join(filter(None, [which, quoting_hint(strange[0], levels)])))
-    if not levels:
-        raise DataError(f"encode: column {name!r} has no texts")
-    if len({*levels}) < len(levels):
-        doubled = next(level for i, level in enumerate(levels) if level in levels[:i])
-        raise DataError(f"encode: {name}: level {doubled!r} is named twice: leave one out")
-    if (
-        kind_of(spec) == ONEHOT
-        and 2 * len(levels) > len(labels) > 4
-        and all(number(label) is not None for label in levels)
-    ):
-        raise DataError(
-            f"encode: column {name!r} has {len(levels)} numbers in {len(labels)} rows: take it out of `encode`, and it"
-            " is an input as it is"
-        )
-    if kind_of(spec) == ONEHOT and 32 * len(cells) * len(levels) > limits.memory(8 * len(cells)):
-        raise DataError(
-            f"encode: column {name!r} has {len(levels):,} levels in {len(cells):,} rows, too many for a column each:"
-            f" leave it out by `drop`, or write `{name}: ordinal`"
-        )
+    require(levels, f"encode: column {name!r} has no texts")
+    for level in (level for level, count in Counter(levels).items() if count > 1):
+        raise DataError(f"encode: {name}: level {level!r} is named twice: leave one out")
+    are_many = is_onehot and 2 * len(levels) > len(labels) > 4 and None not in map(number, levels)
+    mend = "take it out of `encode`, and it is an input as it is"
+    require(not are_many, f"encode: column {name!r} has {len(levels)} numbers in {len(labels)} rows: {mend}")
+    are_large = is_onehot and 32 * len(cells) * len(levels) > limits.memory(8 * len(cells))
+    count = f"{len(levels):,} levels in {len(cells):,} rows, too many for a column each"
+    require(not are_large, f"encode: column {name!r} has {count}: leave it out by `drop`, or write `{name}: ordinal`")
     return tuple(levels)
 
 
 def encoded(
     cells: Sequence[str], spec: Any, levels: Sequence[str], numbers: Numbers
 ) -> tuple[list[Float[np.ndarray, " N"]], list[str]]:
-    """The inputs that a column becomes; a missing cell is NaN in all of them.  Returns the inputs, and the texts that
-    are none of the levels: 0 in every input of `onehot`, and NaN in `ordinal`.
+    """The inputs that a column becomes, NaN where a cell is missing, and the texts that are none of the levels: 0 in
+    every input of `onehot`, and NaN in `ordinal`.
     """
     labels, _ = labels_and_keys(cells, levels, numbers)
     code = {level: float(i) for i, level in enumerate(levels)}
@@ -127,9 +116,7 @@ def encoded(
 def inputs_of(
     columns: Mapping[str, Sequence[str]], numbers: Numbers, specs: Mapping[str, Any], codes: Mapping[str, Mapping]
 ) -> tuple[list[Float[np.ndarray, " N"]], list[str], dict[str, tuple[str, ...]]]:
-    """The inputs that columns become, their names, and the levels of encoded columns.  Raises DataError: A cell is no
-    number, or levels do not fit (`_levels_of`).
-    """
+    """The inputs that columns become, their names, and the levels of encoded columns."""
     levels = {name: _levels_of(cells, name, specs[name], numbers) for name, cells in columns.items() if name in specs}
     inputs: list[Float[np.ndarray, " N"]] = []
     names: list[str] = []
@@ -156,17 +143,13 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
             continue
         value = coded.get(label) if codes else numbers.parse(cell)
         if value is None:
-            fact, mend = _fault(cell, list(coded))
+            fact, mend = fault(cell)
+            if coded:
+                known = ", ".join([*coded][:20])
+                fact, mend = f"{cell!r} is not among its codes, {known}", quoting_hint(cell, coded)
             raise SpellingError(f"column {name!r}, row {row + 1}: {fact}", mend)
         try:
             values[row] = value
         except (TypeError, ValueError):
             raise DataError(f"codes: {name}: the code of {cell!r} is {value!r}: must be a number") from None
     return values
-
-
-def _fault(cell: str, coded: Sequence[str]) -> tuple[str, str]:
-    """Says why a cell is no number, and what its card would say."""
-    if coded:
-        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}", quoting_hint(cell, coded)
-    return fault(cell)

@@ -14,16 +14,14 @@ from xml.parsers import expat
 
 from gpbench import limits
 from gpbench.data import archives
-from gpbench.data.containers import reading, text_of
-from gpbench.data.lines import Cells, of_rows
-from gpbench.errors import DataError, listed
+from gpbench.data.lines import Cells, of_rows, text_of
+from gpbench.errors import DataError, listed, require
 
-_ROWS, _COLUMNS = 2**20, 2**14
-"""Largest numbers of rows and columns of a sheet."""
+_ROWS, _COLUMNS = 2**20, 2**14  # largest numbers of rows and columns of a sheet
 _ROW, _INNER, _OUTER, _CHARACTER = 500, 100, 400, 4
 """Bytes of memory: of a row, of an element or attribute in a row, of one elsewhere, of a character."""
-_FORMULA = 200
-"""Characters of a formula without a value that are kept."""
+_MEND = "save the file again by a spreadsheet program"
+_FORMULA = 200  # characters of a formula without a value that are kept
 
 
 def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
@@ -31,14 +29,20 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
     try:
         import openpyxl
     except ImportError:
-        raise DataError(
-            "an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]' in the checkout, or save as csv"
-        ) from None
-    with reading("Excel file"):
-        parts = _scanned(content)
+        mend = "pip install -c constraints.txt -e '.[excel]' in the checkout, or save as csv"
+        raise DataError(f"an Excel file needs openpyxl: {mend}") from None
+    with archives.parsing("a readable Excel file"):
+        parts, total = dict[str, _Part](), 0
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            archives.require_memory(4 * sum(member.file_size for member in archive.infolist()), content)
+            for name in archive.namelist():
+                parts[name] = _Part(content, total, is_sheet=name.startswith("xl/worksheets/"))
+                with archive.open(name) as stream:
+                    parts[name].scan(stream)
+                total = parts[name].needed
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
-        if sheet is not None and sheet not in book.sheetnames:
-            raise DataError(f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
+        is_there = sheet is None or sheet in book.sheetnames
+        require(is_there, f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
         worksheet = book[sheet or book.sheetnames[0]]
         scan = parts[worksheet._worksheet_path]
         needed = scan.needed + archives.memory_of_rows(scan.rows, scan.rows * scan.width)
@@ -48,20 +52,6 @@ def read(content: bytes, sheet: str | None, skip: int | Sequence[int]) -> Cells:
     others = listed(book.sheetnames[1:]) if sheet is None else ""
     choice = (f"the file has other sheets: `sheet` names one of {others}",) if others else ()
     return of_rows(rows, skip, is_sheet=True)._replace(notes=(*scan.notes, *choice))
-
-
-def _scanned(content: bytes) -> dict[str, "_Part"]:
-    """The files of a workbook by name.  Raises DataError for more than memory can hold."""
-    parts: dict[str, _Part] = {}
-    needed = 0
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        archives.require_memory(4 * sum(member.file_size for member in archive.infolist()), content)
-        for name in archive.namelist():
-            parts[name] = _Part(content, needed, is_sheet=name.startswith("xl/worksheets/"))
-            with archive.open(name) as stream:
-                parts[name].scan(stream)
-            needed = parts[name].needed
-    return parts
 
 
 class _Part:
@@ -79,12 +69,9 @@ class _Part:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the sheet says beside its cells."""
-        notes = []
-        if self._hidden:
-            notes.append(f"{self._hidden:,} rows of the sheet are hidden, as by a filter, and read like the others")
-        if self._merged:
-            notes.append(f"merged cells ({listed(self._merged, 3)}): the first has the value, and the others are empty")
-        return tuple(notes)
+        hidden = f"{self._hidden:,} rows of the sheet are hidden, as by a filter, and read like the others"
+        merged = f"merged cells ({listed(self._merged, 3)}): the first has the value, and the others are empty"
+        return tuple(note for note, is_there in ((hidden, self._hidden), (merged, self._merged)) if is_there)
 
     def cells(self, number: int, values: Sequence[Any]) -> list[str]:
         """The cells of a row, where they have no value their formulas; none of a row that is not there."""
@@ -126,9 +113,8 @@ class _Part:
     def _begin_row(self, attributes: dict[str, str]) -> None:
         above, self._in_row, self._column = self._row, True, 0
         self._row = int(float(attributes.get("r", above + 1)))
-        if not above < self._row <= _ROWS:
-            order = f"stands below row {above:,}" if self._row <= above else f"is beyond the last, {_ROWS:,}"
-            raise DataError(f"row {self._row:,} of the sheet {order}: save the file again by a spreadsheet program")
+        order = f"stands below row {above:,}" if self._row <= above else f"is beyond the last, {_ROWS:,}"
+        require(above < self._row <= _ROWS, f"row {self._row:,} of the sheet {order}: {_MEND}")
         self.rows += 1
         self._hidden += attributes.get("hidden") in ("1", "true")
         self.needed += _ROW
@@ -136,11 +122,8 @@ class _Part:
     def _begin_cell(self, attributes: dict[str, str]) -> None:
         before, self._kind, self._formula = self._column, attributes.get("t", "n"), ""
         self._column = _column_of(attributes["r"]) if "r" in attributes else before + 1
-        if not before < self._column <= _COLUMNS:
-            raise DataError(
-                f"row {self._row:,} of the sheet has cells in no order, or beyond the last column: save the file again"
-                " by a spreadsheet program"
-            )
+        is_fit = before < self._column <= _COLUMNS
+        require(is_fit, f"row {self._row:,} of the sheet has cells in no order, or beyond the last column: {_MEND}")
         self.needed += archives.memory_of_rows(1, 1)
 
     def _end(self, name: str) -> None:
@@ -169,9 +152,7 @@ def _column_of(reference: str) -> int:
 
 def _check_use(attributes: dict[str, str]) -> None:
     """Raises DataError for a sheet that is said to be something else, of which openpyxl holds all elements."""
-    path, kind = (
-        attributes.get(of_type, attributes.get(of_relation, ""))
-        for of_type, of_relation in (("PartName", "Target"), ("ContentType", "Type"))
-    )
-    if "worksheets/" in path and not re.search(r"worksheet(\+xml)?$", kind):
-        raise DataError(f"the workbook calls its sheet {path} {kind[:60]}: save it again by a spreadsheet program")
+    path = attributes.get("PartName", attributes.get("Target", ""))
+    kind = attributes.get("ContentType", attributes.get("Type", ""))
+    is_fit = "worksheets/" not in path or re.search(r"worksheet(\+xml)?$", kind)
+    require(is_fit, f"the workbook calls its sheet {path} {kind[:60]}: {_MEND}")

@@ -65,10 +65,11 @@ def fault(cell: str) -> tuple[str, str]:
     """Says why a cell is no number, and what its card would say."""
     if re.fullmatch(r"\W+", cell) or cell.lower() in UNKNOWN:
         return f"{cell!r} is not a number", f'if it marks a missing cell, state it, as in `missing: "{cell}"`'
+    short = repr(cell if len(cell) <= 60 else f"{cell[:60]}...")
     for pattern, (reason, mend) in _KINDS.items():
         if re.fullmatch(pattern, cell, re.ASCII):
-            return f"{_short(cell)} {reason}", mend
-    return f"{_short(cell)} is not a number", "name the column in `drop`, or encode its texts by `encode` or `codes`"
+            return f"{short} {reason}", mend
+    return f"{short} is not a number", "name the column in `drop`, or encode its texts by `encode` or `codes`"
 
 
 def is_misspelt(cell: str) -> bool:
@@ -80,9 +81,5 @@ def is_misspelt(cell: str) -> bool:
 def first_rows(rows: Iterable[int]) -> str:
     """Names the first of some rows, counted from 0: "row 3", or "rows 3, 5, 9, 12, 14, ..."."""
     numbers = [row + 1 for row in rows]
-    more = ", ..." * (len(numbers) > 5)
-    return f"row{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:5]))}{more}"
-
-
-def _short(cell: str) -> str:
-    return repr(cell if len(cell) <= 60 else f"{cell[:60]}...")
+    more = ", ..." if len(numbers) > 5 else ""
+    return f"row{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:5]))}{more}"

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from gpbench import limits
-from gpbench.errors import DataError
+from gpbench.errors import DataError, require
 
 if TYPE_CHECKING:
     import requests
 
-LONGEST = 3600.0
-"""Seconds of a download."""
-_SILENT = 30.0
-"""Seconds that a server may be silent."""
+LONGEST = 3600.0  # seconds of a download
+_SILENT = 30.0  # seconds that a server may be silent
 _REDIRECTS = 10
 _CHUNK = 2**14
 
@@ -38,7 +36,7 @@ def from_folder(folder: Path, name: str, sha256: str | None) -> bytes:
         raise Absent(f"no {name} in {folder}") from None
     except OSError as error:
         raise DataError(f"{folder / name} cannot be read: {error.strerror}") from None
-    return check(content, sha256, f"{folder / name}")
+    return check(content, sha256, str(folder / name))
 
 
 def from_address(address: str, name: str, sha256: str | None) -> bytes:
@@ -50,10 +48,12 @@ def from_address(address: str, name: str, sha256: str | None) -> bytes:
 
     url = urljoin(address, name)
     try:
-        content = download(url)
+        return check(download(url), sha256, url)
     except requests.RequestException as error:
-        raise Absent(f"{url}: {_reason(error)}") from None
-    return check(content, sha256, url)
+        reason = f"no answer ({type(error).__name__}): check the network and try again"
+        if error.response is not None:
+            reason = f"the server answers {error.response.status_code}"
+        raise Absent(f"{url}: {reason}") from None
 
 
 def check(content: bytes, expected: str | None, source: str) -> bytes:
@@ -61,8 +61,8 @@ def check(content: bytes, expected: str | None, source: str) -> bytes:
     kind, actual = "sha256", hashlib.sha256(content).hexdigest()
     if expected and len(expected) == 40:
         kind, actual = "git's checksum", hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-    if expected and actual != expected:
-        raise DataError(f"{source}: {kind} is {actual}, not {expected}: damaged or another version")
+    right = expected in (None, "", actual)
+    require(right, f"{source}: {kind} is {actual}, not {expected}: damaged or another version")
     return content
 
 
@@ -83,11 +83,10 @@ def download(
         try:
             # read1 returns the bytes that have arrived, without waiting for more
             while chunk := response.raw.read1(_CHUNK, decode_content=True):
-                content.write(chunk)
-                size = content.tell()
+                size = content.tell() + content.write(chunk)
                 _require_size(url, size, min(largest, limits.most_unpacked(response.raw.tell())))
-                if time.monotonic() > end:
-                    raise DataError(f"{url} takes longer than {longest:,.0f} seconds: {size:,} bytes so far")
+                late = f"{url} takes longer than {longest:,.0f} seconds: {size:,} bytes so far"
+                require(time.monotonic() <= end, late)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise requests.ConnectionError(error) from error
     return content.getvalue()
@@ -95,9 +94,8 @@ def download(
 
 def _require_size(url: str, size: int, largest: int) -> None:
     """Raises DataError for more bytes than are read; a server may send few that stand for any number of them."""
-    if size > largest:
-        mend = "download it yourself, and name it in a source of the kind `file`"
-        raise DataError(f"{url} is larger than {largest:,} bytes: {mend}")
+    mend = "download it yourself, and name it in a source of the kind `file`"
+    require(size <= largest, f"{url} is larger than {largest:,} bytes: {mend}")
 
 
 def request(
@@ -106,35 +104,16 @@ def request(
     """The response of an address, or of the one that it redirects to; its content is not read yet.  Raises
     requests.RequestException, DataError: as for `download`.
     """
-    current = url
+    current, headers = url, {"Accept-Encoding": "identity", **headers}  # files are packed already, or sent as they are
     for _ in range(_REDIRECTS):
-        if site and not _is_of(current, site):
-            raise DataError(f"{url} leads to {current}, and no checksum says which file is meant")
-        response = session.request(
-            method,
-            current,
-            headers={"Accept-Encoding": "identity", **headers},  # files are packed already, or sent as they are
-            stream=True,
-            timeout=silent,
-            allow_redirects=False,
-        )
+        host, parent = (str(urlsplit(address).hostname).removeprefix("www.") for address in (current, site))
+        is_there = not site or f".{host}".endswith(f".{parent}")
+        require(is_there, f"{url} leads to {current}, and no checksum says which file is meant")
+        response = session.request(method, current, headers=headers, stream=True, timeout=silent, allow_redirects=False)
         if not response.is_redirect:
             return response
         response.close()
         before, current = current, urljoin(current, response.headers["location"])
-        if before.startswith("https:") and not current.startswith("https:"):
-            raise DataError(f"{url} leads from https to {current}, which nothing protects on the way")
+        is_open = before.startswith("https:") and not current.startswith("https:")
+        require(not is_open, f"{url} leads from https to {current}, which nothing protects on the way")
     raise DataError(f"{url} leads on more than {_REDIRECTS} times")
-
-
-def _is_of(url: str, site: str) -> bool:
-    """Tests whether an address is on the host of a site, or below it."""
-    host, parent = (str(urlsplit(address).hostname).removeprefix("www.") for address in (url, site))
-    return host == parent or host.endswith(f".{parent}")
-
-
-def _reason(error: Exception) -> str:
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    if status:
-        return f"the server answers {status}"
-    return f"no answer ({type(error).__name__}): check the network and try again"

@@ -15,8 +15,7 @@ from gpbench.data.faults import UNKNOWN, Finding
 from gpbench.data.scaling import LARGEST
 from gpbench.errors import listed
 
-_Parts = Sequence[tuple[np.ndarray, np.ndarray]]
-"""Training and test rows of some splits."""
+_Parts = Sequence[tuple[np.ndarray, np.ndarray]]  # training and test rows of some splits
 
 
 def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Finding]:
@@ -35,9 +34,8 @@ def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Findi
     if not (paths.conf_dir() / "dataset" / f"{card['name']}.yaml").exists():
         return findings
     # nobody edits the cards that ship: only a split set can be chosen on the command line
-    sets = [re.search(r"splits: \{set: (\w+)\}", finding.mend) for finding in findings]
-    is_choice = [finding.mend.startswith("splits: ") for finding in findings]
-    mends = [f"dataset.splits.set={match[1]}" if ok and match else "" for match, ok in zip(sets, is_choice)]
+    sets = [re.match(r"splits: \{set: (\w+)\}", finding.mend) for finding in findings]
+    mends = [f"dataset.splits.set={match[1]}" if match else "" for match in sets]
     return [finding._replace(mend=mend) for finding, mend in zip(findings, mends)]
 
 
@@ -98,26 +96,24 @@ def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
     varied = np.flatnonzero(~constant)
     for first, second in _doubles(X, varied):
         yield Finding(f"{names[second]!r} is {names[first]!r} again, or linear in it", _drop(card, [names[second]]))
-    if len(X) < 10:
-        return
-    for i in varied:
-        steps = np.diff(X[:, i])
-        if ((steps >= 0).all() or (steps <= 0).all()) and np.count_nonzero(steps) >= 10:
-            mend = _drop(card, [names[i]])
-            yield Finding(
-                f"{names[i]!r} orders the rows: the test rows of random splits lie between training rows",
-                mend and f"{mend} if it numbers them; order: {names[i]}, splits: {{set: temporal}} if it is a time",
-            )
-        elif np.ptp(X[:, i]) < 2 * len(X) and (X[:, i] == np.rint(X[:, i])).all() and len({*X[:, i]}) == len(X):
-            yield Finding(
-                f"{names[i]!r} has a different whole number in each row, as labels do", _drop(card, [names[i]])
-            )
-        elif zeros := _zeros(X[:, i]):
-            yield Finding(f"{names[i]!r} is 0 in {zeros} rows, far from all others: is it missing there?")
-        if mark := _marker(X[:, i]):
-            yield Finding(
-                f"{names[i]!r} is {mark[0]:g} in {mark[1]} rows, far from all others", f"missing: {mark[0]:g}"
-            )
+    for name, values in ((names[i], X[:, i]) for i in varied if len(X) >= 10):
+        mend = _drop(card, [name])
+        if _ascends(values):
+            ordered = f"{mend} if it numbers them; order: {name}, splits: {{set: temporal}} if it is a time"
+            text = f"{name!r} orders the rows: the test rows of random splits lie between training rows"
+            yield Finding(text, mend and ordered)
+        elif np.ptp(values) < 2 * len(X) and (values == np.rint(values)).all() and len({*values}) == len(X):
+            yield Finding(f"{name!r} has a different whole number in each row, as labels do", mend)
+        elif zeros := _zeros(values):
+            yield Finding(f"{name!r} is 0 in {zeros} rows, far from all others: is it missing there?")
+        if mark := _marker(values):
+            yield Finding(f"{name!r} is {mark[0]:g} in {mark[1]} rows, far from all others", f"missing: {mark[0]:g}")
+
+
+def _ascends(values: Float[np.ndarray, " N"]) -> bool:
+    """Whether ten values or more come one after another, up or down."""
+    steps = np.diff(values)
+    return bool(np.count_nonzero(steps) >= 10 and ((steps >= 0).all() or (steps <= 0).all()))
 
 
 def _doubles(X: Float[np.ndarray, "N D"], varied: Int[np.ndarray, " varied"]) -> Iterator[tuple[int, int]]:
@@ -158,22 +154,19 @@ def _zeros(values: Float[np.ndarray, " N"]) -> int:
 
 def _of_target(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
     """Inputs that tell the target, and rows in its order."""
+    tells = _separates if dataset.classes else _follows
     for name, column in _targets(dataset):
         known = ~np.isnan(column)
         X, column = (dataset.X, column) if known.all() else (dataset.X[known], column[known])
         if len(column) < 10:
             continue
-        steps = np.diff(column)
-        if not dataset.classes and np.count_nonzero(steps) >= 10 and ((steps >= 0).all() or (steps <= 0).all()):
+        if not dataset.classes and _ascends(column):
             yield Finding(f"the rows are in the order of {name!r}: a column that numbers them would tell it")
-        tells = _separates if dataset.classes else _follows
         some = slice(None, None, -(-len(column) // 1000))
-        for i, values in enumerate(X.T):
+        for of_input, values in zip(dataset.columns, X.T):
             if tells(values[some], column[some]) and tells(values, column):
-                yield Finding(
-                    f"{dataset.columns[i]!r} alone tells {name!r}: is it known before {name!r} is?",
-                    _drop(card, [dataset.columns[i]]),
-                )
+                text = f"{of_input!r} alone tells {name!r}: is it known before {name!r} is?"
+                yield Finding(text, _drop(card, [of_input]))
 
 
 def _separates(values: Float[np.ndarray, " N"], labels: Float[np.ndarray, " N"]) -> bool:
@@ -186,12 +179,8 @@ def _separates(values: Float[np.ndarray, " N"], labels: Float[np.ndarray, " N"])
 
 def _follows(values: Float[np.ndarray, " N"], target: Float[np.ndarray, " N"]) -> bool:
     """Tests whether the correlation with the target, of numbers or of their ranks, is more than .999."""
-    for a, b in ((values, target), (_ranks(values), _ranks(target))):
-        a, b = a - a.mean(), b - b.mean()
-        scale = np.sqrt((a @ a) * (b @ b))
-        if scale > 0 and abs(a @ b) > 0.999 * scale:
-            return True
-    return False
+    pairs = ((values, target), (_ranks(values), _ranks(target)))
+    return any(abs(np.corrcoef(pair)[0, 1]) > 0.999 for pair in pairs)
 
 
 def _ranks(values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
@@ -208,10 +197,9 @@ def _repeated(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Itera
     if repeats := n - int(rows.max()) - 1:
         both = span(int(np.isin(rows[test], rows[train]).sum()) for train, test in parts)
         tests = f"{both} of the {span(len(test) for _, test in parts)} test rows of a split are training rows"
-        yield Finding(
-            f"{repeats:,} of {n:,} rows repeat{'s' * (repeats == 1)} another one; {tests}",
-            "group: COLUMN, splits: {set: groups90} keeps them on one side" * (both != "0" and bool(_drop(card, []))),
-        )
+        mend = "group: COLUMN, splits: {set: groups90} keeps them on one side"
+        fact = f"{repeats:,} of {n:,} rows repeat{'s' if repeats == 1 else ''} another one"
+        yield Finding(f"{fact}; {tests}", mend if both != "0" and _drop(card, []) else "")
     if (unlike := n - different - repeats) > 0:
         have = "rows have" if unlike > 1 else "row has"
         yield Finding(f"{unlike:,} {have} the inputs of another row and another target")
@@ -240,11 +228,10 @@ def _classes(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterat
         code = -1 if len({*folded}) == 2 else 0
         mend_case = f'labels: {{"{alike[0]}": {code}, "{alike[1]}": {code}, ...}} joins them'
         yield Finding(f"classes that differ in case only: {listed(alike)}", mend_case)
-    alone = sum(len(np.unique(dataset.y[test])) == 1 for _, test in parts)
-    if alone:
+    trained, tested = ([len(np.unique(dataset.y[rows])) for rows in kind] for kind in zip(*parts))
+    if alone := tested.count(1):
         yield Finding(f"the test rows have one class only in {alone} of {len(parts)} splits: they have no AUC", mend)
-    lacking = sum(len(np.unique(dataset.y[train])) < len(counts) for train, _ in parts)
-    if lacking:
+    if lacking := sum(classes < len(counts) for classes in trained):
         yield Finding(f"the training rows lack a class in {lacking} of {len(parts)} splits", mend)
 
 
@@ -282,4 +269,4 @@ def _drop(card: Mapping[str, Any], names: Sequence[str]) -> str:
 def span(numbers: Iterable[int]) -> str:
     """Formats the smallest and the largest of some numbers, as in "3 to 5"."""
     ordered = sorted(numbers)
-    return f"{ordered[0]:,}" + f" to {ordered[-1]:,}" * (ordered[0] < ordered[-1])
+    return f"{ordered[0]:,} to {ordered[-1]:,}" if ordered[0] < ordered[-1] else f"{ordered[0]:,}"

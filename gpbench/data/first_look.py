@@ -9,16 +9,15 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from gpbench import paths, yamls
 from gpbench.config.words import read
 from gpbench.data import guesses
-from gpbench.errors import ConfigError, DataError, StorageError, failure
+from gpbench.errors import ConfigError, DataError, StorageError, failure, require
 from gpbench.outputs import write_whole
-
-if TYPE_CHECKING:
-    from gpbench.data.dataset import Dataset
 
 _TABLES = (
     *(".csv", ".tsv", ".txt", ".data", ".dat", ".arff", ".parquet", ".pq", ".feather", ".arrow", ".xlsx"),
@@ -33,22 +32,22 @@ def with_cards(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[
     it has no such column, or a card that is there has another target; DataError: the table cannot be read or
     downloaded.
     """
-    tables = [i for i, word in enumerate(words) if word.startswith("dataset=") and _is_table(word[8:])]
-    if not tables:
+    if not any(word.startswith("dataset=") and _is_table(word[8:]) for word in words):
         return [*words], [*config_dirs]
     target = next((_unquoted(word[7:]) for word in reversed(words) if word.startswith("target=")), None)
     offline = any(re.fullmatch(r"\+*data\.offline=true", word, re.IGNORECASE) for word in words)
     column = None if target is None else _target(target)
     result, folders = [word for word in words if not word.startswith("target=")], [*config_dirs]
-    for word in (words[i] for i in tables):
-        names = []
-        for value in _values(word[8:]):
-            name = value
+    for i, word in enumerate(result):
+        if not (word.startswith("dataset=") and _is_table(word[8:])):
+            continue
+        names = _values(word[8:])
+        for k, value in enumerate(names):
             if _is_table(value):
-                name, folder = _openml(value, column, offline) if value.startswith("openml:") else _own(value, column)
+                of_card = _openml(value, column, offline) if value.startswith("openml:") else _own(value, column)
+                names[k], folder = of_card
                 folders = [folder, *(other for other in folders if other != folder)]
-            names.append(name)
-        result[result.index(word)] = f"dataset={','.join(names)}"
+        result[i] = f"dataset={','.join(names)}"
     return result, folders
 
 
@@ -88,22 +87,15 @@ def _own(value: str, target: Any) -> tuple[str, Path]:
         stem = stem.with_suffix("")
     name = re.sub(r"[^\w.-]", "_", stem.name, flags=re.ASCII).lstrip(".-")[:200] or "table"
     is_ours = (paths.conf_dir() / "dataset" / f"{name}.yaml").exists()
-    name = f"my_{name}" if is_ours or not _is_name(name) else name
+    is_text = isinstance(read([f"dataset={name}"])[0].value, str)  # no number or null, as 2024 and nan
+    name = name if is_text and not is_ours else f"my_{name}"
     card = folder / "dataset" / f"{name}.yaml"
     if card.exists():
         return _existing(card, target, path.name)
     shadow = Path(path.name)  # a path is looked for in the current folder first
-    source = {"kind": "file", "path": str(path.resolve()) if _differ(shadow, path) else path.name}
+    is_other = shadow.exists() and not shadow.samefile(path)
+    source = {"kind": "file", "path": str(path.resolve()) if is_other else path.name}
     return _write(card, path.name, source, path.read_bytes(), target)
-
-
-def _is_name(text: str) -> bool:
-    """Whether a command line reads it as text, and not as a number or as nothing, as 2024, nan and null."""
-    return isinstance(read([f"dataset={text}"])[0].value, str)
-
-
-def _differ(shadow: Path, path: Path) -> bool:
-    return shadow.exists() and not shadow.samefile(path)
 
 
 def _existing(card: Path, target: Any, table: str | None = None) -> tuple[str, Path]:
@@ -113,10 +105,9 @@ def _existing(card: Path, target: Any, table: str | None = None) -> tuple[str, P
     source = sources[0] if isinstance(sources[0], Mapping) else {}
     if table and Path(str(source.get("path"))).name != table:
         raise ConfigError(f"{card} is the card of {source.get('path')}: rename {table}, or the card")
-    if target is not None and target != source.get("target"):
-        raise ConfigError(
-            f"target={target}: {card} has the target {source.get('target')}; edit it, or leave target out"
-        )
+    if target not in (None, source.get("target")):
+        stated = f"{card} has the target {source.get('target')}"
+        raise ConfigError(f"target={target}: {stated}; edit it, or leave target out")
     return card.stem, card.parent.parent
 
 
@@ -137,56 +128,49 @@ def _write(
     facts: Mapping[str, Any] = {},
 ) -> tuple[str, Path]:
     """Writes a card and says so in a line."""
-    try:
-        task, options, summary = guesses.guess(content, title, target, labels)
-    except DataError as error:
-        spelling: dict[str, Any] = {}
-        with contextlib.suppress(DataError):
-            spelling = guesses.spelling_of(content, target)
-        entry = source | {"target": target or "COLUMN"} | spelling
-        start = {"name": card.stem, "task": "regression", "sources": [entry]}
-        raise DataError(f"dataset={title}: {error}{_beginning(card, start, str(error))}") from None
-    drops = {"incomplete": "drop"} if options.pop("incomplete", False) else {}
-    several = {"outputs": len(target)} if isinstance(target, list) and len(target) > 1 else {}
-    node = {"name": card.stem, "task": task, **several, "sources": [source | options], **drops, **facts}
-    dataset = _checked(card, node, content, title)
-    notes = [f"{text}, which {mend} leaves out" if mend else text for text, mend in dataset.notes]
-    summary = "; ".join(filter(None, [summary, dataset.account, *notes]))
-    text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
-    try:
-        write_whole(card, (text + yamls.dump(node, allow_unicode=True, width=100)).encode())
-    except OSError as error:
-        other = "copy the table into a folder that you may write in"
-        raise StorageError(f"cannot write {card}: {failure(error, other)}") from error
-    command = f"--config-dir {card.parent.parent} dataset={card.stem}"
-    print(f"gpbench: wrote {card} ({summary}): edit it, then run with {command}", file=sys.stderr)
-    return card.stem, card.parent.parent
-
-
-def _beginning(card: Path, node: Mapping[str, Any], reason: str) -> str:
-    """How to begin a card by hand, where a table can be read with one alone, as the reason says; else ""."""
-    if not re.search(r"\bcard\b|`\w+[:`]", reason):
-        return ""
-    text = yamls.dump(node, default_flow_style=True, width=10**6).strip()
-    return f"; there is no card yet: write {card}, which begins as {text}"
-
-
-def _checked(card: Path, node: Mapping[str, Any], content: bytes, title: str) -> "Dataset":
-    """The rows; before anything is written, DataError for a table that the card cannot be used with."""
     from gpbench.config.cards import reader
     from gpbench.data import cards
     from gpbench.data.conversion import from_raw
     from gpbench.data_registry import function_and_options
 
-    checked = cards.checked(node)
-    [source] = checked["sources"]
+    node: dict[str, Any] = {}
+    remedy = ""
     try:
-        read, _ = function_and_options(reader(source) or "table")
-        return from_raw(checked, read([content], source))
+        task, options, summary, guessed = guesses.guess(content, title, target, labels)
+        remedy = "; no card is written"
+        several = {"outputs": len(target)} if isinstance(target, list) and len(target) > 1 else {}
+        node = {"name": card.stem, "task": task, **several, "sources": [source | options]}
+        checked = cards.checked({**node, **facts})
+        function, _ = function_and_options(reader(checked["sources"][0]) or "table")
+        raw = function([content], checked["sources"][0])
+        dataset = from_raw(checked | {"incomplete": "drop"}, raw)
     except DataError as error:
         reason = str(error).removeprefix(f"{card.stem}: ")
-        beginning = _beginning(card, node, reason) or "; no card is written"
-        raise DataError(f"dataset={title}: {reason}{beginning}") from None
+        if not node:
+            spelling: dict[str, Any] = {}
+            with contextlib.suppress(DataError):
+                spelling = guesses.spelling_of(content, target)
+            start = source | {"target": target or "COLUMN"} | spelling
+            node = {"name": card.stem, "task": "regression", "sources": [start]}
+        if re.search(r"\bcard\b|`\w+[:`]", reason):
+            text = yamls.dump(node, default_flow_style=True, width=10**6).strip()
+            remedy = f"; there is no card yet: write {card}, which begins as {text}"
+        raise DataError(f"dataset={title}: {reason}{remedy}") from None
+    lost, gaps = len(raw.X) - len(dataset.y), int(np.isnan(dataset.y.reshape(len(dataset.y), -1)).any(axis=1).sum())
+    drops = {"incomplete": "drop"} if lost or gaps else {}
+    summary += [f"{lost} rows with missing cells left out"] if lost else []
+    summary += [f"{gaps} rows that lack a target count for the others"] if gaps else []
+    notes = [f"{text}, which {mend} leaves out" if mend else text for text, mend in dataset.notes]
+    line = "; ".join(filter(None, [*summary, *guessed, dataset.account, *notes]))
+    text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
+    try:
+        write_whole(card, (text + yamls.dump({**node, **drops, **facts}, allow_unicode=True, width=100)).encode())
+    except OSError as error:
+        other = "copy the table into a folder that you may write in"
+        raise StorageError(f"cannot write {card}: {failure(error, other)}") from error
+    command = f"--config-dir {card.parent.parent} dataset={card.stem}"
+    print(f"gpbench: wrote {card} ({line}): edit it, then run with {command}", file=sys.stderr)
+    return card.stem, card.parent.parent
 
 
 def _openml(value: str, target: Any, offline: bool) -> tuple[str, Path]:
@@ -200,33 +184,28 @@ def _openml(value: str, target: Any, offline: bool) -> tuple[str, Path]:
 
     if not (number := value.partition(":")[2]).isdecimal():
         raise ConfigError(f"dataset={value}: give the number of a data set of openml.org, as in openml:61")
-    folder = Path().resolve()
-    card = folder / "dataset" / f"openml_{number}.yaml"
+    card = Path().resolve() / "dataset" / f"openml_{number}.yaml"
     if card.exists():
         return _existing(card, target)
-    if offline:
-        raise DataError(
-            f"dataset={value}: data.offline=true, and {card} is not there: write it where there is a network"
-        )
+    absent = f"data.offline=true, and {card} is not there: write it where there is a network"
+    require(not offline, f"dataset={value}: {absent}")
     try:
         description = json.loads(files.download(f"{_OPENML}{number}", largest=2**20))["data_set_description"]
         url = str(description["url"])
-        if urlsplit(url).scheme != urlsplit(_OPENML).scheme:
-            raise DataError(f"dataset={value}: its file is at {url}, which nothing protects on the way")
+        is_safe = urlsplit(url).scheme == urlsplit(_OPENML).scheme
+        require(is_safe, f"dataset={value}: its file is at {url}, which nothing protects on the way")
         expected = str(description.get("md5_checksum") or "").lower()
         content = files.download(url, site="" if expected else _OPENML)
-    except requests.HTTPError as error:
-        if error.response is not None and error.response.status_code in (404, 412):
-            raise DataError(f"dataset={value}: OpenML has no such data set") from None
-        raise DataError(f"dataset={value}: OpenML answers {error}") from None
-    except requests.RequestException as error:
-        raise DataError(
-            f"dataset={value}: OpenML does not answer ({type(error).__name__}): check the network"
-        ) from None
-    except (ValueError, KeyError, TypeError):
-        raise DataError(f"dataset={value}: the answer of OpenML is no description of a data set") from None
-    if expected and md5(content).hexdigest() != expected:
-        raise DataError(f"{url}: md5 is {md5(content).hexdigest()}, not {expected}: damaged or another version")
+    except (requests.RequestException, ValueError, KeyError, TypeError) as error:
+        reason = "the answer of OpenML is no description of a data set"
+        if isinstance(error, requests.HTTPError):
+            is_absent = error.response is not None and error.response.status_code in (404, 412)
+            reason = "OpenML has no such data set" if is_absent else f"OpenML answers {error}"
+        elif isinstance(error, requests.RequestException):
+            reason = f"OpenML does not answer ({type(error).__name__}): check the network"
+        raise DataError(f"dataset={value}: {reason}") from None
+    actual = md5(content).hexdigest()
+    require(expected in ("", actual), f"{url}: md5 is {actual}, not {expected}: damaged or another version")
     address, _, file = url.rpartition("/")
     drop = [*_names(description.get("row_id_attribute")), *_names(description.get("ignore_attribute"))]
     source = {"kind": "official", "at": f"{address}/", "files": {file: sha256(content).hexdigest()}, "reader": "table"}

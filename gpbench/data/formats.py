@@ -8,7 +8,7 @@ if its plane's year is known: the `variant` of the card says which year, `plane_
 lexicographic order, since files with the same rows need not have them in the same order.
 
 Song: the year of a song from its timbre, YearPredictionMSD (Bertin-Mahieux, Ellis, Whitman and Lamere 2011).  The text
-of 448 MB is unpacked, parsed and put into a float32 table block by block, and is never whole in memory.
+of 448 MB is unpacked, parsed and put into a float32 table line by line, and is never whole in memory.
 
 Clean Energy Project: Morgan fingerprints of molecules and a number to predict (Hachmann et al. 2011).  A fingerprint
 has a bit for each of `bits` hash values, set where an atom with its neighbours up to `radius` bonds away has that
@@ -18,28 +18,20 @@ single precision.
 
 import csv
 import io
-import itertools
-import warnings
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import UInt8
 
 from gpbench.data import archives
 from gpbench.data.dataset import Raw
-from gpbench.errors import DataError
+from gpbench.errors import DataError, require
 
 _AIRLINE_COLUMNS = ("month", "day_of_month", "day_of_week", "departure", "arrival", "air_time", "distance", "plane_age")
 _FLIGHTS = ("Month", "DayofMonth", "DayOfWeek", "DepTime", "ArrTime", "AirTime", "Distance", "ArrDelay")
 _AIRLINE_ARRAYS = (
-    "month",
-    "day_of_month",
-    "day_of_week",
-    "dep_time_hhmm",
-    "arr_time_hhmm",
-    "air_time_min",
-    "distance_mi",
+    *("month", "day_of_month", "day_of_week", "dep_time_hhmm", "arr_time_hhmm", "air_time_min", "distance_mi"),
     "arr_delay_min",
 )
 _YEARS = ("plane_year", "issue_year")
@@ -47,9 +39,7 @@ _YEARS = ("plane_year", "issue_year")
 
 @archives.parsing("the expected npz file")
 def airline_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads the airline set from one NumPy array a column, with flights and planes joined already.  Raises DataError:
-    an array is absent or damaged.
-    """
+    """Reads the airline set from one NumPy array a column, with flights and planes joined already."""
     columns = archives.arrays(blobs[0], *_AIRLINE_ARRAYS, "plane_year", "plane_issue_year")
     years = dict(zip(_YEARS, (columns["plane_year"], columns["plane_issue_year"])))
     return _airline([columns[name] for name in _AIRLINE_ARRAYS], years, options)
@@ -100,51 +90,25 @@ def _airline(flights: Sequence[np.ndarray], years: Mapping[str, np.ndarray], opt
 
 _SONG_COLUMNS = (*(f"timbre_mean{i}" for i in range(1, 13)), *(f"timbre_covariance{i}" for i in range(1, 79)))
 _SONG_FILE = "YearPredictionMSD.txt"
-_BLOCK = 10_000  # lines
 
 
 def year_zip(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads the official zip archive of the song set: lines of 91 numbers between commas, the year and then 90 inputs.
     Raises DataError: a line is something else, or there are more or fewer lines; the message names the first such line.
     """
-    rows, text = options["rows"], archives.lines(blobs[0], _SONG_FILE)
-    archives.require_size(4 * rows * (1 + len(_SONG_COLUMNS)))
-    table = np.empty((rows, 1 + len(_SONG_COLUMNS)), np.float32)
-    read = 0
-    while block := list(itertools.islice(text, _BLOCK)):
-        if read + len(block) > rows:
-            raise DataError(f"{_SONG_FILE} has more than {rows} lines")
-        table[read : read + len(block)] = _songs(block, read + 1)
-        read += len(block)
-    if read < rows:
-        raise DataError(f"{_SONG_FILE} has {read} lines, not {rows}")
+    rows, width, number = options["rows"], 1 + len(_SONG_COLUMNS), 0
+    archives.require_size(4 * rows * width)
+    table = np.empty((rows, width), np.float32)
+    for number, line in enumerate(archives.lines(blobs[0], _SONG_FILE), 1):
+        require(number <= rows, f"{_SONG_FILE} has more than {rows} lines")
+        cells = text.split(b",") if (text := line.strip()) else []
+        require(len(cells) == width, f"line {number} of {_SONG_FILE} has {len(cells)} numbers, not {width}")
+        try:
+            table[number - 1] = cells
+        except ValueError as error:
+            raise DataError(f"line {number} of {_SONG_FILE}: {error}") from None
+    require(number == rows, f"{_SONG_FILE} has {number} lines, not {rows}")
     return Raw(table[:, 1:], table[:, 0], _SONG_COLUMNS)
-
-
-def _songs(block: list[bytes], first: int) -> Float32[np.ndarray, "rows 91"]:
-    """The numbers of some lines, of which `first` is the number of the first."""
-    try:
-        with warnings.catch_warnings(action="error"):  # of lines without numbers
-            table = np.loadtxt(block, np.float32, comments=None, delimiter=",", ndmin=2)
-    except (ValueError, Warning):
-        raise DataError(_song_fault(block, first)) from None
-    if table.shape != (len(block), 1 + len(_SONG_COLUMNS)):
-        raise DataError(_song_fault(block, first))
-    return table
-
-
-def _song_fault(block: list[bytes], first: int) -> str:
-    """The message for the first line that is not 91 numbers."""
-    for number, line in enumerate(block, first):
-        cells = line.decode("latin-1").split(",") if line.strip() else []
-        if len(cells) != 1 + len(_SONG_COLUMNS):
-            return f"line {number} of {_SONG_FILE} has {len(cells)} numbers, not {1 + len(_SONG_COLUMNS)}"
-        for cell in cells:
-            try:
-                float(cell)
-            except ValueError:
-                return f"line {number} of {_SONG_FILE}: {cell.strip()[:20]!r} is not a number"
-    return f"lines {first} to {first + len(block) - 1} of {_SONG_FILE} are not numbers between commas"
 
 
 @archives.parsing("the expected npz file")
@@ -152,17 +116,14 @@ def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads fingerprints that are ready made.  Raises DataError: fingerprints of another length or number."""
     content = archives.arrays(blobs[0], "bits", options["target"])
     packed, target = content["bits"], content[options["target"]]
-    if packed.dtype != np.uint8 or packed.ndim != 2:
-        raise DataError(f"fingerprints of type {packed.dtype} and shape {packed.shape}: must be rows of bytes")
-    if len(packed) != len(target):
-        raise DataError(f"{len(packed)} fingerprints, but {len(target)} targets")
+    is_bytes = packed.dtype == np.uint8 and packed.ndim == 2
+    require(is_bytes, f"fingerprints of type {packed.dtype} and shape {packed.shape}: must be rows of bytes")
+    require(len(packed) == len(target), f"{len(packed)} fingerprints, but {len(target)} targets")
     return _fingerprints(packed, target, options["bits"])
 
 
 def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads a table of SMILES with a header, plain or gzipped, row by row, and makes fingerprints with RDKit.  Raises
-    DataError: a column is absent, or a molecule or target cannot be read; the message names its row.
-    """
+    """Reads a table of SMILES with a header, plain or gzipped, row by row, and makes fingerprints with RDKit."""
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdFingerprintGenerator
 
@@ -179,8 +140,7 @@ def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
                 target.append(float(value))
             except ValueError:
                 raise DataError(f"row {row}: {value[:20]!r} is not a number") from None
-    if not target:
-        raise DataError("the table has no rows")
+    require(target, "the table has no rows")
     table = np.frombuffer(packed, np.uint8).reshape(len(target), -1)
     return _fingerprints(table, np.frombuffer(target, np.float32), options["bits"])
 
@@ -195,15 +155,13 @@ def _smiles_rows(blob: bytes, columns: Sequence[str]) -> Iterator[list[str]]:
             raise DataError(f"no column {absent[0]!r}; the table has {', '.join(header[:20])[:200]}")
         positions = [header.index(name) for name in columns]
         for number, row in enumerate(rows, 1):
-            if len(row) != len(header):
-                raise DataError(f"row {number} has {len(row)} cells, not {len(header)}")
+            require(len(row) == len(header), f"row {number} has {len(row)} cells, not {len(header)}")
             yield [row[i].strip() for i in positions]
     except csv.Error as error:
         raise DataError(f"not a table of SMILES: {error}") from None
 
 
 def _fingerprints(packed: UInt8[np.ndarray, "N bytes"], target: np.ndarray, bits: int) -> Raw:
-    if 8 * packed.shape[1] != bits:
-        raise DataError(f"fingerprints of {8 * packed.shape[1]} bits, not {bits}")
+    require(8 * packed.shape[1] == bits, f"fingerprints of {8 * packed.shape[1]} bits, not {bits}")
     archives.require_size(len(packed) * bits)
     return Raw(np.unpackbits(packed, axis=1), target)

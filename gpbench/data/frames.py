@@ -4,20 +4,15 @@ Tables are read by Arrow's interface (`__arrow_c_stream__`), which polars, pyarr
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpbench.errors import DataError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from gpbench.errors import DataError, require
 
 
 def as_pandas(rows: Any, subject: str = "X") -> Any:
-    """Tables and columns as those of pandas, missing cells of NumPy's masks as NaN, and all else as it is.  Raises
-    DataError: a table whose columns could be taken by their order alone; `subject` names it.
-    """
+    """Tables and columns as those of pandas, missing cells of NumPy's masks as NaN, and all else as it is."""
     if isinstance(rows, np.ma.MaskedArray):
         return np.ma.filled(rows.astype(np.float64), np.nan)
     import pandas as pd
@@ -28,8 +23,14 @@ def as_pandas(rows: Any, subject: str = "X") -> Any:
         return rows
     reason = ""
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
+        import pyarrow as pa
+
         try:
-            return _read(rows).to_pandas(integer_object_nulls=True)
+            try:
+                table = pa.chunked_array([rows]) if isinstance(rows, pa.Array) else pa.table(rows)
+            except (pa.ArrowInvalid, TypeError):  # a column
+                table = pa.chunked_array(rows)
+            return table.to_pandas(integer_object_nulls=True)
         except Exception as error:  # of whatever kind the library of the table raises
             reason = " ".join(str(error).split())[:200]
     elif hasattr(type(rows), "columns") or (isinstance(rows, Mapping) and not hasattr(rows, "shape")):  # sparse ones do
@@ -41,35 +42,20 @@ def as_pandas(rows: Any, subject: str = "X") -> Any:
     return rows
 
 
-def _read(rows: Any) -> "pa.Table | pa.ChunkedArray":
-    """A table, or a column."""
-    import pyarrow as pa
-
-    if isinstance(rows, pa.Array):
-        return pa.chunked_array([rows])
-    try:
-        return pa.table(rows)
-    except (pa.ArrowInvalid, TypeError):
-        return pa.chunked_array(rows)
+_TIMES = {"datetime", "datetime64", "date", "time", "timedelta", "timedelta64", "period", "interval"}
 
 
 def check_dates(rows: Any, subject: str = "X", mend: str = "leave the column out, or make numbers of it") -> None:
     """Raises DataError for a column of dates or times, which arrays take for numbers of their unit."""
     import pandas as pd
+    from pandas.api.types import infer_dtype
 
     if isinstance(rows, pd.DataFrame):
         columns = [(f", column {str(name)!r}:", rows.iloc[:, i]) for i, name in enumerate(rows.columns)]
     else:
         columns = [(":", rows if hasattr(rows, "dtype") else np.asarray(rows, object))]
     for name, cells in columns:
-        if cells.dtype.kind in "mM" or (cells.dtype.kind == "O" and _kind(cells) in _TIMES):
-            raise DataError(f"{subject}{name} dates and times are no numbers: {mend}")
-
-
-_TIMES = {"datetime", "datetime64", "date", "time", "timedelta", "timedelta64", "period", "interval"}
-
-
-def _kind(cells: Any) -> str:
-    from pandas.api.types import infer_dtype
-
-    return str(infer_dtype(np.ravel(np.asarray(cells, object)), skipna=True))
+        is_object = cells.dtype.kind == "O"
+        kind = infer_dtype(np.ravel(np.asarray(cells, object)), skipna=True) if is_object else ""
+        is_time = cells.dtype.kind in "mM" or kind in _TIMES
+        require(not is_time, f"{subject}{name} dates and times are no numbers: {mend}")

@@ -3,35 +3,24 @@
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from gpbench.errors import DataError
+from gpbench.errors import require
 
-LEFT_OUT, FURTHER = "left out by `skip`", "in cells of several lines"
-BLANK, COMMENTS, DECLARATIONS = "blank", "comments", "declarations"
-"""Kinds of lines that begin no row."""
+_LEFT_OUT, FURTHER = "left out by `skip`", "in cells of several lines"
+BLANK, COMMENTS, DECLARATIONS = "blank", "comments", "declarations"  # kinds of lines that begin no row
 
 
 class Cells(NamedTuple):
-    """A table as text.
+    """A table as text."""
 
-    Attributes:
-        rows: Rows of cells, the header among them where there is one; "" is an empty cell.
-        labels: Names of the columns that hold the index of a pandas DataFrame.
-        nominal: Names of the columns that the file says are classes.
-        is_named: Whether the columns of the format always have names, which are the first row.
-        lines: Number of the line with which each row begins, from 1.
-        other_lines: Number of lines of each kind that begin no row; None where the file has no lines.
-        notes: What the file says and gpbench does not use.
-    """
-
-    rows: list[list[str]]
-    labels: frozenset[str] = frozenset()
-    nominal: frozenset[str] = frozenset()
-    is_named: bool = False
-    lines: Sequence[int] = ()
-    other_lines: Mapping[str, int] | None = None
-    notes: tuple[str, ...] = ()
+    rows: list[list[str]]  # the header among them where there is one; "" is an empty cell
+    labels: frozenset[str] = frozenset()  # names of the columns that hold the index of a pandas DataFrame
+    nominal: frozenset[str] = frozenset()  # names of the columns that the file says are classes
+    is_named: bool = False  # the columns of the format always have names, which are the first row
+    lines: Sequence[int] = ()  # number of the line with which each row begins, from 1
+    other_lines: Mapping[str, int] | None = None  # of each kind that begin no row; None where a file has no lines
+    notes: tuple[str, ...] = ()  # what the file says and gpbench does not use
 
 
 def numbered_lines(text: str, skip: int | Sequence[int], others: Counter[str]) -> Iterator[tuple[int, str]]:
@@ -39,7 +28,7 @@ def numbered_lines(text: str, skip: int | Sequence[int], others: Counter[str]) -
     number = 0
     for number, line in enumerate(io.StringIO(text, newline=""), 1):  # ends at \n, \r or \r\n, and at no U+2028
         if _is_skipped(number, skip):
-            others[LEFT_OUT] += 1
+            others[_LEFT_OUT] += 1
         else:
             yield number, line
     _require_lines(skip, number)
@@ -52,13 +41,21 @@ def _is_skipped(number: int, skip: int | Sequence[int]) -> bool:
 
 def _require_lines(skip: int | Sequence[int], count: int) -> None:
     """Raises DataError where `skip` lists a line that a file of so many lines lacks."""
-    if not isinstance(skip, int) and (beyond := [line for line in skip if line > count]):
-        raise DataError(f"`skip` lists line {beyond[0]:,}, and the file has {count:,}: take it out, or correct it")
+    for line in () if isinstance(skip, int) else skip:
+        fact = f"`skip` lists line {line:,}, and the file has {count:,}: take it out, or correct it"
+        require(line <= count, fact)
 
 
 def skip_also(line: int, skip: int | Sequence[int] = 0) -> list[int]:
     """What `skip` is where it leaves out a further line."""
     return sorted({*(range(1, skip + 1) if isinstance(skip, int) else skip), line})
+
+
+def text_of(cell: Any) -> str:
+    """Writes a cell as a csv file has it: "" for none, 1 and 0 for true and false, numbers with all their digits."""
+    if isinstance(cell, bytes):
+        return cell.decode(errors="backslashreplace")
+    return "" if cell is None else str(int(cell)) if isinstance(cell, bool) else str(cell)
 
 
 def of_rows(rows: Sequence[list[str]], skip: int | Sequence[int], *, is_sheet: bool) -> Cells:
@@ -67,7 +64,7 @@ def of_rows(rows: Sequence[list[str]], skip: int | Sequence[int], *, is_sheet: b
     table, lines = [], []
     for number, row in enumerate(rows, 1):
         if _is_skipped(number, skip):
-            others[LEFT_OUT] += 1
+            others[_LEFT_OUT] += 1
         elif is_sheet and not any(row):
             others[BLANK] += 1
         else:

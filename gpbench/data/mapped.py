@@ -16,26 +16,24 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from gpbench import limits, npz, pages
-from gpbench.data.containers import reading
+from gpbench.data import archives
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaling import Scaler
-from gpbench.data.watched import WatchedFile, say_if_cut_short, watch
-from gpbench.errors import DataError, StorageError, failure
+from gpbench.data.watched import WatchedFile, watch
+from gpbench.errors import DataError, StorageError, failure, require
 from gpbench.outputs import whole_file
 
-_BLOCK = 2**17
-"""Rows of a pass over a table at a time."""
-_SCATTERED = 2**11
-"""Rows that are read at a time in any order."""
+_BLOCK = 2**17  # rows of a pass over a table at a time
+_SCATTERED = 2**11  # rows that are read at a time in any order
 
 
 def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Dataset:
-    """Opens a table of numbers without reading it.  Returns the data set; its arrays are maps of the file, float32 or
-    float64.  Raises DataError: the file is none of these, or has labels that are no codes.
+    """A table of numbers that is opened and not read: its arrays are maps of the file, float32 or float64.  Raises
+    DataError: the file is none of these, or has labels that are no codes.
     """
     name, task, target = card["name"], card["task"], options.get("target", -1)
-    if unknown := [key for key in ("incomplete", "impute", "labels") if card.get(key)]:
-        raise DataError(f"{name}: the reader `mapped` knows no `{unknown[0]}`: change the file instead")
+    for key in ("incomplete", "impute", "labels"):
+        require(not card.get(key), f"{name}: the reader `mapped` knows no `{key}`: change the file instead")
     columns: Sequence[str] = ()
     file = watch(path)
     with open(path, "rb") as content:
@@ -44,11 +42,11 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
         path, columns, target = *_converted(path, target, store / "mapped" / f"{digest[:16]}-{target}.npy"), -1
         file.check()
         file = watch(path)
-    say_if_cut_short(file)
-    with reading("table for the reader `mapped`"):
+    with archives.parsing("a readable table for the reader `mapped`"):
         X, y = _pair(path, target)
-    if X.dtype not in (np.float32, np.float64) or y.dtype not in (np.float32, np.float64):
-        raise DataError(f"{name}: {path.name} has arrays of {X.dtype} and {y.dtype}: must be float32 or float64")
+    are_floats = {X.dtype, y.dtype} <= {np.dtype(np.float32), np.dtype(np.float64)}
+    wrong = f"{path.name} has arrays of {X.dtype} and {y.dtype}: must be float32 or float64"
+    require(are_floats, f"{name}: {wrong}")
     values: set[float] = set()
     if task != "regression":
         for start in range(0, len(y), _BLOCK):
@@ -56,8 +54,8 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
             release(y)
     classes = _classes(name, task, values)
     columns = tuple(columns or card.get("columns") or (f"x{i + 1}" for i in range(X.shape[1])))
-    if len(columns) != X.shape[1]:
-        raise DataError(f"{name}: {X.shape[1]} inputs, but its card names {len(columns)} columns")
+    count = X.shape[1]
+    require(len(columns) == count, f"{name}: {count} inputs, but its card names {len(columns)} columns")
     label = options["target"] if isinstance(options.get("target"), str) else card.get("target") or "target"
     return Dataset(name, task, X, y, columns, classes, digest, target=label, file=file)
 
@@ -97,7 +95,8 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with reading("Parquet file of numbers"), open(path, "rb") as content:  # pyarrow takes no path that is not UTF-8
+    # opened, since pyarrow takes no path that is not UTF-8
+    with archives.parsing("a readable Parquet file of numbers"), open(path, "rb") as content:
         file = pq.ParquetFile(content)
         names = file.schema_arrow.names
         last = names[target] if isinstance(target, int) else target
@@ -109,11 +108,9 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
         for name, kind in zip(names, file.schema_arrow.types):
             if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
                 raise ValueError(f"column {name!r} is not of numbers: leave it out")
-        size = pages.unpacked_size(mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ), file.metadata)
-        size, most = (
-            max(size, 8 * file.metadata.num_rows * len(names)),
-            limits.most_unpacked(path.stat().st_size, 2**63),
-        )
+        rows, content_map = file.metadata.num_rows, mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ)
+        size = max(pages.unpacked_size(content_map, file.metadata), 8 * rows * len(names))
+        most = limits.most_unpacked(path.stat().st_size, 2**63)
         limits.check(size, most, "it unpacks to", mend="save it as .npy")
         is_single = all(str(file.schema_arrow.field(name).type) == "float" for name in columns)
         dtype = np.dtype(np.float32 if is_single else np.float64)
@@ -154,8 +151,8 @@ def release(array: np.ndarray) -> None:
 def gather(
     X: Shaped[np.ndarray, "N D"], y: Shaped[np.ndarray, " N"], rows: Int[np.ndarray, "*B"]
 ) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
-    """Reads rows of a mapped table in any order, a few at a time: a row that is read maps 64 kB of the file around it.
-    Returns copies of both in float64.
+    """Rows of a mapped table in any order, copied in float64, a few at a time: a row that is read maps 64 kB of the
+    file around it.
     """
     flat = rows.ravel()
     copies = np.empty((len(flat), X.shape[1])), np.empty(len(flat))
@@ -171,9 +168,7 @@ def gather(
 def blocks(
     X: Shaped[np.ndarray, "N D"], y: Shaped[np.ndarray, " N"], rows: Int[np.ndarray, " n"]
 ) -> Iterator[Float[np.ndarray, "B C"]]:
-    """Reads rows of a mapped table in the order of the file, a few at a time.  Yields inputs, and the target as the
-    last column.
-    """
+    """Rows of a mapped table in the order of the file, a few at a time: inputs, and the target as the last column."""
     is_training = np.zeros(len(X), bool)
     is_training[rows] = True
     for start in range(0, len(X), _BLOCK):
@@ -185,21 +180,13 @@ def blocks(
 
 @dataclass(frozen=True)
 class MappedRows:
-    """Training rows of a mapped table: a function that reads some of them, scaled.
-
-    Attributes:
-        X, y: arrays of the table.
-        rows: numbers of the training rows.
-        scalers: those of inputs and targets.
-        y_variance: variance of the scaled targets.
-        file: file of the table.
-    """
+    """Training rows of a mapped table: a function that reads some of them, scaled."""
 
     X: Shaped[np.ndarray, "N D"]
     y: Shaped[np.ndarray, " N"]
-    rows: Int[np.ndarray, " n"]
-    scalers: tuple[Scaler, Scaler]
-    y_variance: float
+    rows: Int[np.ndarray, " n"]  # numbers of the training rows
+    scalers: tuple[Scaler, Scaler]  # of inputs and targets
+    y_variance: float  # of the scaled targets
     file: WatchedFile
 
     def __call__(self, index: Int[np.ndarray, "*B"]) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpbench.data import splits
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 
-_Choice = int | str | Sequence[int]
-"""`all`, a number from 0, or a list of them."""
+_Choice = int | str | Sequence[int]  # `all`, a number from 0, or a list of them
 
 
 class Member(NamedTuple):
@@ -36,15 +35,13 @@ def outputs(card: Mapping, output: _Choice) -> list[int | None]:
     """The numbers of these outputs, [None] for a data set with one output.  Raises ConfigError: no such output."""
     count = int(card.get("outputs") or 1)
     if count == 1:
-        if output in ("all", 0):
-            return [None]
-        raise ConfigError(f"output={output}: {card['name']} has one output only; leave `output` out")
-    if output == "all":
-        return [*range(count)]
-    numbers = [output] if isinstance(output, int | str) else output
+        sole = f"{card['name']} has one output only; leave `output` out"
+        require(output in ("all", 0), f"output={output}: {sole}", ConfigError)
+        return [None]
+    numbers = range(count) if output == "all" else [output] if isinstance(output, int | str) else output
     for o in numbers:
-        if not isinstance(o, int) or not 0 <= o < count:
-            raise ConfigError(f"output={o}: {card['name']} has outputs 0 to {count - 1}")
+        is_there = isinstance(o, int) and 0 <= o < count
+        require(is_there, f"output={o}: {card['name']} has outputs 0 to {count - 1}", ConfigError)
     return [int(o) for o in numbers]
 
 

@@ -12,14 +12,14 @@ from jaxtyping import Float
 from gpbench.data import cells as text
 from gpbench.data import encoding
 from gpbench.data.cells import Numbers
-from gpbench.data.containers import text_of
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError
 from gpbench.data.frames import as_pandas, check_dates
+from gpbench.data.lines import text_of
 from gpbench.data.store import warn
-from gpbench.data.tables import columns_of
-from gpbench.errors import DataError
+from gpbench.data.tables import by_column, columns_of, require_different
+from gpbench.errors import DataError, require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,14 +36,17 @@ def new_inputs(
     *,
     header: bool = True,
 ) -> Float[np.ndarray, "T D"]:
-    """The inputs of all rows, in original units and the order of the data set's columns.  Raises DataError: a file that
-    cannot be read, columns that lack, another number of columns, or cells that are not finite numbers.
-    """
-    subject, options = "", _options(card)
+    """The inputs of all rows, in original units and the order of the data set's columns."""
+    subject, count = "", dataset.X.shape[1] - len(dataset.indicators)
+    options = {key: value for source in card["sources"] for key, value in source.items() if key in _SPELLING}
     try:
         if isinstance(rows, str | PathLike):
             subject = f"{rows}: "
-            return _from_cells(text.read(_content(Path(rows)), options).rows, options, dataset, header)
+            try:
+                content = Path(rows).read_bytes()
+            except OSError as error:
+                raise DataError(f"the file cannot be read: {error.strerror or error}") from None
+            return _from_cells(text.read(content, options).rows, options, dataset, header)
         rows = as_pandas(rows)
         if hasattr(rows, "itertuples"):
             cells = rows_of_frame(rows, options.get("decimal", "."))
@@ -59,11 +62,9 @@ def new_inputs(
         X = np.asarray(rows).astype(np.float64, casting="same_kind" if np.iscomplexobj(rows) else "unsafe")
     except (TypeError, ValueError) as error:
         raise DataError(f"X is no array of numbers (T, {dataset.X.shape[1]}): {error}") from None
-    if X.ndim != 2 or X.shape[1] != dataset.X.shape[1] - len(dataset.indicators):
-        inputs = dataset.X.shape[1] - len(dataset.indicators)
-        raise DataError(f"X has the shape {X.shape}; rows of {dataset.name} have {inputs} inputs")
-    if not len(X):
-        raise DataError("X has no rows")
+    is_fit = X.ndim == 2 and X.shape[1] == count
+    require(is_fit, f"X has the shape {X.shape}; rows of {dataset.name} have {count} inputs")
+    require(len(X), "X has no rows")
     return _complete(X, dataset)
 
 
@@ -82,61 +83,43 @@ def rows_of_frame(frame: "pd.DataFrame", decimal: str = ".") -> list[list[str]]:
     return [list(map(written, row)) for row in cells.itertuples(index=False, name=None)]
 
 
-def _options(card: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for source in card["sources"] for key, value in source.items() if key in _SPELLING}
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"the file cannot be read: {error.strerror or error}") from None
-
-
 def _from_cells(
     rows: list[list[str]], options: Mapping[str, Any], dataset: Dataset, header: bool
 ) -> Float[np.ndarray, "T D"]:
     """The inputs from rows of text, of which the first is a header where `header`."""
-    if len(rows) <= header and not (rows and _is_numeric(rows[0], Numbers.from_options(options))):
-        raise DataError("the table has no rows")
-    numbers, specs = Numbers.from_options(options), options.get("encode") or {}
-    specs = {str(name): spec for name, spec in specs.items()}
+    numbers, specs, codes = Numbers.from_options(options), by_column(options, "encode"), by_column(options, "codes")
+    first = [cell.strip() for cell in rows[0]] if rows else []
+    is_numeric = bool(rows) and all(numbers.parse(cell) is not None for cell in first)
+    require(len(rows) > header or is_numeric, "the table has no rows")
     of_level = {
         column: name
         for name, levels in dataset.levels.items()
         for column in encoding.names_of(name, specs[name], levels)
     }
     names = tuple(dict.fromkeys(of_level.get(name, name) for name in dataset.columns if name not in dataset.indicators))
-    first = [cell.strip() for cell in rows[0]]
     if header:
-        positions, rows = _by_name(first, names, numbers), rows[1:]
-    elif len(first) != len(names):
-        raise DataError(f"the first row has {len(first)} cells; {dataset.name} has {len(names)} inputs")
+        mend = "--no-header (header=False in Python) reads a table without a header, whose columns must be the inputs"
+        fact = f"the first row is of numbers, not of names ({', '.join(names[:20])}); {mend} in their order"
+        require(not is_numeric, fact)
+        positions, rows = _by_name(first, names), rows[1:]
     else:
-        positions = list(range(len(names)))
-    if not rows:
-        raise DataError("the table has no rows")
+        count = len(names)
+        require(len(first) == count, f"the first row has {len(first)} cells; {dataset.name} has {count} inputs")
+        positions = list(range(count))
     columns = columns_of(rows, len(first))
-    codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
     X = []
     for i, name in zip(positions, names):
-        if name in specs:
-            levels = dataset.levels[name]
-            inputs, unseen = encoding.encoded(columns[i], specs[name], levels, numbers)
-            if unseen:
-                _say_unseen(name, encoding.kind_of(specs[name]), unseen, levels)
-            X += inputs
-        else:
+        if name not in specs:
             X.append(encoding.parsed(columns[i], name, numbers, codes.get(name)))
+            continue
+        levels = dataset.levels[name]
+        inputs, unseen = encoding.encoded(columns[i], specs[name], levels, numbers)
+        X += inputs
+        if unseen:
+            which = f"column {name!r}: {unseen[0]!r} is not among its levels, {', '.join(levels[:20])}"
+            require(encoding.kind_of(specs[name]) != encoding.ORDINAL, which)
+            warn(f"{which}: its inputs are 0 there (rows: {len(unseen)})")
     return _complete(np.array(X).T, dataset)
-
-
-def _say_unseen(name: str, kind: str, unseen: Sequence[str], levels: Sequence[str]) -> None:
-    """Warns of texts that are no levels of a one-hot column.  Raises DataError where no number stands for them."""
-    which = f"column {name!r}: {unseen[0]!r} is not among its levels, {', '.join(levels[:20])}"
-    if kind == encoding.ORDINAL:
-        raise DataError(which)
-    warn(f"{which}: its inputs are 0 there (rows: {len(unseen)})")
 
 
 def _complete(X: Float[np.ndarray, "T D"], dataset: Dataset) -> Float[np.ndarray, "T C"]:
@@ -149,26 +132,16 @@ def _complete(X: Float[np.ndarray, "T D"], dataset: Dataset) -> Float[np.ndarray
     return np.column_stack([X, *(missing[:, columns.index(column)] for column in dataset.indicators.values())])
 
 
-def _is_numeric(row: Sequence[str], numbers: Numbers) -> bool:
-    return all(numbers.parse(cell.strip()) is not None for cell in row)
-
-
-def _by_name(header: Sequence[str], names: Sequence[str], numbers: Numbers) -> list[int]:
+def _by_name(header: Sequence[str], names: Sequence[str]) -> list[int]:
     """The position of each input in a header, in any case.  Raises DataError for inputs that lack or stand twice."""
-    if _is_numeric(header, numbers):
-        raise DataError(
-            f"the first row is of numbers, not of names ({', '.join(names[:20])}); --no-header (header=False in Python)"
-            " reads a table without a header, whose columns must be the inputs in their order"
-        )
     folded = [cell.casefold() for cell in header]
-    positions = []
+    positions: list[int] = []
     for name in names:
         matches = [i for i, cell in enumerate(header) if cell == name]
         matches = matches or [i for i, cell in enumerate(folded) if cell == name.casefold()]
-        if len(matches) > 1:
-            raise DataError(f"the header has {name!r} more than once; rename the columns")
+        require_different([name] * len(matches))
         positions += matches
-    if lacking := [name for name in names if name.casefold() not in folded]:
-        hint = "; is its delimiter that of the data set?" if len(header) == 1 < len(names) else ""
-        raise DataError(f"no column {', '.join(map(repr, lacking[:20]))}; the table has {', '.join(header[:20])}{hint}")
+    lacking = ", ".join([repr(name) for name in names if name.casefold() not in folded][:20])
+    hint = "; is its delimiter that of the data set?" if len(header) == 1 < len(names) else ""
+    require(not lacking, f"no column {lacking}; the table has {', '.join(header[:20])}{hint}")
     return positions

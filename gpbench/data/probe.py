@@ -3,21 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from gpbench.config.cards import reader
 from gpbench.data import files
 from gpbench.errors import DataError
 
-if TYPE_CHECKING:
-    import requests
-
 _THREADS = 8
-_SMALL = 2**20
-"""Bytes up to which a file is read and its checksum compared."""
-_NO_HEAD = (403, 405, 501)
-"""Answers of servers that do not know HEAD, but may know GET."""
+_SMALL = 2**20  # bytes up to which a file is read and its checksum compared
+_NO_HEAD = (403, 405, 501)  # answers of servers that do not know HEAD, but may know GET
 
 
 @dataclass(frozen=True)
@@ -33,19 +27,13 @@ class Address:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The answer of an address.
-
-    problem: why the file cannot be had there; "" where it can.
-    size: its bytes, None where the server does not say.
-    redirect: the last address that it leads to, "" where it is the first.
-    compared: whether the checksum was compared.
-    """
+    """The answer of an address."""
 
     address: Address
-    problem: str = ""
-    size: int | None = None
-    redirect: str = ""
-    compared: bool = False
+    problem: str = ""  # why the file cannot be had there
+    size: int | None = None  # its bytes, None where the server does not say
+    redirect: str = ""  # the last address that it leads to, "" where it is the first
+    compared: bool = False  # whether the checksum was compared
 
 
 def addresses(card: Mapping) -> list[Address]:
@@ -77,7 +65,7 @@ def unavailable(answers: Sequence[_Answer]) -> list[str]:
 def _ask(address: Address, timeout: float) -> _Answer:
     import requests
 
-    size, redirect, compared = None, "", False
+    size, redirect, compared, problem = None, "", False, ""
     try:
         with requests.Session() as session:
             response = files.request(session, "HEAD", address.url, timeout)
@@ -87,7 +75,10 @@ def _ask(address: Address, timeout: float) -> _Answer:
             response.close()
             if not response.ok:
                 return _Answer(address, f"the server answers {response.status_code}")
-            size = _size(response)
+            facts = response.headers
+            whole = facts.get("Content-Range", "").rpartition("/")[2] or facts.get("Content-Length", "")
+            is_plain = facts.get("Content-Encoding", "identity") == "identity"
+            size = int(whole) if whole.isdigit() and is_plain else None
             redirect = response.url if response.url != address.url else ""
             compared = bool(address.checksum) and size is not None and size <= _SMALL
             if compared:
@@ -96,12 +87,5 @@ def _ask(address: Address, timeout: float) -> _Answer:
     except requests.RequestException as error:
         return _Answer(address, f"no answer ({type(error).__name__})")
     except DataError as error:
-        return _Answer(address, str(error).removeprefix(address.url).lstrip(": "), size, redirect, compared)
-    return _Answer(address, "", size, redirect, compared)
-
-
-def _size(response: "requests.Response") -> int | None:
-    """The size of the whole file."""
-    whole = response.headers.get("Content-Range", "").rpartition("/")[2] or response.headers.get("Content-Length", "")
-    encoded = response.headers.get("Content-Encoding", "identity") != "identity"
-    return int(whole) if whole.isdigit() and not encoded else None
+        problem = str(error).removeprefix(address.url).lstrip(": ")
+    return _Answer(address, problem, size, redirect, compared)

@@ -7,27 +7,26 @@ line for a file that is not of its format.  `gpbench.data_registry` names the re
 import io
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from gpbench.data import archives, row_labels
 from gpbench.data.dataset import Raw
-from gpbench.errors import DataError
+from gpbench.errors import require
 
 
 @archives.parsing("the expected npz file")
 def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads a NumPy archive: inputs `X`, targets, groups of rows, their order, fixed splits and folds.  Raises
-    DataError: an array is absent or damaged.
-    """
+    """Reads a NumPy archive: inputs `X`, targets, groups of rows, their order, fixed splits and folds."""
     options = {key: value for key, value in options.items() if value is not None}
     target, folds = options.get("target", "y"), options.get("folds", {})
     time, format = row_labels.column_and_format(options.get("order"))
-    names_of = {"group": options.get("group"), "order": time, "split": options.get("split")}
+    names_of = {"groups": options.get("group"), "order": time, "split": options.get("split")}
     labels = {key: str(name) for key, name in names_of.items() if name is not None}
     content = archives.arrays(blobs[0], "X", target, *folds.values(), *labels.values(), optional=("feature_names",))
     X, names = _without(options.get("drop") or (), content["X"], [*map(str, content.get("feature_names", ()))])
-    of_rows = {key: content[name] for key, name in labels.items()}
+    of_rows: dict[str, Any] = {key: content[name] for key, name in labels.items()}
     if "order" in of_rows:
         title = row_labels.label(labels["order"], "order")
         of_rows["order"] = row_labels.times(title, of_rows["order"], format=format)
@@ -35,17 +34,14 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
         parts = row_labels.texts(of_rows["split"].reshape(len(of_rows["split"]), -1))
         columns = [f"{row_labels.label(labels['split'], 'split')}, split {k}" for k in range(parts.shape[1])]
         of_rows["split"] = row_labels.fixed_parts(columns, parts)
-    indices = {ours: content[theirs] for ours, theirs in folds.items()}
-    groups, order, split = (of_rows.get(key, ()) for key in ("group", "order", "split"))
-    return Raw(X, content[target], names, indices, groups=groups, order=order, split=split)
+    return Raw(X, content[target], names, {key: content[name] for key, name in folds.items()}, **of_rows)
 
 
 def _without(drop: Sequence[int], X: np.ndarray, names: Sequence[str] = ()) -> tuple[np.ndarray, tuple[str, ...]]:
     """The inputs and their names without those at these places.  Raises DataError: there is no such place."""
     if not drop:
         return X, (*names,)
-    if max(drop) >= X.shape[1]:
-        raise DataError(f"drop={[*drop]}: the file has {X.shape[1]} inputs, counted from 0")
+    require(max(drop) < X.shape[1], f"drop={[*drop]}: the file has {X.shape[1]} inputs, counted from 0")
     return np.delete(X, drop, axis=1), tuple(name for k, name in enumerate(names) if k not in drop)
 
 
@@ -71,57 +67,45 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
             raise ValueError(f"index {largest} is beyond the {inputs} inputs of the card: {mend}")
         archives.require_dense(rows * (inputs or largest), archives.size_of(content))
         X.resize(rows, inputs or largest)
-    if len(queries) not in (0, rows):
-        raise DataError(
-            f"not libsvm text: a `qid` in {len(queries)} of {rows} lines: give one to every line, or to none"
-        )
+    fact = f"a `qid` in {len(queries)} of {rows} lines: give one to every line, or to none"
+    require(len(queries) in (0, rows), f"not libsvm text: {fact}")
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
     return Raw(X.toarray(), target, groups=queries, account=f"{rows:,} rows of {lines:,} lines")
 
 
 @archives.parsing("an idx file of unsigned bytes")
 def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads pairs of idx files: images and labels, which are put one pair below the other.  Raises DataError: a file is
-    no idx file of unsigned bytes, or images and labels differ in number.
-    """
-    arrays = [_idx(archives.decompress(blob)) for blob in blobs]
+    """Reads pairs of idx files: images and labels, which are put one pair below the other."""
+    arrays = []
+    for content in map(archives.decompress, blobs):
+        # magic: two zero bytes, the type (8: unsigned byte), the number of dimensions; then the big-endian sizes
+        if content[:3] != b"\0\0\x08":
+            raise ValueError("it begins with other bytes")
+        start = 4 + 4 * content[3]
+        shape = np.frombuffer(content[4:start], dtype=">u4").tolist()
+        is_whole = shape and len(content) == start + math.prod(shape)
+        require(is_whole, f"an idx file of shape {tuple(shape)} is cut off or too long")
+        arrays.append(np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape))
     images, labels = np.concatenate(arrays[::2]), np.concatenate(arrays[1::2])
-    if len(images) != len(labels):
-        raise DataError(f"{len(images)} images, but {len(labels)} labels")
+    require(len(images) == len(labels), f"{len(images)} images, but {len(labels)} labels")
     return Raw(images.reshape(len(images), -1), labels)
 
 
-def _idx(content: bytes) -> np.ndarray:
-    # magic: two zero bytes, the type (8: unsigned byte), the number of dimensions; then the big-endian sizes
-    if content[:3] != b"\0\0\x08":
-        raise ValueError("it begins with other bytes")
-    start = 4 + 4 * content[3]
-    shape = np.frombuffer(content[4:start], dtype=">u4").tolist()
-    if not shape or len(content) != start + math.prod(shape):
-        raise DataError(f"an idx file of shape {tuple(shape)} is cut off or too long")
-    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
-
-
 def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads the files of Evans & Nair's repository, with their folds as `yang`.  Raises DataError: a cell is no number,
-    or the masks do not test every row exactly once.
-    """
+    """Reads the files of Evans & Nair's repository, with their folds as `yang`."""
     with archives.parsing("a table of numbers"):
         *parts, mask = (np.loadtxt(io.BytesIO(archives.decompress(blob)), delimiter=",", ndmin=2) for blob in blobs)
         data = np.concatenate(parts)
-    if len(mask) != len(data) or not (mask.sum(axis=1) == 1).all():
-        raise DataError("the test masks do not test every row exactly once")
+    is_whole = len(mask) == len(data) and (mask.sum(axis=1) == 1).all()
+    require(is_whole, "the test masks do not test every row exactly once")
     return Raw(_without(options.get("drop") or (), data[:, :-1])[0], data[:, -1], (), {"yang": mask.argmax(axis=1)})
 
 
 def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads MATLAB 5 files, one row for each row of the data.  Raises DataError: a file is not of this format, or an
-    array is absent.
-    """
+    """Reads MATLAB 5 files, one row for each row of the data."""
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
-    with archives.parsing("the expected MATLAB file", MatReadError):
+    with archives.parsing("the expected MATLAB file"):
         for blob in blobs:
             archives.check_matlab(blob)
         if "outputs" not in options:

@@ -42,9 +42,8 @@ def missing(cells: np.ndarray) -> Bool[np.ndarray, "N ..."]:
 
 def require(subject: str, lacking: Bool[np.ndarray, " N"]) -> None:
     """Raises DataError that names the first rows that lack a target or a label."""
-    if lacking.any():
-        rows = np.flatnonzero(lacking).tolist()
-        count = f"{len(rows)} missing cell{'s' * (len(rows) > 1)}"
+    if rows := np.flatnonzero(lacking).tolist():
+        count = f"{len(rows)} missing cell{'s' if len(rows) > 1 else ''}"
         mend = "fill in what is missing, or drop such rows by `incomplete: drop` in the card"
         raise DataError(f"{subject} has {count} ({first_rows(rows)}); {mend}")
 
@@ -52,27 +51,22 @@ def require(subject: str, lacking: Bool[np.ndarray, " N"]) -> None:
 def times(
     column: str, cells: Sequence | np.ndarray, numbers: Numbers = DECIMAL_POINT, format: str | None = None
 ) -> Float[np.ndarray, " N"]:
-    """The order of rows as numbers: numbers themselves, or the seconds of dates; NaN for a missing one.  Raises
-    DataError: other text, an infinite number, or numbers among dates; the message names the row.
-    """
+    """The order of rows as numbers: numbers themselves, or the seconds of dates; NaN for a missing one."""
     if (array := np.asarray(cells)).dtype.kind in "biuf" and format is None:
         return array.astype(float)
     known = {row: cell for row, cell in enumerate(texts(array).tolist()) if not numbers.is_missing(cell)}
     are_numbers = format is None and any(numbers.parse(cell) is not None for cell in [*known.values()][:1])
+    noun = "number" if are_numbers else f"date of the format {format!r}"
+    if not are_numbers and not format:
+        mend = 'state another format, as in `order: {COLUMN: "%d/%m/%Y"}`'
+        noun = f"date, as 2024-01-31 or 2024-01-31T12:30; {mend}"
     values = np.full(len(array), np.nan)
     for row, cell in known.items():
         value = numbers.parse(cell) if are_numbers else _seconds(cell, format)
         if value is None or np.isinf(value):
-            raise DataError(f"{column}, row {row + 1}: {cell!r} is no {'number' if are_numbers else _dates(format)}")
+            raise DataError(f"{column}, row {row + 1}: {cell!r} is no {noun}")
         values[row] = value
     return values
-
-
-def _dates(format: str | None) -> str:
-    """The dates that are read, for messages."""
-    if format:
-        return f"date of the format {format!r}"
-    return 'date, as 2024-01-31 or 2024-01-31T12:30; state another format, as in `order: {COLUMN: "%d/%m/%Y"}`'
 
 
 def texts(array: np.ndarray) -> np.ndarray:
@@ -104,15 +98,13 @@ def formats_of(cells: Iterable[str]) -> list[str | None]:
 
 
 def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N splits"]:
-    """The part of each row in each fixed split, 0, `TRAIN` or `TEST`; -1 for a missing number of a fold.  Raises
-    DataError: other text, or a split without training or test rows.
-    """
+    """The part of each row in each fixed split, 0, `TRAIN` or `TEST`; -1 for a missing number of a fold."""
     if columns.shape[1] == 1 and any(number(cell) is not None for cell in columns[:, 0]):
         folds = np.array([np.nan if (value := number(cell)) is None else value for cell in columns[:, 0]])
         is_known = np.isfinite(folds)
-        if (strange := np.flatnonzero(~is_known & (columns[:, 0] != ""))).size:
-            cell = str(columns[strange[0], 0])
-            fault = f"{names[0]}, row {strange[0] + 1}: {cell!r} is no number, as the folds of other rows are"
+        for row in np.flatnonzero(~is_known & (columns[:, 0] != ""))[:1]:
+            cell = str(columns[row, 0])
+            fault = f"{names[0]}, row {row + 1}: {cell!r} is no number, as the folds of other rows are"
             raise DataError(f"{fault}: mend it, or mark it by `missing`")
         if 32 * len(folds) * len(different := np.unique(folds[is_known])) > limits.memory(8 * len(folds)):
             fault = f"{names[0]} numbers {len(different):,} folds in {len(folds):,} rows"
@@ -122,10 +114,10 @@ def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N
     parts = np.empty(columns.shape, int)
     for (row, split), cell in np.ndenumerate(columns):
         if (code := _PARTS.get(cell.lower())) is None:
-            kinds = "train, test or -" + (", nor is the column one of numbers of folds" if not split else "")
+            kinds = "train, test or -" if split else "train, test or -, nor is the column one of numbers of folds"
             raise DataError(f"{names[split]}, row {row + 1}: {str(cell)!r} is not {kinds}")
         parts[row, split] = code
-    for code, text in ((TRAIN, "train"), (TEST, "test")):
-        if (empty := ~(parts == code).any(axis=0)).any():
-            raise DataError(f"{names[int(empty.argmax())]} has no row {text!r}")
+    for name, codes in zip(names, parts.T):
+        for text in (text for text in ("train", "test") if _PARTS[text] not in codes):
+            raise DataError(f"{name} has no row {text!r}")
     return parts

@@ -12,57 +12,35 @@ from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset, brief
 from gpbench.data.filling import Filler
 from gpbench.data.mapped import MappedRows, blocks, gather
-from gpbench.data.scaling import Scaler, fit_in_blocks, fit_scalers
-from gpbench.errors import ConfigError, DataError
+from gpbench.data.scaling import fit_in_blocks, fit_scalers
+from gpbench.errors import ConfigError, require
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledSplit:
-    """The training and test rows of one split as a method sees them, and how to undo the scaling; arrays are float64.
+    """The training and test rows of one split as a method sees them, and how to undo the scaling; all is float64."""
 
-    Attributes:
-        X: inputs of the training rows (n, D), scaled; with `on_disk`, of the first of them.
-        y: their targets (n,): scaled for regression, counts as they are, -1/+1 for two classes, 0 to C-1 for several.
-        X_test: inputs of the test rows (t, D), scaled as the training rows are.
-        y_test: their targets (t,).
-        X_shift, X_scale: original inputs are `X * X_scale + X_shift`, (D,) each.
-        X_constant: columns (D,) that are constant among the training rows; the scalers that divide set them to 0.
-        y_mean, y_std: original targets are `y * y_std + y_mean`; 0 and 1 for classification.
-        task: "regression", "count", "binary" or "multiclass".
-        classes: the number of classes; 0 for regression, 1 for counts.
-        columns: names of the inputs, () where the data set has none.
-        target: name of the target.
-        labels: names of the classes in the order of their codes; () for regression.
-        train_rows, test_rows: numbers of the rows in the data set, (N,) of all training rows and (t,).
-        held_out: whether no test row is a training row.
-        scaled_by_all_rows: whether a scaler was fitted to other rows than the training rows.
-        unseen: number of test rows whose value in a constant column is not that of the training rows.
-        filler: what stands for missing cells and for levels that no training row has; None for data without.
-        on_disk: reads training rows that are not in memory; None where all of them are.
-    """
-
-    X: Float[np.ndarray, "n D"]
-    y: Float[np.ndarray, " n"]
+    X: Float[np.ndarray, "n D"]  # inputs of the training rows, scaled; with `on_disk`, of the first of them
+    y: Float[np.ndarray, " n"]  # scaled for regression, counts as they are, -1/+1 for two classes, 0 to C-1 for several
     X_test: Float[np.ndarray, "t D"]
     y_test: Float[np.ndarray, " t"]
-    X_shift: Float[np.ndarray, " D"]
+    X_shift: Float[np.ndarray, " D"]  # original inputs are `X * X_scale + X_shift`
     X_scale: Float[np.ndarray, " D"]
-    X_constant: Bool[np.ndarray, " D"]
-    y_mean: float
+    X_constant: Bool[np.ndarray, " D"]  # constant among the training rows; the scalers that divide set them to 0
+    y_mean: float  # original targets are `y * y_std + y_mean`; 0 and 1 for classification
     y_std: float
-    task: str
-    classes: int
-    columns: tuple[str, ...]
+    task: str  # "regression", "count", "binary" or "multiclass"
+    classes: int  # their number; 0 for regression, 1 for counts
+    columns: tuple[str, ...]  # names of the inputs, () where the data set has none
     target: str
-    labels: tuple[str, ...]
-    train_rows: Int[np.ndarray, " N"]
+    labels: tuple[str, ...]  # names of the classes in the order of their codes; () for regression
+    train_rows: Int[np.ndarray, " N"]  # numbers in the data set of all training rows
     test_rows: Int[np.ndarray, " t"]
-    held_out: bool
-    scaled_by_all_rows: bool
-    unseen: int = 0
-    filler: Filler | None = None
-    on_disk: MappedRows | None = None
-
+    held_out: bool  # no test row is a training row
+    scaled_by_all_rows: bool  # a scaler was fitted to other rows than the training rows
+    unseen: int = 0  # test rows whose value in a constant column is not that of the training rows
+    filler: Filler | None = None  # for missing cells and for levels that no training row has
+    on_disk: MappedRows | None = None  # reads training rows that are not in memory
     __repr__ = brief
 
     def scale_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
@@ -100,12 +78,9 @@ def prepare(
     output: int | None = None,
     most: int | None = None,
 ) -> ScaledSplit:
-    """Returns the rows of one split, inputs and regression targets scaled.  Raises DataError: an empty split, NaN or
-    infinite cells, one class only among the training rows, constant targets, or a column whose squares would be
-    infinite or 0; ConfigError: an unknown scaler, or an output that is missing, superfluous or out of range.
-    """
-    if len(train_idx) == 0 or len(test_idx) == 0:
-        raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")
+    """The rows of one split, inputs and regression targets scaled."""
+    rows_are = f"{len(train_idx)} training, {len(test_idx)} test rows"
+    require(len(train_idx) and len(test_idx), f"{dataset.name}: an empty split ({rows_are})")
     all_y, target = _target(dataset, output)
     names: dict[str, Any] = {"dataset": dataset.name, "columns": dataset.columns, "target": target}
     scaling: dict[str, Any] = {"inputs": inputs, "targets": targets, "task": dataset.task}
@@ -132,7 +107,10 @@ def prepare(
         y_scaler.transform(y)
     else:
         x_scaler, y_scaler = fit_scalers(X, y, population=(population, all_y), **scaling, **names)
-    unseen = absent + _count_unseen(X_test, x_scaler)
+    constant, value = x_scaler.constant, np.broadcast_to(x_scaler.shift, X.shape[1:])
+    is_usual = np.isclose(X_test[:, constant], value[constant], rtol=1e-9, atol=0.0)
+    in_training = np.zeros(len(all_y), bool)  # by index and not by value: a data set may repeat a row
+    in_training[train_idx] = True
     x_scaler.transform(X_test)
     y_scaler.transform(y_test)
     return ScaledSplit(
@@ -148,10 +126,10 @@ def prepare(
         target=target,
         labels=dataset.classes,
         train_rows=train_idx,
-        held_out=_disjoint(train_idx, test_idx, len(all_y)),
+        held_out=not in_training[test_idx].any(),
         scaled_by_all_rows=not (x_scaler.train_only and y_scaler.train_only),
         test_rows=test_idx,
-        unseen=unseen,
+        unseen=absent + int((~is_usual).any(axis=1).sum()),
         filler=filler,
         on_disk=on_disk,
         X_shift=np.broadcast_to(x_scaler.shift, X.shape[1:]),
@@ -160,30 +138,17 @@ def prepare(
     )
 
 
-def _disjoint(train_idx: Int[np.ndarray, " n"], test_idx: Int[np.ndarray, " t"], rows: int) -> bool:
-    """True if no test row is a training row, by index and not by value: a data set may repeat a row."""
-    in_training = np.zeros(rows, bool)
-    in_training[train_idx] = True
-    return not in_training[test_idx].any()
-
-
-def _count_unseen(X: Float[np.ndarray, "t D"], scaler: Scaler) -> int:
-    """The number of rows, in original units, whose value in a constant column differs from the training rows'."""
-    constant, value = scaler.constant, np.broadcast_to(scaler.shift, X.shape[1:])
-    rows, value = X[:, constant], value[constant]
-    return int((~np.isclose(rows, value, rtol=1e-9, atol=0.0)).any(axis=1).sum())
-
-
 def _target(dataset: Dataset, output: int | None) -> tuple[Float[np.ndarray, " N"], str]:
     """The column of the chosen output, and its name."""
     count = len(dataset.outputs)
-    if count == 0 and output is None:
-        return dataset.y, dataset.target
     if count == 0:
-        raise ConfigError(f"output={output}: {dataset.name} has one output only; leave `output` out")
+        only = f"output={output}: {dataset.name} has one output only; leave `output` out"
+        require(output is None, only, ConfigError)
+        return dataset.y, dataset.target
     if output is None or not 0 <= output < count:
-        choice = "no output is chosen" if output is None else f"output={output}"
-        hint = f"; its card must say `outputs: {count}`" if output is None else ""
+        choice, hint = f"output={output}", ""
+        if output is None:
+            choice, hint = "no output is chosen", f"; its card must say `outputs: {count}`"
         names = ", ".join(dataset.outputs)
         raise ConfigError(f"{choice}: {dataset.name} has the outputs 0 to {count - 1} ({names}){hint}")
     return dataset.y[:, output], dataset.outputs[output]

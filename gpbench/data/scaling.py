@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from gpbench.errors import ConfigError, DataError, nearest
+from gpbench.errors import ConfigError, DataError, nearest, require
 
 # A constant column's computed std is rarely 0 (kegg's is 1e-21): compare it with the column's size, never with 0.
 _CONSTANT = 1e-12
@@ -17,18 +17,12 @@ _SMALLEST, LARGEST = 1e-150, 1e150
 
 @dataclass(frozen=True)
 class Scaler:
-    """A fitted affine map of each column, x' = (x - shift) / scale.
-
-    Attributes:
-        shift, scale: (D,) for inputs, () for targets, in original units.
-        constant: columns that do not vary among the training rows; they become 0, and their `scale` is 1.
-        train_only: whether only the training rows were used.
-    """
+    """A fitted affine map of each column of inputs, or of the targets: x' = (x - shift) / scale, in original units."""
 
     shift: Float[np.ndarray, " *D"]
     scale: Float[np.ndarray, " *D"]
-    constant: Bool[np.ndarray, " *D"]
-    train_only: bool = True
+    constant: Bool[np.ndarray, " *D"]  # does not vary among the training rows: it becomes 0, and its `scale` is 1
+    train_only: bool = True  # only the training rows were used
 
     def transform(self, rows: Float[np.ndarray, " N *D"]) -> None:
         """Scale rows in place."""
@@ -121,19 +115,21 @@ def fit_scalers(
     target: str = "target",
     rows: int | None = None,
 ) -> tuple[Scaler, Scaler]:
-    """Fits the scalers of inputs and targets, and scales the training rows in place.  Returns the scaler of the inputs
-    and the scaler of the targets.  Raises ConfigError: an unknown scaler; DataError: one class only among the training
-    rows, constant targets, or a column whose squares would be infinite or 0.
+    """The scalers of inputs and targets, with which the training rows are scaled in place.  Raises ConfigError: an
+    unknown scaler; DataError: one class only among the training rows, constant targets, or a column whose squares would
+    be infinite or 0.
     """
-    fit_inputs, fit_targets = _choose("inputs", inputs), _choose("targets", targets)
+    for key, name in (("inputs", inputs), ("targets", targets)):
+        if name not in SCALERS:
+            raise ConfigError(f"protocol.{key}={name}: no such scaler; {nearest(str(name), SCALERS)}")
+    fit_inputs, fit_targets = SCALERS[inputs], SCALERS[targets] if task == "regression" else _none
     all_X, all_y = population or (X, y)
     rows = len(y) if rows is None else rows
-    if task != "regression":
-        if task == "count" and not np.any(y != y[:1]):
-            raise DataError(f"{dataset}: column {target!r}: the counts of the {rows} training rows are all equal")
-        if len(np.unique(y)) < 2:
-            raise DataError(f"{dataset}: one class only among the {rows} training rows; take another split")
-        fit_targets = _none
+    if task == "count":
+        equal = f"the counts of the {rows} training rows are all equal"
+        require(np.any(y != y[:1]), f"{dataset}: column {target!r}: {equal}")
+    several = task == "regression" or len(np.unique(y)) > 1
+    require(several, f"{dataset}: one class only among the {rows} training rows; take another split")
     _check_sizes(dataset, X, columns or [f"x{i + 1}" for i in range(X.shape[1])])
     _check_sizes(dataset, y[:, None], (target,))
     several = bool(np.any(y != y[:1]))  # scaling overwrites y
@@ -154,12 +150,12 @@ def fit_in_blocks(
     columns: Sequence[str],
     target: str,
 ) -> tuple[tuple[Scaler, Scaler], float]:
-    """Fits the scalers of inputs and targets to rows that are read twice, a few at a time.  Returns the scalers, equal
-    to those of `fit_scalers` to rounding; and the variance of the scaled targets.  Raises ConfigError: a scaler that is
-    fitted to other rows too, or an unknown one; DataError: as `fit_scalers`, and for NaN or infinite cells.
+    """The scalers of inputs and targets by rows that are read twice, a few at a time, equal to those of `fit_scalers`
+    to rounding; and the variance of the scaled targets.  Raises ConfigError: a scaler that is fitted to other rows too,
+    or an unknown one; DataError: as `fit_scalers`, and for NaN or infinite cells.
     """
-    if "centre_all" in (inputs, targets):
-        raise ConfigError(f"{dataset}: the scaler centre_all does not read rows from disk: set run.stream=false")
+    unfit = f"{dataset}: the scaler centre_all does not read rows from disk: set run.stream=false"
+    require("centre_all" not in (inputs, targets), unfit, ConfigError)
     low, high = np.asarray(np.inf), np.asarray(-np.inf)
     total, count = np.zeros(()), 0
     for rows in blocks():
@@ -190,9 +186,3 @@ def _check_sizes(dataset: str, rows: Float[np.ndarray, "N D"], columns: Sequence
             f"{dataset}: column {columns[i]!r} has values from {low[i]:.3g} to {high[i]:.3g}, whose squares"
             " float64 cannot hold; give it in other units"
         )
-
-
-def _choose(key: str, name: str) -> Fit:
-    if name not in SCALERS:
-        raise ConfigError(f"protocol.{key}={name}: no such scaler; {nearest(str(name), SCALERS)}")
-    return SCALERS[name]

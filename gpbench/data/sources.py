@@ -1,7 +1,8 @@
 """Loading of data sets: from the local store, else from the sources of the card in order (mirror, addresses)."""
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,11 +12,11 @@ from gpbench.config.cards import reader, resolved
 from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
-from gpbench.data.dataset import Dataset, checksum
+from gpbench.data.dataset import Dataset, differences
 from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
-from gpbench.errors import ConfigError, DataError
+from gpbench.errors import ConfigError, DataError, require
 
 _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": builtin.rows}
 
@@ -30,25 +31,9 @@ def load(
     config_dirs: Sequence[Path | str] = (),
     quiet: bool = False,
 ) -> Dataset:
-    """Loads the data set of a card from the first source that has it with the right checksum.  Raises DataError: no
-    source has the data; the message names the files, their checksums and the places tried; ConfigError: the card is
-    wrong.
+    """Loads the data set of a card that is checked, from the store or the first source that has it with the right
+    checksum.  Raises DataError: none has it; the message names the files, their checksums and the places tried.
     """
-    checked = cards.checked(card, config_dirs=config_dirs)
-    options = {"offline": offline, "again": again, "quiet": quiet}
-    return _load(checked, mirror=mirror, store=store, config_dirs=config_dirs, **options)
-
-
-def _load(
-    card: Mapping,
-    *,
-    mirror: Path | None,
-    store: Path | None,
-    offline: bool,
-    again: bool = False,
-    quiet: bool = False,
-    config_dirs: Sequence[Path | str],
-) -> Dataset:
     store = Path(store) if store else paths.store_dir()
     try:
         if not again and (stored := local.get(card, store)):
@@ -73,18 +58,14 @@ def _load(
             lines = "; ".join(dataset.left_out)
             _warn_once(f"{card['name']}: {lines}: no input; to make it one, name it in `keep`")
         return dataset
-    remedy = ""
+    name, remedy = cards.location(card["name"], config_dirs), ""
     if offline and any(reader(source) for source in card["sources"] if "at" in source):
         remedy = f"; run `gpbench data fetch {card['name']}` where there is a network and copy that store here"
-    name = cards.location(card["name"], config_dirs)
     texts = [str(error) for error in failures]
+    plain = [text.removeprefix(f"{card['name']}: ") for text in texts]
     if len(texts) == 1:
-        prefix = f"{card['name']}: "
-        raise DataError(
-            f"{texts[0].replace(prefix, f'{name}: ', 1) if texts[0].startswith(prefix) else texts[0]}{remedy}"
-        )
-    reasons = "; ".join(text.removeprefix(f"{card['name']}: ") for text in texts)
-    raise DataError(f"{name} is unavailable: not in the store {store}; {reasons}{remedy}")
+        raise DataError(f"{name}: {plain[0]}{remedy}" if plain != texts else f"{texts[0]}{remedy}")
+    raise DataError(f"{name} is unavailable: not in the store {store}; {'; '.join(plain)}{remedy}")
 
 
 def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
@@ -93,47 +74,45 @@ def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
 
 
 def configured(cfg: Mapping) -> Dataset:
-    """Loads the data set of a resolved configuration.  Raises DataError, ConfigError: as for `load`."""
+    """Loads the data set of a resolved configuration.  Raises DataError as `load` does."""
     mirror, store = (Path(folder) if (folder := cfg["data"][key]) else None for key in ("mirror", "store"))
-    offline = cfg["data"]["offline"]
-    card = resolved(cfg["dataset"])  # checked when it was composed
-    return _load(card, mirror=mirror, store=store, offline=offline, config_dirs=cfg["config_dirs"])
+    places = {"mirror": mirror, "store": store, "config_dirs": cfg["config_dirs"]}
+    return load(resolved(cfg["dataset"]), offline=cfg["data"]["offline"], **places)
+
+
+@contextlib.contextmanager
+def _reading(name: str, subject: str) -> Iterator[None]:
+    """Begins the DataErrors of a data set with its name, and with what is read."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{name}: {subject}: {str(error).removeprefix(f'{name}: ')}") from None
 
 
 def obtain(
     card: Mapping, source: Mapping, *, mirror: Path | None, offline: bool = False, folders: Sequence[Path] = (Path(),)
 ) -> Dataset:
-    """Loads the data set from one source and verifies its checksum.  Raises DataError: the source does not have the
-    data, or other data.
-    """
+    """Loads the data set from one source and verifies its checksum."""
+    name, split_file = card["name"], source.get("split_file")
     if reader(source) == "mapped":
-        if source["kind"] != "file" or source.get("split_file"):
-            raise DataError(
-                f"{card['name']}: the reader `mapped` is for sources of the kind `file` without `split_file`"
-            )
+        is_fit = source["kind"] == "file" and not split_file
+        require(is_fit, f"{name}: the reader `mapped` is for sources of the kind `file` without `split_file`")
         path = _path(source["path"], folders, source.get("note"))
         return _verified(mapped(path, source, card=card, store=folders[-1]), card, source)
     if source["kind"] in _BUILTIN:
         raw = _BUILTIN[source["kind"]](source)
     else:
         (read, options), blobs = _reader(source), _content(source, mirror, offline, folders)
-        try:
+        with _reading(name, describe(source)):
             raw = read(blobs, {"variant": card.get("variant"), **source, **options})
             archives.require_memory(16 * raw.X.size, *blobs)  # bytes and bits become numbers of eight bytes
-        except DataError as error:
-            raise DataError(f"{card['name']}: {describe(source)}: {error}") from None
-    if file := source.get("split_file"):
-        try:
-            raw = replace(raw, split=split_table(_own_file(source, file, folders), {}))
-        except DataError as error:
-            raise DataError(f"{card['name']}: {file}: {error}") from None
-        if len(raw.split) != len(raw.X):
-            raise DataError(f"{card['name']}: {file} has {len(raw.split)} rows, and the table {len(raw.X)}")
-    try:
+    if split_file:
+        with _reading(name, split_file):
+            raw = replace(raw, split=split_table(_own_file(source, split_file, folders), {}))
+        lengths = f"{split_file} has {len(raw.split)} rows, and the table {len(raw.X)}"
+        require(len(raw.split) == len(raw.X), f"{name}: {lengths}")
+    with _reading(name, describe(source)):
         dataset = from_raw(card, raw, source.get("labels"))
-    except DataError as error:
-        reason = str(error).removeprefix(f"{card['name']}: ")
-        raise DataError(f"{card['name']}: {describe(source)}: {reason}") from None
     return _verified(dataset, card, source)
 
 
@@ -141,17 +120,13 @@ def _verified(dataset: Dataset, card: Mapping, source: Mapping) -> Dataset:
     """The data set, if its arrays have the checksums of its card.  Raises DataError."""
     if reader(source) == "mapped" and source.get("sha256") not in (None, dataset.checksum):
         raise DataError(f"{source['path']}: sha256 is {dataset.checksum}, not {source['sha256']}: another version")
-    checksums = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
-    for key, actual in checksums.items():
-        if card.get(key) and actual and actual != card[key]:
-            raise DataError(f"{card['name']}: {describe(source)} gives arrays with {key} {actual}, not {card[key]}")
+    for key, (actual, expected) in differences(card, dataset.checksum, dataset.folds).items():
+        raise DataError(f"{card['name']}: {describe(source)} gives arrays with {key} {actual}, not {expected}")
     return dataset
 
 
-@functools.cache
-def _warn_once(text: str) -> None:
-    """Warns once in a process: a run reads a user's table for its plan, and again for its training."""
-    local.warn(text)
+_warn_once = functools.cache(local.warn)
+"""Warns once in a process: a run reads a user's table for its plan, and again for its training."""
 
 
 def describe(source: Mapping) -> str:
@@ -198,8 +173,7 @@ def _own_file(source: Mapping, path: str, folders: Sequence[Path], sha256: str |
 
 def _path(path: str, folders: Sequence[Path], note: object) -> Path:
     """The path of a user's file, in the first of these folders that has it."""
-    candidates = [folder / path for folder in folders if (folder / path).is_file()]
-    if not candidates:
-        places = ", ".join(str(f.resolve()) for f in folders)
-        raise files.Absent(f"no file {path} in {places}{f': {note}' if note else ''}")
-    return candidates[0]
+    if file := next((folder / path for folder in folders if (folder / path).is_file()), None):
+        return file
+    places = ", ".join(str(folder.resolve()) for folder in folders)
+    raise files.Absent(f"no file {path} in {places}{f': {note}' if note else ''}")

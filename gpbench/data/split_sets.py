@@ -1,16 +1,6 @@
 """Split sets: functions from the card, the data set and the number of a split to its training and test rows.
 
-Drawn from a stream of their own: `random90`; `stratified90`, the same with the shares of classes; `groups90`, the same
-of groups of rows that stay together, such as trajectories; `random` (`test_rows` rows test, and of the others all or
-`train_rows` train; the test rows are the same however many train); `kfold` and `groups_kfold`, once or repeatedly.
-
-Given by the data: `temporal` (the past trains), `fixed` (a column says which rows train and test), `official` (the
-first `train_rows` rows train), `draws` (the first `test_rows` rows test in every split, and each split has `train_rows`
-training rows of its own after them).
-
-Published: `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `hla_int8` (the same index files read as 8-bit integers, a
-fault of the paper `aep_dgp`: its test rows are training rows), `yang` (ten disjoint folds that came with the data),
-`raetsch` (index files that came with the data).
+The first ones are drawn from a stream of their own, the next ones given by the data, and the last ones published.
 """
 
 import hashlib
@@ -22,7 +12,7 @@ from gpbench.data import row_labels
 from gpbench.data.dataset import Dataset
 from gpbench.data.row_labels import TEST, TRAIN
 from gpbench.data_registry import SPLIT_SETS
-from gpbench.errors import ConfigError, DataError
+from gpbench.errors import ConfigError, DataError, require
 
 
 def generator(*names) -> np.random.Generator:
@@ -51,11 +41,10 @@ def stratified90(card, dataset, k):
 
 
 def groups90(card, dataset, k):
-    """The same of groups of rows, which stay together."""
+    """The same of groups of rows, such as trajectories, which stay together."""
     n = _count_groups(card, dataset)
     tested = generator(dataset.name, "groups90", k).permutation(n)[min(round(0.9 * n), n - 1) :]
-    tests = np.isin(dataset.groups, tested)
-    return np.flatnonzero(~tests), np.flatnonzero(tests)
+    return _parts(np.isin(dataset.groups, tested))
 
 
 def kfold(card, dataset, k):
@@ -64,17 +53,14 @@ def kfold(card, dataset, k):
     Splits 0 to folds - 1 are the folds of one division of the rows, the next ones those of another.
     """
     folds, n = SPLIT_SETS["kfold"].folds(card["splits"]), len(dataset.y)
-    if n < folds:
-        raise DataError(f"{dataset.name}: splits.folds={folds}: there are {n} rows; {_choose(n)}")
+    subject = f"{dataset.name}: splits.folds={folds}"
+    require(n >= folds, f"{subject}: there are {n} rows; {_choose(n)}")
     if dataset.classes:
         codes, sizes = np.unique(dataset.y, return_counts=True)
-        if (fewest := int(sizes.min())) < folds:
-            label = dataset.classes[int(sizes.argmin())] if len(codes) == len(dataset.classes) else "?"
-            remedy = f"{_choose(fewest)}, or the" if fewest > 1 else "choose the"
-            raise DataError(
-                f"{dataset.name}: splits.folds={folds}: the class {label!r} has too few rows ({fewest}); {remedy}"
-                " split set stratified90"
-            )
+        fewest = int(sizes.min())
+        label = dataset.classes[int(sizes.argmin())] if len(codes) == len(dataset.classes) else "?"
+        mend = f"{f'{_choose(fewest)}, or' if fewest > 1 else 'choose'} the split set stratified90"
+        require(fewest >= folds, f"{subject}: the class {label!r} has too few rows ({fewest}); {mend}")
     order = _by_class(dataset, generator(dataset.name, "kfold", folds, k // folds))
     return np.delete(order, np.s_[k % folds :: folds]), order[k % folds :: folds]
 
@@ -82,14 +68,12 @@ def kfold(card, dataset, k):
 def groups_kfold(card, dataset, k):
     """A fold of groups and the others; each group, in random order, joins the fold with the fewest rows."""
     folds, n = SPLIT_SETS["groups_kfold"].folds(card["splits"]), _count_groups(card, dataset)
-    if n < folds:
-        raise DataError(f"{dataset.name}: splits.folds={folds}: there are {n} groups; {_choose(n)}")
+    require(n >= folds, f"{dataset.name}: splits.folds={folds}: there are {n} groups; {_choose(n)}")
     rows, sizes, fold = np.bincount(dataset.groups), np.zeros(folds, int), np.empty(n, int)
     for group in generator(dataset.name, "groups_kfold", folds, k // folds).permutation(n):
         fold[group] = sizes.argmin()
         sizes[fold[group]] += rows[group]
-    tests = fold[dataset.groups] == k % folds
-    return np.flatnonzero(~tests), np.flatnonzero(tests)
+    return _parts(fold[dataset.groups] == k % folds)
 
 
 def temporal(card, dataset, k):
@@ -98,15 +82,12 @@ def temporal(card, dataset, k):
     Where all times differ, blocks are as large as those of scikit-learn's `TimeSeriesSplit`.
     """
     folds, n = SPLIT_SETS["temporal"].folds(card["splits"]), len(dataset.y)
-    if dataset.order is None:
-        raise DataError(f"{dataset.name} has no order of rows to split by; a source names its column by `order`")
+    absent = f"{dataset.name} has no order of rows to split by; a source names its column by `order`"
+    require(dataset.order is not None, absent)
     values, value_of = np.unique(dataset.order, return_inverse=True)
-    if len(values) <= folds:
-        column, times = row_labels.column_of(card, "order"), len(values)
-        remedy = _choose(times - 1, 1) if times > 1 else "choose another split set, for no row has a past"
-        raise DataError(
-            f"{dataset.name}: splits.folds={folds}: too few different times ({times}) in {column}; {remedy}"
-        )
+    mend = _choose(len(values) - 1, 1) if len(values) > 1 else "choose another split set, for no row has a past"
+    few = f"too few different times ({len(values)}) in {row_labels.column_of(card, 'order')}; {mend}"
+    require(len(values) > folds, f"{dataset.name}: splits.folds={folds}: {few}")
     starts = np.sort(value_of)[n - (n // (folds + 1)) * np.arange(folds, 0, -1)]
     steps = np.arange(folds)  # each block begins at a later value than the one before, and the first has a past
     starts = np.minimum(np.maximum.accumulate(np.maximum(starts - steps, 1)), len(values) - folds) + steps
@@ -116,31 +97,26 @@ def temporal(card, dataset, k):
 
 def fixed(card, dataset, k):
     """The rows that a column of the data names."""
-    if "fixed" not in dataset.folds:
-        raise DataError(f"{dataset.name} has no fixed splits; a source names their column by `split`")
+    absent = f"{dataset.name} has no fixed splits; a source names their column by `split`"
+    require("fixed" in dataset.folds, absent)
     parts, count = _folds(dataset, "fixed", 2), SPLIT_SETS["fixed"].folds(card["splits"])
-    if parts.shape[1] != count:
-        raise ConfigError(
-            f"{dataset.name}: splits.folds={count}: {row_labels.column_of(card, 'split')} has another number of splits;"
-            f" write folds: {parts.shape[1]}"
-        )
+    other = f"{row_labels.column_of(card, 'split')} has another number of splits; write folds: {parts.shape[1]}"
+    require(parts.shape[1] == count, f"{dataset.name}: splits.folds={count}: {other}", ConfigError)
     return np.flatnonzero(parts[:, k] == TRAIN), np.flatnonzero(parts[:, k] == TEST)
 
 
 def random(card, dataset, k):
     """Random test rows, the same however many rows train."""
     n, test, train = len(dataset.y), card["splits"].get("test_rows"), card["splits"].get("train_rows")
-    if not test or test + (train or 0) > n:
-        raise ConfigError(
-            f"{card['name']}: splits.test_rows={test} and splits.train_rows={train} of {n} rows: give a"
-            " number of test rows, and no more than the rows there are"
-        )
+    sizes = f"splits.test_rows={test} and splits.train_rows={train} of {n} rows"
+    mend = "give a number of test rows, and no more than the rows there are"
+    require(test and test + (train or 0) <= n, f"{card['name']}: {sizes}: {mend}", ConfigError)
     order = generator(dataset.name, "random", k).permutation(n)
     return order[test:][:train], order[:test]
 
 
 def hla(card, dataset, k):
-    """The published index files of Hernández-Lobato and Adams (2015)."""
+    """The published index files of Hernández-Lobato and Adams (2015), 20 x 90/10."""
     # The published index files are k+1 draws from one legacy stream; NumPy freezes that stream for good.
     n, stream = len(dataset.y), np.random.RandomState(1)
     for _ in range(k + 1):
@@ -149,7 +125,7 @@ def hla(card, dataset, k):
 
 
 def hla_int8(card, dataset, k):
-    """The same files read as 8-bit integers."""
+    """The same files read as 8-bit integers, a fault of the paper `aep_dgp`: its test rows are training rows."""
     # 300 becomes 44 and 8191 becomes -1, the last row: each index names one of 256 rows
     n = len(dataset.y)
     return tuple(rows.astype(np.int8).astype(np.int64) % n for rows in hla(card, dataset, k))
@@ -157,17 +133,16 @@ def hla_int8(card, dataset, k):
 
 def yang(card, dataset, k):
     """Fold k and the other folds."""
-    fold = _folds(dataset, "yang", 1)
-    if len(fold) != len(dataset.y):
-        raise DataError(f"{dataset.name} has {len(dataset.y)} rows, and its index files are for {len(fold)}")
-    return np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+    fold, n = _folds(dataset, "yang", 1), len(dataset.y)
+    require(len(fold) == n, f"{dataset.name} has {n} rows, and its index files are for {len(fold)}")
+    return _parts(fold == k)
 
 
 def raetsch(card, dataset, k):
     """The published index files of each split."""
     parts = [_folds(dataset, f"raetsch_{name}", 2) for name in ("train", "test")]
-    if k >= (available := min(map(len, parts))):
-        raise DataError(f"{dataset.name}: split {k} of the set 'raetsch': the index files have {available} splits")
+    available = min(map(len, parts))
+    require(k < available, f"{dataset.name}: split {k} of the set 'raetsch': the index files have {available} splits")
     return parts[0][k], parts[1][k]
 
 
@@ -180,17 +155,16 @@ def draws(card, dataset, k):
     """The first rows test; each split trains on rows of its own after them."""
     n, test, train = len(dataset.y), card["splits"]["test_rows"], card["splits"]["train_rows"]
     start = test + k * train
-    if start + train > n:
-        sizes = f"splits.test_rows={test} and splits.train_rows={train}"
-        raise ConfigError(f"{card['name']}: {sizes}: split {k} needs {start + train} rows, and there are {n}")
+    sizes = f"splits.test_rows={test} and splits.train_rows={train}"
+    needed = f"split {k} needs {start + train} rows, and there are {n}"
+    require(start + train <= n, f"{card['name']}: {sizes}: {needed}", ConfigError)
     return np.arange(start, start + train), np.arange(test)
 
 
 def _choose(most: int, least: int = 2) -> str:
     """The remedy for folds that are too many."""
-    if most < least:
-        return "use more rows"
-    return f"choose {f'{least} to {most}' if most > least else most} fold{'s' * (most > 1)}"
+    numbers = f"{least} to {most}" if most > least else most
+    return f"choose {numbers} fold{'s' if most > 1 else ''}" if most >= least else "use more rows"
 
 
 def _by_class(dataset: Dataset, draws: np.random.Generator) -> np.ndarray:
@@ -199,23 +173,25 @@ def _by_class(dataset: Dataset, draws: np.random.Generator) -> np.ndarray:
     return order[np.argsort(dataset.y[order], kind="stable")] if dataset.classes else order
 
 
+def _parts(tests: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that do not test, and those that do."""
+    return np.flatnonzero(~tests), np.flatnonzero(tests)
+
+
 def _count_groups(card: Mapping, dataset: Dataset) -> int:
     """The number of groups.  Raises DataError where there are fewer than two."""
     if dataset.groups is None:
         raise DataError(f"{dataset.name} has no groups of rows to split by; a source names them by `group`")
-    if (n := int(dataset.groups.max()) + 1) < 2:
-        raise DataError(
-            f"{dataset.name}: all rows are one group: {row_labels.column_of(card, 'group')} needs two values"
-        )
+    n = int(dataset.groups.max()) + 1
+    column = row_labels.column_of(card, "group")
+    require(n > 1, f"{dataset.name}: all rows are one group: {column} needs two values")
     return n
 
 
 def _folds(dataset: Dataset, key: str, axes: int) -> np.ndarray:
-    if key not in dataset.folds:
-        raise DataError(
-            f"{dataset.name} came from a source without the index files of this split set; "
-            f"set GPBENCH_MIRROR to a mirror that has them and run `gpbench data fetch --again {dataset.name}`"
-        )
-    if (array := dataset.folds[key]).ndim != axes:
-        raise DataError(f"{dataset.name}: the index array {key!r} has {array.ndim} axes, not {axes}")
+    mend = f"set GPBENCH_MIRROR to a mirror that has them and run `gpbench data fetch --again {dataset.name}`"
+    lacks = f"{dataset.name} came from a source without the index files of this split set; {mend}"
+    require(key in dataset.folds, lacks)
+    array = dataset.folds[key]
+    require(array.ndim == axes, f"{dataset.name}: the index array {key!r} has {array.ndim} axes, not {axes}")
     return array

@@ -13,7 +13,7 @@ from gpbench.config.cards import split_set, split_sets
 from gpbench.data.dataset import Dataset
 from gpbench.data.split_sets import generator
 from gpbench.data_registry import SPLIT_SETS
-from gpbench.errors import ConfigError, DataError
+from gpbench.errors import ConfigError, DataError, require
 
 
 def count(card: Mapping) -> int:
@@ -26,9 +26,9 @@ def split_numbers(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
     last = count(card) - 1
     numbers = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)
     for k in numbers:
-        if not isinstance(k, int) or not 0 <= k <= last:
-            there_are = f"splits 0 to {last}" if last else "split 0 alone"
-            raise ConfigError(f"split={k}: {card['name']} has {there_are}")
+        there_are = f"splits 0 to {last}" if last else "split 0 alone"
+        is_there = isinstance(k, int) and 0 <= k <= last
+        require(is_there, f"split={k}: {card['name']} has {there_are}", ConfigError)
     return numbers  # type: ignore[return-value]
 
 
@@ -59,22 +59,22 @@ def identity(card: Mapping) -> dict:
 def indices(
     card: Mapping, dataset: Dataset, k: int, seed: int = 0, output: int | None = None
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
-    """The numbers of the training rows and of the test rows of split k: of an output those that have it.  Raises
-    ConfigError: no such split; DataError: too few rows, no index files, or index files that do not fit the rows.
-    """
-    name, available = split_set(card), count(card)
-    if not 0 <= k < available:
-        raise ConfigError(f"split {k} out of range: {card['name']} has splits 0..{available - 1} in set {name!r}")
+    """The numbers of the training rows and of the test rows of split k: of an output those that have it."""
+    name, available, n = split_set(card), count(card), len(dataset.y)
+    splits = f"{card['name']} has splits 0..{available - 1} in set {name!r}"
+    require(0 <= k < available, f"split {k} out of range: {splits}", ConfigError)
     train, test = SPLIT_SETS[name].function(card, dataset, k)
-    _check_rows(dataset, name, k, (train, test))
-    rows, mend = f"{len(dataset.y)} rows", ""
+    for rows in (train, test):  # NumPy counts negative numbers from the end
+        for row in rows[(rows < 0) | (rows >= n)][:1]:
+            rows_are = f"rows are 0 to {n - 1}: its index files belong to other data"
+            raise DataError(f"{dataset.name}: split {k} of the set {name!r} has row {row}, and {rows_are}")
+    rows, mend = f"{n} rows", ""
     if output is not None and dataset.y.ndim == 2 and output < dataset.y.shape[1]:
         known = ~np.isnan(dataset.y[:, output])
         train, test, rows = train[known[train]], test[known[test]], f"{known.sum()} rows of {dataset.outputs[output]!r}"
         mend = f" in split {k}; name other splits or outputs by split= and output="
-    if len(train) < 2 or len(test) < 1:
-        sizes = f"{len(train)} to train and {len(test)} to test"
-        raise DataError(f"{card['name']}: {rows} are too few to split: the set {name} leaves {sizes}{mend}")
+    few = f"{rows} are too few to split: the set {name} leaves {len(train)} to train and {len(test)} to test{mend}"
+    require(len(train) > 1 and len(test), f"{card['name']}: {few}")
     order = generator(dataset.name, name, k, seed).permutation(len(train))
     return train[order].astype(np.int64, copy=False), test.astype(np.int64)
 
@@ -96,20 +96,10 @@ def sizes(card: Mapping) -> tuple[int, int] | None:
     name, splits, rows = split_set(card), card.get("splits") or {}, card.get("rows")
     if not rows or name not in ("random90", "stratified90", "kfold", "hla", "hla_int8", "random", "official", "draws"):
         return None
+    test = rows - round(0.9 * rows)
     if name in ("random", "draws"):
-        test, train = splits["test_rows"], splits.get("train_rows")
-        return train or rows - test, test
-    if name == "kfold":
+        test = splits["test_rows"]
+    elif name == "kfold":
         test = -(-rows // SPLIT_SETS[name].folds(splits))
-        return rows - test, test
-    train = splits["train_rows"] if name == "official" else round(0.9 * rows)
-    return train, rows - train
-
-
-def _check_rows(dataset: Dataset, name: str, k: int, parts: Sequence[np.ndarray]) -> None:
-    """Raises DataError for row numbers that the data set does not have; NumPy counts negative ones from the end."""
-    n = len(dataset.y)
-    for rows in parts:
-        if (outside := rows[(rows < 0) | (rows >= n)]).size:
-            rows_are = f"rows are 0 to {n - 1}: its index files belong to other data"
-            raise DataError(f"{dataset.name}: split {k} of the set {name!r} has row {outside[0]}, and {rows_are}")
+    train = splits.get("train_rows") if name in ("random", "draws", "official") else None
+    return (train or rows - test), (rows - train if name == "official" else test)

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from gpbench import limits, npz
-from gpbench.data.dataset import Dataset, canonical, checksum
-from gpbench.errors import DataError
+from gpbench.data.dataset import Dataset, canonical, checksum, differences
+from gpbench.errors import DataError, require
 from gpbench.outputs import whole_file
 
 _NAMES = "names"
@@ -59,9 +59,7 @@ def get(card: Mapping, store: Path) -> Dataset | None:
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
     groups, order = arrays.get("groups"), arrays.get("order")
     actual = checksum(canonical(X, y, groups, order, folds))
-    checksums = {"checksum": actual, "folds_checksum": folds and checksum(folds)}
-    if any(card.get(key) and value and value != card[key] for key, value in checksums.items()):
-        raise DataError(f"{file} is damaged (its arrays have another checksum)")
+    require(not differences(card, actual, folds), f"{file} is damaged (its arrays have another checksum)")
     return Dataset(
         card["name"], card["task"], X, y, columns, classes, actual, folds, outputs, groups, target, order, **rules
     )

@@ -1,7 +1,8 @@
 """The reader of users' tables: rows of text to arrays."""
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -9,16 +10,20 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench import limits
-from gpbench.data import archives, encoding, odd_rows, row_labels
+from gpbench.data import archives, encoding, row_labels
 from gpbench.data import cells as text
 from gpbench.data.cells import Numbers
 from gpbench.data.dataset import Raw
 from gpbench.data.delimited import COMMENT_MARKS
-from gpbench.data.faults import Finding, SpellingError
+from gpbench.data.faults import UNKNOWN, Finding, SpellingError
 from gpbench.data.lines import Cells, account, skip_also
-from gpbench.errors import DataError, nearest
+from gpbench.errors import DataError, nearest, require
 
 _DELIMITER = 'is the delimiter right, as in `delimiter: ";"` in the card?'
+_TOTAL = re.compile(
+    r"(grand |sub)?-?(total|sum|mean|average|median|summe|gesamt|mittelwert|somme|moyenne)s?[ .:]*", re.IGNORECASE
+)
+_UNIT = re.compile(r"\W*[^\W\d_]|\W?[%°‰]")
 
 
 def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
@@ -36,54 +41,50 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     if header:
         _require_names(names, rows, lines, targets)
     columns = columns_of(rows, len(names), lines)
-    if repeated := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
-        raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
+    require_different(filter(None, names))
     remarks = "".join(f"; {note}" for file in files for note in file.notes)
     target_columns = [_position(names, target, header, remarks) for target in targets]
     time, format = row_labels.column_and_format(options.get("order"))
     roles = {"group": options.get("group"), "order": time, "split": options.get("split")}
     of_rows = {role: [_position(names, name, header) for name in _listed(value)] for role, value in roles.items()}
-    if doubled := [role for role, columns in of_rows.items() if not {*columns}.isdisjoint(target_columns)]:
-        role = doubled[0]
-        raise DataError(f"column {roles[role]!r} is the target and `{role}`: choose another column for one")
-    drop = {_position(names, column, header) for column in options.get("drop", ())}
-    to_keep = {_position(names, column, header) for column in options.get("keep", ())}
+    for role, positions in of_rows.items():
+        is_free = {*positions}.isdisjoint(target_columns)
+        require(is_free, f"column {roles[role]!r} is the target and `{role}`: choose another column for one")
+    drop = {_position(names, name, header) for name in options.get("drop", ())}
+    to_keep = {_position(names, name, header) for name in options.get("keep", ())}
     for role, others in (("the target", {*target_columns}), ("in `keep`", to_keep)):
-        if both := sorted(drop & others):
-            raise DataError(f"column {names[both[0]]!r} is {role} and in `drop`: leave it out of one")
-    excluded = {*target_columns, *(i for columns in of_rows.values() for i in columns), *drop}
-    codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
-    specs = {str(name): spec for name, spec in (options.get("encode") or {}).items()}
-    if doubled := sorted(codes.keys() & specs.keys()):
-        raise DataError(f"column {doubled[0]!r} is in `codes` and in `encode`; leave it out of one")
-    keep = to_keep | {_position(names, name, header) for name in {**codes, **specs} if name in names}
+        for i in sorted(drop & others):
+            raise DataError(f"column {names[i]!r} is {role} and in `drop`: leave it out of one")
+    excluded = {*target_columns, *chain(*of_rows.values()), *drop}
+    codes, specs = by_column(options, "codes"), by_column(options, "encode")
+    for name in sorted(codes.keys() & specs.keys()):
+        raise DataError(f"column {name!r} is in `codes` and in `encode`; leave it out of one")
+    coded = {**codes, **specs}
+    keep = to_keep | {_position(names, name, header) for name in coded if name in names}
     excluded -= keep & {*of_rows["order"]}  # a time may also be an input
-    labels_of_rows = text.bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
+    labels_of_rows = bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
     left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | keep}
     inputs = [i for i in range(len(names)) if i not in excluded and i not in left_out]
-    if uncoded := [name for name in {**codes, **specs} if name not in {names[i] for i in inputs}]:
-        key, hint = "codes" if uncoded[0] in codes else "encode", nearest(uncoded[0], [names[i] for i in inputs])
-        raise DataError(f"{key}: no column {uncoded[0]!r} among the inputs; {hint}")
+    of_inputs = {names[i]: columns[i] for i in inputs}
+    for name in (name for name in coded if name not in of_inputs):
+        key = "codes" if name in codes else "encode"
+        raise DataError(f"{key}: no column {name!r} among the inputs; {nearest(name, of_inputs)}")
     numbers, skip = Numbers.from_options(options), options.get("skip", 0)
-    plain = [columns[i] for i in [*inputs, *target_columns] if names[i] not in {**codes, **specs}]
-    if header and odd_rows.has_units(plain, numbers):
-        units, mend = ", ".join(filter(None, rows[0]))[:60], skip_also(lines[0], skip)
-        raise DataError(
-            f"line {lines[0]} has no numbers ({units}): if it has the units, leave it out by `skip: {mend}`"
-        )
-    X, input_names, levels = encoding.inputs_of({names[i]: columns[i] for i in inputs}, numbers, specs, codes)
+    if header and has_units([columns[i] for i in [*inputs, *target_columns] if names[i] not in coded], numbers):
+        units, mend = ", ".join(filter(None, rows[0]))[:60], f"skip: {skip_also(lines[0], skip)}"
+        raise DataError(f"line {lines[0]} has no numbers ({units}): if it has the units, leave it out by `{mend}`")
+    X, input_names, levels = encoding.inputs_of(of_inputs, numbers, specs, codes)
     labels = [columns[i] for i in target_columns]
     group, order = ([columns[i] for i in of_rows[role]] for role in ("group", "order"))
     split = [list(map(numbers.plain, columns[i])) for i in of_rows["split"]]
-    titles = {role: [row_labels.label(names[i], role) for i in indices] for role, indices in of_rows.items()}
+    titles = {role: [row_labels.label(names[i], role) for i in positions] for role, positions in of_rows.items()}
     most = limits.memory(sum(map(archives.size_of, blobs)))
     arrays = {"header": [names], "target": labels, "`group`": group, "`order`": order, "`split`": split}
     for subject, of_text in arrays.items():
         _require_short(subject, of_text, most)
     notes = [Finding(note) for file in files for note in file.notes]
-    known = {*names}
-    numeric = [values for values, name in zip([*X, *map(_floats, labels)], [*input_names, *names]) if name in known]
-    if odd_rows.has_totals(columns, numeric):
+    numeric = [values for values, name in zip(X, input_names) if name in of_inputs]
+    if _has_totals(columns, [*numeric, *map(_floats, labels)]):
         last = f"the last row, {len(rows)} (line {lines[-1]}), looks like totals of the others"
         notes.append(Finding(last, f"skip: {skip_also(lines[-1], skip)}" if len(files) == 1 else ""))
     return Raw(
@@ -107,8 +108,8 @@ def split_header(files: Sequence[Cells], header: bool) -> tuple[list[str], list[
     """The names of the columns (their numbers without a header), the rows, and the lines with which these begin."""
     rows = [row for file in files for row in file.rows]
     lines = [line for file in files for line in file.lines]
-    if len(rows) <= header:
-        raise DataError("; ".join(["the table has no rows", *(note for file in files for note in file.notes)]))
+    notes = [note for file in files for note in file.notes]
+    require(len(rows) > header, "; ".join(["the table has no rows", *notes]))
     if not header:
         return [str(i) for i in range(len(rows[0]))], rows, lines
     names, rows = [cell.strip() for cell in rows[0]], rows[1:]
@@ -125,14 +126,13 @@ def _require_names(
 ) -> None:
     """Raises DataError for a first line that is no header of the rows."""
     has_targets = {*map(str, targets)} <= {*names} or not all(isinstance(target, str) for target in targets)
-    if not has_targets and (mark := names[0][: 1 + names[0].startswith("//")]) in COMMENT_MARKS:
-        mend = f'state `comment: "{mark}"`, or take {mark!r} away from the names of the columns'
-        raise DataError(f"the first line begins with {mark!r}, as comments do: {mend}")
-    if len(names) > 1 and {len(row) for row in rows} == {len(names) + 1}:
-        raise DataError(
-            f"the header has {len(names)} names, and all rows have {len(names) + 1} cells, as R writes names of rows:"
-            " write the table with row.names=FALSE, or name the first column"
-        )
+    mark = names[0][: 1 + names[0].startswith("//")]
+    mend = f'state `comment: "{mark}"`, or take {mark!r} away from the names of the columns'
+    is_name = has_targets or mark not in COMMENT_MARKS
+    require(is_name, f"the first line begins with {mark!r}, as comments do: {mend}")
+    mend = "as R writes names of rows: write the table with row.names=FALSE, or name the first column"
+    is_wider = len(names) > 1 and {len(row) for row in rows} == {len(names) + 1}
+    require(not is_wider, f"the header has {len(names)} names, and all rows have {len(names) + 1} cells, {mend}")
     if late := later_header(names, rows, targets):
         line = lines[late - 1]
         absent = f"the first line has no {targets[0]!r}, and line {line} has"
@@ -146,11 +146,17 @@ def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: S
     return next((k for k, row in enumerate(rows[:20], 1) if {*targets} <= {cell.strip() for cell in row}), 0)
 
 
+def require_different(names: Iterable[str]) -> None:
+    """Raises DataError for a name that stands twice in a header."""
+    for name in (name for name, count in Counter(names).items() if count > 1):
+        raise DataError(f"the header has {name!r} more than once; rename the columns")
+
+
 def _require_short(subject: str, columns: Sequence[Sequence[str]], most: int) -> None:
     """Raises DataError for texts whose array, in which each takes as much memory as the longest, is too large."""
     count, longest = sum(map(len, columns)), max(map(len, chain(*columns)), default=0)
-    if 16 * count * longest > most:
-        raise DataError(f"the {subject} has {count:,} texts, one of them of {longest:,} characters: shorten it")
+    fact = f"the {subject} has {count:,} texts, one of them of {longest:,} characters: shorten it"
+    require(16 * count * longest <= most, fact)
 
 
 def _floats(cells: Sequence[str]) -> Float[np.ndarray, " N"]:
@@ -166,13 +172,15 @@ def _listed(value: Any) -> list:
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
+def by_column(options: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """An option of a source that is a mapping from columns, whose names may be numbers."""
+    return {str(name): value for name, value in (options.get(key) or {}).items()}
+
+
 def split_table(content: bytes, options: Mapping) -> np.ndarray:
-    """Reads a file of fixed splits, (N, splits): a header, and then a line for each row of the data.  Raises DataError:
-    the file is damaged, or says neither train nor test.
-    """
+    """Reads a file of fixed splits, (N, splits): a header, and then a line for each row of the data."""
     rows = text.read(content, options).rows
-    if len(rows) < 2:
-        raise DataError("the table has no rows")
+    require(len(rows) > 1, "the table has no rows")
     names = [f"column {cell.strip()!r}" for cell in rows[0]]
     columns = columns_of(rows[1:], len(names))
     _require_short("table", columns, limits.memory(archives.size_of(content)))
@@ -196,7 +204,50 @@ def _position(names: Sequence[str], column: Any, header: bool, remarks: str = ""
         return names.index(str(column))
     if isinstance(column, int) and -len(names) <= column < len(names):
         return column % len(names)
-    if column not in names:
-        hint = f"; {_DELIMITER}" * (len(names) == 1)
-        raise DataError(f"no column {column!r}; the table has {', '.join(names[:20])}{hint}{remarks}")
+    hint = f"; {_DELIMITER}" if len(names) == 1 else ""
+    require(column in names, f"no column {column!r}; the table has {', '.join(names[:20])}{hint}{remarks}")
     return names.index(column)
+
+
+def bookkeeping(header: Sequence[str], columns: Sequence[Sequence[str]], index: frozenset[str]) -> dict[int, str]:
+    """Columns that number or label the rows, and so are no inputs unless a card keeps them, each with the reason."""
+    reasons = {}
+    for i, (name, cells) in enumerate(zip(header, columns)):
+        if name in index or re.fullmatch(r"__index_level_\d+__", name):
+            reasons[i] = f"{name!r} is the index of a DataFrame"
+        elif not name or re.fullmatch(r"Unnamed: \d+", name):
+            reasons[i] = f"column {i + 1} has no name"
+        elif len(cells) >= 10 and cells[0] in ("0", "1"):
+            numbers = map(str, range(int(cells[0]), len(cells) + 1))
+            reasons |= {i: f"{name!r} numbers the rows"} if all(map(str.__eq__, cells, numbers)) else {}
+    return reasons
+
+
+def has_units(columns: Iterable[Sequence[str]], numbers: Numbers) -> bool:
+    """Whether the first row has a text, and no number, in the columns whose other cells are numbers."""
+    first = [column[0] for column in columns]
+    if any(numbers.parse(cell) is not None for cell in first) or len(next(iter(columns), ())) < 2:
+        return False
+    of_numbers = [
+        column[0]
+        for column in columns
+        if len(known := [c for c in column[1:] if c.lower() not in UNKNOWN and not numbers.is_missing(c)])
+        and all(numbers.parse(cell) is not None for cell in known)
+    ]
+    return any(_UNIT.match(cell) and cell.lower() not in UNKNOWN for cell in of_numbers)
+
+
+def _has_totals(texts: Iterable[Sequence[str]], columns: Sequence[Float[np.ndarray, " N"]]) -> bool:
+    """Whether the last row is named so in a column of text, or has the sums or means of most columns of numbers."""
+    for cells in texts:
+        if _TOTAL.fullmatch(cells[-1]) and sum(map(bool, map(_TOTAL.fullmatch, cells))) <= 1 + len(cells) // 50:
+            return True
+    is_sum, is_mean = [], []
+    for column in columns:
+        others, last = column[:-1][~np.isnan(column[:-1])], column[-1]
+        if np.isnan(last) or len(others) < 3 or not np.ptp(others):
+            continue
+        with np.errstate(all="ignore"):  # of numbers near the largest
+            is_sum.append(abs(last) > np.abs(others).max() and abs(last - others.sum()) <= 1e-4 * abs(last))
+            is_mean.append(abs(last - others.mean()) <= 1e-4 * np.ptp(others))
+    return any(len(kind) / 2 < sum(kind) > 1 for kind in (is_sum, is_mean))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpbench.errors import DataError
+from gpbench.errors import DataError, require
 
 
 @dataclass(frozen=True)
@@ -19,17 +19,22 @@ class WatchedFile:
 
     def check(self) -> None:
         """Raises DataError where the file is not what it was."""
-        if _state(self.path) != self.state:
-            raise DataError(
-                f"{self.path} was changed while it was in use, and nothing is recorded: run the same command again,"
-                " and leave the file alone"
-            )
+        mend = "nothing is recorded: run the same command again, and leave the file alone"
+        require(_state(self.path) == self.state, f"{self.path} was changed while it was in use, and {mend}")
+
+
+_watched: dict[Path, WatchedFile] = {}
 
 
 def watch(path: Path) -> WatchedFile:
-    """The file as it is now."""
+    """The file as it is now.  Where it is mapped and cut short, this process ends in one line.
+
+    The system says so by SIGBUS in the middle of a read, from which there is no way back into Python's code.
+    """
     path = path.absolute()
-    return WatchedFile(path, _state(path))
+    _watched[path] = WatchedFile(path, _state(path))
+    ctypes.CDLL(None).signal(signal.SIGBUS, _on_bus_error)
+    return _watched[path]
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -41,23 +46,11 @@ def _state(path: Path) -> tuple[int, ...]:
     return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-_mapped: dict[Path, WatchedFile] = {}
-
-
-def say_if_cut_short(file: WatchedFile) -> None:
-    """Has this process end in one line where a mapped file is cut short.
-
-    The system says so by SIGBUS in the middle of a read, from which there is no way back into Python's code.
-    """
-    _mapped[file.path] = file
-    ctypes.CDLL(None).signal(signal.SIGBUS, _on_bus_error)
-
-
 @ctypes.CFUNCTYPE(None, ctypes.c_int)
 def _on_bus_error(number: Any) -> None:
     """Ends the process by the error of a file that has changed, else by the signal, when the read is tried again."""
     try:
-        for file in _mapped.values():
+        for file in _watched.values():
             file.check()
     except DataError as error:
         os.write(2, f"gpbench: {error}\n".encode())

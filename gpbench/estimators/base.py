@@ -19,9 +19,8 @@ from gpbench.data.coding import check_counts
 from gpbench.data.frames import as_pandas, check_dates
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, cause, either
-from gpbench.estimators.compiled import configuration, folder_of, programs_of
-from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, in_one_line
-from gpbench.estimators.rows import checked_weights, repeat_rows
+from gpbench.estimators.compiled import configuration, folder_of, methods_with, programs_of
+from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, checked_weights, repeat_rows, value_errors
 from gpbench.estimators.saved import from_pickle, to_pickle
 from gpbench.estimators.table import fit_table
 
@@ -30,6 +29,8 @@ NAME = "data"
 rows of split 0 are the rows of `fit` in the same order."""
 
 _SECTIONS = ("method.", "protocol.")
+_Rows = Float[np.ndarray, "N D"]
+_Row = Float[np.ndarray, " N"]
 
 
 class Estimator(BaseEstimator):
@@ -75,8 +76,10 @@ class Estimator(BaseEstimator):
         """Inputs, targets and weights of the rows that count, of at least two; None for weights of 1."""
         checks |= {"dtype": np.float64, "ensure_min_samples": 2, "copy": True}
         self._table = None
-        try:
-            X, y = as_pandas(X), checked_targets(y)
+        with value_errors(X):
+            X = as_pandas(X)
+        with value_errors(X):
+            y = checked_targets(y)
             if self.encode is None and self.impute is None:
                 check_dates(X)
                 X, y = validate_data(self, X, y, **checks)
@@ -90,10 +93,6 @@ class Estimator(BaseEstimator):
                 self._table, X = fit_table(X, NAME, self.encode, self.impute)
                 X, y = check_X_y(X, y, **checks)
             y = y.astype(np.float64) if checks.get("y_numeric") else y
-        except (TypeError, ValueError) as error:
-            raise in_one_line(error, X) from None
-        except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from cause(error)
         return X, y, None if (weight == 1.0).all() else weight
 
     def _targets(self, y: Any, dtype: type | None = None) -> Any:
@@ -109,35 +108,25 @@ class Estimator(BaseEstimator):
     def _new_rows(self, X: Any) -> Float[np.ndarray, "T D"]:
         """Inputs of rows to predict, scaled.  Raises NotFittedError, and ValueError for rows that do not fit."""
         check_is_fitted(self)
-        try:
+        with value_errors(X):
             X = as_pandas(X)
+        with value_errors(X):
             if self._table is None:
                 check_dates(X)
                 rows = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
             else:
                 rows = self._table.inputs(X)
-        except (TypeError, ValueError) as error:
-            raise in_one_line(error, X) from None
-        except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from cause(error)
         self._x_scaler.transform(rows)
         return rows
 
-    def _fit(
-        self,
-        X: Float[np.ndarray, "N D"],
-        y: Float[np.ndarray, " N"],
-        task: str,
-        classes: int,
-        weight: Float[np.ndarray, " N"] | None,
-    ) -> None:
+    def _fit(self, X: _Rows, y: _Row, task: str, classes: int, weight: _Row | None) -> None:
         """Train on inputs X and coded targets y, which are scaled in place, and weights above 0.
 
         Raises ValueError where the user is at fault, as scikit-learn does.
         """
         self.config_ = self._composed(len(X))
         protocol = self.config_["protocol"]
-        try:
+        with value_errors():
             programs = programs_of(self.config_)
             if task not in programs.method.tasks:
                 tasks = either(sorted(programs.method.tasks))
@@ -150,8 +139,6 @@ class Estimator(BaseEstimator):
             self._x_scaler, self._y_scaler = fit_scalers(X, y, **scalers, weight=weight, dataset=NAME, target="y")
             self._classes = classes
             self.state_ = self._train(programs, X, y, weight)
-        except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from cause(error)
 
     def _composed(self, rows: int) -> dict:
         """The resolved configuration for these rows.  Raises ValueError for an unknown method, protocol or option."""
@@ -174,13 +161,7 @@ class Estimator(BaseEstimator):
             raise ValueError(re.sub("^seed=", "random_state=", in_python(str(error)))) from cause(error)
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
-    def _train(
-        self,
-        programs: Any,
-        X: Float[np.ndarray, "N D"],
-        y: Float[np.ndarray, " N"],
-        weight: Float[np.ndarray, " N"] | None,
-    ) -> Any:
+    def _train(self, programs: Any, X: _Rows, y: _Row, weight: _Row | None) -> Any:
         """The state after the last step, on the host.  Raises DivergedError."""
         import jax
 
@@ -203,13 +184,7 @@ class Estimator(BaseEstimator):
         folder = [] if self.config_dir is None else [str(self.config_dir)]
         return one_line_if_users_code({**self.config_, "config_dirs": folder})
 
-    def _group(
-        self,
-        method: Any,
-        X: Float[np.ndarray, "N D"],
-        y: Float[np.ndarray, " N"],
-        weight: Float[np.ndarray, " N"] | None = None,
-    ) -> Any:
+    def _group(self, method: Any, X: _Rows, y: _Row, weight: _Row | None = None) -> Any:
         """Scaled rows in the form that the loop takes, with the random keys of split 0.
 
         The first row is the test row: it shows whether predictions are finite.
@@ -246,11 +221,8 @@ class Estimator(BaseEstimator):
         run = Fit(jax.tree.map(lambda leaf: jax.numpy.asarray(leaf)[None], self.state_))
         X = X.astype(self.config_["protocol"]["precision"])
         group = self._group(programs.method, X[:1], np.zeros(1))  # its keys, whatever its rows
-        try:
-            with self._one_line():
-                predictions = programs.predict_new(group, run, X[None])
-        except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from cause(error)
+        with value_errors(), self._one_line():
+            predictions = programs.predict_new(group, run, X[None])
         return {name: np.asarray(values[0], np.float64) for name, values in predictions.items()}
 
     def _covariance(self, X: Any) -> Float[np.ndarray, "T T"]:
@@ -266,12 +238,8 @@ class Estimator(BaseEstimator):
 
         method = programs_of(self.config_).method
         if not isinstance(method, HasCovariance):
-            raise ValueError(
-                f"method {self.method} has no joint covariance: use gpr, linear, or a sparse GP such as svi or vsgpr"
-            )
+            others = methods_with(lambda cls: issubclass(cls, HasCovariance))
+            raise ValueError(f"method {self.method} has no joint covariance: use one of {others}")
         rows = jnp.asarray(self._new_rows(X), self.config_["protocol"]["precision"])
-        try:
-            with self._one_line():
-                return np.array(eqx.filter_jit(method.covariance)(self.state_, rows), np.float64)
-        except GpbenchError as error:
-            raise ValueError(in_python(str(error))) from cause(error)
+        with value_errors(), self._one_line():
+            return np.array(eqx.filter_jit(method.covariance)(self.state_, rows), np.float64)

@@ -12,38 +12,25 @@ from gpbench.estimators.compiled import tasks_of
 class Classifier(ClassifierMixin, Estimator):
     """A classifier of two classes, or of more where the method supports it.
 
-    Parameters
-    ----------
-    method : str, default="sep"
-        A method by its name in `gpbench run`; `gpbench ls methods` lists them.
-    protocol : str, default="clean"
-        The protocol, by its name in `gpbench run`: scaling, precision, initial values and optimisers.
-    random_state : int, RandomState or None, default=0
-        Seed of the method's own randomness.  A whole number gives the same predictions for the same rows; None gives
-        others in each fit.
-    options : dict or None, default=None
-        Further settings of the method or the protocol, as in `{"method.inducing": 0.2, "protocol.steps": 100}`.  Each
-        is also a parameter of its own to `set_params`, and so to a search.
-    config_dir : str, path or None, default=None
-        A folder with your own method/ and protocol/ files and the modules that they name, as `gpbench run --config-dir`
-        takes it.
-    encode : dict or None, default=None
-        Columns of a DataFrame that are categories, as in a card: `{"city": "onehot"}`, `{"size": "ordinal"}`, or with
-        levels, `{"size": {"ordinal": ["S", "M", "L"]}}`.
-    impute : str, dict or None, default=None
-        "mean" or "median" of the training rows for missing cells, of all inputs or by column, as in a card.  Each
-        column with missing cells gets an input that says where.
+    Args:
+        method: a method by its name in `gpbench run`; `gpbench ls methods` lists them.
+        protocol: the protocol, by its name in `gpbench run`: scaling, precision, initial values and optimisers.
+        random_state: int, RandomState or None, the seed of the method's own randomness.  A whole number gives the same
+            predictions for the same rows; None gives others in each fit.
+        options: further settings of the method or the protocol, as in `{"method.inducing": 0.2, "protocol.steps":
+            100}`.  Each is also a parameter of its own to `set_params`, and so to a search.
+        config_dir: a folder with your own method/ and protocol/ files and the modules that they name, as `gpbench run
+            --config-dir` takes it.
+        encode: columns of a DataFrame that are categories, as in a card: `{"city": "onehot"}`, `{"size": "ordinal"}`,
+            or with levels, `{"size": {"ordinal": ["S", "M", "L"]}}`.
+        impute: "mean" or "median" of the training rows for missing cells, of all inputs or by column, as in a card.
+            Each column with missing cells gets an input that says where.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (C,)
-        The labels, sorted.
-    n_features_in_ : int
-        The number D of inputs.
-    config_ : dict
-        The resolved configuration of method and protocol, and the seed.
-    state_ : object
-        The trained state of the method, of scaled inputs and targets: a pytree of arrays on the host.
+    Attributes:
+        classes_: the labels (C,), sorted.
+        n_features_in_: the number D of inputs.
+        config_: the resolved configuration of method and protocol, and the seed.
+        state_: the trained state of the method, of scaled inputs and targets: a pytree of arrays on the host.
     """
 
     def __init__(
@@ -54,25 +41,15 @@ class Classifier(ClassifierMixin, Estimator):
     def fit(self, X, y, sample_weight=None) -> "Classifier":
         """Train the method on all rows.
 
-        Parameters
-        ----------
-        X : array or table of shape (N, D)
-            Inputs in original units, at least two rows of finite numbers.  The protocol's scaler is fitted to them.
-        y : array-like of shape (N,)
-            Labels, numbers or strings, of at least two classes.
-        sample_weight : array-like of shape (N,), default=None
-            Weight of each row, at least 0; None for 1.  A weight w is w repeated rows: see the user guide for the
-            methods that take weights.
+        Args:
+            X: inputs (N, D) in original units, an array or a table, at least two rows of finite numbers.  The
+                protocol's scaler is fitted to them.
+            y: labels (N,), numbers or strings, of at least two classes.
+            sample_weight: a weight for each row, at least 0; None for 1.  A weight w is w repeated rows: see the user
+                guide for the methods that take weights.
 
-        Returns
-        -------
-        Classifier
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            For unsuitable data, an unknown name or setting, or training that diverges.
+        Raises:
+            ValueError: unsuitable data, an unknown name or setting, or training that diverges.
         """
         X, y, weight = self._training_rows(X, y, sample_weight)
         check_classification_targets(y)
@@ -86,69 +63,39 @@ class Classifier(ClassifierMixin, Estimator):
         return self
 
     def predict_proba(self, X) -> np.ndarray:
-        """Class probabilities.
+        """The predictive probability of each class (T, C), in the order of `classes_`.
 
-        Parameters
-        ----------
-        X : array-like of shape (T, D)
-            Inputs in original units.
+        Args:
+            X: inputs (T, D) in original units.
 
-        Returns
-        -------
-        ndarray of shape (T, C)
-            The predictive probability of each class, in the order of `classes_`.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
+        Raises:
+            NotFittedError: before `fit`.
         """
         return np.exp(self._predictions(X)["log_probs"])
 
     def predict(self, X) -> np.ndarray:
-        """The most probable labels.
+        """The most probable labels (T,), members of `classes_`.
 
-        Parameters
-        ----------
-        X : array-like of shape (T, D)
-            Inputs in original units.
+        Args:
+            X: inputs (T, D) in original units.
 
-        Returns
-        -------
-        ndarray of shape (T,)
-            Members of `classes_`.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
+        Raises:
+            NotFittedError: before `fit`.
         """
         best = self.predict_proba(X).argmax(axis=1)  # before `classes_`, which an estimator without `fit` lacks
         return self.classes_[best]
 
     def score(self, X, y, sample_weight=None) -> float:
-        """The share of rows whose label is predicted, as of scikit-learn's classifiers.
+        """The accuracy: the share of rows whose label is predicted, as of scikit-learn's classifiers.
 
-        Parameters
-        ----------
-        X : array or table of shape (T, D)
-            Inputs in original units.
-        y : array-like of shape (T,)
-            Labels.
-        sample_weight : array-like of shape (T,), default=None
-            Weight of each row.
+        Args:
+            X: inputs (T, D) in original units.
+            y: labels (T,).
+            sample_weight: a weight for each row.
 
-        Returns
-        -------
-        float
-            The accuracy.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ValueError
-            For unsuitable rows or labels.
+        Raises:
+            NotFittedError: before `fit`.
+            ValueError: unsuitable rows or labels.
         """
         return super().score(X, self._targets(y), sample_weight)
 

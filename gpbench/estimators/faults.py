@@ -1,11 +1,16 @@
-"""One line for what is wrong with the rows that a user gives, in the place of scikit-learn's messages."""
+"""Rows and weights that a user gives; what is wrong with them is one line, in the place of scikit-learn's messages."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
+from gpbench.arguments import in_python
 from gpbench.data.frames import as_pandas, check_dates
-from gpbench.errors import DataError
+from gpbench.errors import ConfigError, DataError, GpbenchError, cause
+from gpbench.estimators.compiled import methods_with
 
 _OF_CELLS = ("could not convert string", "float() argument", "setting an array element")
 """Parts of the messages about cells that are no numbers."""
@@ -16,7 +21,20 @@ _OF_NAMES = "The feature names should match"
 TARGETS_OF_TEXT = "y has texts that are no numbers: a Classifier takes labels, a Regressor numbers"
 
 
-def in_one_line(error: Exception, X: Any) -> Exception:
+@contextmanager
+def value_errors(X: Any = None) -> Iterator[None]:
+    """A context in which errors of gpbench are ValueErrors, and those of scikit-learn about X have one line."""
+    try:
+        yield
+    except GpbenchError as error:
+        raise ValueError(in_python(str(error))) from cause(error)
+    except (TypeError, ValueError) as error:
+        if X is None:
+            raise
+        raise _in_one_line(error, X) from None
+
+
+def _in_one_line(error: Exception, X: Any) -> Exception:
     """The error of scikit-learn's validation of X and y, in one line that says how to mend it."""
     text, is_table = str(error), hasattr(X, "columns")
     if isinstance(error, TypeError) and not (is_table and "float() argument" in text):
@@ -35,8 +53,8 @@ def in_one_line(error: Exception, X: Any) -> Exception:
         mend = "X.reshape(-1, 1) for rows of one input, X.reshape(1, -1) for one row"
         return ValueError(f"X has the shape {np.shape(X)}, not (rows, inputs). Reshape your data: {mend}")
     if "sample(s)" in text:
-        rows = len(X)
-        return ValueError(f"X has {rows} {'sample' if rows == 1 else 'samples'}: at least {_least(text)} needed")
+        samples, least = "sample" if len(X) == 1 else "samples", "2 rows are" if "minimum of 2" in text else "1 row is"
+        return ValueError(f"X has {len(X)} {samples}: at least {least} needed")
     if "inconsistent numbers of samples" in text:
         return ValueError(f"{' '.join(text.split())}: give X and y of equal length")
     return ValueError(" ".join(text.split()))
@@ -56,10 +74,6 @@ def checked_targets(y: Any) -> Any:
     return y
 
 
-def _least(text: str) -> str:
-    return "2 rows are" if "minimum of 2" in text else "1 row is"
-
-
 def _columns(X: Any) -> list[tuple[str, np.ndarray]]:
     """The columns of X with their names for messages."""
     if hasattr(X, "columns"):
@@ -75,12 +89,10 @@ def _of_texts(X: Any) -> str:
             try:
                 float(cell)
             except (TypeError, ValueError):
-                mend = f"encode={{{name[7:]}: 'onehot'}} makes inputs of it" if hasattr(X, "columns") else _FRAME
-                return f"X, {name}: {str(cell)[:60]!r} is no number; {mend}"
+                encoding = f"encode={{{name[7:]}: 'onehot'}} makes inputs of it"
+                frame = "give a DataFrame with encode={COLUMN: 'onehot'}"
+                return f"X, {name}: {str(cell)[:60]!r} is no number; {encoding if hasattr(X, 'columns') else frame}"
     return TARGETS_OF_TEXT
-
-
-_FRAME = "give a DataFrame with encode={COLUMN: 'onehot'}"
 
 
 def _of_missing_cells(X: Any) -> str:
@@ -93,3 +105,47 @@ def _of_missing_cells(X: Any) -> str:
         if infinite := int(np.isinf(numbers).sum()):
             return f"X, {name}: {infinite} of {len(cells)} cells are infinite (inf); mend them, or leave these rows out"
     return "X has cells that are too large for float64 (infinity)"
+
+
+_BOOSTING = ".  scikit-learn's AdaBoostClassifier gives weights that sum to 1: use BaggingClassifier"
+
+
+def checked_weights(sample_weight: Any, rows: int, is_classifier: bool) -> Float[np.ndarray, " N"]:
+    """The weights as an array of numbers, one for each row: a weight w is w repeated rows.  1 for None."""
+    if sample_weight is None:
+        return np.ones(rows)
+    try:
+        weight = np.array(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must be numbers, one for each row") from None
+    fault, counted, total = "", np.count_nonzero(weight), weight.sum()
+    if weight.shape != (rows,):
+        fault = f" has the shape {weight.shape}: give one weight for each of the {rows} rows"
+    elif wrong := np.flatnonzero(~np.isfinite(weight) | (weight < 0)).tolist():
+        fault = f"[{wrong[0]}] is {weight[wrong[0]]:g}: weights must be finite, and at least 0"
+    elif counted < 2:
+        fault = f" is zero in all rows but {counted}: at least two rows must count"
+    elif total < 2:
+        fault = (
+            f" sums to {total:.3g}, and a weight w is w rows, so that fewer than two are left: multiply the weights, so"
+            f" that they sum to the number of rows, {counted}{_BOOSTING if is_classifier else ''}"
+        )
+    if fault:
+        raise ValueError(f"sample_weight{fault}")
+    return weight
+
+
+def repeat_rows(
+    method: str, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], weight: Float[np.ndarray, " N"]
+) -> tuple[Float[np.ndarray, "R D"], Float[np.ndarray, " R"]]:
+    """The rows as often as their weights say, for a method without weights, such as those of bootstrap samples."""
+    from gpbench.core.memory import require_memory
+
+    if (weight % 1).any():
+        others = methods_with(lambda cls: cls.sample_weights)  # type: ignore[attr-defined]
+        raise ConfigError(
+            f"method {method} takes whole numbers alone as sample_weight, as repeats: use one of {others}"
+        )
+    require_memory(8.0 * weight.sum() * (X.shape[1] + 1), "repeated rows", "repeats")
+    times = weight.astype(int)
+    return X.repeat(times, axis=0), y.repeat(times)

@@ -32,14 +32,14 @@ class Table:
 
     def inputs(self, X: Any) -> Float[np.ndarray, "T D"]:
         """Rows as numbers; columns of a DataFrame are taken by name.  Raises DataError for rows that do not fit."""
-        if self.dataset.levels and not is_frame(X):
+        if self.dataset.levels and not _is_frame(X):
             names = encoding.columns_of_table(self.dataset.columns, self.dataset.levels)
             raise DataError(f"X is an array: give a DataFrame with the columns {', '.join(dict.fromkeys(names))}")
-        rows = new_inputs(X if is_frame(X) else np.asarray(X), self.card, self.dataset)
+        rows = new_inputs(X if _is_frame(X) else np.asarray(X), self.card, self.dataset)
         return self.filler(rows) if self.filler else rows
 
 
-def is_frame(X: Any) -> bool:
+def _is_frame(X: Any) -> bool:
     """Recognise a DataFrame of pandas."""
     return hasattr(X, "itertuples") and hasattr(X, "columns")
 
@@ -47,23 +47,13 @@ def is_frame(X: Any) -> bool:
 def fit_table(
     X: Any, name: str, encode: Mapping[str, Any] | None, impute: str | Mapping[str, str] | None
 ) -> tuple[Table, Float[np.ndarray, "N D"]]:
-    """Learn names, levels and fillers from training rows, and make numbers of these.
-
-    Args:
-        X: DataFrame or array of the rows.
-        name: Name of the data, for messages.
-        encode: Encodings of columns by name: onehot, ordinal, or one of them with its levels, as in a card.
-        impute: "mean" or "median" of all inputs, or by column, as in a card.
-
-    Raises:
-        DataError: a column that is not there, a cell that is neither a number nor encoded, or a missing cell in a
-            column that is not filled.
-        ConfigError: an option that no card could have.
+    """Names, levels and fillers that are learned from training rows, and these rows as numbers.  `encode` and `impute`
+    are as in a card, and `name` is that of the data, for messages.
     """
     ENCODINGS.check("encode", encode)
     CENTRES.check("impute", impute)
     specs = {str(column): spec for column, spec in (encode or {}).items()}
-    if is_frame(X):
+    if _is_frame(X):
         specs |= {column: {encoding.ORDINAL: levels} for column, levels in _orders(X, specs).items()}
         numbers, names, levels = _numbers(X, specs)
     elif specs:
@@ -76,20 +66,10 @@ def fit_table(
     sources = encoding.columns_of_table(names, levels)
     check_finite(name, present, np.zeros(len(present)), sources, rows=np.arange(len(present)), mend=_MEND)
     nothing = np.zeros((0, len(names) + len(indicators)))
-    dataset = Dataset(
-        name,
-        "regression",
-        nothing,
-        np.zeros(0),
-        names + tuple(indicators),
-        (),
-        "",
-        levels=levels,
-        impute=filled,
-        indicators=indicators,
-    )
+    data = (name, "regression", nothing, np.zeros(0), names + tuple(indicators), (), "")
+    dataset = Dataset(*data, levels=levels, impute=filled, indicators=indicators)
     card = {"sources": [{"encode": specs}]}
-    rows = new_inputs(X if is_frame(X) else numbers, card, dataset)
+    rows = new_inputs(X if _is_frame(X) else numbers, card, dataset)
     filler = filling.fit(dataset, rows)
     return Table(card, dataset, filler), filler(rows) if filler else rows
 

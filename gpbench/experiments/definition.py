@@ -1,17 +1,15 @@
 """The papers' tables and figures as data: which runs each is made of, and how it is laid out.  No JAX.
-
 `experiment/PAPER/NAME.yaml` has a `title`, the `runs`, and a `table`, a `figure` or `figures`, or both.  `runs` are
 blocks of configuration keys; a key has one value, a list of values (one job for each), or a value or list for each
-preset.  `runs_of` names another experiment whose runs it has, those that `where` selects.  see
-docs/reference/experiments.md.
-"""
+preset.  `runs_of` names another experiment whose runs it has, those that `where` selects.  See
+docs/reference/experiments.md."""
 
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from gpbench import paths, yamls
 from gpbench.errors import ConfigError, as_word, nearest
@@ -38,12 +36,9 @@ _KEYS = Keys(
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table, figures, or both, of the same runs.
-
-    `blocks` are the runs as the file has them.  `facts` says what each preset is, by those of the names FACTS that the
-    file has, and `presets` the same in one line.  `figures` has the options of each figure by its name; `figure` has
-    those of the only one, or of the one that `pictures` selects.
-    """
+    """A table, figures, or both, of the same runs.  `blocks` are the runs as the file has them.  `facts` says what each
+    preset is, by those of the names FACTS that the file has, and `presets` the same in one line.  `figures` has the
+    options of each figure by its name; `figure` has those of the only one, or of the one that `pictures` selects."""
 
     id: str
     title: str
@@ -91,11 +86,9 @@ def names(config_dirs: Sequence[Path] = ()) -> list[str]:
 
 
 def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = ()) -> Experiment:
-    """The experiment of this id, ours or one in the folder `experiment` of `config_dirs`.
-
-    `readers` are those experiments whose `same` or `runs_of` led here.
-    Raises ConfigError for an unknown id, for a file that is none, and for experiments that name each other.
-    """
+    """The experiment of this id, ours or one in the folder `experiment` of `config_dirs`.  `readers` are those
+    experiments whose `same` or `runs_of` led here.  Raises ConfigError for an unknown id, for a file that is none, and
+    for experiments that name each other."""
     if id in readers:
         circle = " -> ".join([*readers, id])
         raise ConfigError(f"{circle}: an experiment cannot have its own runs by `runs_of` or `same`")
@@ -112,21 +105,17 @@ def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = 
 
 
 def _with_runs_of(other: Experiment, content: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The content with those runs of another experiment that it selects, and with that one's labels beside its own.
-
-    Raises ConfigError where it has runs of its own, for a `where` that is no mapping or has a key that no run has, and
-    where no run is left.
-    """
+    """The content with those runs of another experiment that it selects, and with that one's labels beside its own."""
     if "runs" in content:
-        raise ConfigError(f"{path}: give `runs` or `runs_of`, not both")
+        _refuse(path, "give `runs` or `runs_of`, not both")
     condition = mapping(content.get("where"), f"{path}: `where`")
     known = dict.fromkeys(key for block in other.blocks for key in block)
     if unknown := [str(key) for key in condition if key not in known]:
         hint = nearest(unknown[0], known)
-        raise ConfigError(f"{path}: where: no run of {other.id} has the key {unknown[0]!r}; {hint}")
+        _refuse(path, f"where: no run of {other.id} has the key {unknown[0]!r}; {hint}")
     runs = [block for block in (_selected(block, condition) for block in other.blocks) if block]
     if not runs:
-        raise ConfigError(f"{path}: no run of {other.id} has {', '.join(f'{k}={v}' for k, v in condition.items())}")
+        _refuse(path, f"no run of {other.id} has {', '.join(f'{k}={v}' for k, v in condition.items())}")
     own = content.get("labels") or {}
     MAPPING_OF_MAPPINGS.check(f"{path}: labels", own)
     labels = {key: {**other.labels.get(key, {}), **(own.get(key) or {})} for key in {**other.labels, **own}}
@@ -152,27 +141,28 @@ def _selected(block: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[st
 def _experiment(id: str, content: Any, path: Path) -> Experiment:
     content = _KEYS.check(content, f"{path}: the experiment")
     if not (content.get("table") or content.get("figure") or content.get("figures")):
-        raise ConfigError(f"{path}: say what is made of the runs, a table or a figure")
+        _refuse(path, "say what is made of the runs, a table or a figure")
     if content.get("figure") and content.get("figures"):
-        raise ConfigError(f"{path}: put `figure` among `figures`, under a name")
+        _refuse(path, "put `figure` among `figures`, under a name")
     blocks = [{**(content.get("all") or {}), **block} for block in content["runs"]]
     for key, value in ((key, value) for block in blocks for key, value in block.items()):
         if not isinstance(key, str):
-            raise ConfigError(f"{path}: runs: {as_word(key)} is no key of a run: write a text such as `dataset`")
+            _refuse(path, f"runs: {as_word(key)} is no key of a run: write a text such as `dataset`")
         if isinstance(value, dict) and set(value) != set(PRESETS):
-            raise ConfigError(f"{path}: {key} needs a value for each of {' and '.join(PRESETS)}, and no other")
+            _refuse(path, f"{key} needs a value for each of {' and '.join(PRESETS)}, and no other")
     layout.check(path, content, blocks)
     labels = {
         key: {text(value): str(label) for value, label in (names or {}).items()}
         for key, names in (content.get("labels") or {}).items()
     }
     facts = _facts(content, path)
+    fact = lambda name, words: words if name in ("names", "settings") else f"{name}: {words}"
     return Experiment(
         id=id,
         title=content["title"],
         paper=content.get("paper") or "",
         blocks=blocks,
-        presets={preset: "; ".join(itertools.starmap(_fact, words.items())) for preset, words in facts.items()},
+        presets={preset: "; ".join(itertools.starmap(fact, words.items())) for preset, words in facts.items()},
         facts=facts,
         labels=labels,
         table=content.get("table") or {},
@@ -181,22 +171,18 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
     )
 
 
-def _fact(name: str, words: str) -> str:
-    """A fact with its name, unless it tells what it is of itself."""
-    return words if name in ("names", "settings") else f"{name}: {words}"
+def _refuse(path: Path, fault: str) -> NoReturn:
+    raise ConfigError(f"{path}: {fault}")
 
 
 def _facts(content: Mapping[str, Any], path: Path) -> dict[str, dict[str, str]]:
-    """What the file says of each preset: `facts` for all presets, and those of the preset; a text is its settings.
-
-    Raises ConfigError for a name that is none of FACTS.
-    """
+    """What the file says of each preset: `facts` for all presets, and those of the preset; a text is its settings."""
     shared = content.get("facts") or {}
     facts = {}
     for preset, words in (content.get("presets") or {}).items():
         own = words if isinstance(words, dict) else {"settings": words}
         if unknown := [str(name) for name in {**shared, **own} if name not in FACTS]:
-            raise ConfigError(f"{path}: presets: {unknown[0]!r} is not a fact of runs; {nearest(unknown[0], FACTS)}")
+            _refuse(path, f"presets: {unknown[0]!r} is not a fact of runs; {nearest(unknown[0], FACTS)}")
         facts[str(preset)] = {name: str({**shared, **own}[name]) for name in FACTS if name in {**shared, **own}}
     return facts
 

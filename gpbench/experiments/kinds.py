@@ -1,11 +1,10 @@
-"""Kinds of tables and figures: the function of each by its dotted path, and its options.
-
-An experiment names a kind and gives its options, which `gpbench.experiments.layout` checks when the file is read.  The
-function is imported when the table or figure is made; its docstring describes the options.
-"""
+"""Kinds of tables and figures: the function of each by its dotted path, and its options.  An experiment names a kind
+and gives its options, which `gpbench.experiments.layout` checks when the file is read.  The function is imported when
+the table or figure is made; its docstring describes the options."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpbench.targets import load_own
 
@@ -26,59 +25,34 @@ class Kind:
         return load_own(self.path)
 
 
-_RANKS, _RANK_SETS = {"label": "method keys", "metrics": "ranking metrics"}, {"sets": "method sets"}
+def _figure(function: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None, **more: Any) -> Kind:
+    return Kind(f"gpbench.report.figures.{function}", required, optional or {}, **more)
 
+
+_RANKS, _RANK_SETS = {"label": "method keys", "metrics": "ranking metrics"}, {"sets": "method sets"}
+_TRACES = {"style": "key", "colours": "any", "dashes": "any", "vertical": "any", "level": "any"}
+_VALUES = {"rows": "key or output", "columns": "columns", "metrics": "metrics"}
+_CURVES = {"reference": "method", "margin": "fraction"}
+_ORDERS = {"published": "exponents", "counted": "flag"}
+_MEAN, _EFFECTS = ("kept_mean",), ("kept_effect1_inputs", "kept_effect2_inputs")
+
+# "values" is the default
 TABLES: Mapping[str, Kind] = {
     "values": Kind(
-        "gpbench.analysis.experiment.value_table",
-        {"rows": "key or output", "columns": "columns", "metrics": "metrics"},
-        {"blocks": "keys", "average": "metric", "printed": "values"},
+        "gpbench.analysis.experiment.value_table", _VALUES, {"blocks": "keys", "average": "metric", "printed": "values"}
     ),
     "ranks": Kind("gpbench.analysis.rankings.table", _RANKS, _RANK_SETS),
 }
-"""Kinds of tables; "values" is the default."""
-
 FIGURES: Mapping[str, Kind] = {
-    "traces": Kind(
-        "gpbench.report.figures.traces.draw",
-        {"panels": "metrics", "colour": "key"},
-        {"style": "key", "colours": "any", "dashes": "any", "vertical": "any", "level": "any"},
+    "traces": _figure("traces.draw", {"panels": "metrics", "colour": "key"}, _TRACES),
+    "boundaries": _figure(
+        "predictions.draw_boundaries", {"rows": "key", "columns": "key"}, format="webp", arrays=("kept_grid",)
     ),
-    "boundaries": Kind(
-        "gpbench.report.figures.predictions.draw_boundaries",
-        {"rows": "key", "columns": "key"},
-        format="webp",
-        arrays=("kept_grid",),
-    ),
-    "curves": Kind(
-        "gpbench.report.figures.predictions.draw_curves",
-        {"label": "keys of some"},
-        {"reference": "method", "margin": "fraction"},
-        arrays=("kept_mean",),
-    ),
-    "surfaces": Kind(
-        "gpbench.report.figures.predictions.draw_surfaces", {"label": "columns"}, format="webp", arrays=("kept_mean",)
-    ),
-    "effects": Kind(
-        "gpbench.report.figures.effects.draw",
-        {"label": "columns"},
-        {"truth": "truth"},
-        format="webp",
-        arrays=("kept_effect1_inputs", "kept_effect2_inputs"),
-    ),
-    "orders": Kind(
-        "gpbench.report.figures.scaling.draw_orders",
-        {"along": "columns", "colour": "key"},
-        {"published": "exponents", "counted": "flag"},
-    ),
-    "scaling": Kind(
-        "gpbench.report.figures.scaling.draw_scaling", {"along": "key", "colour": "key"}, {"colours": "any"}
-    ),
-    "dots": Kind(
-        "gpbench.report.figures.dots.draw",
-        {"label": "method keys", "metric": "metric"},
-        {"sets": "method sets", "settings": "settings"},
-    ),
-    "ranks": Kind("gpbench.report.figures.comparisons.draw_ranks", _RANKS, {**_RANK_SETS, "settings": "settings"}),
+    "curves": _figure("predictions.draw_curves", {"label": "keys of some"}, _CURVES, arrays=_MEAN),
+    "surfaces": _figure("predictions.draw_surfaces", {"label": "columns"}, format="webp", arrays=_MEAN),
+    "effects": _figure("effects.draw", {"label": "columns"}, {"truth": "truth"}, format="webp", arrays=_EFFECTS),
+    "orders": _figure("scaling.draw_orders", {"along": "columns", "colour": "key"}, _ORDERS),
+    "scaling": _figure("scaling.draw_scaling", {"along": "key", "colour": "key"}, {"colours": "any"}),
+    "dots": _figure("dots.draw", {"label": "method keys", "metric": "metric"}, {**_RANK_SETS, "settings": "settings"}),
+    "ranks": _figure("comparisons.draw_ranks", _RANKS, {**_RANK_SETS, "settings": "settings"}),
 }
-"""Kinds of figures."""

@@ -1,13 +1,11 @@
-"""Checks of the table and figures of an experiment: keys that its runs have, and known metrics.
-
-Checked when the file is read: what is wrong there would otherwise end in an error after the training.
-"""
+"""Checks of the table and figures of an experiment: keys that its runs have, and known metrics.  Checked when the file
+is read: what is wrong there would otherwise end in an error after the training."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from gpbench import own_metrics
 from gpbench.errors import ConfigError, as_word, nearest
@@ -15,28 +13,25 @@ from gpbench.experiments.kinds import FIGURES, TABLES, Kind
 from gpbench.keys import Keys
 from gpbench.schema import WORDS, Range, is_number
 
-Runs = Sequence[Mapping[str, Any]]
-"""The blocks of runs as the file has them."""
+_Runs = Sequence[Mapping[str, Any]]  # the blocks of runs as the file has them
 
 
-def check(path: Path, content: Mapping[str, Any], runs: Runs) -> None:
+def check(path: Path, content: Mapping[str, Any], runs: _Runs) -> None:
     """Checks the sections `table`, `figure` and `figures` of a file, where it has them.  Raises ConfigError: an unknown
     or missing option, a key that not every run has, an unknown metric or method, a metric that ranks nothing, or a
-    value that is there twice.
-    """
+    value that is there twice."""
     file = _File(path, runs)
     if table := content.get("table"):
         kind = table.get("kind", "values") if isinstance(table, Mapping) else "values"
         file.check_section("table", kind, table, TABLES)
     figures = content.get("figures") or {}
     if not isinstance(figures, Mapping):
-        raise ConfigError(f"{path}: figures={as_word(figures)}: must be a mapping of names to figures")
+        file.refuse(f"figures={as_word(figures)}: must be a mapping of names to figures")
     for name in figures:
         if not isinstance(name, str) or not re.fullmatch(r"[\w.]+", name):
-            raise ConfigError(f"{path}: figures: {as_word(name)} cannot be part of the name of a file")
+            file.refuse(f"figures: {as_word(name)} cannot be part of the name of a file")
     sections = {f"figures.{name}": figure for name, figure in figures.items()}
-    if figure := content.get("figure"):
-        sections["figure"] = figure
+    sections |= {"figure": figure} if (figure := content.get("figure")) else {}
     for section, figure in sections.items():
         options = {k: v for k, v in figure.items() if k != "title"} if isinstance(figure, Mapping) else {}
         file.check_section(section, options.get("kind"), options, FIGURES)
@@ -47,37 +42,39 @@ class _File:
     """The runs of a file, and checks of options against them; `option` is its name in messages, as in `table.rows`."""
 
     path: Path
-    runs: Runs
+    runs: _Runs
+
+    def refuse(self, fault: str) -> NoReturn:
+        raise ConfigError(f"{self.path}: {fault}")
 
     def check_section(self, section: str, kind: Any, layout: Any, kinds: Mapping[str, Kind]) -> None:
         """Checks a table or a figure of one of these kinds."""
         if not isinstance(kind, str) or kind not in kinds:
             noun = section.partition(".")[0].removesuffix("s")
-            raise ConfigError(f"{self.path}: no {noun} of kind {as_word(kind)}; {nearest(str(kind), kinds)}")
-        required, known = kinds[kind].required, {**kinds[kind].required, **kinds[kind].optional}
+            self.refuse(f"no {noun} of kind {as_word(kind)}; {nearest(str(kind), kinds)}")
+        required, optional = kinds[kind].required, kinds[kind].optional
         if not isinstance(layout, Mapping):
-            needed = f"must be a mapping with {', '.join(required)}"
-            raise ConfigError(f"{self.path}: {section}={as_word(layout)}: {needed}")
+            self.refuse(f"{section}={as_word(layout)}: must be a mapping with {', '.join(required)}")
         options = {name: value for name, value in layout.items() if name != "kind"}
-        Keys.from_names(required, kinds[kind].optional).check(options, f"{self.path}: {section}")
+        Keys.from_names(required, optional).check(options, f"{self.path}: {section}")
         for name, value in options.items():
-            range, check_content = CHECKS[known[name]]
+            range, check_content = _CHECKS[{**required, **optional}[name]]
             range.check(f"{self.path}: {section}.{name}", value)
-            check_content(self, f"{section}.{name}", value)
+            if check_content:
+                check_content(self, f"{section}.{name}", value)
 
-    def key(self, option: str, value: Any, runs: Runs | None = None) -> None:
+    def key(self, option: str, value: Any, runs: _Runs | None = None) -> None:
         """Checks that every run has the key."""
         _KEY.check(f"{self.path}: {option}", value)
         runs = self.runs if runs is None else runs
         if not all(value in block for block in runs):
             runs_with = "not every run has" if any(value in block for block in runs) else "no run has"
             shared = [key for key in runs[0] if all(key in block for block in runs)]
-            raise ConfigError(f"{self.path}: {option}: {runs_with} the key {value!r}; {nearest(value, shared)}")
+            self.refuse(f"{option}: {runs_with} the key {value!r}; {nearest(value, shared)}")
 
     def key_of_some(self, option: str, value: Any) -> None:
         """Checks that one of the runs has the key."""
-        _KEY.check(f"{self.path}: {option}", value)
-        self.key(option, value, [block for block in self.runs if value in block] or self.runs)
+        self.key(option, value, [block for block in self.runs if isinstance(value, str) and value in block] or None)
 
     def keys(self, option: str, value: Any) -> None:
         """Checks a key that every run has, or a list of different keys, the first of them in every run."""
@@ -89,7 +86,7 @@ class _File:
         """Checks the name of a metric, ours or one of the user's, or `objective`."""
         known = [*own_metrics.NAMES, *self._own_metrics(), "objective"]
         if value not in known:
-            raise ConfigError(f"{self.path}: {option}: no metric {as_word(value)!r}; {nearest(as_word(value), known)}")
+            self.refuse(f"{option}: no metric {as_word(value)!r}; {nearest(as_word(value), known)}")
 
     def ranking_metric(self, option: str, value: Any) -> None:
         """Checks a metric of which one direction is better."""
@@ -98,8 +95,7 @@ class _File:
         self.metric(option, value)
         own = self._own_metrics().get(value)
         if not (own.better if own else better(value)):
-            reason = "neither a lower nor a higher value is better"
-            raise ConfigError(f"{self.path}: {option}: {value} ranks no method: {reason}")
+            self.refuse(f"{option}: {value} ranks no method: neither a lower nor a higher value is better")
 
     def method(self, option: str, value: Any) -> None:
         """Checks that one of the runs has the method."""
@@ -123,7 +119,7 @@ class _File:
             for name, number in numbers.items():
                 self._known(f"{option}.{key}", "value", str(name), known)
                 if not is_number(number):
-                    raise ConfigError(f"{self.path}: {option}.{key}.{name}={as_word(number)}: must be a number")
+                    self.refuse(f"{option}.{key}.{name}={as_word(number)}: must be a number")
 
     def values(self, option: str, value: Mapping[str, Any]) -> None:
         """Checks values by key of some of the runs."""
@@ -133,19 +129,19 @@ class _File:
             for entry in _values(values):
                 self._known(f"{option}.{key}", "value", str(entry), known)
 
-    def each(self, check_value: "Callable[[_File, str, Any], None]", option: str, values: Sequence[Any]) -> None:
-        """Checks each of these values, which must differ."""
+    def each(self, check_value: "_Check", option: str, values: Sequence[Any] | str) -> None:
+        """Checks each of these values, which must differ, or a single one."""
+        values = [values] if isinstance(values, str) else values
         for k, value in enumerate(values):
             check_value(self, option, value)
             if value in values[:k]:
-                raise ConfigError(f"{self.path}: {option}: {value} is there twice")
+                self.refuse(f"{option}: {value} is there twice")
 
     def _known(self, option: str, noun: str, value: Any, known: Sequence[Any]) -> None:
         if value not in known:
-            hint = nearest(str(value), known)
-            raise ConfigError(f"{self.path}: {option}: no run has the {noun} {as_word(value)!r}; {hint}")
+            self.refuse(f"{option}: no run has the {noun} {as_word(value)!r}; {nearest(str(value), known)}")
 
-    def _own_metrics(self) -> Mapping[str, own_metrics.Declaration]:
+    def _own_metrics(self) -> Mapping[str, own_metrics.OwnMetric]:
         """The user's metrics beside the file, which is `experiment/PAPER/NAME.yaml` or `experiment/NAME.yaml`."""
         return own_metrics.declarations(self.path.parents[:3])
 
@@ -160,26 +156,22 @@ def _is_mapping_of(kind: type, value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(entry, kind) for entry in value.values())
 
 
+_Check = Callable[[_File, str, Any], None]
 _KEY = Range(lambda value: isinstance(value, str), "a key of the runs")
 _KEYS = Range(lambda value: isinstance(value, str | list), "a key of the runs, or a list of such keys")
 _COLUMNS = Range(lambda value: isinstance(value, str | list) and bool(value), _KEYS.text)
 _METRICS = Range(lambda value: isinstance(value, list) and bool(value), "a list of metrics")
-_SETS = Range(
-    lambda value: _is_mapping_of(list, value) and all(value.values()), "a mapping of names to lists of methods"
-)
+_SETS = Range(lambda sets: _is_mapping_of(list, sets) and all(sets.values()), "a mapping of names to lists of methods")
 _SETTINGS = Range(lambda value: value in ("main", "all"), "main, one setting a method, or all")
 _EXPONENTS = Range(lambda value: _is_mapping_of(Mapping, value), "a mapping of keys to mappings of values to numbers")
 _TRUTH = Range(lambda value: value == "friedman", "friedman, the function whose effects are known")
 
-CHECKS: Mapping[str, tuple[Range, Callable[[_File, str, Any], None]]] = {
-    "any": (WORDS["any"], lambda file, option, value: None),
+_CHECKS: Mapping[str, tuple[Range, _Check | None]] = {
+    "any": (WORDS["any"], None),
     "key": (_KEY, _File.key),
     "key or output": (_KEY, lambda file, option, value: None if value == "output" else file.key(option, value)),
     "keys": (_KEYS, _File.keys),
-    "keys of some": (
-        _COLUMNS,
-        lambda file, option, value: file.each(_File.key_of_some, option, [value] if isinstance(value, str) else value),
-    ),
+    "keys of some": (_COLUMNS, lambda file, option, value: file.each(_File.key_of_some, option, value)),
     "columns": (_COLUMNS, _File.keys),
     "metric": (WORDS["any"], _File.metric),
     "metrics": (_METRICS, lambda file, option, value: file.each(_File.metric, option, value)),
@@ -187,11 +179,11 @@ CHECKS: Mapping[str, tuple[Range, Callable[[_File, str, Any], None]]] = {
     "method": (WORDS["any"], _File.method),
     "method keys": (_COLUMNS, _File.method_keys),
     "method sets": (_SETS, _File.method_sets),
-    "settings": (_SETTINGS, lambda file, option, value: None),
-    "truth": (_TRUTH, lambda file, option, value: None),
+    "settings": (_SETTINGS, None),
+    "truth": (_TRUTH, None),
     "exponents": (_EXPONENTS, _File.exponents),
-    "flag": (WORDS["flag"], lambda file, option, value: None),
+    "flag": (WORDS["flag"], None),
     "values": (WORDS["section"], _File.values),
-    "fraction": (WORDS["share"], lambda file, option, value: None),
+    "fraction": (WORDS["share"], None),
 }
 """Ranges and checks of options (`gpbench.experiments.kinds`) by the values that these can have."""

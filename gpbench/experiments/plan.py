@@ -1,12 +1,11 @@
 """Runs of an experiment or a sweep: every job is composed as `gpbench run` does it, into its `RunPlan`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from gpbench import paths
-from gpbench.config import optional, words
-from gpbench.config.compose import Composer
+from gpbench.config import words
+from gpbench.config.compose import Composer, advice
 from gpbench.config.declared import check_task
 from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, GpbenchError, nearest
@@ -17,10 +16,9 @@ from gpbench.records.plan import Loaded, Records, RunPlan
 
 
 def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Records) -> tuple[Experiment, list[Cell]]:
-    """Reads an experiment and plans its cells, with their records.  Raises ConfigError: an unknown experiment or
-    preset, or a job that cannot be composed.
-    """
-    folders = [paths.expanded(folder).resolve() for folder in config_dirs]
+    """An experiment, and its cells with their records.  Raises ConfigError: an unknown experiment or preset, or a job
+    that cannot be composed."""
+    folders = _resolved(config_dirs)
     experiment = definition.read(id, folders)
     return experiment, plan(experiment, preset or PRESETS[0], folders, records)
 
@@ -28,17 +26,19 @@ def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Reco
 def load_recorded(
     experiment: Experiment, preset: str | None, config_dirs: Sequence[Path], records: Records
 ) -> tuple[str, list[Cell]]:
-    """Plans the cells of the preset of which a larger share is recorded, "full" of equals, unless one is given.
-    Returns the preset, and its cells with their records.  Raises AbsentError: no run of the experiment is recorded;
-    ConfigError: as `plan` does.
-    """
-    folders = [paths.expanded(folder).resolve() for folder in config_dirs]
+    """The preset of which a larger share is recorded, "full" of equals, unless one is given, and its cells with their
+    records.  Raises AbsentError: no run of the experiment is recorded; ConfigError: as `plan` does."""
+    folders = _resolved(config_dirs)
     planner = Planner(folders)
     planned = {name: plan(experiment, name, folders, records, planner) for name in ([preset] if preset else PRESETS)}
     shares = {name: _share(cells) for name, cells in planned.items()}
     name = max(reversed(shares), key=lambda name: shares[name]) if any(shares.values()) else next(iter(shares))
     require_recorded(experiment.id, name, planned[name])
     return name, planned[name]
+
+
+def _resolved(config_dirs: Sequence[Path]) -> list[Path]:
+    return [paths.expanded(folder).resolve() for folder in config_dirs]
 
 
 def _share(cells: Sequence[Cell]) -> float:
@@ -58,17 +58,20 @@ class Planner:
 
     def plans(self, jobs: Sequence[Sequence[str]]) -> list[RunPlan | GpbenchError]:
         """The plan of each job, or the error of one whose runs are unknown.  Raises ConfigError: a job cannot be
-        composed, or has a method or a likelihood that is not for the data's task.
-        """
+        composed, or has a method or a likelihood that is not for the data's task."""
         configurations = {}
         for job in dict.fromkeys(tuple(job) for job in jobs if tuple(job) not in self._known):
             try:
                 configurations[job] = self._composed(job)
                 check_task(configurations[job])
             except ConfigError as error:
-                advice = optional.advice(jobs, self._composer)
-                raise ConfigError(advice or f"{error}{job_note(job, jobs)}") from error
-        self._known |= {job: self._plan(cfg) for job, cfg in configurations.items()}
+                hint = advice(jobs, self._composer)
+                raise ConfigError(hint or f"{error}{job_note(job, jobs)}") from error
+        for job, cfg in configurations.items():
+            try:
+                self._known[job] = RunPlan.from_config(cfg, self._loaded)
+            except GpbenchError as error:
+                self._known[job] = error
         return [self._known[tuple(job)] for job in jobs]
 
     def _composed(self, job: Sequence[str]) -> dict:
@@ -83,12 +86,6 @@ class Planner:
         check_values(split)
         return {**self._bases[rest], **split}
 
-    def _plan(self, cfg: Mapping[str, Any]) -> RunPlan | GpbenchError:
-        try:
-            return RunPlan.from_config(cfg, self._loaded)
-        except GpbenchError as error:
-            return error
-
 
 def plan(
     experiment: Experiment,
@@ -97,12 +94,9 @@ def plan(
     records: Records | None = None,
     planner: Planner | None = None,
 ) -> list[Cell]:
-    """The cells of a preset with what is recorded of them, in the order of its jobs.
-
-    `records` is a store, or a dict of records by id; `planner` one of the same folders, by default a new one.  Raises
-    ConfigError for an unknown preset and a job that cannot be composed, DataError where an identity needs data that are
-    unavailable.
-    """
+    """The cells of a preset with what is recorded of them, in the order of its jobs.  `records` is a store, or a dict
+    of records by id; `planner` one of the same folders, by default a new one.  Raises ConfigError for an unknown preset
+    and a job that cannot be composed, DataError where an identity needs data that are unavailable."""
     if preset not in PRESETS:
         raise ConfigError(f"no preset {preset!r}; {nearest(preset, PRESETS)}")
     jobs = experiment.jobs(preset)
@@ -116,9 +110,7 @@ def plan(
 
 
 def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[RunPlan | GpbenchError]:
-    """The plan of each job, as `Planner.plans` makes it.  Raises ConfigError: a job cannot be composed, or has a method
-    or a likelihood that is not for the data's task.
-    """
+    """The plan of each job, as `Planner.plans` makes it."""
     return Planner(config_dirs).plans(jobs)
 
 

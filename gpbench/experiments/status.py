@@ -36,7 +36,7 @@ class Cell:
 
 
 def require_recorded(id: str, preset: str, cells: Sequence[Cell]) -> None:
-    """Checks that some run of an experiment is recorded.  Raises AbsentError: no run is recorded."""
+    """Raises AbsentError unless a run of an experiment is recorded."""
     if not any(cell.finished for cell in cells):
         raise AbsentError(
             f"nothing is recorded of {id} in preset {preset}; make it with gpbench reproduce {id} --preset {preset}"

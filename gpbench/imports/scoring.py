@@ -14,7 +14,7 @@ from gpbench import data as data_layer
 from gpbench import metrics, own_metrics
 from gpbench.config.compose import folders
 from gpbench.data import cards, members, splits
-from gpbench.errors import ConfigError, DataError, GpbenchError
+from gpbench.errors import ConfigError, GpbenchError
 from gpbench.imports.submissions import Submission
 from gpbench.records import identity
 from gpbench.records.absences import FAULT, LARGE, LATE, is_late
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ImportedRun:
+class _ImportedRun:
     """The record of a submission from a file, the configuration that identifies it, its predictions in our format."""
 
     file: Path
@@ -40,25 +40,16 @@ class ImportedRun:
 
 @dataclass(frozen=True)
 class Importer:
-    """Common facts of the submissions of one file.
+    """Common facts of the submissions of one file."""
 
-    Attributes:
-        protocol: Name of the protocol under which they are listed.
-        precision: Precision of the other program.
-        split_set: Split set of every data set; None for each card's default.
-        checksum: SHA-256 of the file.
-        config_dirs: Folders of the user's own cards and metrics.
-        budget: CPU seconds within which they were made; None where there was no budget.
-    """
+    protocol: str  # the protocol under which they are listed
+    precision: str  # precision of the other program
+    split_set: str | None  # split set of every data set; None for each card's default
+    checksum: str  # SHA-256 of the file
+    config_dirs: Sequence[Path] = ()  # folders of the user's own cards and metrics
+    budget: int | None = None  # CPU seconds within which they were made; None where there was no budget
 
-    protocol: str
-    precision: str
-    split_set: str | None
-    checksum: str
-    config_dirs: Sequence[Path] = ()
-    budget: int | None = None
-
-    def score(self, submissions: Sequence[Submission]) -> list[ImportedRun]:
+    def score(self, submissions: Sequence[Submission]) -> list[_ImportedRun]:
         """Every submission, checked and scored.  Raises ConfigError and DataError that name file and data set."""
         datasets: dict[str, tuple[Mapping, Dataset]] = {}
         for submission in submissions:
@@ -77,7 +68,7 @@ class Importer:
             raise ConfigError(f"{submission.file}: {error}") from error
         return card, data_layer.load(card, config_dirs=self.config_dirs)
 
-    def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> ImportedRun:
+    def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> _ImportedRun:
         if self.budget and submission.seconds is None:
             raise ConfigError(f"{submission.title}: a budget needs the column seconds, of CPU seconds")
         try:
@@ -94,7 +85,18 @@ class Importer:
         values = submission.in_order_of(test, train, len(dataset.y))
         lost = self._lost(submission, prepared.task)
         outcome, predictions = (lost, {}) if lost else self._scores(submission, values, prepared, test)
-        config = self._config(submission, card)
+        default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
+        other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
+        budget = f"budget={self.budget}" if self.budget else ""
+        setting = ", ".join(filter(None, [submission.setting, other_set, budget]))
+        config = {
+            "dataset": dict(card),
+            "method": {"name": submission.method, "setting": setting, "imported": True},
+            "protocol": {"name": self.protocol, "precision": self.precision},
+            "run": {"budget": self.budget} if self.budget else {},
+            "split": submission.split,
+            "config_dirs": [str(folder) for folder in self.config_dirs],
+        }
         shared = identity.identify(config, dataset.checksum)
         member = members.Member(submission.split, submission.output)
         record = Record.create(
@@ -106,16 +108,13 @@ class Importer:
             source_checksum=self.checksum,
             dataset=card["name"],
             method=submission.method,
-            setting=config["method"]["setting"],
+            setting=setting,
             protocol=self.protocol,
             seed=0,
             data_checksum=dataset.checksum,
-            preset=None,
-            device=None,
             precision=self.precision,
             versions=submission.versions,
-            commit=None,
-            dirty=None,
+            **dict.fromkeys(("preset", "device", "commit", "dirty")),
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             split=submission.split,
             output=None if submission.output is None else dataset.outputs[submission.output],
@@ -127,7 +126,7 @@ class Importer:
             train_rows=len(train),
             test_rows=len(test),
         )
-        return ImportedRun(submission.file, record, config, predictions)
+        return _ImportedRun(submission.file, record, config, predictions)
 
     def _scores(
         self,
@@ -148,7 +147,7 @@ class Importer:
         batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
         if not (finite := np.isfinite(batch["log_prob"][0])).all():
             row = test[int(np.argmin(finite))]
-            raise DataError(f"{submission.title}: row {row} has probability 0 for its target, and the nll is infinite")
+            submission.require(False, f"row {row} has probability 0 for its target, and the nll is infinite")
         test_set = result.scored(prepared, batch, 0)
         scores = result.metric_fields(prepared.task, test_set, self._own_metrics)
         absurd = doubts(prepared, test_set) | (unit_doubts(prepared, test_set) if prepared.classes == 0 else {})
@@ -171,27 +170,13 @@ class Importer:
             "undefined": dict.fromkeys(names, reason),
         }
 
-    def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:
-        default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
-        other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
-        budget = f"budget={self.budget}" if self.budget else ""
-        setting = ", ".join(filter(None, [submission.setting, other_set, budget]))
-        return {
-            "dataset": dict(card),
-            "method": {"name": submission.method, "setting": setting, "imported": True},
-            "protocol": {"name": self.protocol, "precision": self.precision},
-            "run": {"budget": self.budget} if self.budget else {},
-            "split": submission.split,
-            "config_dirs": [str(folder) for folder in self.config_dirs],
-        }
 
-
-def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> int:
-    """Records runs that are not recorded yet.  Returns the number of runs recorded.  Raises ConfigError: a record came
-    from another file, without `again`, or two files have one run; nothing is written then.
+def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) -> int:
+    """Records runs that are not recorded yet, and counts them.  Raises ConfigError: a record came from another file,
+    without `again`, or two files have one run; nothing is written then.
     """
     before = {run.record.id: store.get(run.record.id) for run in runs}
-    new: dict[str, ImportedRun] = {}
+    new: dict[str, _ImportedRun] = {}
     for run in runs:
         record, earlier = run.record, before[run.record.id]
         run_name = f"{run.file}: {record.method} on {record.dataset} split {record.split}"

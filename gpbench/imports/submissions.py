@@ -8,18 +8,18 @@ Columns: `dataset`, `split`, `method`, `row`, and `mean` and `variance` (regress
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 
 from gpbench import limits
 from gpbench.data import arrow
-from gpbench.errors import ConfigError, DataError, nearest
+from gpbench.errors import ConfigError, DataError, GpbenchError, nearest
 from gpbench.records.absences import LARGE, LATE
 
 if TYPE_CHECKING:
@@ -32,39 +32,28 @@ _TEXTS = dict.fromkeys(("dataset", "method", "setting"), str)
 _NUMBERED = re.compile(r"(log_)?prob_\d+")
 _VERSIONS = re.compile(r"[\w.-]+ [\w.+!-]+(, [\w.-]+ [\w.+!-]+)*")
 _GROUP = ["dataset", "split", "method", "setting", "output"]
-
-_LARGEST = 1e15
-"""Largest number of a row, a split or an output; floats beyond some 9e15 are no exact numbers."""
-
-_LONGEST = 200
-"""Number of characters of `lost` that a record keeps."""
-
-_SUM_TOLERANCE = 1e-5
-"""Largest error of the sum of a row's probabilities, which others write in float32."""
-
+_LARGEST = 1e15  # largest number of a row, a split or an output; floats beyond some 9e15 are no exact numbers
+_LONGEST = 200  # number of characters of `lost` that a record keeps
+_SUM_TOLERANCE = 1e-5  # largest error of the sum of a row's probabilities, which others write in float32
 _SMALLEST_VARIANCE = 1e-30
 """Smallest variance, as a share of that of the training targets: far below it the log density overflows."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """Predictions of one method for the test rows of one split.  `values` are the other columns, by name.
-
-    `output` is None for a data set with one output, `seconds` where the table does not say; `versions` are those of the
-    programs, by name; `lost` is why there are no predictions, "" where there are.
-    """
+    """Predictions of one method for the test rows of one split."""
 
     file: Path
     dataset: str
     split: int
     method: str
     setting: str
-    output: int | None
-    seconds: float | None
+    output: int | None  # None for a data set with one output
+    seconds: float | None  # None where the table does not say
     rows: Int[np.ndarray, " n"]
-    values: dict[str, Float[np.ndarray, " n"]]
-    versions: dict[str, str] = field(default_factory=dict)
-    lost: str = ""
+    values: dict[str, Float[np.ndarray, " n"]]  # the other columns, by name
+    versions: dict[str, str] = field(default_factory=dict)  # versions of the programs, by name
+    lost: str = ""  # why there are no predictions; "" where there are
 
     @property
     def title(self) -> str:
@@ -72,48 +61,40 @@ class Submission:
         output = "" if self.output is None else f", output {self.output}"
         return f"{self.file}: {self.dataset} split {self.split}{output}"
 
-    def require(self, good: Shaped[np.ndarray, " n"], problem: str) -> None:
-        """Raises DataError with the first row where `good` is false."""
-        if not good.all():
-            raise DataError(f"{self.title}: row {self.rows[int(np.argmin(good))]} {problem}")
+    def require(self, good: Any, problem: str) -> None:
+        """Raises DataError unless this is so; of an array by row, with the first row of which it is not."""
+        if not np.all(good):
+            row = "" if np.ndim(good) == 0 else f"row {self.rows[int(np.argmin(good))]} "
+            raise DataError(f"{self.title}: {row}{problem}")
 
     def in_order_of(
         self, test: Int[np.ndarray, " t"], train: Int[np.ndarray, " m"], total: int
     ) -> dict[str, Float[np.ndarray, " t"]]:
-        """The values in the order of the split's test rows, each of which must be there once, and no other row.
-
-        `total` is the number of rows of the data set.  Raises DataError.
-        """
-        self.require(
-            (self.rows >= 0) & (self.rows < total), f"does not exist: {self.dataset} has rows 0 to {total - 1}"
-        )
+        """The values in the order of the test rows, each of which must be there once, and no other of `total` rows."""
+        exists = (self.rows >= 0) & (self.rows < total)
+        self.require(exists, f"does not exist: {self.dataset} has rows 0 to {total - 1}")
         _, first = np.unique(self.rows, return_index=True)
         self.require(np.isin(np.arange(len(self.rows)), first), "is there twice")
         in_test = np.isin(self.rows, test)
         self.require(in_test | ~np.isin(self.rows, train), "is a training row of this split; give its test rows alone")
         split = "this split" if self.output is None else "this split that has the output"
         self.require(in_test, f"is no test row of {split}; `gpbench data rows` gives these")
-        absent = test[~np.isin(test, self.rows)]
-        if len(absent):
-            verb, row = ("is", "row") if len(absent) == 1 else ("are", "the first is row")
-            raise DataError(f"{self.title}: {len(absent)} of {len(test)} test rows {verb} missing: {row} {absent[0]}")
+        absent = test[~np.isin(test, self.rows)].tolist()
+        verb, row = ("is", "row") if len(absent) == 1 else ("are", "the first is row")
+        self.require(not absent, f"{len(absent)} of {len(test)} test rows {verb} missing: {row} {_first(absent)}")
         order = np.argsort(self.rows)
         positions = order[np.searchsorted(self.rows[order], test)]
         return {name: column[positions] for name, column in self.values.items()}
 
     def check_values(self, classes: int, target_variance: float) -> None:
-        """Checks the predictions of a data set with so many classes: columns, range and sum.
-
-        `classes` is 0 for regression, and 1 for counts, which are refused.  `target_variance` is that of the training
-        targets.  Raises DataError.
+        """Checks columns, range and sum of the predictions of a data set with so many classes: 0 for regression, and 1
+        for counts, which are refused.  `target_variance` is that of the training targets.
         """
-        if classes == 1:
-            raise DataError(f"{self.title}: predictions of counts cannot be imported, for they have no one form")
+        self.require(classes != 1, "predictions of counts cannot be imported, for they have no one form")
         names = ["mean", "variance"] if classes == 0 else self.class_columns(classes)
-        if absent := [name for name in names if name not in self.values]:
-            raise DataError(f"{self.title}: no column {absent[0]}; {_described(classes)}")
-        if extra := [name for name in self.values if name not in names]:
-            raise DataError(f"{self.title}: column {extra[0]} does not belong there; {_described(classes)}")
+        absent, extra = [n for n in names if n not in self.values], [n for n in self.values if n not in names]
+        self.require(not absent, f"no column {_first(absent)}; {_described(classes)}")
+        self.require(not extra, f"column {_first(extra)} does not belong there; {_described(classes)}")
         for name in names:
             column = self.values[name]
             # a logarithm may be that of 0
@@ -125,21 +106,20 @@ class Submission:
             smallest = _SMALLEST_VARIANCE * target_variance
             self.require(variance >= smallest, f"has a variance below {smallest:.2g}, too small to compute a density")
             return
-        probs = self.probabilities(classes)
+        with np.errstate(over="ignore"):
+            columns = np.stack([self.values[name] for name in names], axis=1)
+            probs = np.exp(columns) if names[0].startswith("log_") else columns
         self.require(probs.min(axis=1) >= 0, "has a negative probability")
         self.require(abs(probs.sum(axis=1) - 1) <= _SUM_TOLERANCE, "has probabilities that do not sum to one")
 
     def class_columns(self, classes: int) -> list[str]:
         """The names of the columns of the classes: log probabilities if there are any, else probabilities."""
         logs = any(name.startswith("log_prob_") for name in self.values)
-        return [f"{'log_' * logs}prob_{c}" for c in range(classes)]
+        return [f"{'log_prob' if logs else 'prob'}_{c}" for c in range(classes)]
 
-    def probabilities(self, classes: int) -> Float[np.ndarray, "n C"]:
-        """The probabilities of the classes."""
-        names = self.class_columns(classes)
-        columns = np.stack([self.values[name] for name in names], axis=1)
-        with np.errstate(over="ignore"):
-            return np.exp(columns) if names[0].startswith("log_") else columns
+
+def _first(values: Sequence[Any]) -> Any:
+    return next(iter(values), "")
 
 
 def _described(classes: int) -> str:
@@ -149,15 +129,14 @@ def _described(classes: int) -> str:
 
 
 def read(path: Path) -> list[Submission]:
-    """Reads the submissions of a Parquet or CSV file.  Raises ConfigError: the file is no such table; DataError: its
-    values are wrong.
-    """
+    """Reads the submissions of a Parquet or CSV file."""
     table = _table(path)
     columns = [*_NEEDED, *_OPTIONAL, "mean", "variance"]
     if absent := [name for name in _NEEDED if name not in table]:
-        separators = "; separate its cells by commas" * any(mark in str(name) for name in table for mark in ";\t")
+        is_one_cell = any(mark in str(name) for name in table for mark in ";\t")
         needs = f"it needs {', '.join(_NEEDED)}, and predictions"
-        raise ConfigError(f"{path}: no column {absent[0]!r}; {needs}{separators}")
+        mend = f"{needs}; separate its cells by commas" if is_one_cell else needs
+        raise ConfigError(f"{path}: no column {absent[0]!r}; {mend}")
     if unknown := [name for name in map(str, table) if name not in columns and not _NUMBERED.fullmatch(name)]:
         hint = nearest(unknown[0], [*columns, "prob_0", "log_prob_0"])
         if unknown[0].startswith("Unnamed: "):
@@ -171,10 +150,9 @@ def read(path: Path) -> list[Submission]:
 def _table(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
-    if path.is_dir():
-        raise ConfigError(f"{path}: is a folder")
     if path.exists() and not path.is_file():
-        raise ConfigError(f"{path}: not a regular file: write the predictions to one")
+        fault = "is a folder" if path.is_dir() else "not a regular file: write the predictions to one"
+        raise ConfigError(f"{path}: {fault}")
     is_csv = path.suffix == ".csv"
     try:
         content = limits.read(path, limits.IMPORTED, "split it")
@@ -183,14 +161,14 @@ def _table(path: Path) -> "pd.DataFrame":
         rows = content.count(b"\n") if is_csv else arrow.check_parquet(content)
         limits.check(rows, limits.IMPORTED_ROWS, "it has", "rows", "split it")
         return pd.read_csv(io.BytesIO(content), dtype=_TEXTS) if is_csv else pd.read_parquet(io.BytesIO(content))
-    except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such file") from error
-    except pd.errors.EmptyDataError as error:
-        raise DataError(f"{path}: the file is empty") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: the file is not UTF-8: save it as csv in UTF-8") from error
     except (OSError, ValueError, DataError) as error:  # pyarrow's and pandas's own are ValueErrors
-        raise ConfigError(f"{path}: {str(error).partition(chr(10))[0]}") from error
+        words: dict[type, tuple[type[GpbenchError], str]] = {
+            FileNotFoundError: (ConfigError, "no such file"),
+            pd.errors.EmptyDataError: (DataError, "the file is empty"),
+            UnicodeDecodeError: (DataError, "the file is not UTF-8: save it as csv in UTF-8"),
+        }
+        kind, text = words.get(type(error), (ConfigError, str(error).partition("\n")[0]))
+        raise kind(f"{path}: {text}") from error
 
 
 def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
@@ -198,8 +176,7 @@ def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
     for name in ("split", "row", "output"):
         _require_whole(path, table, name, optional=name == "output")
     for name in ("dataset", "method"):
-        if (blank := table[name].isna() | (table[name].astype(str).str.strip() == "")).any():
-            raise DataError(f"{path}: {_line(path, blank)}: no {name}")
+        _require(path, table[name].notna() & (table[name].astype(str).str.strip() != ""), f"no {name}")
     others = [name for name in table if name not in (*_GROUP, "row", *_PER_RUN)]
     for key, group in table.groupby(_GROUP, sort=False, dropna=False):
         dataset, split, method, setting, output = key
@@ -242,12 +219,11 @@ def _seconds(submission: Submission, group: "pd.DataFrame") -> float | None:
 def _versions(submission: Submission, group: "pd.DataFrame") -> dict[str, str]:
     if (text := _per_run(submission, group, "versions")) is None:
         return {}
-    if not _VERSIONS.fullmatch(str(text)):
-        example = "'gpytorch 1.15.2, torch 2.13.0'"
-        raise DataError(f"{submission.title}: versions {str(text)[:60]!r}: write them as in {example}")
+    mend = "write them as in 'gpytorch 1.15.2, torch 2.13.0'"
+    submission.require(bool(_VERSIONS.fullmatch(str(text))), f"versions {str(text)[:60]!r}: {mend}")
     versions = dict(pairs := [pair.split(" ") for pair in text.split(", ")])
-    if len(versions) < len(pairs):
-        raise DataError(f"{submission.title}: versions {text!r} has a program twice: leave one version of it")
+    is_unique = len(versions) == len(pairs)
+    submission.require(is_unique, f"versions {text!r} has a program twice: leave one version of it")
     return versions
 
 
@@ -255,13 +231,11 @@ def _lost(submission: Submission, group: "pd.DataFrame") -> str:
     """Why there are no predictions, in a line; "" where the cell is empty."""
     if (text := _per_run(submission, group, "lost")) is None:
         return ""
-    if not isinstance(text, str):
-        raise DataError(
-            f"{submission.title}: lost is {text!r}: write why there are no predictions; leave it empty where there are"
-        )
+    mend = "write why there are no predictions; leave it empty where there are"
+    submission.require(isinstance(text, str), f"lost is {text!r}: {mend}")
     line = " ".join(text.split())
-    if line and submission.values:
-        raise DataError(f"{submission.title}: has predictions, and lost {line[:40]!r}: leave one of them empty")
+    has_both = bool(line and submission.values)
+    submission.require(not has_both, f"has predictions, and lost {line[:40]!r}: leave one of them empty")
     return line.lower() if line.lower() in (LATE, LARGE) else line[:_LONGEST]
 
 
@@ -270,9 +244,10 @@ def _numbers(path: Path, column: "pd.Series") -> Float[np.ndarray, " n"]:
 
     try:
         return column.to_numpy(np.float64, na_value=np.nan)
-    except (TypeError, ValueError) as error:
-        bad = pd.to_numeric(column, errors="coerce").isna() & column.notna()
-        raise DataError(f"{path}: {_line(path, bad)}: column {column.name} has a value that is not a number") from error
+    except (TypeError, ValueError):
+        good = pd.to_numeric(column, errors="coerce").notna() | column.isna()
+        _require(path, good & (not good.all()), f"column {column.name} has a value that is not a number")
+        raise
 
 
 def _require_whole(path: Path, table: "pd.DataFrame", name: str, *, optional: bool) -> None:
@@ -280,13 +255,14 @@ def _require_whole(path: Path, table: "pd.DataFrame", name: str, *, optional: bo
 
     numbers = pd.to_numeric(table[name], errors="coerce")
     good = (numbers % 1 == 0) & numbers.between(-_LARGEST, _LARGEST) | (table[name].isna() if optional else False)
+    _require(path, good, f"{name} is not a whole number up to {_LARGEST:g}")
+
+
+def _require(path: Path, good: "pd.Series", problem: str) -> None:
+    """Raises DataError with the first line of which this is not so, from 1; of a CSV file the header is line 1."""
     if not good.all():
-        raise DataError(f"{path}: {_line(path, ~good)}: {name} is not a whole number up to {_LARGEST:g}")
-
-
-def _line(path: Path, bad: "pd.Series") -> str:
-    """The number of the first line where a mask is true, from 1; of a CSV file the header is line 1."""
-    return f"line {int(bad.idxmax()) + 1 + (path.suffix == '.csv')}"
+        line = int(good.idxmin()) + 1 + (path.suffix == ".csv")
+        raise DataError(f"{path}: line {line}: {problem}")
 
 
 def _is_missing(value: Any) -> bool:

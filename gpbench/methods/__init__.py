@@ -1,4 +1,4 @@
-"""The methods, one a file in the folder of its family, and the classes and protocols of a user's own method.
+"""The methods, one a file in the folder of its family, and the classes of a user's own method.
 
 Every name here is imported at its first use, so that importing the package does not import JAX.
 """
@@ -12,20 +12,6 @@ if TYPE_CHECKING:
     from gpbench.methods.parts.gradient import FullBatchMethod, GradientMethod, GradientState, SampledMethod
     from gpbench.methods.parts.settings import LikelihoodMethod
     from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
-    from gpbench.methods.protocols import (
-        HasArrays,
-        HasBound,
-        HasConvergence,
-        HasDiagnosis,
-        HasDiagnostics,
-        HasEffects,
-        HasLatents,
-        HasLimits,
-        HasObjective,
-        HasRates,
-        HasRowMemory,
-        HasSearch,
-    )
 
 __getattr__, __dir__, _ = lazy.attach(
     __name__,
@@ -34,20 +20,6 @@ __getattr__, __dir__, _ = lazy.attach(
         "parts.gradient": ("FullBatchMethod", "GradientMethod", "GradientState", "SampledMethod"),
         "parts.settings": ("LikelihoodMethod",),
         "parts.sparse_layer": ("SparseLayer", "SparseMethod"),
-        "protocols": (
-            "HasArrays",
-            "HasBound",
-            "HasConvergence",
-            "HasDiagnosis",
-            "HasDiagnostics",
-            "HasEffects",
-            "HasLatents",
-            "HasLimits",
-            "HasObjective",
-            "HasRates",
-            "HasRowMemory",
-            "HasSearch",
-        ),
     },
 )
 
@@ -56,18 +28,6 @@ __all__ = [
     "FullBatchMethod",
     "GradientMethod",
     "GradientState",
-    "HasArrays",
-    "HasBound",
-    "HasConvergence",
-    "HasDiagnosis",
-    "HasDiagnostics",
-    "HasEffects",
-    "HasLatents",
-    "HasLimits",
-    "HasObjective",
-    "HasRates",
-    "HasRowMemory",
-    "HasSearch",
     "Info",
     "LikelihoodMethod",
     "Method",

@@ -64,14 +64,7 @@ class Batch(eqx.Module):
         return {0: "regression", 1: "count", 2: "binary"}.get(self.classes, "multiclass")
 
     def first(self, rows: int | None) -> "Batch":
-        """Take the first rows of all training rows, which come in random order.
-
-        Args:
-            rows: Number of rows; None, or a number above N: all N rows that count.
-
-        Returns:
-            The batch of these rows alone, whose `total` is their number.
-        """
+        """The first of all training rows, which come in random order; None, or a number above N: all that count."""
         n = min(rows or self.total, self.total)
         if n == len(self.y):
             return self
@@ -80,11 +73,7 @@ class Batch(eqx.Module):
 
 
 class Info(eqx.Module):
-    """Report of one step.
-
-    Args:
-        objective: Objective at the parameters that the step started from; larger is better.
-    """
+    """Report of one step: the objective at the parameters that the step started from; larger is better."""
 
     objective: Float[Array, ""]
 
@@ -97,12 +86,9 @@ class Method(eqx.Module):
     splits, scan over steps and sharding over devices come from outside.  No method owns a loop, a print, a file or a
     random seed.
 
-    Args:
-        **settings: Values of the class's settings by name; those left out have their defaults.
-
-    Raises:
-        ConfigError: for a value out of its range, a kernel or a likelihood that the class does not take, or a `search`
-            of a setting that is not in `searchable`.
+    Arguments are values of the class's settings by name; those left out have their defaults.  A value out of its range,
+    a kernel or a likelihood that the class does not take, and a `search` of a setting that is not in `searchable` raise
+    a ConfigError.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "regression"})
@@ -151,12 +137,7 @@ class Method(eqx.Module):
     )
 
     def __check_init__(self) -> None:
-        """Check every setting against its declaration, of gpbench's classes and of users'.
-
-        Raises:
-            ConfigError: for a value out of its range, a kernel or a likelihood that the class does not take, and a
-                `search` of other settings than the `searchable`.
-        """
+        """Check every setting against its declaration, of gpbench's classes and of users'."""
         declared = settings(type(self))
         for name, field in declared.items():
             schema.parse(field.metadata[RANGE]).check(f"method.{name}", getattr(self, name))
@@ -177,49 +158,36 @@ class Method(eqx.Module):
 
     @abc.abstractmethod
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
-        """Make the initial state.
+        """Make the initial state from all training rows, as concrete arrays; the same key gives the same state.
 
-        Args:
-            data: All training rows, as concrete arrays.
-            key: Random key; the same key gives the same state.
-
-        Returns:
-            A pytree of arrays in the dtype of the data, with shapes that training keeps.
-
-        Raises:
-            ConfigError: where settings and data do not fit.
+        It is a pytree of arrays in the dtype of the data, with shapes that training keeps.  Settings and data that do
+        not fit raise a ConfigError.
         """
 
     @abc.abstractmethod
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
-        """Take one step of training; a pure function.
+        """Take one step of training, a pure function: the next state, of the same structure and shapes, and a report.
 
-        Args:
-            state: State of `init` or of the last step.
-            batch: All training rows, or `batch_size` of them.
-            key: Random key of this step.
-
-        Returns:
-            The next state, of the same structure, shapes and types, and the step's report.
+        The batch has all training rows, or `batch_size` of them.
         """
 
     @abc.abstractmethod
     def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        """Predict the targets at new inputs.
+        """Predict the targets at standardised inputs: the distribution of each row's target, noise included.
 
-        Args:
-            state: State after training.
-            X: Standardised inputs.
-            key: Random key; deterministic methods ignore it.
-
-        Returns:
-            The predictive distribution of each row's target, noise included.  It depends on that row and the key alone.
+        It depends on that row and the key alone; deterministic methods ignore the key.
         """
 
     @property
     def label(self) -> str:
         """Size by which tables tell runs of this method apart, as papers print it, as in `m=15%`."""
         return ""
+
+
+def refuse(mistakes: Mapping[str, object]) -> None:
+    """Raises ConfigError with the first message whose mistake holds; each says how to mend it."""
+    if message := next((message for message, holds in mistakes.items() if holds), ""):
+        raise ConfigError(message)
 
 
 def _search(values: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
@@ -237,19 +205,9 @@ number."""
 
 
 def inducing_count(inducing: float | int, n: int, *, name: str = "inducing", noun: str = "inducing points") -> int:
-    """Count the inducing points, or what else a method has for some of its rows.
+    """Number of inducing points, or what else (`noun`) a method has for some of its n rows by the setting `name`.
 
-    Args:
-        inducing: A whole number, or a fraction of the training rows, which is at most `FRACTION_MOST` of them.
-        n: Number of training rows.
-        name: Name of the setting, for messages.
-        noun: What is counted, for messages.
-
-    Returns:
-        Their number, from 1 to n.
-
-    Raises:
-        ConfigError: beyond 1 .. n, and for a number that is neither whole nor a fraction.
+    A fraction of the training rows is at most `FRACTION_MOST` of them.  Numbers beyond 1 .. n raise a ConfigError.
     """
     schema.parse("rows or fraction").check(f"method.{name}", inducing)
     m = int(inducing) if isinstance(inducing, Integral) else min(round(inducing * n), FRACTION_MOST)

@@ -23,15 +23,7 @@ class HasObjective(Protocol):
     """A method that can evaluate the objective of training on all rows."""
 
     def objective(self, state: State, data: "Batch") -> Float[Array, ""]:
-        """Evaluate the objective.
-
-        Args:
-            state: State before, during or after training.
-            data: All training rows.
-
-        Returns:
-            The log evidence, a bound on it or another objective, in nats; larger is better.
-        """
+        """The log evidence, a bound on it or another objective, in nats; larger is better."""
 
 
 @runtime_checkable
@@ -39,14 +31,7 @@ class HasConvergence(Protocol):
     """A method with a criterion of convergence."""
 
     def converged(self, state: State) -> Bool[Array, ""] | None:
-        """Test for convergence.
-
-        Args:
-            state: State after a step.
-
-        Returns:
-            True where further steps leave the state as it is, so that training ends; None: no criterion.
-        """
+        """True where further steps leave the state as it is, so that training ends; None: no criterion."""
 
 
 @runtime_checkable
@@ -54,14 +39,7 @@ class HasOptimum(Protocol):
     """A method whose training may end where it has not converged, after a chosen stop or by a rough criterion."""
 
     def optimum(self, state: State) -> Bool[Array, ""] | None:
-        """Test for convergence, for the record.
-
-        Args:
-            state: State after training.
-
-        Returns:
-            True where the optimiser or solver has converged; None: no criterion.
-        """
+        """True where the optimiser or solver has converged, for the record; None: no criterion."""
 
 
 @runtime_checkable
@@ -69,28 +47,12 @@ class HasBound(Protocol):
     """A method with a variational bound on the density of held-out rows (metric `vlb`)."""
 
     def kl(self, state: State) -> Float[Array, ""] | None:
-        """Evaluate KL[q || prior].
-
-        Args:
-            state: State after training.
-
-        Returns:
-            The divergence of the posterior from the prior, in nats; None where the metric is not defined.
-        """
+        """KL[q || prior] in nats; None where the metric is not defined."""
 
     def expected_log_prob(
         self, state: State, X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"] | None:
-        """Evaluate E_q log p(y|f) of every row.
-
-        Args:
-            state: State after training.
-            X: Standardised inputs of held-out rows.
-            y: Their scaled targets.
-
-        Returns:
-            The expectations in nats of the scaled targets; None where the metric is not defined.
-        """
+        """E_q log p(y|f) of every held-out row, in nats of the scaled targets; None where the metric is not defined."""
 
 
 @runtime_checkable
@@ -98,15 +60,7 @@ class HasRates(Protocol):
     """A method whose initial step size the run can choose among `Method.rates`."""
 
     def with_rate(self, state: State, rate: float) -> State:
-        """Set the initial step size.
-
-        Args:
-            state: State of `init`.
-            rate: One of `Method.rates`.
-
-        Returns:
-            The state with this step size.
-        """
+        """The initial state with another initial step size."""
 
 
 @runtime_checkable
@@ -117,25 +71,10 @@ class HasSearch(Protocol):
     """
 
     def settings(self, state: State) -> dict[str, Array]:
-        """Read the searchable settings.
-
-        Args:
-            state: Any state.
-
-        Returns:
-            The values of the settings among which `search` chooses, by name; the record has them too.
-        """
+        """Values of the settings among which `search` chooses, by name; the record has them too."""
 
     def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
-        """Set some of the searchable settings.
-
-        Args:
-            state: State of `init`.
-            settings: New values by name.
-
-        Returns:
-            The state with these values.
-        """
+        """The initial state with other values of some of these settings."""
 
 
 @runtime_checkable
@@ -143,14 +82,7 @@ class HasDiagnostics(Protocol):
     """A method with numbers that show whether training has converged."""
 
     def diagnostics(self, state: State) -> dict[str, Array]:
-        """Compute diagnostics of convergence.
-
-        Args:
-            state: State after training.
-
-        Returns:
-            Scalars for the record, by name, such as `rhat`.
-        """
+        """Scalars for the record, by name, such as `rhat`."""
 
 
 @runtime_checkable
@@ -158,14 +90,7 @@ class HasDiagnosis(Protocol):
     """A method that can find the reason of a divergence."""
 
     def diagnose(self, state: State) -> str:
-        """Find the reason of a divergence.
-
-        Args:
-            state: State before the parameters became NaN.
-
-        Returns:
-            Probable reason, for the run's one-line error; "" where it is unknown.
-        """
+        """Probable reason, for the run's one-line error, from the state before parameters became NaN; "": unknown."""
 
 
 @runtime_checkable
@@ -173,14 +98,7 @@ class HasArrays(Protocol):
     """A method with arrays that pictures show beside the predictions."""
 
     def arrays(self, state: State) -> dict[str, Array]:
-        """Collect arrays for pictures.
-
-        Args:
-            state: State during or after training.
-
-        Returns:
-            Arrays by name, such as the inducing points `inducing` (M, D).
-        """
+        """Arrays by name, such as the inducing points `inducing` (M, D)."""
 
 
 @runtime_checkable
@@ -188,18 +106,7 @@ class HasCovariance(Protocol):
     """A method of regression that knows the joint posterior of f at several rows."""
 
     def covariance(self, state: State, X: Float[Array, "N D"]) -> Float[Array, "N N"]:
-        """Evaluate the posterior covariance of f, without the noise of the targets.
-
-        Args:
-            state: State after training.
-            X: Standardised inputs.
-
-        Returns:
-            The covariance, in units of scaled targets.
-
-        Raises:
-            ConfigError: for a likelihood other than Gaussian noise, under which targets are no f plus noise.
-        """
+        """Posterior covariance of f at X, in units of scaled targets; a ConfigError for other than Gaussian noise."""
 
 
 @runtime_checkable
@@ -207,15 +114,7 @@ class HasLatents(Protocol):
     """A method with hidden functions that pictures show."""
 
     def latents(self, state: State, X: Float[Array, "N D"]) -> dict[str, Array]:
-        """Evaluate hidden functions.
-
-        Args:
-            state: State during or after training.
-            X: Standardised inputs.
-
-        Returns:
-            Values of hidden functions at X by name, such as the means of hidden units `hidden` (N, H).
-        """
+        """Values of hidden functions at X by name, such as the means of hidden units `hidden` (N, H)."""
 
 
 @runtime_checkable
@@ -223,14 +122,7 @@ class HasEffects(Protocol):
     """A method whose predictor is a sum of effects, which pictures show for any number of inputs."""
 
     def effects(self, state: State) -> dict[str, Array]:
-        """Evaluate the effects.
-
-        Args:
-            state: State during or after training.
-
-        Returns:
-            Effects on grids of their inputs, and their shares of the variance, by name.
-        """
+        """Effects on grids of their inputs, and their shares of the variance, by name."""
 
 
 @runtime_checkable
@@ -238,14 +130,7 @@ class HasLimits(Protocol):
     """A method with settings whose useful values end at a number that the data have."""
 
     def limits(self, n: int) -> dict[str, int]:
-        """Bound settings by the data.
-
-        Args:
-            n: Number of training rows.
-
-        Returns:
-            Largest value that makes a difference, by setting.
-        """
+        """Largest value that makes a difference with n training rows, by setting."""
 
 
 @runtime_checkable
@@ -253,14 +138,7 @@ class HasRowMemory(Protocol):
     """A method whose state grows with the training rows."""
 
     def row_memory(self, n: int) -> int:
-        """Count the numbers in the state for each training row.
-
-        Args:
-            n: Number of training rows.
-
-        Returns:
-            The count, by which the run estimates memory.
-        """
+        """Number of numbers in the state for each of n training rows, by which the run estimates memory."""
 
 
 def learned(state: State, kind: type[T]) -> list[T]:
@@ -268,13 +146,6 @@ def learned(state: State, kind: type[T]) -> list[T]:
 
     An optimiser's averages of gradients have the structure of the parameters, and are left out.  Its state is a named
     tuple, as all of optax's are.
-
-    Args:
-        state: State of a method.
-        kind: Class of the objects.
-
-    Returns:
-        The objects in the order of the pytree.
     """
     is_leaf = lambda node: isinstance(node, kind) or hasattr(node, "_fields")
     leaves = jax.tree.leaves(getattr(state, "parameters", state), is_leaf=is_leaf)

@@ -14,6 +14,7 @@ its MNLP is above that of a constant prediction, which is 1.16 in the file's uni
 import csv
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -93,11 +94,9 @@ class Published:
 
 @cache
 def lookup(dataset: str, method: str, setting: str, metric: str, output: str | None = None) -> Published | None:
-    """Looks up the published value of a cell.
-
-    A published setting matches if ours has all of its terms: "m=15%" matches "m=15%, steps=250".  Of several matches
-    the one with the most terms counts, then the first.  No paper's runs end with a budget of seconds, as ours may.
-    Returns the value in our units, or None.
+    """Looks up the published value of a cell.  A published setting matches if ours has all of its terms: "m=15%"
+    matches "m=15%, steps=250".  Of several matches the one with the most terms counts, then the first.  No paper's runs
+    end with a budget of seconds, as ours may.  Returns the value in our units, or None.
     """
     ours = parts(setting)
     matches = [
@@ -118,6 +117,12 @@ def later(dataset: str, metric: str) -> list[Published]:
 def terms(setting: str) -> list[str]:
     """The terms of a setting as they are: "m=15%, hidden=[2,2]" -> ["m=15%", "hidden=[2,2]"]."""
     return [term for term in re.split(r",\s*(?![^\[]*\])", setting) if term]
+
+
+def shared_terms(settings: Iterable[Sequence[str]]) -> list[str]:
+    """The terms that all settings have, in the order of the first; none without settings."""
+    first, *others = [*settings] or [()]
+    return [term for term in first if all(term in other for other in others)]
 
 
 def parts(setting: str) -> dict[str, str | float]:

@@ -28,9 +28,8 @@ class _Reference:
 
 
 def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
-    """The files of every method, data set and protocol, by name; a name may be in several groups.
-
-    Of files with the same group and name, that of gpbench counts.
+    """The files of every method, data set and protocol, by name; a name may be in several groups.  Of files with the
+    same group and name, that of gpbench counts.
     """
     files: dict[str, list[Path]] = {}
     for group in GROUPS:

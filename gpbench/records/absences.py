@@ -1,7 +1,5 @@
-"""Values that finished runs do not have: metrics that do not exist on a test set, or are not finite.
-
-A run that diverged has no values either, and is counted apart; one that failed has a reason for each metric.
-"""
+"""Values that finished runs do not have: metrics that do not exist on a test set, or are not finite.  A run that
+diverged has no values either, and is counted apart; one that failed has a reason for each metric."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,8 +9,7 @@ from gpbench.records.record import Record
 NOT_FINITE = "not finite"
 LATE, LARGE, FAULT = "over time", "out of memory", "ended with an error"
 """Reasons for which a run with a budget, or one of another program, has no predictions."""
-GRACE = 0.1
-"""Share of its budget by which a run may be late: predictions that are ready later do not count."""
+GRACE = 0.1  # share of its budget by which a run may be late: predictions that are ready later do not count
 
 
 def is_late(seconds: float, budget: float) -> bool:

@@ -9,7 +9,7 @@ stored in float32.
 """
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
     from gpbench.records.record import Record
 
-Predictions = Mapping[str, "ndarray"]
-"""Columns of predictions by name."""
+Predictions = Mapping[str, "ndarray"]  # columns of predictions by name
 
-Headers = Mapping[str, tuple[tuple[int, ...], Any]]
-"""Shapes and types of arrays by name."""
+Headers = Mapping[str, tuple[tuple[int, ...], Any]]  # shapes and types of arrays by name
 
 PREDICTIONS = "predictions.parquet"
 MOST_ROWS = 10_000
@@ -33,21 +31,16 @@ MOST_ROWS = 10_000
 _TYPES = {"row": "int64", "target": "float64", "mean": "float64", "variance": "float64"}
 """Types of the columns that are not float32."""
 
-POINTS = 48
-"""Largest number of points of a trace that is not thinned."""
-_FIRST = 10
-"""Number of first points that every thinned trace has: the start of training is compared step by step."""
+_POINTS = 48  # largest number of points of a trace that is not thinned
+_FIRST = 10  # number of first points that every thinned trace has: the start of training is compared step by step
 _GROWTH = 1.3
 """The ratio of the steps of a thinned trace.  Steps do not depend on its length, so that those of splits agree."""
-_LARGEST = 1e300
-"""Largest number of a trace: the width of an axis must be a number too."""
+_LARGEST = 1e300  # largest number of a trace: the width of an axis must be a number too
 
 
 def thin(arrays: "Mapping[str, ndarray]", *, whole: bool) -> "dict[str, ndarray]":
     """Each trace at its first points, at a geometric progression of points, as on logarithmic axes, and at its last.
-
-    Numbers are of single precision.  With `whole` also the arrays of `run.keep=true`, as they are.
-    """
+    Numbers are of single precision.  With `whole` also the arrays of `run.keep=true`, as they are."""
     import numpy as np
 
     thinned = {}
@@ -78,23 +71,12 @@ def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:
     return file.getvalue() if arrays else None
 
 
-def unpack(content: bytes) -> "dict[str, ndarray]":
-    """Reads the arrays of an .npz file.  Raises ValueError where it is damaged, or unpacks to too much."""
-    try:
-        with npz.opened(content, limits.most_unpacked(len(content), limits.TRACE)) as arrays:
-            return dict(arrays)
-    except ValueError as error:
-        raise ValueError(f"its arrays cannot be read ({error})") from None
-
-
 def unpack_trace(content: bytes) -> "dict[str, ndarray]":
-    """Reads the arrays of a trace, and those that `run.keep=true` keeps.
-
-    Raises ValueError as `unpack`, and where they are none that a run leaves: pictures are drawn of them.
-    """
+    """The arrays of a trace, and those that `run.keep=true` keeps.  Raises ValueError: they are damaged, unpack to too
+    much, or are none that a run leaves: pictures are drawn of them."""
     import numpy as np
 
-    arrays = unpack(content)
+    arrays = _unpack(content, limits.TRACE) or {}
     traces = [values for name, values in arrays.items() if not name.startswith(kept.PREFIX)]
     if any(values.dtype.kind not in "biuf" for values in arrays.values()):
         raise ValueError("its arrays are not of real numbers")
@@ -108,13 +90,16 @@ def unpack_trace(content: bytes) -> "dict[str, ndarray]":
 
 
 def unpack_state(content: bytes, expected: Headers | None = None) -> "dict[str, ndarray] | None":
-    """Reads the arrays of a trained state.  Returns the arrays; None where they are others than expected, of which none
-    is read.  Raises ValueError: it is damaged, or unpacks to too much.
-    """
+    """The arrays of a trained state; None, and none is read, where they are others than expected.  Raises ValueError:
+    it is damaged, or unpacks to too much."""
+    return _unpack(content, limits.STATE, expected)
+
+
+def _unpack(content: bytes, most: int, expected: Headers | None = None) -> "dict[str, ndarray] | None":
     try:
         if expected is not None and npz.headers(content) != expected:
             return None
-        with npz.opened(content, limits.most_unpacked(len(content), limits.STATE)) as arrays:
+        with npz.opened(content, limits.most_unpacked(len(content), most)) as arrays:
             return dict(arrays)
     except ValueError as error:
         raise ValueError(f"its arrays cannot be read ({error})") from None
@@ -137,11 +122,8 @@ def write_predictions(folder: Path, predictions: Predictions) -> None:
 
 
 def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
-    """Reads the columns of a file of predictions, each (rows,).
-
-    Raises ValueError where it is damaged, or has not the columns and numbers that a run writes: pictures are drawn of
-    them.
-    """
+    """The columns of a file of predictions, each (rows,).  Raises ValueError: it is damaged, or has other columns and
+    numbers than a run writes: pictures are drawn of them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -158,31 +140,32 @@ def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
             limits.check(size, most, f"a file of {len(content):,} bytes unpacks to")
             table = file.read(use_threads=False)  # as in a collection
         columns = {name: table.column(name).to_numpy() for name in table.column_names}
-        _check_predictions(columns)
+        if fault := next(_faults(columns), ""):
+            raise ValueError(fault)
         return columns
     except (OSError, pa.ArrowException, LookupError, RecursionError, ValueError) as error:
         raise ValueError(f"its {PREDICTIONS} cannot be read ({npz.reason(error)})") from None
 
 
-def _check_predictions(columns: Predictions) -> None:
-    """Raises ValueError for columns that no run writes."""
+def _faults(columns: Predictions) -> Iterator[str]:
+    """What is wrong with columns that no run writes."""
     import numpy as np
 
     classes = [name for name in columns if name.startswith("log_prob_")]
     moments = ["mean", "variance"] if not classes else [f"log_prob_{c}" for c in range(max(2, len(classes)))]
     if absent := [name for name in ("row", "target", "log_prob", *moments) if name not in columns]:
-        raise ValueError(f"no column {absent[0]}")
+        yield f"no column {absent[0]}"
     for name, values in columns.items():
         if values.dtype.kind not in "biuf" or not len(values):
-            raise ValueError(f"its column {name} is not of numbers")
+            yield f"its column {name} is not of numbers"
         is_finite = np.isfinite(values)
         if name in ("row", "target", "mean") and not is_finite.all():
-            raise ValueError(f"its column {name} is not finite")
+            yield f"its column {name} is not finite"
         if values.dtype.itemsize > 4 and (np.abs(values[is_finite]) > _LARGEST).any():
-            raise ValueError(f"its column {name} has numbers beyond {_LARGEST:g}")
+            yield f"its column {name} has numbers beyond {_LARGEST:g}"
         low, high = (0, np.inf) if name == "variance" else (-np.inf, 1e-3) if name in classes else (-np.inf, np.inf)
         if name in ("variance", *classes) and not ((values >= low) & (values <= high)).all():
-            raise ValueError(f"its column {name} is out of range")
+            yield f"its column {name} is out of range"
 
 
 def log_probs(predictions: Predictions) -> "ndarray":
@@ -196,7 +179,7 @@ def log_probs(predictions: Predictions) -> "ndarray":
 def _points(n: int) -> "ndarray":
     import numpy as np
 
-    if n <= POINTS:
+    if n <= _POINTS:
         return np.arange(n)
     steps = (_GROWTH ** np.arange(np.log(n) / np.log(_GROWTH))).astype(int) - 1
     return np.unique([*range(_FIRST), *steps, n - 1])

@@ -1,49 +1,47 @@
-"""Collections: many records in one Parquet file, which `gpbench collect` makes and every verb reads.
-
-One row a record: its JSON in the column `record`, the text of its config.yaml in `config`, its packed arrays in
-`trace`, its list of installed packages in `package_list` (the file has each list once), and beside them columns of what
-is filtered by, for other programs.  The values come from `record` alone.
-
-A flipped bit is an error, whichever byte it is in (`gpbench.records.parquet`).
-"""
+"""Collections: many records in one Parquet file, which `gpbench collect` makes and every verb reads.  One row a record:
+its JSON in the column `record`, the text of its config.yaml in `config`, its packed arrays in `trace`, its list of
+installed packages in `package_list` (the file has each list once), and beside them columns of what is filtered by, for
+other programs.  The values come from `record` alone.  A flipped bit is an error, whichever byte it is in
+(`gpbench.records.parquet`)."""
 
 import contextlib
 import gc
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from gpbench import limits
 from gpbench.errors import ConfigError
 from gpbench.outputs import output
-from gpbench.records import arrays, packages, parquet
-from gpbench.records.folder import plain
+from gpbench.records import packages, parquet
+from gpbench.records.folder import CONFIG, TRACE, plain
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 SUFFIX = ".parquet"
 _TEXTS = ("id", "cell", "status", "dataset", "output", "method", "setting", "protocol", "precision", "preset")
-_COLUMNS = (*_TEXTS, "split_set", "split", "seed", "created")
-"""The fields that have a column of their own."""
+_COLUMNS = (*_TEXTS, "split_set", "split", "seed", "created")  # the fields that have a column of their own
 _RECORD, _CONFIG, _TRACE, _PACKAGES = "record", "config", "trace", "package_list"
-_TEXT_COLUMNS = ("id", _RECORD, _CONFIG, _TRACE, _PACKAGES)
-"""The columns that are read as dictionaries."""
-_OLD = "_fields"
-"""A column of the format before this one, which had a column for each field."""
+_TEXT_COLUMNS = ("id", _RECORD, _CONFIG, _TRACE, _PACKAGES)  # the columns that are read as dictionaries
+_OLD = "_fields"  # a column of the format before this one, which had a column for each field
 _TEXT_TYPES = ("string", "dictionary<values=string, indices=int32, ordered=0>")
+_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class Collection(Store):
-    """The records in a Parquet file that `gpbench collect` made: a results folder to read from.
+    """The records in a Parquet file that `gpbench collect` made: a results folder to read from.  It has thinned traces
+    (`gpbench.records.arrays`), no predictions and no states."""
 
-    It has thinned traces (`gpbench.records.arrays`), no predictions and no states.
-    """
+    _refusal = (
+        "is a collection to read from; runs are written into results folders (run.results=DIR), and deleted there"
+    )
+    _mend = "`gpbench collect` makes it again"
 
     def __init__(self, path: Path | str, *, shipped: bool = False) -> None:
         super().__init__(path)
@@ -52,62 +50,23 @@ class Collection(Store):
         self._known: dict[str, None] | None = None
         self._records: dict[str, Record] | None = None
         self._configs: dict[str, str] = {}
-        self._traces: dict[str, bytes | None] | None = None
-        self._packages: dict[str, str] | None = None
 
     def ids(self) -> Sequence[str]:
         """The ids of all runs, read without their records."""
         if self._known is None:
-            self._known = dict.fromkeys(self._records or read_ids(self.runs))
+            ids = self._records or _columns(self.runs, "id")[0]
+            self._known = dict.fromkeys(id for id in ids if isinstance(id, str))
         return list(self._known)
 
     def contains(self, id: str) -> bool:
         """True if there is a run of this id."""
         return id in (self._known or self.ids())
 
-    def config_text(self, id: str) -> str:
-        """The text of a run's config.yaml; empty where it has none."""
-        self._loaded()
-        return self._configs.get(id, "")
-
-    def trace(self, id: str) -> "dict[str, np.ndarray]":
-        """The thinned arrays of a run; empty where it has none."""
-        if self._traces is None:
-            try:
-                self._traces = read_traces(self.runs)
-            except ConfigError as error:
-                self._traces = {}
-                self._say("", f"no traces: {error}")
-        try:
-            packed = self._traces.get(id)
-            return {} if packed is None else arrays.unpack_trace(packed)
-        except ValueError as error:
-            self._say(id, f"{self.runs}, run {id}: {error}")
-            return {}
-
-    def predictions(self, id: str) -> "dict[str, np.ndarray]":
-        """Nothing: a collection has no predictions."""
-        return {}
-
-    def state(self, id: str, expected: arrays.Headers | None = None) -> "dict[str, np.ndarray] | None":
-        """Nothing: a collection has no states."""
-        return {}
-
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name.  Raises AbsentError; ConfigError where none can be read."""
-        if self._packages is None:
-            self._packages = read_packages(self.runs)
         if checksum not in self._packages:
             raise packages.absent(checksum, self.runs)
         return self._packages[checksum]
-
-    def write(self, record: Record, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: raises ConfigError."""
-        raise ConfigError(f"{self.runs} is a collection to read from; name a folder with run.results=DIR")
-
-    def delete(self, id: str) -> NoReturn:
-        """Refused: raises ConfigError."""
-        raise ConfigError(f"{self.runs} is a collection to read from; runs are deleted from results folders")
 
     def _ids(self) -> Iterator[str]:
         yield from self._loaded()
@@ -115,6 +74,24 @@ class Collection(Store):
     def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
         record = self._loaded().get(id)
         return record, "" if record else f"{self.runs} has no such record"
+
+    def _content(self, id: str, name: str) -> bytes | None:
+        if name == TRACE:
+            return self._traces.get(id)
+        self._loaded()
+        return self._configs.get(id, "").encode() if name == CONFIG else None
+
+    @cached_property
+    def _traces(self) -> dict[str, bytes | None]:
+        try:
+            return _read_traces(self.runs)
+        except ConfigError as error:
+            self._say("", f"no traces: {error}")
+            return {}
+
+    @cached_property
+    def _packages(self) -> dict[str, str]:
+        return _read_packages(self.runs)
 
     def _loaded(self) -> dict[str, Record]:
         if self._records is None:
@@ -135,10 +112,8 @@ def open_store(results: Path | str) -> Store:
 
 
 def open_existing(results: Path | str) -> Store:
-    """The records in a results folder, or in a collection.
-
-    A folder without runs stands for the `records.parquet` in it.  Raises ConfigError: there is no such folder.
-    """
+    """The records in a results folder, or in a collection.  A folder without runs stands for the `records.parquet` in
+    it.  Raises ConfigError: there is no such folder."""
     folder = Path(results)
     if not str(results).endswith(SUFFIX) and not folder.is_dir():
         problem = "is a file, and no results folder" if folder.exists() else "no such folder"
@@ -169,7 +144,7 @@ def content(
 
     records = [record for record, _ in rows]
     columns = {name: parquet.column([getattr(record, name) for record in records]) for name in _COLUMNS}
-    columns[_RECORD] = pa.array([_text(record) for record in records], pa.string())
+    columns[_RECORD] = pa.array([_JSON.encode(record.to_json()) for record in records], pa.string())
     columns[_CONFIG] = pa.array([config for _, config in rows], pa.string()).dictionary_encode()
     columns[_TRACE] = pa.array([(traces or {}).get(record.id) for record in records], pa.binary())
     if package_lists:
@@ -178,9 +153,8 @@ def content(
 
 
 def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
-    """Reads the records of a collection.  Returns each record with the text of its config.yaml, and what is wrong with
-    those left out, each with its row.  Raises ConfigError: the file cannot be read, or is no collection.
-    """
+    """The records of a collection, each with the text of its config.yaml, and what is wrong with those left out.
+    Raises ConfigError: the file cannot be read, or is no collection."""
     table = _table(path, [*_COLUMNS, _RECORD, _CONFIG, _OLD])
     if _OLD in table.column_names:
         raise ConfigError(
@@ -190,57 +164,51 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
     for name in (_RECORD, _CONFIG):
         if name not in table.column_names or str(table.schema.field(name).type) not in _TEXT_TYPES:
             raise ConfigError(f"{path} is no collection: it has no column {name} of texts; `gpbench collect` makes one")
-    rows: list[tuple[Record, str]] = []
+    rows: dict[str, tuple[Record, str]] = {}
     faults: list[str] = []
-    ids: set[str] = set()
-    with _no_garbage_collection():
-        for row, (text, config) in enumerate(
-            zip(parquet.values(table.column(_RECORD)), parquet.values(table.column(_CONFIG)))
-        ):
+    was_enabled = gc.isenabled()
+    gc.disable()  # a hundred thousand records would set it off again and again, for nothing: a third of the time
+    try:
+        texts = zip(parquet.values(table.column(_RECORD)), parquet.values(table.column(_CONFIG)))
+        for row, (text, config) in enumerate(texts):
             try:
                 record = Record.from_json(_parsed(text or ""))
-                if record.id in ids:
+                if rows.setdefault(record.id, (record, config or ""))[0] is not record:
                     raise ValueError(f"another row has the id {record.id}")
             except ValueError as error:
                 faults.append(f"row {row}: {error}")
-                continue
-            ids.add(record.id)
-            rows.append((record, config or ""))
-    return rows, faults
-
-
-def read_ids(path: Path) -> list[str]:
-    """The ids of the records of a collection, which are not read; none without a column of ids.  Raises ConfigError."""
-    table = _table(path, ["id"])
-    return [id for id in parquet.values(table.column("id")) if isinstance(id, str)] if table.column_names else []
+    finally:
+        if was_enabled:
+            gc.enable()
+    return [*rows.values()], faults
 
 
 def read_times(path: Path) -> list[tuple[str, str | None]]:
     """The id and the time of each record of a collection, which are not read.  Raises ConfigError."""
-    table = _table(path, ["id", "created"])
-    return list(zip(*(parquet.values(table.column(name)) for name in ("id", "created")), strict=True))
+    return list(zip(*_columns(path, "id", "created"), strict=True))
 
 
-def read_traces(path: Path) -> dict[str, bytes | None]:
+def _read_traces(path: Path) -> dict[str, bytes | None]:
     """The packed arrays of every record by its id; None where it has none.  Raises ConfigError."""
-    table = _table(path, ["id", _TRACE])
-    if {*table.column_names} != {"id", _TRACE}:
-        return {}
-    return dict(zip(parquet.values(table.column("id")), parquet.values(table.column(_TRACE)), strict=True))
+    return dict(zip(*_columns(path, "id", _TRACE), strict=True))
 
 
-def read_packages(path: Path) -> dict[str, str]:
+def _read_packages(path: Path) -> dict[str, str]:
     """The lists of installed packages by checksum; what is none is left out.  Raises ConfigError."""
-    table = _table(path, [_PACKAGES])
-    if not table.column_names or str(table.schema.field(_PACKAGES).type) not in _TEXT_TYPES:
-        return {}
     lists = {}
-    for text in {*parquet.values(table.column(_PACKAGES))} - {None}:
+    for text in {text for text in _columns(path, _PACKAGES)[0] if isinstance(text, str)}:
         with contextlib.suppress(ValueError):
             limits.check(len(text), limits.PACKAGES, "it has")
             name = packages.checksum(text)
             lists[name] = packages.verified(text.encode(), name)
     return lists
+
+
+def _columns(path: Path, *names: str) -> list[list[Any]]:
+    """The values of these columns; none where the file lacks one of them."""
+    table = _table(path, names)
+    is_whole = {*table.column_names} == {*names}
+    return [parquet.values(table.column(name)) if is_whole else [] for name in names]
 
 
 def _parsed(text: str) -> Any:
@@ -252,10 +220,6 @@ def _parsed(text: str) -> Any:
         raise ValueError(f"its record is not valid JSON ({error})") from None
 
 
-def _text(record: Record) -> str:
-    return json.dumps(record.to_json(), separators=(",", ":"), allow_nan=False)
-
-
 def _table(path: Path, names: Sequence[str]) -> "pa.Table":
     """The columns of these names that the file has.  Raises ConfigError for a file that cannot be read."""
     try:
@@ -265,15 +229,3 @@ def _table(path: Path, names: Sequence[str]) -> "pa.Table":
         return table
     except (ValueError, OSError) as error:
         raise ConfigError(f"cannot read {path} ({error}); `gpbench collect DIR --out {path}` makes one") from error
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Making a hundred thousand records would set it off again and again, for nothing: a third of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -1,8 +1,6 @@
-"""One run's folder: record.json, config.yaml, trace.npz and perhaps predictions and the trained state.
-
-record.json has the SHA-256 of the other files, and ends with that of its own text.  A record without them was edited by
-hand, or is from before there were checksums; it is read without a check.
-"""
+"""One run's folder: record.json, config.yaml, trace.npz and perhaps predictions and the trained state.  record.json has
+the SHA-256 of the other files, and ends with that of its own text.  A record without them was edited by hand, or is
+from before there were checksums; it is read without a check."""
 
 import hashlib
 import json
@@ -14,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import limits, yamls
 from gpbench.records import arrays
-from gpbench.records.record import Record
-from gpbench.records.values import clean
+from gpbench.records.record import Record, clean
 
 if TYPE_CHECKING:
     import numpy as np
 
 RECORD, CONFIG, TRACE, STATE = "record.json", "config.yaml", "trace.npz", "state.npz"
 _SIZES = {CONFIG: limits.CONFIG, TRACE: limits.TRACE, arrays.PREDICTIONS: limits.PREDICTIONS, STATE: limits.STATE}
-FILES = tuple(_SIZES)
-"""Names of the files beside the record."""
+FILES = tuple(_SIZES)  # names of the files beside the record
 _END = b',\n "checksum": "'
 _CHANGED = "its record.json is not what was written (the checksum differs)"
 _SECTIONS = ("run", "data", "dataset", "method", "protocol")
@@ -36,39 +32,23 @@ def read(runs: str, id: str) -> tuple[Record | None, str]:
         return Record.from_json(value, id), ""
     except FileNotFoundError:
         return None, "it has no record.json"
-    except OSError as error:
-        return None, error.strerror or str(error)
-    except ValueError as error:
-        return None, str(error)
+    except (OSError, ValueError) as error:
+        return None, getattr(error, "strerror", None) or str(error)
 
 
 def content(runs: str, id: str, name: str) -> bytes | None:
-    """Another file of the run; None where it has none of this name.
-
-    Raises ValueError that says what is wrong where it is not what was written with the record, or cannot be read.
-    """
+    """Another file of the run; None where it has none of this name.  Raises ValueError that says what is wrong where it
+    is not what was written with the record, or cannot be read."""
     try:
         whole = limits.read(f"{runs}/{id}/{name}", _SIZES[name])
         _, checksums = _unsealed(runs, id)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise ValueError(f"its {name} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise ValueError(f"its {name} cannot be read: {error}") from None
-    if checksums is not None and checksums.get(name) != digest(whole):
+    except (OSError, ValueError) as error:
+        raise ValueError(f"its {name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if checksums is not None and checksums.get(name) != _digest(whole):
         raise ValueError(f"its {name} is not what was written (the checksum differs)")
     return whole
-
-
-def damage(runs: str, id: str) -> str:
-    """Describes the damage of the files beside the record; "" where there is none."""
-    try:
-        for name in FILES:
-            content(runs, id, name)
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 def _unsealed(runs: str, id: str) -> tuple[Any, dict[str, str] | None]:
@@ -117,11 +97,8 @@ def decode_config(content: bytes) -> str:
 
 
 def parse_config(text: str) -> dict[str, Any]:
-    """The configuration; empty for an empty text.
-
-    Aliases are refused, since a few of them stand for billions of values, and we write none.  Raises ValueError that
-    says what is wrong.
-    """
+    """The configuration; empty for an empty text.  Aliases are refused, since a few of them stand for billions of
+    values, and we write none.  Raises ValueError that says what is wrong."""
     import yaml
 
     depth = 0
@@ -145,16 +122,14 @@ def parse_config(text: str) -> dict[str, Any]:
 
 def seal(record: Mapping[str, Any], others: Mapping[str, bytes]) -> bytes:
     """The content of record.json, with the checksums of these files and of itself.  Raises ValueError as JSON does."""
-    checksums = {name: digest(content) for name, content in others.items()}
+    checksums = {name: _digest(content) for name, content in others.items()}
     text = json.dumps({**record, "checksums": checksums}, indent=1, allow_nan=False).removesuffix("\n}").encode()
     return text + _END + _rest(text)
 
 
 def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
     """The record, and the checksums of the other files; None in place of these where it is from before there were any.
-
-    Raises ValueError that says what is wrong.
-    """
+    Raises ValueError that says what is wrong."""
     text, end, rest = content.rpartition(_END)
     if end and rest != _rest(text):
         raise ValueError(_CHANGED)
@@ -171,11 +146,9 @@ def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
 
 
 def plain(text: str) -> Any:
-    """JSON that can be printed and put into tables.  NaN and Infinity, as others write them, are None.
-
-    Raises ValueError for texts that are none, a key twice, numbers of more than 64 bits, more levels or entries of a
-    mapping or list than `limits` has; RecursionError for a thousand levels.
-    """
+    """JSON that can be printed and put into tables.  NaN and Infinity, as others write them, are None.  Raises
+    ValueError for texts that are none, a key twice, numbers of more than 64 bits, more levels or entries of a mapping
+    or list than `limits` has; RecursionError for a thousand levels."""
     value = _DECODER.decode(text)
     if "\\u" in text:  # perhaps half a pair of surrogates
         json.dumps(value, ensure_ascii=False).encode()
@@ -195,13 +168,13 @@ def plain(text: str) -> Any:
     return value
 
 
-def digest(content: bytes) -> str:
+def _digest(content: bytes) -> str:
     """The SHA-256 of a file's content, in hex digits."""
     return hashlib.sha256(content).hexdigest()
 
 
 def _rest(text: bytes) -> bytes:
-    return f'{digest(text)}"\n}}\n'.encode()
+    return f'{_digest(text)}"\n}}\n'.encode()
 
 
 def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,38 +12,10 @@ from gpbench.records.unions import Results, open_stores
 if TYPE_CHECKING:
     import pandas as pd
 
-_RUN = (
-    "id",
-    "dataset",
-    "output",
-    "method",
-    "setting",
-    "protocol",
-    "precision",
-    "preset",
-    "split_set",
-    "split",
-    "seed",
-    "status",
-    "imported",
-    "held_out",
-)
-_ORIGIN = (
-    "device",
-    "commit",
-    "dirty",
-    "created",
-    "shipped",
-    "source",
-    "schema",
-    "cell",
-    "data_checksum",
-    "steps",
-    "objective",
-    "converged",
-    "train_rows",
-    "test_rows",
-)
+_CELL = ("id", "dataset", "output", "method", "setting", "protocol", "precision", "preset", "split_set")
+_RUN = (*_CELL, "split", "seed", "status", "imported", "held_out")
+_ORIGIN = ("device", "commit", "dirty", "created", "shipped", "source", "schema", "cell", "data_checksum")
+_TRAINING = ("steps", "objective", "converged", "train_rows", "test_rows")
 
 
 @checked
@@ -76,7 +48,7 @@ def frame(results: Results = None, *, long: bool = False) -> "pd.DataFrame":
 
 def wide(records: Sequence[Record]) -> "pd.DataFrame":
     """A row for each of these records, with the columns that `frame` describes."""
-    columns = {name: [_field(record, name) for record in records] for name in (*_RUN, *_ORIGIN)}
+    columns = {name: [_field(record, name) for record in records] for name in (*_RUN, *_ORIGIN, *_TRAINING)}
     for field in ("metrics", "seconds", "undefined", "row_stderr"):
         tables = [getattr(record, field) or {} for record in records]
         columns |= {

@@ -1,8 +1,6 @@
-"""A run's identity: the hash of what determines its numbers, and of nothing else.
-
-Device, versions, commit and folder are in the record and not in the identity; a run made for its seconds is the
-exception.  Records whose hash is made otherwise have another `SCHEMA`.
-"""
+"""A run's identity: the hash of what determines its numbers, and of nothing else.  Device, versions, commit and folder
+are in the record and not in the identity; a run made for its seconds is the exception.  Records whose hash is made
+otherwise have another `SCHEMA`."""
 
 import functools
 import hashlib
@@ -30,9 +28,7 @@ does what was done before changes no id.  What methods interpolate is part of th
 
 def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
     """The identity of a resolved configuration but for split, output and seed: the arguments of `run_id`, `cell_id`.
-
-    Raises ConfigError for a split set that the card does not have.
-    """
+    Raises ConfigError for a split set that the card does not have."""
     from gpbench.data import splits  # here: ids of known identities need no NumPy
 
     card, protocol = cfg["dataset"], cfg["protocol"]
@@ -64,12 +60,10 @@ def canonical(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_id(*, split: int, seed: int, **identity: Any) -> str:
-    """The id of one run: the first 16 hex digits of the SHA-256 of its identity.
-
-    `identity` is what `identify` returns, with `output` where the data set has several.  Its values are mappings,
-    lists, strings, numbers, booleans and None.  The order of keys does not matter; 1 and 1.0 differ.  Raises
-    TypeError or ValueError for anything else, NaN and infinities included.
-    """
+    """The id of one run: the first 16 hex digits of the SHA-256 of its identity.  `identity` is what `identify`
+    returns, with `output` where the data set has several.  Its values are mappings, lists, strings, numbers, booleans
+    and None.  The order of keys does not matter; 1 and 1.0 differ.  Raises TypeError or ValueError for anything else,
+    NaN and infinities included."""
     return _digest({**identity, "split": int(split), "seed": int(seed)})
 
 

@@ -1,16 +1,13 @@
 """The arrays that `run.keep=true` keeps: their names and axes, and a check of those that were read from a file.
+Pictures are drawn of them, and a file may come from somebody else."""
 
-Pictures are drawn of them, and a file may come from somebody else.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
-PREFIX = "kept_"
-"""Prefix of their names in a trace."""
+PREFIX = "kept_"  # prefix of their names in a trace
 
 _AXES = {
     "X": "n D",
@@ -65,8 +62,12 @@ _GRIDS = {"G": "D", "g2": "2"}
 
 def check(arrays: "Mapping[str, ndarray]") -> None:
     """Checks kept arrays; those of other names, which a user's method keeps, may have any axes.  Raises ValueError: one
-    has other axes than a run leaves, lacks what it is drawn with, or is not finite.
-    """
+    has other axes than a run leaves, lacks what it is drawn with, or is not finite."""
+    if fault := next(_faults(arrays), ""):
+        raise ValueError(fault)
+
+
+def _faults(arrays: "Mapping[str, ndarray]") -> Iterator[str]:
     import numpy as np
 
     by_name = {name.removeprefix(PREFIX): values for name, values in arrays.items() if name.startswith(PREFIX)}
@@ -74,22 +75,22 @@ def check(arrays: "Mapping[str, ndarray]") -> None:
     for name, values in by_name.items():
         axes = _AXES[name].split() if name in _AXES else ()
         if name in _AXES and values.ndim != len(axes):
-            raise ValueError(f"the array {name} has {values.ndim} axes, not {len(axes)}")
+            yield f"the array {name} has {values.ndim} axes, not {len(axes)}"
         for axis, size in zip(axes, values.shape):
             if size < 1 or sizes.setdefault(axis, size) != size:
-                raise ValueError(f"the array {name} has another size than those beside it")
+                yield f"the array {name} has another size than those beside it"
         if absent := [other for other in _NEEDS.get(name, ()) if other not in by_name]:
-            raise ValueError(f"the array {name} is there without {absent[0]}")
+            yield f"the array {name} is there without {absent[0]}"
         # inducing points that are not drawn are NaN, and a probability may be 0
         is_drawn = np.isfinite(values) | ((name == "log_probs") & (values < 0))
         if name in _AXES and not name.endswith("inducing") and not is_drawn.all():
-            raise ValueError(f"the array {name} is not finite")
+            yield f"the array {name} is not finite"
     if "grid" in by_name and not {"mean", "log_probs"} & by_name.keys():
-        raise ValueError("the array grid is there without predictions")
+        yield "the array grid is there without predictions"
     for points, inputs in _GRIDS.items():
         if points in sizes and sizes.get(inputs) == 2 and round(sizes[points] ** 0.5) ** 2 != sizes[points]:
-            raise ValueError("a grid of two inputs is not square")
+            yield "a grid of two inputs is not square"
     for size in (1, 2):
         for name, limit in ((f"effect{size}_inputs", sizes.get("D")), (f"effect{size}_place", sizes.get("components"))):
             if name in by_name and not ((by_name[name] >= 0) & (by_name[name] < (limit or 0))).all():
-                raise ValueError(f"the array {name} has numbers out of range")
+                yield f"the array {name} has numbers out of range"

@@ -1,9 +1,7 @@
-"""Claims on runs in training: a file for each run in `results/claims/`, held by the process that trains it.
-
-A file that is created exclusively is one process's alone, on a shared disk too.  Its time of change is the holder's
-heartbeat: a claim is dead when its process is, which can be seen on the same machine, or when it has been silent for
-long.  A process that was given the id of an ended one is recognised by its start.
-"""
+"""Claims on runs in training: a file for each run in `results/claims/`, held by the process that trains it.  A file
+that is created exclusively is one process's alone, on a shared disk too.  Its time of change is the holder's heartbeat:
+a claim is dead when its process is, which can be seen on the same machine, or when it has been silent for long.  A
+process that was given the id of an ended one is recognised by its start."""
 
 import contextlib
 import json
@@ -30,11 +28,9 @@ _SILENT_S = 120.0
 
 
 @contextlib.contextmanager
-def claimed(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
-    """Hold these runs, all of them or none, while they are trained.
-
-    Raises ClaimedError where another process has one of them, StorageError where the folder cannot be written.
-    """
+def _claimed(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
+    """Hold these runs, all of them or none, while they are trained.  Raises ClaimedError where another process has one
+    of them, StorageError where the folder cannot be written."""
     folder, held = Path(results) / "claims", list[Path]()
     over = threading.Event()
     beat = threading.Thread(target=_beat, args=(held, over), daemon=True)
@@ -60,8 +56,8 @@ def release(results: Path | str, ids: Iterable[str]) -> None:
 
 
 def claim(plan: RunPlan, records: Records) -> contextlib.AbstractContextManager[None]:
-    """Hold the runs of a plan that have no record among these.  Raises as `claimed` does."""
-    return claimed(plan.results, [run.id for run in plan.missing(records)])
+    """Hold the runs of a plan that have no record among these.  Raises as `_claimed` does."""
+    return _claimed(plan.results, [run.id for run in plan.missing(records)])
 
 
 def holder(results: Path | str, id: str) -> str | None:

@@ -1,7 +1,5 @@
-"""Lists of installed packages: a record has the checksum of one, and a results folder has each list once.
-
-A list has a line NAME==VERSION for each package, by name, which `pip install -r` reads.  Imports neither JAX nor NumPy.
-"""
+"""Lists of installed packages: a record has the checksum of one, and a results folder has each list once.  A list has a
+line NAME==VERSION for each package, by name, which `pip install -r` reads.  Imports neither JAX nor NumPy."""
 
 import functools
 import hashlib
@@ -25,11 +23,9 @@ _FILES = ("METADATA", "PKG-INFO", "")
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """The versions of all installed packages by normalised name (PEP 503), as this process first found them.
-
-    Of several packages of a name it is the one that is imported.  A package whose files do not say what it is, is left
-    out.  Only the heads of these files are read: their whole text takes `importlib.metadata` fifteen times as long.
-    """
+    """The versions of all installed packages by normalised name (PEP 503), as this process first found them.  Of
+    several packages of a name it is the one that is imported.  A package whose files do not say what it is, is left
+    out.  Only the heads of these files are read: their whole text takes `importlib.metadata` fifteen times as long."""
     texts: dict[str, str] = {}
     for package in metadata.distributions():
         name, version = _name_and_version(package)

@@ -1,8 +1,6 @@
-"""Parquet files of texts in which a flipped bit is an error, whichever byte it is in.
-
-Parquet has checksums of pages, and none of its footer, which has names, types and positions: a digest of the footer
-stands before it, where other readers pass over it.
-"""
+"""Parquet files of texts in which a flipped bit is an error, whichever byte it is in.  Parquet has checksums of pages,
+and none of its footer, which has names, types and positions: a digest of the footer stands before it, where other
+readers pass over it."""
 
 import hashlib
 import mmap
@@ -15,11 +13,9 @@ from gpbench import limits, pages
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LEVEL = 16
-"""Level of zstd's compression: 3 % smaller than at 12; 0.4 ms a record."""
+_LEVEL = 16  # level of zstd's compression: 3 % smaller than at 12; 0.4 ms a record
 _MARK = b"gpbench:"
-_END = 8
-"""Bytes of the length of the footer, and of Parquet's own mark."""
+_END = 8  # bytes of the length of the footer, and of Parquet's own mark
 
 
 def column(values: list[Any]) -> "pa.Array":
@@ -46,8 +42,7 @@ def content(table: "pa.Table", dictionaries: Sequence[str]) -> bytes:
 
 def read(path: Path, names: Sequence[str], dictionaries: Sequence[str]) -> "pa.Table":
     """Reads columns of a file, all of them checked.  Raises ValueError: the file cannot be read, or has more rows or
-    bytes than `limits` says.
-    """
+    bytes than `limits` says."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,10 +1,8 @@
-"""The plan of a job: the runs of a configuration with their ids, and those of them that are recorded.
-
-It is made once from a resolved configuration, and read by the sweep, the claim, the job, tables and the site.
-"""
+"""The plan of a job: the runs of a configuration with their ids, and those of them that are recorded.  It is made once
+from a resolved configuration, and read by the sweep, the claim, the job, tables and the site."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -16,8 +14,15 @@ if TYPE_CHECKING:
     from gpbench.data.members import Member
 
 
-GAP = "generalisation_gap"
-"""The diagnostic that `run.gap` adds."""
+GAP = "generalisation_gap"  # the diagnostic that `run.gap` adds
+
+_EXTRAS: Mapping[str, Callable[[Record], Any]] = {
+    "keep": lambda record: record.kept,
+    "save": lambda record: record.saved,
+    "gap": lambda record: GAP in (record.diagnostics or {}),
+}
+"""Whether a record has what a key of the `run` section asks for: arrays of pictures, trained state, generalisation gap.
+"""
 
 Loaded = dict[str, tuple[str, int, int | None]]
 """Checksums, rows and fewest training rows of data that plans of one command have loaded."""
@@ -57,12 +62,9 @@ class RunPlan:
     runs: Sequence[Run]
 
     @classmethod
-    def from_config(
-        cls, cfg: Mapping[str, Any], loaded: dict[str, tuple[str, int, int | None]] | None = None
-    ) -> "RunPlan":
+    def from_config(cls, cfg: Mapping[str, Any], loaded: Loaded | None = None) -> "RunPlan":
         """The plan of a configuration.  Data are loaded only where the card has no checksum.  Raises ConfigError: there
-        are no such splits or outputs; DataError: the data had to be loaded, and could not be.
-        """
+        are no such splits or outputs; DataError: the data had to be loaded, and could not be."""
         from gpbench.config import cards, declared
         from gpbench.data import splits
         from gpbench.data.members import members, name_of_output
@@ -100,19 +102,9 @@ class RunPlan:
         return bool(self.cfg["run"]["again"])
 
     @property
-    def needs_arrays(self) -> bool:
-        """True if a record must have the arrays that pictures show (`run.keep`)."""
-        return bool(self.cfg["run"]["keep"])
-
-    @property
-    def saves_state(self) -> bool:
-        """True if a record must have the trained state (`run.save`), which `gpbench predict` uses."""
-        return bool(self.cfg["run"].get("save"))
-
-    @property
-    def needs_gap(self) -> bool:
-        """True if a record must have the generalisation gap (`run.gap`)."""
-        return bool(self.cfg["run"].get("gap"))
+    def extras(self) -> list[str]:
+        """The keys of the `run` section that ask for more than numbers: of `keep`, `save` and `gap`."""
+        return [name for name in _EXTRAS if self.cfg["run"].get(name)]
 
     def check_budget(self) -> None:
         """Raises ConfigError unless a job with a budget is one run in one process, whose clock counts its seconds."""
@@ -126,11 +118,8 @@ class RunPlan:
             raise ConfigError("run.budget is of one process: leave out run.processes")
 
     def recorded(self, records: Records) -> dict[str, Record]:
-        """The records that stand for runs of this plan, by id, in the plan's order.
-
-        A record counts when it has the run's id and this schema, and arrays, state and gap where the plan needs them;
-        with `run.again` none does.
-        """
+        """The records that stand for runs of this plan, by id, in the plan's order.  A record counts when it has the
+        run's id and this schema, and arrays, state and gap where the plan needs them; with `run.again` none does."""
         candidates = {} if self.again else {run.id: records.get(run.id) for run in self.runs}
         return {id: record for id, record in candidates.items() if record and self._accepts(record)}
 
@@ -155,28 +144,19 @@ class RunPlan:
 
     def with_extras_of(self, records: Records) -> "RunPlan":
         """The same plan, which also asks for the arrays, states and gaps that some of its runs have in these records.
-
-        So a run that is made again for one of them keeps the others.
-        """
+        So a run that is made again for one of them keeps the others."""
         known = [record for run in self.runs if (record := records.get(run.id))]
-        extras = {"keep": any(record.kept for record in known), "save": any(record.saved for record in known)}
-        extras["gap"] = any(GAP in (record.diagnostics or {}) for record in known)
-        return self.with_run(**{name: True for name, is_there in extras.items() if is_there})
+        return self.with_run(**{name: True for name, extra in _EXTRAS.items() if any(map(extra, known))})
 
     def _accepts(self, record: Record) -> bool:
         if record.schema != identity.SCHEMA or record.status == "failed":  # without predictions there are no extras
             return record.schema == identity.SCHEMA
-        has_arrays = bool(record.kept or not self.needs_arrays)
-        has_state = bool(record.saved or not self.saves_state)
-        has_gap = bool(record.diverged or GAP in (record.diagnostics or {}) or not self.needs_gap)
-        return has_arrays and has_state and has_gap
+        return all(_EXTRAS[name](record) or (name == "gap" and record.diverged) for name in self.extras)
 
 
 def _checksum_and_rows(cfg: Mapping[str, Any], loaded: Loaded) -> tuple[str, int, int | None]:
-    """The checksum, the rows and the fewest training rows of a data set whose card has no checksum.
-
-    Of many jobs on it the first alone loads it.
-    """
+    """The checksum, the rows and the fewest training rows of a data set whose card has no checksum.  Of many jobs on it
+    the first alone loads it."""
     from gpbench.data import splits
     from gpbench.data.sources import configured
 

@@ -1,27 +1,23 @@
-"""Processes that leave claims and folders: each is known by its machine, its id and its start.
-
-An id alone is given out again, and another machine that shares the disk has the same ids.
-"""
+"""Processes that leave claims and folders, each known by its machine, its id and its start, and what killed ones left.
+An id alone is given out again, and another machine that shares the disk has the same ids.  Folders that are set aside
+while a record is written, replaced or deleted are named `.tmp-ID-PROCESS-RANDOM`, and that with `-old` where it is the
+record that is replaced."""
 
 import contextlib
 import hashlib
 import json
 import os
+import secrets
+import shutil
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-
-def alive(pid: int) -> bool:
-    """True if this host has a process of this id."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+_STALE_SECONDS = 3600.0
+_SILENT_SECONDS = 120.0
+OLD = "-old"
 
 
 def facts() -> dict[str, Any]:
@@ -30,15 +26,12 @@ def facts() -> dict[str, Any]:
 
 
 def ended(facts: Mapping[str, Any]) -> bool:
-    """True if the process with these facts is known to have ended, which only one of the same machine can tell.
-
-    Facts of an earlier gpbench say too little of the machine: that process is not known to have ended.
-    """
+    """True if the process with these facts is known to have ended, which only one of the same machine can tell.  Facts
+    of an earlier gpbench say too little of the machine: that process is not known to have ended."""
     pid = facts.get("pid")
     if any(facts.get(key) != fact for key, fact in _machine().items()) or type(pid) is not int or not 0 < pid < 2**31:
         return False
-    then, now = facts.get("start"), _start(pid)
-    return not alive(pid) or (then is not None and now is not None and then != now)
+    return _has_ended(pid, facts.get("start"))
 
 
 def name() -> str:
@@ -46,15 +39,24 @@ def name() -> str:
     return f"{os.getpid()}.{_start(os.getpid()) or ''}.{_digest()}"
 
 
-def named_has_ended(name: str) -> bool | None:
-    """Whether the process of a `name` has ended; None where it was one of another machine.
-
-    A name of an earlier gpbench is an id alone.  Raises ValueError for a text that is no name.
-    """
+def _named_has_ended(name: str) -> bool | None:
+    """Whether the process of a `name` has ended; None where it was one of another machine.  A name of an earlier
+    gpbench is an id alone.  Raises ValueError for a text that is no name."""
     id, start, machine = [*name.split("."), "", ""][:3]
     if machine and machine != _digest():
         return None
-    return not alive(int(id)) or bool(start and _start(int(id)) not in (None, start))
+    return _has_ended(int(id), start)
+
+
+def _has_ended(pid: int, start: str | None) -> bool:
+    """True if this host has no process of this id, or one that started at another time than stated."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is another user's
+        pass
+    return bool(start and _start(pid) not in (None, start))
 
 
 def _digest() -> str:
@@ -62,10 +64,8 @@ def _digest() -> str:
 
 
 def _machine() -> dict[str, str | None]:
-    """The host, its boot, and its namespace of process ids, of which each container has one.
-
-    Two machines may have one name and namespaces of one number, and never have the same boot.
-    """
+    """The host, its boot, and its namespace of process ids, of which each container has one.  Two machines may have one
+    name and namespaces of one number, and never have the same boot."""
     boot = pids = None
     with contextlib.suppress(OSError):  # not Linux
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -80,3 +80,37 @@ def _start(pid: int) -> str | None:
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return None
+
+
+def aside(runs: Path, id: str) -> Path:
+    """A new name beside the run, of this process."""
+    return runs / f".tmp-{id}-{name()}-{secrets.token_hex(4)}"
+
+
+def restore(runs: Path, id: str = "*") -> list[str]:
+    """Puts back the records that killed processes had moved aside and not replaced; their ids.  Those of another
+    machine count as killed when they have been silent for long: writing takes them a moment."""
+    restored = []
+    for folder in runs.glob(f".tmp-{id}-*{OLD}"):
+        try:
+            id, process = folder.name.removeprefix(".tmp-").split("-")[:2]
+            ended = _named_has_ended(process)
+            if ended is None:
+                ended = time.time() - folder.stat().st_ctime > _SILENT_SECONDS
+            if ended and not folder.with_name(id).exists():
+                folder.rename(folder.with_name(id))
+                restored.append(id)
+        except (OSError, ValueError):  # another process was quicker, or it is no folder of ours
+            continue
+    return restored
+
+
+def delete_stale(runs: Path) -> None:
+    """Deletes what killed processes left: old, and of a process that has ended or of another machine."""
+    for folder in runs.glob(".tmp-*"):
+        try:
+            old = time.time() - folder.stat().st_mtime > _STALE_SECONDS
+            if old and _named_has_ended(folder.name.split("-")[2]) is not False:
+                shutil.rmtree(folder, ignore_errors=True)
+        except (OSError, ValueError, IndexError):
+            continue

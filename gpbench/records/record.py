@@ -1,14 +1,15 @@
-"""The record of a finished run: its fields.
-
-Imports neither JAX nor NumPy nor pandas.
-"""
+"""The record of a finished run: its fields, and how their values become JSON.  Imports neither JAX nor NumPy nor
+pandas."""
 
 import functools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_args, get_origin
 
-from gpbench.records.values import clean, problem
+from gpbench.records.identity import SCHEMA
+
+_LARGEST = 1e150  # largest absolute value of a metric or an objective: squares of larger numbers are not finite
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -16,139 +17,76 @@ class Record:
     """The record of a finished run, as record.json has it.
 
     A value is made by `from_json`, from what was stored, or by `create`, from a run's results.  Fields that a record
-    lacks, for instance those that another version of gpbench added, have their default.  Fields that this version does
-    not know are kept.  Two records are equal when they have the same fields with the same values.
+    lacks, as those that a later gpbench added, have their default; fields that this gpbench does not know are kept.
+    Two records are equal when they have the same fields with the same values.
     """
 
-    id: str
-    """Hash of the configuration that determines the run's numbers (`gpbench.records.identity`)."""
-    status: str
-    """`done`; `diverged` where the objective or the predictions are not finite; `failed` where a run with a budget has
-    no predictions (`undefined` has the reason)."""
-    dataset: str
-    """Name of the data set's card."""
-    method: str
-    """Name of the method."""
-    setting: str
-    """Settings in which the run differs from the method's defaults, as in `m=15%, update=outer`."""
-    protocol: str
-    """Name of the protocol."""
-    split: int
-    """Number of the split, from 0."""
-    seed: int
-    """Seed of the run's random keys."""
-    metrics: Mapping[str, float | None]
-    """Metrics on the test rows by name; None where one is not finite, or does not exist (`undefined`)."""
-    seconds: Mapping[str, float | None]
-    """Seconds of this run by phase (`compile`, `train`, `evaluate`, ...); a group's are shared equally."""
+    id: str  # hash of the configuration that determines the run's numbers (`gpbench.records.identity`)
+    status: str  # `done`; `diverged`: objective or predictions are not finite; `failed`: no predictions in its budget
+    dataset: str  # name of the data set's card
+    method: str  # name of the method
+    setting: str  # settings in which the run differs from the method's defaults, as in `m=15%, update=outer`
+    protocol: str  # name of the protocol
+    split: int  # number of the split, from 0
+    seed: int  # seed of the run's random keys
+    metrics: Mapping[str, float | None]  # metrics on the test rows; None where one is not finite, or `undefined`
+    seconds: Mapping[str, float | None]  # seconds of this run by phase (`compile`, ...); a group's are shared equally
 
-    undefined: Mapping[str, str] | None = None
-    """Reasons for which metrics do not exist on the test rows, by name, as in `{"auc": "1 class"}`."""
+    undefined: Mapping[str, str] | None = None  # why metrics do not exist on the test rows, as in `{"auc": "1 class"}`
+    # standard errors over the test rows of those metrics that are means over rows or functions of means; they are of
+    # the one model that was trained: other training rows or another seed make another model
     row_stderr: Mapping[str, float | None] | None = None
-    """Standard errors over the test rows, by name, of those metrics that are means over rows or functions of means.
-
-    They are of the one model that was trained: other training rows or another seed make another model."""
+    # title, unit and direction (`better`: lower, higher or None) of the metrics that are a user's own
     own_metrics: Mapping[str, Mapping[str, str | None]] | None = None
-    """Title, unit and direction (`better`: lower, higher or None) of the metrics that are a user's own, by name."""
-    schema: int | None = None
-    """Version of the definition of identity and record; records without one have version 1."""
-    cell: str | None = None
-    """Hash of the identity without split and seed: runs of one cell are averaged."""
-    message: str | None = None
-    """Reason for the divergence or the failure; None for other runs."""
-    preset: str | None = None
-    """Preset of the experiment for which the run was made."""
-    precision: str | None = None
-    """`float32` or `float64`."""
-    split_set: str | None = None
-    """Name of the card's set of splits."""
-    output: str | int | None = None
-    """Name of the output, where the data set has several."""
-    held_out: bool | None = None
-    """False where the test rows are training rows."""
-    scaled_by_all_rows: bool | None = None
-    """True where the scalers saw the test rows too."""
-    train_rows: int | None = None
-    """Number of training rows."""
-    test_rows: int | None = None
-    """Number of test rows."""
-    test_rows_outside: int | None = None
-    """Number of test rows outside the range of the training inputs."""
-    data_checksum: str | None = None
-    """SHA-256 of the data set's arrays."""
-    inputs: str | None = None
-    """Names of the inputs; of many the first ones, the last one and their number."""
-    target: str | None = None
-    """Name of the target, or of the outputs."""
-    steps: int | None = None
-    """Number of training steps; of a run that stopped early, the step at which it did (`stop_after`)."""
-    converged: bool | None = None
-    """True if the stopping rule of training was met; None where the method has none."""
-    objective: float | None = None
-    """Objective after the last step."""
-    group: int | None = None
-    """Number of runs that were trained together in one program."""
-    settings: Mapping[str, float | None] | None = None
-    """Settings chosen on validation rows, by name."""
-    diagnostics: Mapping[str, float | None] | None = None
-    """Diagnostics of the method by name, such as `rhat`."""
-    peak_memory_mb: float | None = None
-    """Peak memory of the process or the device, in MB."""
-    step_memory_mb: float | None = None
-    """Memory of one compiled training step, in MB."""
-    step_operations: float | None = None
-    """Arithmetic operations of one training step, counted (`gpbench.core.operations`); None of earlier records."""
-    row_operations: float | None = None
-    """The same of the prediction of one test row."""
-    budget: float | None = None
-    """CPU seconds that the run was allowed until its predictions (`run.budget`)."""
-    cpu_seconds: float | None = None
-    """CPU seconds of all threads, from the start of the process until the predictions, of a run with a budget."""
-    kept: bool | None = None
-    """True if the arrays that pictures show were kept (`run.keep`)."""
-    saved: bool | None = None
-    """True if the trained state was saved (`run.save`)."""
-    device: str | None = None
-    """Name of the device."""
-    devices: int | None = None
-    """Number of devices."""
-    processes: int | None = None
-    """Number of processes."""
-    simulated: bool | None = None
-    """True if the devices are simulated by one processor."""
-    versions: Mapping[str, Any] | None = None
-    """Versions of Python, gpbench and the packages that can change a number."""
-    packages: str | None = None
-    """Checksum of the list of all installed packages (`gpbench.records.packages`); None of earlier records."""
-    commit: str | None = None
-    """Commit of the code."""
-    dirty: bool | None = None
-    """True if code or configuration differed from the commit."""
-    host: Mapping[str, Any] | None = None
-    """Processor, cores and memory of the machine."""
-    created: str | None = None
-    """Time at which the run began (ISO 8601, UTC)."""
-    imported: bool | None = None
-    """True for another program's predictions."""
-    source: str | None = None
-    """File with another program's predictions."""
-    source_checksum: str | None = None
-    """SHA-256 of that file."""
-    shipped: bool | None = None
-    """True for a run that ships with gpbench, where it is read beside others."""
+    schema: int | None = None  # version of the definition of identity and record; records without one have version 1
+    cell: str | None = None  # hash of the identity without split and seed: runs of one cell are averaged
+    message: str | None = None  # reason for the divergence or the failure; None for other runs
+    preset: str | None = None  # preset of the experiment for which the run was made
+    precision: str | None = None  # `float32` or `float64`
+    split_set: str | None = None  # name of the card's set of splits
+    output: str | int | None = None  # name of the output, where the data set has several
+    held_out: bool | None = None  # False where the test rows are training rows
+    scaled_by_all_rows: bool | None = None  # True where the scalers saw the test rows too
+    train_rows: int | None = None  # number of training rows
+    test_rows: int | None = None  # number of test rows
+    test_rows_outside: int | None = None  # number of test rows outside the range of the training inputs
+    data_checksum: str | None = None  # SHA-256 of the data set's arrays
+    inputs: str | None = None  # names of the inputs; of many the first ones, the last one and their number
+    target: str | None = None  # name of the target, or of the outputs
+    steps: int | None = None  # number of training steps; of a run that stopped early, the step at which it did
+    converged: bool | None = None  # True if the stopping rule of training was met; None where the method has none
+    objective: float | None = None  # objective after the last step
+    group: int | None = None  # number of runs that were trained together in one program
+    settings: Mapping[str, float | None] | None = None  # settings chosen on validation rows, by name
+    diagnostics: Mapping[str, float | None] | None = None  # diagnostics of the method by name, such as `rhat`
+    peak_memory_mb: float | None = None  # peak memory of the process or the device, in MB
+    step_memory_mb: float | None = None  # memory of one compiled training step, in MB
+    step_operations: float | None = None  # arithmetic operations of a training step (`gpbench.core.operations`)
+    row_operations: float | None = None  # the same of the prediction of one test row
+    budget: float | None = None  # CPU seconds that the run was allowed until its predictions (`run.budget`)
+    cpu_seconds: float | None = None  # CPU seconds of a run with a budget, from its process's start to its predictions
+    kept: bool | None = None  # True if the arrays that pictures show were kept (`run.keep`)
+    saved: bool | None = None  # True if the trained state was saved (`run.save`)
+    device: str | None = None  # name of the device
+    devices: int | None = None  # number of devices
+    processes: int | None = None  # number of processes
+    simulated: bool | None = None  # True if the devices are simulated by one processor
+    versions: Mapping[str, Any] | None = None  # versions of Python, gpbench and the packages that can change a number
+    packages: str | None = None  # checksum of the list of installed packages (`gpbench.records.packages`)
+    commit: str | None = None  # commit of the code
+    dirty: bool | None = None  # True if code or configuration differed from the commit
+    host: Mapping[str, Any] | None = None  # processor, cores and memory of the machine
+    created: str | None = None  # time at which the run began (ISO 8601, UTC)
+    imported: bool | None = None  # True for another program's predictions
+    source: str | None = None  # file with another program's predictions
+    source_checksum: str | None = None  # SHA-256 of that file
+    shipped: bool | None = None  # True for a run that ships with gpbench, where it is read beside others
 
     @classmethod
     def from_json(cls, value: Any, id: str | None = None) -> "Record":
-        """The record that a JSON value holds, checked.
-
-        Args:
-            value: a value of `json.loads`; anything but a whole record is refused.
-            id: the id that the record must have.
-
-        Raises:
-            ValueError: the record lacks a field, a value has another type or range, or a newer gpbench wrote it.
-        """
-        if fault := problem(value, *_kinds(), id):
+        """The record that a value of `json.loads` holds, of this `id` where one is given.  Raises ValueError: a field
+        is missing, a value has another type or range, or a newer gpbench wrote it."""
+        if fault := _problem(value, id):
             raise ValueError(fault)
         record = cls.__new__(cls)
         # The instance's dictionary has what the JSON has, in its order; the class has the defaults of all else.
@@ -157,11 +95,7 @@ class Record:
 
     @classmethod
     def create(cls, **values: Any) -> "Record":
-        """The record of these fields; numbers that are not finite, or too large, become None.
-
-        Raises:
-            ValueError: as in `from_json`.
-        """
+        """The record of these fields (`values`); numbers that are not finite, or too large, become None."""
         return cls.from_json(clean(values))
 
     def to_json(self) -> dict[str, Any]:
@@ -202,10 +136,6 @@ class Record:
         return vars(self) == vars(other) if isinstance(other, Record) else NotImplemented
 
 
-FIELDS = tuple(field.name for field in fields(Record))
-"""Names of a record's fields."""
-
-
 def field_types() -> Mapping[str, tuple[type, ...]]:
     """The exact types of each field's values, as JSON has them; `NoneType` where it may be absent."""
     return _kinds()[0]
@@ -225,3 +155,72 @@ def _types(annotation: Any) -> tuple[type, ...]:
     if origin is not None:  # a union
         return tuple(kind for item in get_args(annotation) for kind in _types(item))
     return (int, float) if annotation is float else (annotation,)
+
+
+def clean(value: Any, largest: float = _LARGEST) -> Any:
+    """JSON-clean: NaN, infinities and numbers beyond `largest` to None, NumPy's to Python's, tuples to lists.  Of a
+    path that is not UTF-8, the bytes that no text has become escapes, which YAML can read."""
+    if isinstance(value, Mapping):
+        return {str(key): clean(item, largest) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [clean(item, largest) for item in value]
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    return None if isinstance(value, float) and not (math.isfinite(value) and abs(value) <= largest) else value
+
+
+def _problem(value: Any, id: str | None) -> str:
+    """The first problem of a record, for a message; "" without one."""
+    kinds, needed, reserved = _kinds()
+    if not isinstance(value, dict):
+        return "its record.json is not a mapping"
+    wrong = [] if needed <= value.keys() else sorted(needed - value.keys())
+    wrong += [name for name, item in value.items() if type(item) not in kinds.get(name, (type(item),))]
+    if wrong:
+        return f"{', '.join(wrong)} missing or of the wrong type"
+    if not reserved.isdisjoint(value):
+        return f"{min(reserved & value.keys())} is no field of a record"
+    if (value.get("schema") or 1) > SCHEMA:
+        return f"it has schema {value['schema']}, and this gpbench reads up to {SCHEMA}: upgrade"
+    if id is not None and value["id"] != id:
+        return f"it says that its id is {_short(value['id'])}"
+    if value["status"] not in ("done", "diverged", "failed"):
+        return f"status {_short(value['status'])!r} is none of done, diverged and failed"
+    if value["split"] < 0:
+        return f"split {value['split']} is below 0"
+    for table in ("metrics", "row_stderr", "seconds", "diagnostics", "settings"):
+        for name, number in (value.get(table) or {}).items():
+            if number is None or (type(number) is float and -_LARGEST <= number <= _LARGEST):
+                continue
+            if type(number) not in (float, int):
+                return f"{_short(name)} is not a number"
+            if not abs(number) <= _LARGEST:
+                return f"{_short(name)} is {number:g}, beyond {_LARGEST:g}"
+    for name, number in (value.get("row_stderr") or {}).items():
+        if number is not None and number < 0:
+            return f"row_stderr.{_short(name)} is {number:g}, below 0"
+    for name, reason in (value.get("undefined") or {}).items():
+        if not (isinstance(reason, str) and reason.isprintable() and len(reason) <= 200):
+            return f"undefined.{_short(name)} is no reason in a line"
+    for name, described in (value.get("own_metrics") or {}).items():
+        if not _describes_metric(described):
+            return f"own_metrics.{_short(name)} is no title, unit and direction"
+    if not abs(value.get("objective") or 0) <= _LARGEST:
+        return f"objective is {value['objective']:g}, beyond {_LARGEST:g}"
+    return ""
+
+
+def _describes_metric(value: Any) -> bool:
+    """Tests for texts of one line, which tables print, and a direction."""
+    if not isinstance(value, dict) or value.get("better") not in ("lower", "higher", None):
+        return False
+    texts = [value.get(key) or "" for key in ("title", "unit")]
+    return all(isinstance(text, str) and text.isprintable() and len(text) <= 200 for text in texts)
+
+
+def _short(text: str) -> str:
+    """A text of unknown length in a message of one line, whatever its characters."""
+    escaped = ascii(text)[1:-1]
+    return escaped if len(escaped) <= 60 else escaped[:57] + "..."

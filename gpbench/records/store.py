@@ -1,9 +1,7 @@
-"""The results folder: one folder per finished run, `runs/<id>/` with record.json, config.yaml, trace.npz
-and perhaps predictions.parquet and state.npz; and the lists of installed packages, `packages/<checksum>.txt`.
-
-A run's folder is written beside and renamed into place, so a folder with an id for a name is whole or damaged
-from outside, never half-written; many processes may write at once, and folders copied in from elsewhere count.
-"""
+"""The results folder: one folder per finished run, `runs/<id>/` with record.json, config.yaml, trace.npz and perhaps
+predictions.parquet and state.npz; and the lists of installed packages, `packages/<checksum>.txt`.  A run's folder is
+written beside and renamed into place, so a folder with an id for a name is whole or damaged from outside, never
+half-written; many processes may write at once, and folders copied in from elsewhere count."""
 
 import contextlib
 import errno
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpbench.errors import AbsentError, ConfigError, StorageError, failure, nearest
-from gpbench.records import arrays, asides, packages
+from gpbench.records import arrays, packages, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
 
@@ -26,18 +24,20 @@ _Content = TypeVar("_Content")
 
 
 class Store:
-    """The records in one results folder.  Nothing is created before the first write."""
+    """The records in one results folder.  Nothing is created before the first write.  Other kinds of stores have
+    `_ids`, `_read` and `_content` of their own, by which the methods read."""
+
+    _refusal = ""  # reason for which nothing can be written or deleted here
+    _mend = "`gpbench run` trains it again"
 
     def __init__(self, results: Path | str) -> None:
         self.runs = Path(results) / "runs"
         self._reported: set[str] = set()
 
     def get(self, id: str, *, whole: bool = True) -> Record | None:
-        """The record of a finished run.  Returns the record; None where there is none, or it is damaged, which is
-        printed on stderr.
-        """
+        """The record of a finished run; None where there is none, or it is damaged, which is said on stderr."""
         record, fault = self._read(id, whole=whole)
-        if record is None and asides.restore(asides.old_paths(self.runs, id)):
+        if record is None and processes.restore(self.runs, id):
             record, fault = self._read(id, whole=whole)
         if record is None and (self.runs / id).exists():
             self._say(id, f"{self.runs / id} counts as missing: {fault}")
@@ -53,11 +53,6 @@ class Store:
             else:
                 self._say(id, f"skipped the record {self.runs / id}: {fault}")
         return sorted(records, key=lambda record: record.age)
-
-    @property
-    def is_empty(self) -> bool:
-        """True if the folder has no run, readable or not."""
-        return not self.ids()
 
     def ids(self) -> Sequence[str]:
         """The ids of all runs, readable or not."""
@@ -96,9 +91,10 @@ class Store:
 
     def delete(self, id: str) -> None:
         """Deletes a run: it is moved aside first, so that its folder is never half-empty.  Raises StorageError."""
+        self._require_folder()
         if (self.runs / id).is_symlink():
             raise StorageError(f"{self.runs / id} is a symbolic link, not a folder: delete the link yourself")
-        aside = asides.path_of(self.runs, id)
+        aside = processes.aside(self.runs, id)
         try:
             (self.runs / id).rename(aside)
             shutil.rmtree(aside)
@@ -120,7 +116,7 @@ class Store:
             return {}
 
     def config_text(self, id: str) -> str:
-        """The same as it lies there, in YAML."""
+        """The same as it lies there, in YAML; empty where there is none."""
         return self._beside(id, files.CONFIG, files.decode_config, "")
 
     def trace(self, id: str) -> "dict[str, np.ndarray]":
@@ -132,10 +128,8 @@ class Store:
         return self._beside(id, arrays.PREDICTIONS, arrays.unpack_predictions, {})
 
     def state(self, id: str, expected: arrays.Headers | None = None) -> "dict[str, np.ndarray] | None":
-        """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read.
-
-        None, and nothing is read, where they have other names, shapes or types than expected.
-        """
+        """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read.  None, and
+        nothing is read, where they have other names, shapes or types than expected."""
         nothing: dict[str, np.ndarray] | None = {}
         return self._beside(id, files.STATE, lambda content: arrays.unpack_state(content, expected), nothing)
 
@@ -154,16 +148,15 @@ class Store:
         package_list: str = "",
         replace: bool = False,
     ) -> Path:
-        """Puts a finished run in place.  Returns the run's folder.  Raises StorageError: the disk is full, or the
-        folder may not be written.
-        """
+        """Puts a finished run in place; its folder.  Raises StorageError: the disk is full, or may not be written."""
+        self._require_folder()
         folder = self.runs / record.id
-        beside = asides.path_of(self.runs, record.id)
-        old = asides.old_path(beside)
+        beside = processes.aside(self.runs, record.id)
+        old = beside.with_name(beside.name + processes.OLD)
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
-            asides.restore(asides.old_paths(self.runs))
-            asides.clean(self.runs)
+            processes.restore(self.runs)
+            processes.delete_stale(self.runs)
             if package_list:
                 with contextlib.suppress(OSError):  # a run is worth more than its list, which `show` says is missing
                     packages.write(self.runs.parent, package_list)
@@ -185,38 +178,50 @@ class Store:
                 shutil.rmtree(name, ignore_errors=True)
         return folder
 
+    def _ids(self) -> Iterator[str]:
+        try:
+            with os.scandir(self.runs) as entries:
+                names = [entry.name for entry in entries if entry.is_dir()]
+            yield from (name for name in names if not name.startswith("."))
+            if any(name.endswith(processes.OLD) for name in names):
+                yield from processes.restore(self.runs)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(self.runs, error) from error
+
     def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
         """The record, and ""; or None, and what is wrong with it, or where all is wanted with a file beside it."""
         record, fault = files.read(str(self.runs), id)
-        if record and whole and (fault := files.damage(str(self.runs), id)):
-            return None, fault
+        try:
+            for name in files.FILES if record and whole else ():
+                files.content(str(self.runs), id, name)
+        except ValueError as error:
+            return None, str(error)
         return record, fault
 
+    def _content(self, id: str, name: str) -> bytes | None:
+        """Another file of the run; None where it has none of this name.  Raises ValueError: it is damaged."""
+        return files.content(str(self.runs), id, name)
+
     def _beside(self, id: str, name: str, unpack: Callable[[bytes], _Content], nothing: _Content) -> _Content:
-        """Content of another file of the run; `nothing` where it is absent, or damaged, which is said once."""
+        """What another file of the run has; `nothing` where it is absent, or damaged, which is said once."""
         try:
-            content = files.content(str(self.runs), id, name)
+            content = self._content(id, name)
             return nothing if content is None else unpack(content)
         except ValueError as error:
-            self._say(id, f"{self.runs / id}: {error}; `gpbench run` trains it again")
+            self._say(id, f"{self.runs / id}: {error}; {self._mend}")
             return nothing
+
+    def _require_folder(self) -> None:
+        if self._refusal:
+            raise ConfigError(f"{self.runs} {self._refusal}")
 
     def _say(self, id: str, line: str) -> None:
         """One line on stderr, and no other one about this run."""
         if id not in self._reported:
             self._reported.add(id)
             print(f"gpbench: {line}", file=sys.stderr)
-
-    def _ids(self) -> Iterator[str]:
-        try:
-            with os.scandir(self.runs) as entries:
-                names = [entry.name for entry in entries if entry.is_dir()]
-            olds = [self.runs / name for name in names if asides.is_old(name)]
-            yield from [name for name in names if not name.startswith(".")] + asides.restore(olds)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise storage_error(self.runs, error) from error
 
 
 def recorded(stores: Sequence[Store]) -> list[Record]:
@@ -229,7 +234,7 @@ def recorded(stores: Sequence[Store]) -> list[Record]:
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """Returns the latest record of each id, oldest first: several folders may have the same run."""
+    """The latest record of each id, oldest first: several folders may have the same run."""
     by_id = {record.id: record for record in sorted(records, key=lambda record: record.age)}
     return sorted(by_id.values(), key=lambda record: record.age)
 

@@ -1,9 +1,6 @@
-"""Several results folders read as one, and the records that ship with gpbench.
-
-The collected records of the five papers and of the leaderboard ship with the package (`paths.shipped_files`).  They are
-read where nothing of one's own is recorded, which is said in one line on stderr, and under the name `shipped` beside
-one's own.
-"""
+"""Several results folders read as one, and the records that ship with gpbench.  The collected records of the five
+papers and of the leaderboard ship with the package (`paths.shipped_files`).  They are read where nothing of one's own
+is recorded, which is said in one line on stderr, and under the name `shipped` beside one's own."""
 
 import contextlib
 import functools
@@ -12,20 +9,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from gpbench import paths
 from gpbench.errors import AbsentError, ConfigError, SoleMethodError
-from gpbench.records import arrays, packages
+from gpbench.records import packages
 from gpbench.records.collection import Collection, open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest
 
-if TYPE_CHECKING:
-    import numpy as np
-
-SHIPPED = "shipped"
-"""The name, in the place of a results folder, of the records that ship with gpbench."""
+SHIPPED = "shipped"  # the name, in the place of a results folder, of the records that ship with gpbench
 
 Results = str | PathLike[str] | Store | Sequence[str | PathLike[str] | Store] | None
 """A results folder, a collected Parquet file, a store or "shipped", or several; None is the default folder."""
@@ -33,8 +26,10 @@ Results = str | PathLike[str] | Store | Sequence[str | PathLike[str] | Store] | 
 _Answer = TypeVar("_Answer")
 
 
-class StoreUnion(Store):
+class _StoreUnion(Store):
     """Several stores as one to read from: of a run in several the latest record counts."""
+
+    _refusal = "are several folders to read from; name one to write into or to delete from"
 
     def __init__(self, stores: Sequence[Store]) -> None:
         super().__init__("")
@@ -60,22 +55,6 @@ class StoreUnion(Store):
         """The folder of a run."""
         return self._holder(id).folder_of(id)
 
-    def config_text(self, id: str) -> str:
-        """The text of a run's config.yaml."""
-        return self._holder(id).config_text(id)
-
-    def trace(self, id: str) -> "dict[str, np.ndarray]":
-        """The trace of a run."""
-        return self._holder(id).trace(id)
-
-    def predictions(self, id: str) -> "dict[str, np.ndarray]":
-        """The predictions of a run."""
-        return self._holder(id).predictions(id)
-
-    def state(self, id: str, expected: arrays.Headers | None = None) -> "dict[str, np.ndarray] | None":
-        """The trained state of a run."""
-        return self._holder(id).state(id, expected)
-
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name, from the first store that has it."""
         errors: list[ConfigError] = []
@@ -87,14 +66,6 @@ class StoreUnion(Store):
         damaged = [error for error in errors if not isinstance(error, AbsentError)]
         raise (*damaged, packages.absent(checksum, self.runs))[0]
 
-    def write(self, record: Record, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: raises ConfigError."""
-        raise ConfigError(f"{self.runs} are several folders to read from; name one to write into")
-
-    def delete(self, id: str) -> NoReturn:
-        """Refused: raises ConfigError."""
-        raise ConfigError(f"{self.runs} are several folders to read from; name one to delete from")
-
     def _holder(self, id: str) -> Store:
         """The store with the latest record of a run, of equal ones a folder, which has more files; else the last."""
 
@@ -102,10 +73,8 @@ class StoreUnion(Store):
             record = store.get(id, whole=False)
             return record.age if record else ("", ""), not isinstance(store, Collection)
 
-        holders = [store for store in self.stores if store.contains(id)]
-        if len(holders) > 1:
-            holders.sort(key=order)
-        return (holders or self.stores)[-1]
+        holders = [store for store in self.stores if store.contains(id)] or [self.stores[-1]]
+        return max(reversed(holders), key=order) if len(holders) > 1 else holders[0]
 
     def _ids(self) -> Iterator[str]:
         yield from dict.fromkeys(id for store in self.stores for id in store.ids())
@@ -113,21 +82,26 @@ class StoreUnion(Store):
     def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
         return self._holder(id)._read(id, whole=whole)
 
+    def _beside(self, id: str, *args: Any) -> Any:
+        return self._holder(id)._beside(id, *args)
+
 
 def open_stores(results: Results = None) -> list[Store]:
     """The stores of these results folders; by default that of the default folder, or without runs there the shipped.
-    Raises ConfigError: a folder does not exist, or the list is empty.
-    """
+    Raises ConfigError: a folder does not exist, or the list is empty."""
     if results is None:
         own = _default()
-        if not own.is_empty or not (stores := _shipped()):
+        if own.ids() or not (stores := _shipped()):
             return [own]
         print(f"gpbench: nothing recorded here: these are {_count(stores)}", file=sys.stderr)
         return stores
     several = [results] if isinstance(results, str | PathLike | Store) else list(results)
     if not several:
         raise ConfigError("the list of results folders is empty")
-    return [store for item in several for store in _open(item, marked=len(several) > 1)]
+    if SHIPPED in map(str, several) and not paths.shipped_files():
+        raise ConfigError(f"no records ship with this gpbench: {SHIPPED} names none")
+    opened = lambda item: [item if isinstance(item, Store) else open_existing(Path(item))]
+    return [s for item in several for s in (_shipped(len(several) > 1) if str(item) == SHIPPED else opened(item))]
 
 
 def open_one(results: Results = None) -> Store:
@@ -147,7 +121,7 @@ def package_lists(records: Iterable[Record], results: Results = None) -> dict[st
 
 def union(stores: Sequence[Store]) -> Store:
     """These stores as one."""
-    return stores[0] if len(stores) == 1 else StoreUnion(stores)
+    return stores[0] if len(stores) == 1 else _StoreUnion(stores)
 
 
 def first_answer(
@@ -155,13 +129,10 @@ def first_answer(
     answer: Callable[[list[Store]], _Answer],
     is_nothing: Callable[[_Answer], bool] = lambda answer: False,
 ) -> _Answer:
-    """The answer that recorded runs give.
-
-    Where no folder is named, and none of one's own runs is one of those asked for, the runs that ship with gpbench
-    answer, which is said on stderr.  Own and shipped runs are never mixed unless both are named.  Raises ConfigError:
-    as `open_stores` and `answer` do; where neither answers, that of both together; if these do, that of one's own runs
-    with a hint.
-    """
+    """The answer that recorded runs give.  Where no folder is named, and none of one's own runs is one of those asked
+    for, the runs that ship with gpbench answer, which is said on stderr.  Own and shipped runs are never mixed unless
+    both are named.  Raises ConfigError: as `open_stores` and `answer` do; where neither answers, that of both together;
+    if these do, that of one's own runs with a hint."""
     stores = open_stores(results)
     others = _shipped() if results is None and not isinstance(stores[0], Collection) else []
     reason = "nothing of the kind is recorded here"
@@ -200,16 +171,6 @@ def _default() -> Store:
     """The store of the default folder, by the rule of a folder that is named; it need not exist yet."""
     folder = paths.results_dir()
     return open_existing(folder) if folder.is_dir() else open_store(folder)
-
-
-def _open(item: str | PathLike[str] | Store, marked: bool) -> list[Store]:
-    if isinstance(item, Store):
-        return [item]
-    if str(item) != SHIPPED:
-        return [open_existing(Path(item))]
-    if stores := _shipped(marked):
-        return stores
-    raise ConfigError(f"no records ship with this gpbench: {SHIPPED} names none")
 
 
 def _shipped(marked: bool = False) -> list[Store]:

@@ -2,11 +2,4 @@
 
 from gpbench import lazy
 
-__getattr__, __dir__, __all__ = lazy.attach(
-    __name__,
-    {
-        "figures": ("draw", "save"),
-        "figures.comparisons": ("draw_differences", "draw_ranking"),
-        "figures.runs": ("draw_run", "draw_traces"),
-    },
-)
+__getattr__, __dir__, __all__ = lazy.attach(__name__, {"figures": ("draw", "save", "write")})

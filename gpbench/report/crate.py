@@ -1,29 +1,58 @@
 """RO-Crates of tables: zip files of a table, its picture, its runs, what they cite, and a description of all these.
 
-`gpbench.report.crate_metadata` makes the description.
+The format: https://w3id.org/ro/crate/1.1.  The description is a plain dict.  The library `rocrate` dates crates by the
+clock and names entities at random, and equal runs must give equal bytes.
 """
 
+import hashlib
 import io
 import json
+import math
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+import gpbench
 from gpbench.analysis.formats import FORMATS
+from gpbench.analysis.printing import counted
 from gpbench.analysis.sheets import Sheet
+from gpbench.data import cards
 from gpbench.errors import ConfigError
 from gpbench.outputs import output
 from gpbench.papers import references
 from gpbench.records import collection, packages
 from gpbench.records.record import Record
-from gpbench.report.crate_metadata import METADATA, RECORDS, metadata
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TEXTS = {"table.md": "md", "table.csv": "csv", "table.tex": "latex"}
-_PICTURE, _REFERENCES = "figure.png", "references.bib"
+_METADATA = "ro-crate-metadata.json"
+_RECORDS = "records"
+"""Beginning of the names of files with records."""
+
+_CRATE = "https://w3id.org/ro/crate/1.1"
+_CONTEXT = [f"{_CRATE}/context", {"sha256": "http://schema.org/sha256"}]
+_KINDS = {
+    ".md": ("The table with its notes", "text/markdown"),
+    ".csv": ("The numbers of the table", "text/csv"),
+    ".tex": ("The table in LaTeX, for the package booktabs", "application/x-tex"),
+    ".png": ("The picture of the table", "image/png"),
+    ".bib": ("BibTeX entries of methods, data sets, protocols and gpbench", "application/x-bibtex"),
+    ".txt": ("Packages that were installed for runs whose records have this checksum, as pip reads them", "text/plain"),
+    collection.SUFFIX: ("The records of the runs, as gpbench reads them (--results)", "application/vnd.apache.parquet"),
+}
+_LICENCE = (
+    "Whoever publishes these files names their licence.  The data sets are not among them, and have licences of their"
+    " own.  gpbench is under Apache-2.0."
+)
+_STATES = {True: "dirty", False: "clean", None: "unknown"}
+"""Whether the code differed from its commit."""
+
+_Entity = dict[str, Any]
 
 
 def write(
@@ -43,17 +72,23 @@ def write(
         raise ConfigError(f"{path}: no run stands in this table, and an archive is of runs; name a .md or .csv file")
     files = {name: (FORMATS[format](sheet) + "\n").encode() for name, format in _TEXTS.items()}
     if figure is not None:
-        files[_PICTURE] = _png(figure)
+        files["figure.png"] = _png(figure)
     for number, group in enumerate(groups, 1):
-        name = f"{RECORDS}{'' if number == 1 else number}{collection.SUFFIX}"
+        name = f"{_RECORDS}{'' if number == 1 else number}{collection.SUFFIX}"
         rows = [(record, "") for record in group]  # configurations name a machine's folders
         files[name] = collection.content(rows, package_lists=package_lists)
     files |= {packages.file_name(name): text.encode() for name, text in (package_lists or {}).items()}
-    files[_REFERENCES] = _references(runs, config_dirs).encode()
-    description = metadata(sheet, runs, dict(sorted(files.items())), config_dirs)
-    files[METADATA] = json.dumps(description, indent=1).encode()
+    files["references.bib"] = _references(runs, config_dirs).encode()
+    description = _metadata(sheet, runs, dict(sorted(files.items())), config_dirs)
+    files[_METADATA] = json.dumps(description, indent=1).encode()
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for name, content in sorted(files.items()):
+            entry = zipfile.ZipInfo(name)  # with the first date of the format
+            entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix, wherever it is written
+            zipped.writestr(entry, content, zipfile.ZIP_DEFLATED)
     with output(path) as file:
-        file.write(_zipped(files))
+        file.write(archive.getvalue())
 
 
 def _groups(records: Iterable[Record]) -> list[list[Record]]:
@@ -80,12 +115,147 @@ def _references(records: Sequence[Record], config_dirs: Sequence[Path]) -> str:
     return references.bibtex(references.references([*(n for n in names if n in files), "gpbench"], config_dirs)) + "\n"
 
 
-def _zipped(files: Mapping[str, bytes]) -> bytes:
-    """The zip file of these files, whose entries have the first date of the format."""
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        for name, content in sorted(files.items()):
-            entry = zipfile.ZipInfo(name)
-            entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix, wherever it is written
-            file.writestr(entry, content, zipfile.ZIP_DEFLATED)
-    return archive.getvalue()
+def _metadata(
+    sheet: Sheet, records: Sequence[Record], files: Mapping[str, bytes], config_dirs: Sequence[Path] = ()
+) -> _Entity:
+    """The description of a crate; the order of the records does not matter.  Raises ConfigError: a card is wrong."""
+    times = sorted(record.created for record in records if record.created)
+    data, software = _datasets(records, config_dirs), _software(records, files)
+    instruments = [entity for entity in software if "softwareRequirements" in entity]
+    facts = [*_compute(records), *_machines(records)]
+    runs = [name for name in files if name.startswith(_RECORDS)]
+    table = [name for name in files if name not in runs and Path(name).suffix != ".txt"]
+    title = f"The table {sheet.name}" if sheet.name else "A table"
+    maker = _application("gpbench", gpbench.__version__)
+    actions = [
+        {
+            **_entity("#computation", "CreateAction", "Training and scoring of the runs"),
+            "startTime": times[:1],
+            "instrument": _links(instruments),
+            "object": _links(data),
+            "result": [{"@id": name} for name in runs],
+            "additionalProperty": _links(facts),
+        },
+        {
+            **_entity("#table", "CreateAction", "Making of the table from the runs"),
+            "instrument": _links([maker]),
+            "object": [{"@id": name} for name in runs],
+            "result": [{"@id": name} for name in table],
+        },
+    ]
+    root = {
+        **_entity("./", "Dataset", sheet.title),
+        "description": " ".join([f"{title} of {counted(len(records), 'run')} recorded by gpbench.", *sheet.summary]),
+        "datePublished": times[-1:],
+        "license": {"@id": "#licence"},
+        "hasPart": [{"@id": name} for name in files],
+        "mentions": _links(actions),
+    }
+    about = {"@id": _METADATA, "@type": "CreativeWork", "conformsTo": {"@id": _CRATE}, "about": {"@id": "./"}}
+    licence = {**_entity("#licence", "CreativeWork", "Not stated"), "description": _LICENCE}
+    graph = [about, root, licence, *(_file(*item) for item in files.items()), *actions, *data, maker, *software, *facts]
+    return {"@context": _CONTEXT, "@graph": [*{entity["@id"]: _compact(entity) for entity in graph}.values()]}
+
+
+def _compact(entity: _Entity) -> _Entity:
+    """The entity without empty values, and without lists of one value, which JSON-LD writes as the value."""
+    values = {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in entity.items()}
+    return {key: value for key, value in values.items() if value not in ("", [])}
+
+
+def _entity(id: str, kind: str, name: str) -> _Entity:
+    return {"@id": id, "@type": kind, "name": name}
+
+
+def _id(*names: object) -> str:
+    """The id of something that is described here and nowhere else."""
+    return "#" + quote("-".join(map(str, names)))
+
+
+def _links(entities: Iterable[_Entity]) -> list[_Entity]:
+    return [{"@id": entity["@id"]} for entity in entities]
+
+
+def _file(name: str, content: bytes) -> _Entity:
+    text, kind = _KINDS[Path(name).suffix]
+    size, checksum = str(len(content)), hashlib.sha256(content).hexdigest()
+    return {**_entity(name, "File", text), "encodingFormat": kind, "contentSize": size, "sha256": checksum}
+
+
+def _datasets(records: Iterable[Record], config_dirs: Sequence[Path]) -> list[_Entity]:
+    """The data sets, with what their cards say; their SHA-256 is that of the arrays."""
+    known = {*cards.names(config_dirs)}
+    entities = []
+    for name, checksum in sorted({(record.dataset, record.data_checksum or "") for record in records}):
+        card = cards.read(name, config_dirs) if name in known else {}
+        entity = _entity(_id("data", name, checksum[:12]), "Dataset", str(card.get("title") or name))
+        sources = [source["at"] for source in card.get("sources", ()) if source.get("at")]
+        facts = {"sha256": checksum, "license": str(card.get("licence") or ""), "url": sources}
+        entities.append({**entity, "identifier": name, **facts})
+    return entities
+
+
+def _software(records: Sequence[Record], files: Iterable[str]) -> list[_Entity]:
+    """Each version of gpbench and each program of imported runs, with the packages and commits of its runs.
+
+    Those packages that can change a number are described; files list all of them.
+    """
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        own = ("gpbench", str((record.versions or {}).get("gpbench") or ""))
+        groups.setdefault((record.method, "") if record.imported else own, []).append(record)
+    entities = []
+    for (name, version), runs in sorted(groups.items()):
+        pairs = {pair for run in runs for pair in (run.versions or {}).items() if pair[1] and pair[0] != "gpbench"}
+        parts = [_application(*pair) for pair in sorted(pairs)]
+        lists = sorted({packages.file_name(run.packages) for run in runs if run.packages} & {*files})
+        commits = _commits(runs)
+        required = [*_links(parts), *({"@id": name} for name in lists)]
+        uses = {"softwareRequirements": required, "isBasedOn": _links(commits)}
+        entities += [{**_application(name, version), **uses}, *parts, *commits]
+    return entities
+
+
+def _application(name: str, version: str) -> _Entity:
+    entity = _entity(_id("software", name, version) if version else _id("software", name), "SoftwareApplication", name)
+    return {**entity, "version": version}
+
+
+def _commits(records: Iterable[Record]) -> list[_Entity]:
+    """The commits of the code, and with `creativeWorkStatus` whether the code differed from them (dirty)."""
+    counts = Counter((record.commit, _STATES[record.dirty]) for record in records if record.commit)
+    return [
+        {
+            **_entity(_id("commit", commit, state), "SoftwareSourceCode", f"gpbench at commit {commit}, {state}"),
+            "version": commit,
+            "creativeWorkStatus": state,
+            "description": f"The code of {counted(n, 'run')}" + (" and of changes to it" if state == "dirty" else ""),
+        }
+        for (commit, state), n in sorted(counts.items())
+    ]
+
+
+def _compute(records: Sequence[Record]) -> list[_Entity]:
+    """The hours of the runs by the clock, and of the processors where there is a budget."""
+    clock = math.fsum(seconds or 0.0 for record in records for seconds in record.seconds.values())
+    budget = [record.cpu_seconds or 0.0 for record in records if record.budget]
+    hours = {"hours of compute": clock, **({"CPU hours of runs with a budget": math.fsum(budget)} if budget else {})}
+    return [
+        {**_entity(_id("compute", k), "PropertyValue", name), "value": round(seconds / 3600, 4), "unitText": "h"}
+        for k, (name, seconds) in enumerate(hours.items(), 1)
+    ]
+
+
+def _machines(records: Iterable[Record]) -> list[_Entity]:
+    """The devices and processors of the runs, without names of hosts."""
+    counts: Counter[str] = Counter()
+    for record in records:
+        host = record.host or {}
+        sizes = [f"{host[key]} {unit}" for key, unit in (("cores", "cores"), ("memory_gib", "GiB")) if host.get(key)]
+        names = dict.fromkeys([record.device, host.get("cpu")])  # a processor is a device too
+        counts[", ".join(map(str, filter(None, [*names, *sizes])))] += 1
+    return [
+        {**_entity(_id("machine", k), "PropertyValue", "machine"), "value": text, "description": counted(n, "run")}
+        for k, (text, n) in enumerate(sorted(counts.items()), 1)
+        if text
+    ]

@@ -1,5 +1,4 @@
-"""`python -m gpbench.sweep.child PARENT CORES WORDS`: the command `gpbench WORDS`, which dies with its parent process.
-
+"""`python -m gpbench.sweep.child PARENT WORDS`: the command `gpbench WORDS`, which dies with its parent process.
 The process arranges this itself, since a function between fork and exec is unsafe beside the threads of JAX, which
 warns of it.  It starts with the signals blocked that ask to stop, so that each waits for the `StopRequest` of training.
 """
@@ -36,19 +35,17 @@ def outlive_signals() -> None:
             atexit.register(signal.signal, number, signal.SIG_IGN)  # Python's end gives them back their own effect
 
 
-def arrange(parent: int, cores: str) -> None:
-    """Lets Linux kill this process when its parent ends, and keeps it to some cores."""
+def die_with(parent: int) -> None:
+    """Lets Linux kill this process when its parent ends."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent died first
         os._exit(1)
-    if cores:
-        os.sched_setaffinity(0, map(int, cores.split(",")))
 
 
 if __name__ == "__main__":
-    arrange(int(sys.argv[1]), sys.argv[2])
+    die_with(int(sys.argv[1]))
     outlive_signals()
-    sys.argv[1:] = sys.argv[3:]
+    sys.argv[1:] = sys.argv[2:]
     runpy.run_module("gpbench", run_name="__main__")

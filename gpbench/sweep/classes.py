@@ -18,9 +18,8 @@ from gpbench.records.plan import RunPlan
 def check_classes(
     jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError], config_dirs: Sequence[Path]
 ) -> None:
-    """Check what plans use from outside gpbench: methods, kernels, likelihoods and optimisers, and the user's metrics.
-    Raises ConfigError: as `gpbench.config.build.check_class` and `gpbench.own_metrics.load`.
-    """
+    """Checks what plans use from outside gpbench: methods, kernels, likelihoods and optimisers, and the user's metrics.
+    Raises ConfigError: as `gpbench.config.build.check_class` and `gpbench.own_metrics.load`."""
     words_of = {
         json.dumps([plan.cfg["method"], plan.cfg["dataset"]]): words
         for words, plan in zip(jobs, plans, strict=True)
@@ -31,11 +30,10 @@ def check_classes(
     if not words_of and not own_metrics.declarations(folders):
         return
     request = json.dumps([sys.path, list(words_of), list(map(str, folders)), list(map(str, code_dirs))])
-    command = [sys.executable, "-m", __name__]
-    process = subprocess.run(command, input=request, capture_output=True, text=True)
+    process = subprocess.run([sys.executable, "-m", __name__], input=request, capture_output=True, text=True)
     if process.returncode == ConfigError.exit_code and process.stdout:
-        message, number = json.loads(process.stdout)
-        raise ConfigError(message + ("" if number is None else job_note(list(words_of.values())[number], jobs)))
+        message, section = json.loads(process.stdout)
+        raise ConfigError(message + (job_note(words_of[section], jobs) if section else ""))
 
 
 def _is_custom(method: Mapping[str, Any]) -> bool:
@@ -46,11 +44,10 @@ def _is_custom(method: Mapping[str, Any]) -> bool:
 
 
 def main() -> int:
-    """Checks the sections that stdin has; prints the message of the first error.  Returns the exit code."""
-    path, sections, folders, config_dirs = json.load(sys.stdin)
-    sys.path[:] = path
+    """Checks the sections that stdin has, and prints the message of the first error; the exit code."""
+    sys.path[:], sections, folders, config_dirs = json.load(sys.stdin)
     targets.add_folders(config_dirs)
-    number = None
+    section = None
     try:
         with contextlib.redirect_stdout(sys.stderr):
             if sections:
@@ -59,13 +56,12 @@ def main() -> int:
                 runtime.configure(device="cpu")
                 runtime.import_jax()
                 from gpbench.config.build import check_class
-            for index, section in enumerate(sections):
-                number = index
+            for section in sections:
                 check_class(*json.loads(section))
-            number = None
+            section = None
             own_metrics.load([Path(folder) for folder in folders])
     except ConfigError as error:
-        print(json.dumps([str(error), number]))
+        print(json.dumps([str(error), section]))
         return ConfigError.exit_code
     return 0
 

@@ -1,5 +1,4 @@
 """Jobs of a sweep as jobs of a Slurm cluster, through submitit: `hydra/launcher=slurm`, and `local` to try it out.
-
 Each runs the same `gpbench run` as a job of this machine does.  Slurm's SIGTERM before the time limit stops it at a
 checkpoint, and it is submitted again.  Slurm is asked by squeue, because sacct needs an accounting that not all have.
 """
@@ -27,17 +26,14 @@ from gpbench.sweep import private
 from gpbench.sweep.job import Ended, Job, Outcome
 from gpbench.sweep.local import Child
 
-_ASK_S = 5.0
-"""Seconds between two looks at Slurm's queue; after two more a shared disk shows a result if there is one."""
+_ASK_S = 5.0  # seconds between two looks at Slurm's queue; after two more a shared disk shows a result if there is one
 _SHARED = ("timeout_min", "gpus_per_node", "cpus_per_task", "mem_gb")
 _OF_SLURM = ("partition", "account", "array_parallelism", "setup")
 
 
 class Cluster:
     """Submits jobs.  `kind` is slurm or local, `settings` those of conf/hydra/launcher, `run` the sweep's section.
-
-    Raises ConfigError where submitit or Slurm is not there, or a setting is not one of theirs.
-    """
+    Raises ConfigError where submitit or Slurm is not there, or a setting is not one of theirs."""
 
     parting = "the submitted jobs are cancelled; those that run write a checkpoint"
 
@@ -55,9 +51,8 @@ class Cluster:
         self.flags, self.resubmit = flags, settings["resubmit"]
         self.at_a_time = run["jobs"] if kind == "local" else sys.maxsize
         self.queue = _Slurm() if kind == "slurm" else _Local()
-        results = Path(run["results"] or paths.results_dir())
-        sweep = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-        self.folder = results.resolve() / "sweeps" / sweep
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+        self.folder = Path(run["results"] or paths.results_dir()).resolve() / "sweeps" / name
         parameters = {key: settings[key] for key in _SHARED if key in settings}
         if kind == "slurm":
             # Not submitit's SIGUSR2: it would kill gpbench, which stops at a SIGTERM.
@@ -71,12 +66,8 @@ class Cluster:
             self.close()
             raise ConfigError(f"hydra.launcher: {error}") from error
 
-    def room(self, running: Sequence["Submitted"]) -> int:
-        """Number of further jobs that may be submitted."""
-        return self.at_a_time - len(running)
-
-    def start(self, jobs: Sequence[Job], running: Sequence["Submitted"]) -> list["Submitted"]:
-        """Submits jobs at once.  Returns the submitted jobs.  Raises ConfigError: slurm refuses them."""
+    def start(self, jobs: Sequence[Job], running: Sequence["_Submitted"]) -> list["_Submitted"]:
+        """Submits jobs at once.  Raises ConfigError: Slurm refuses them."""
         from submitit.core.utils import FailedJobError
 
         # The time limit is the sweep's, which cancels the jobs then; nobody knows when Slurm starts them.
@@ -84,14 +75,16 @@ class Cluster:
         try:
             # submitit prints what it raises, too
             with contextlib.redirect_stderr(io.StringIO()), self.executor.batch():
-                submitted = [self.executor.submit(Task([*self.flags, *job.overrides], job.plan)) for job in unlimited]
+                submitted = [
+                    self.executor.submit(_run_child, [*self.flags, *job.overrides], job.plan) for job in unlimited
+                ]
         except FailedJobError as error:
             raise ConfigError(f"Slurm does not take the jobs: {' '.join(str(error).split())}") from error
-        return [Submitted(job.overrides, handle, self.queue) for job, handle in zip(jobs, submitted)]
+        return [_Submitted(job.overrides, handle, self.queue) for job, handle in zip(jobs, submitted)]
 
-    def cancel(self, running: Sequence["Submitted"]) -> None:
+    def cancel(self, running: Sequence["_Submitted"]) -> None:
         """Take back what waits, and let what runs stop at a checkpoint."""
-        self.queue.cancel([submitted.id for submitted in running])
+        self.queue.cancel([submitted.job.job_id for submitted in running])
 
     def close(self) -> None:
         """Remove the folder of the sweep if it has no log left to tell of a failure."""
@@ -101,59 +94,51 @@ class Cluster:
                 self.folder.parent.rmdir()
 
 
-class Task:
-    """The work of a submitted job: `gpbench run --json WORDS`, with the signals passed on."""
-
-    def __init__(self, words: list[str], plan: RunPlan | None):
-        self.words, self.plan = words, plan
-
-    def __call__(self) -> str:
-        """Run it to its end; returns the fields of an `Ended` in JSON."""
-        child = Child([], self.words, {}, plan=self.plan)
-        for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
-            signal.signal(number, lambda *_: child.terminate())
-        return json.dumps(dataclasses.asdict(child.how_it_ended()))
+def _run_child(words: list[str], plan: RunPlan | None) -> str:
+    """The work of a submitted job: `gpbench run --json WORDS` to its end, with the signals passed on; the fields of an
+    `Ended` in JSON."""
+    child = Child([], words, {}, plan=plan)
+    for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
+        signal.signal(number, lambda *_: child.terminate())
+    return json.dumps(dataclasses.asdict(child.how_it_ended()))
 
 
-class Submitted:
+class _Submitted:
     """A submitted job.  Its `last_line` says how it stands in the queue."""
 
     def __init__(self, overrides: list[str], job: Any, queue: "_Slurm | _Local"):
-        self.overrides, self.queue, self.id = overrides, queue, job.job_id
-        self.result, self.log = job.paths.result_pickle, job.paths.stderr
+        self.overrides, self.job, self.queue = overrides, job, queue
         self.last_line = "submitted"
         self._since = time.monotonic()
-        queue.watch(job)
 
     def ended(self) -> bool:
         """True if its result is there, or it has left the queue without one."""
-        if self.result.exists():
+        if self.job.paths.result_pickle.exists():
             return True
-        state = self.queue.state(self.id, self._since)
+        state = self.queue.state(self.job, self._since)
         self.last_line = (state or "ended").lower()
         return state is None
 
     def outcome(self, stopping: bool) -> Outcome:
         """Its outcome; the files of one that went well are deleted."""
-        seconds = time.monotonic() - self._since
-        if not self.result.exists():
+        seconds, id, path = time.monotonic() - self._since, self.job.job_id, self.job.paths.result_pickle
+        failed = lambda reason, log="its log is": Outcome(
+            self.overrides, "failed", f"{reason}; {log} {self.job.paths.stderr}", seconds
+        )
+        if not path.exists():
             if stopping:
                 return Outcome(self.overrides, "stopped", "cancelled", seconds)
-            reason = f"job {self.id} ended without a result (killed, or out of memory or time?); its log is {self.log}"
-            return Outcome(self.overrides, "failed", reason, seconds)
+            return failed(f"job {id} ended without a result (killed, or out of memory or time?)")
         try:
-            status, result = private.read_result(self.result)
-            ended = None if status == "error" else Ended(**json.loads(result))
+            status, result = private.read_result(path)
+            if status == "error":
+                return failed(result.strip().rpartition("\n")[2], f"the log of job {id} is")
+            judged = Ended(**json.loads(result)).judged(self.overrides)
         except (TypeError, ValueError) as error:
-            reason = f"the result of job {self.id} cannot be read ({error}); its log is {self.log}"
-            return Outcome(self.overrides, "failed", reason, seconds)
-        if ended is None:
-            last = str(result).strip().rpartition("\n")[2]
-            return Outcome(self.overrides, "failed", f"{last}; the log of job {self.id} is {self.log}", seconds)
-        judged = ended.judged(self.overrides)
+            return failed(f"the result of job {id} cannot be read ({error})")
         if judged.status != "failed":
-            for path in self.result.parent.glob(f"{self.id}_*"):
-                path.unlink(missing_ok=True)
+            for file in path.parent.glob(f"{id}_*"):
+                file.unlink(missing_ok=True)
         return judged
 
 
@@ -166,12 +151,9 @@ class _Slurm:
         self.last_states: dict[str, tuple[float, str]] = {}
         self.cancelled = False
 
-    def watch(self, job: Any) -> None:
-        """Nothing to keep: squeue knows all jobs."""
-
-    def state(self, id: str, since: float) -> str | None:
+    def state(self, job: Any, since: float) -> str | None:
         """PENDING, RUNNING, ... of a job submitted at `since`; None when it has left the queue, and for a while."""
-        now = time.monotonic()
+        now, id = time.monotonic(), job.job_id
         if now - self.last_query >= _ASK_S:
             self._ask(now)
         if id in self.states:
@@ -201,19 +183,14 @@ class _Local:
     """The processes of submitit's local executor."""
 
     def __init__(self) -> None:
-        self.jobs: dict[str, Any] = {}
         self.signalled_at: dict[str, float] = {}
 
-    def watch(self, job: Any) -> None:
-        """Keep the job, which knows its process."""
-        self.jobs[job.job_id] = job
-
-    def state(self, id: str, since: float) -> str | None:
+    def state(self, job: Any, since: float) -> str | None:
         """ "RUNNING", or None."""
-        if self.jobs[id].done():
+        if job.done():
             return None
-        if time.monotonic() - self.signalled_at.get(id, math.inf) > 1:  # the first may have come too early
-            self.cancel([id])
+        if time.monotonic() - self.signalled_at.get(job.job_id, math.inf) > 1:  # the first may have come too early
+            self.cancel([job.job_id])
         return "RUNNING"
 
     def cancel(self, ids: Sequence[str]) -> None:

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from gpbench.analysis.printing import counted
 from gpbench.errors import ConfigError, GpbenchError, SweepError
@@ -15,28 +14,12 @@ from gpbench.records import locks
 from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.classes import check_classes
-from gpbench.sweep.job import Outcome
-
-
-@runtime_checkable
-class Running(Protocol):
-    """A job that has been started, with the last line that it said."""
-
-    overrides: list[str]
-    last_line: str
+from gpbench.sweep.job import Outcome, Running
 
 
 def make(jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError] = ()) -> "Lines":
     """The display that suits stdout, for jobs given as lists of overrides and their plans; a context manager."""
-    return Terminal(jobs, plans) if sys.stdout.isatty() else Lines(jobs)
-
-
-def _work(plan: RunPlan | GpbenchError) -> float:
-    """Runs times steps times rows of a job: what its seconds grow with, as far as that is known before."""
-    if not isinstance(plan, RunPlan):
-        return 1.0
-    steps, rows = plan.cfg["method"].get("steps"), plan.cfg["dataset"].get("rows")
-    return float(len(plan.runs) * (steps or 1) * (rows or 1))
+    return _Terminal(jobs, plans) if sys.stdout.isatty() else Lines(jobs)
 
 
 class Lines:
@@ -73,7 +56,7 @@ class Lines:
         print(line, flush=True)
 
 
-class Terminal(Lines):
+class _Terminal(Lines):
     """The same with a bar of all jobs and the time left, and below it the running jobs with the last line of each."""
 
     def __init__(self, jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError] = ()):
@@ -81,11 +64,11 @@ class Terminal(Lines):
 
         super().__init__(jobs)
         self.work = {tuple(job): _work(plan) for job, plan in zip(jobs, plans)}
-        self.remaining_work, self.finished_work, self.partial_work = sum(map(self._work, jobs)), 0.0, 0.0
-        self.began = time.monotonic()
+        self.remaining_work = sum(self.work.get(tuple(job), 1.0) for job in jobs)
+        self.finished_work, self.partial_work, self.began = 0.0, 0.0, time.monotonic()
         self.live = Live(refresh_per_second=4, transient=True)
 
-    def __enter__(self) -> "Terminal":
+    def __enter__(self) -> "_Terminal":
         self.live.start()
         return self
 
@@ -95,19 +78,19 @@ class Terminal(Lines):
     def ended(self, outcome: Outcome) -> None:
         """One line for a job that is over; those recorded before say nothing of the time that the others take."""
         super().ended(outcome)
-        work = self._work(outcome.overrides)
+        work = self.work.get(tuple(outcome.overrides), 1.0)
         self.remaining_work -= work
-        if outcome.status != "already":
-            self.finished_work += work
+        self.finished_work += work if outcome.status != "already" else 0.0
 
     def running(self, children: Sequence[Running]) -> None:
         """The bar, and a line for each running job, cut at the terminal's width."""
-        self.partial_work = sum(self._work(child.overrides) * _fraction(child.last_line) for child in children)
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
+        shares = ((self.work.get(tuple(child.overrides), 1.0), _fraction(child.last_line)) for child in children)
+        self.partial_work = sum(work * share for work, share in shares)
         bar = Table.grid(padding=(0, 1))
         bar.add_row(ProgressBar(total=self.total, completed=self.count, width=24), self.summary())
         lines = [f"> {self.label(child.overrides)}  {child.last_line}" for child in children]
@@ -121,12 +104,17 @@ class Terminal(Lines):
         remaining = (self.remaining_work - self.partial_work) * (time.monotonic() - self.began) / ready
         return f"{text}  {datetime.timedelta(seconds=round(remaining))} left"
 
-    def _work(self, overrides: Sequence[str]) -> float:
-        return self.work.get(tuple(overrides), 1.0)
-
     def print(self, line: str) -> None:
         """Print one line above the running jobs."""
         self.live.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _work(plan: RunPlan | GpbenchError) -> float:
+    """Runs times steps times rows of a job: what its seconds grow with, as far as that is known before."""
+    if not isinstance(plan, RunPlan):
+        return 1.0
+    steps, rows = plan.cfg["method"].get("steps"), plan.cfg["dataset"].get("rows")
+    return float(len(plan.runs) * (steps or 1) * (rows or 1))
 
 
 def _fraction(line: str) -> float:
@@ -137,12 +125,9 @@ def _fraction(line: str) -> float:
 
 
 def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path], *, sweep: bool = True) -> int:
-    """Prints a line for each job (a list of overrides) and how many runs are to train; trains and writes nothing.
-
-    In a `sweep` runs with a budget have a process each.
-
-    Raises ConfigError where any job cannot be composed, SweepError where the runs of some are unknown.
-    """
+    """Prints a line for each job (a list of overrides) and how many runs are to train; trains and writes nothing.  In a
+    `sweep` runs with a budget have a process each.  Raises ConfigError where any job cannot be composed, SweepError
+    where the runs of some are unknown."""
     view = Lines(jobs)
     train: set[str] = set()
     failed = 0
@@ -150,7 +135,10 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path], *, sweep
     check_classes(jobs, planned, config_dirs)
     for words, plan in zip(jobs, planned, strict=True):
         if isinstance(plan, RunPlan):
-            missing, text = _state(plan)
+            missing = [run.id for run in plan.missing(open_store(plan.results))]
+            held = sum(bool(locks.holder(plan.results, id)) for id in missing)
+            runs, busy = counted(len(plan.runs), "run"), f", {held} by another process" if held else ""
+            text = f"to train  {len(missing)} of {runs}{busy}" if missing else f"recorded  {runs}"
             train.update(missing)
         else:
             failed, text = failed + 1, f"fails: {' '.join(str(plan).split())}"
@@ -175,13 +163,3 @@ def _checked(plan: RunPlan | GpbenchError, sweep: bool) -> RunPlan | GpbenchErro
         except ConfigError as error:
             return error
     return plan
-
-
-def _state(plan: RunPlan) -> tuple[list[str], str]:
-    """The ids of the runs of a plan that are not recorded, and their number in words."""
-    runs, missing = plan.runs, plan.missing(open_store(plan.results))
-    if not missing:
-        return [], f"recorded  {counted(len(runs), 'run')}"
-    held = sum(bool(locks.holder(plan.results, run.id)) for run in missing)
-    busy = f", {held} by another process" * bool(held)
-    return [run.id for run in missing], f"to train  {len(missing)} of {counted(len(runs), 'run')}{busy}"

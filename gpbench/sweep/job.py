@@ -2,11 +2,13 @@
 
 import contextlib
 import json
+import math
 import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from gpbench import data
 from gpbench.errors import ClaimedError, DivergedError, GpbenchError, Stopped
@@ -15,18 +17,21 @@ from gpbench.records.absences import absences, absences_text, divergence
 from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
+from gpbench.records.store import Store
 
 RECORDED = {"diverged": "diverged", "lost": "failed within their budget"}
 """Statuses of jobs whose runs are recorded without metrics, with what happened to them."""
 STATUSES = ("done", "already", *RECORDED, "failed", "stopped")
 
+Running = Any
+"""A job that has been started: its `overrides`, the `last_line` that it said, `ended()` and then `outcome(stopping)`.
+"""
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a job.  Of the statuses, "already" means that all its records were there before.
-
-    "claimed" is none of them: another process trains it, and it is asked for again.
-    """
+    """Outcome of a job.  Of the statuses, "already" means that all its records were there before.  "claimed" is none of
+    them: another process trains it, and it is asked for again."""
 
     overrides: list[str]
     status: str
@@ -45,16 +50,13 @@ class Ended:
 
     def judged(self, overrides: list[str]) -> Outcome:
         """The outcome."""
-        return Outcome(overrides, *self._judge(), self.seconds)
+        return Outcome(overrides, *self._status_and_text(), self.seconds)
 
-    def _judge(self) -> tuple[str, str]:
+    def _status_and_text(self) -> tuple[str, str]:
         code, last = self.code, self.last_line.partition("gpbench: ")[2] or self.last_line  # a print may stand before
-        if code == Stopped.exit_code:
-            return "stopped", last
-        if code == DivergedError.exit_code:
-            return _recorded(last), last
-        if code == ClaimedError.exit_code:
-            return "claimed", last
+        statuses = {Stopped: "stopped", DivergedError: _recorded(last), ClaimedError: "claimed"}
+        if known := [status for error, status in statuses.items() if error.exit_code == code]:
+            return known[0], last
         if code < 0:
             name = signal.Signals(-code).name
             return "failed", f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
@@ -68,7 +70,7 @@ class Ended:
         return "already" if result["already"] == len(records) else "done", _scores(records)
 
 
-def recorded_before(overrides: list[str], records: list[Record]) -> Outcome:
+def _recorded_before(overrides: list[str], records: list[Record]) -> Outcome:
     """The outcome of a job whose runs are all recorded."""
     if line := divergence(records):
         return Outcome(overrides, _recorded(line), line)
@@ -119,10 +121,8 @@ def prepare_data(plans: Sequence[RunPlan]) -> None:
 
 @dataclass
 class Job:
-    """A job that is not done.  `plan` is None where its runs are unknown: its own process then says why.
-
-    `not_before` is when it may start next, by the monotonic clock; `stops`, how often it was stopped.
-    """
+    """A job that is not done.  `plan` is None where its runs are unknown: its own process then says why.  `not_before`
+    is when it may start next, by the monotonic clock; `stops`, how often it was stopped."""
 
     overrides: list[str]
     plan: RunPlan | None
@@ -134,7 +134,7 @@ class Job:
         if self.plan is None:
             return None
         records = list(self.plan.recorded(open_store(self.plan.results)).values())
-        return recorded_before(self.overrides, records) if len(records) == len(self.plan.runs) else None
+        return _recorded_before(self.overrides, records) if len(records) == len(self.plan.runs) else None
 
     def claimed(self) -> bool:
         """True if another process trains one of its runs."""
@@ -148,3 +148,14 @@ class Job:
         words = [word for word in self.overrides if not word.startswith("run.time_limit=")]
         words += [] if seconds is None else [f"run.time_limit={seconds:.3f}"]
         return Job(words, self.plan and self.plan.with_run(time_limit=seconds))
+
+
+def longest_first(jobs: Sequence[Job], store: Store) -> list[Job]:
+    """The jobs with a run that nobody has recorded, in their order, since any of them may be the longest; then the
+    others, those first whose runs took most seconds: so all workers are busy to the end."""
+
+    def seconds(job: Job) -> float:
+        records = [store.get(run.id, whole=False) for run in job.plan.runs] if job.plan else [None]
+        return sum(sum(filter(None, record.seconds.values())) if record else math.inf for record in records)
+
+    return sorted(jobs, key=seconds, reverse=True)

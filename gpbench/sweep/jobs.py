@@ -1,14 +1,16 @@
 """The jobs of a sweep: selects those that lack records, starts them in turn, and reports their outcomes."""
 
 import dataclasses
+import os
 import shlex
+import subprocess
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from gpbench import paths, targets
+from gpbench import paths, runtime, targets
 from gpbench.analysis.printing import counted
 from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, DivergedError, Stopped, SweepError, nearest
@@ -17,66 +19,81 @@ from gpbench.records.plan import RunPlan
 from gpbench.records.unions import SHIPPED, open_one
 from gpbench.sweep import display
 from gpbench.sweep.classes import check_classes
-from gpbench.sweep.job import RECORDED, STATUSES, Job, Outcome, prepare_data, separate
-from gpbench.sweep.local import Local
-from gpbench.sweep.order import longest_first
+from gpbench.sweep.job import RECORDED, STATUSES, Job, Outcome, Running, longest_first, prepare_data, separate
+from gpbench.sweep.local import Child, Forks, core_numbers
 from gpbench.train.stop import StopRequest
 
 _POLL_S = 0.05
-_CLAIMED_S = 1.0
-"""Seconds for which a job that another process trains is left alone before it is looked at again."""
+_CLAIMED_S = 1.0  # seconds for which a job that another process trains is left alone before it is looked at again
 
 
-@runtime_checkable
-class Running(display.Running, Protocol):
-    """A job that has been started, as one watches it."""
+class Local:
+    """Starts jobs as children of this process, `run.jobs` at a time, with a GPU for each where there are several.
+    `run` is the sweep's section, `flags` come before every job's words."""
 
-    def ended(self) -> bool:
-        """True if it is over."""
+    parting = ""
+    resubmit = 0
 
-    def outcome(self, stopping: bool) -> Outcome:
-        """Its outcome, once it is over."""
+    def __init__(self, flags: Sequence[str], run: dict[str, Any], stop: StopRequest):
+        self.flags, self.stop, self.at_a_time, self.forks = flags, stop, run["jobs"], Forks()
+        self.gpus = _visible_gpus() if run["jobs"] > 1 and run["device"] != "cpu" else []
+        self.shared = run["memory_fraction"] is None and "XLA_PYTHON_CLIENT_MEM_FRACTION" not in os.environ
 
-
-@runtime_checkable
-class Executor(Protocol):
-    """Place where the jobs run: this machine or a cluster.
-
-    `parting` is what is said of the running jobs when the sweep stops; `resubmit`, how often a job is started again
-    that was stopped, though not by us.
-    """
-
-    parting: str
-    resubmit: int
-
-    def room(self, running: Sequence[Any]) -> int:
-        """Number of jobs that may be started beside those running."""
-
-    def start(self, jobs: Sequence[Job], running: Sequence[Any]) -> Sequence[Running]:
+    def start(self, jobs: Sequence[Job], running: Sequence[Child]) -> list[Child]:
         """Start these jobs."""
+        children: list[Child] = []
+        for job in jobs:
+            remaining = self.stop.seconds_left()
+            limited = job if remaining is None else job.limited(max(remaining, 0.001))
+            slot = min(set(range(self.at_a_time)) - {child.slot for child in (*running, *children)})
+            words, environment = [*self.flags, *limited.overrides], self.environment(slot, job.overrides)
+            environment |= self.cores(slot, job.plan)
+            children.append(Child(job.overrides, words, environment, slot, plan=limited.plan, forks=self.forks))
+        return children
 
-    def cancel(self, running: Sequence[Any]) -> None:
-        """Ask the running jobs to stop at a checkpoint."""
+    def environment(self, slot: int, overrides: Iterable[str]) -> dict[str, str]:
+        """The environment of the job in this slot: its GPU, and its share of it where jobs share one.  A job that asks
+        for several devices or processes keeps all GPUs."""
+        keeps_all = any(word.startswith(("run.devices=", "run.processes=")) for word in overrides)
+        gpus = [] if keeps_all else self.gpus
+        environment = {"CUDA_VISIBLE_DEVICES": gpus[slot % len(gpus)]} if gpus else {}
+        sharing = -(-self.at_a_time // max(1, len(gpus)))
+        if self.shared and sharing > 1:
+            environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / sharing:.3f}"
+        return environment
+
+    def cores(self, slot: int, plan: RunPlan | None) -> dict[str, str]:
+        """The variable with the cores of the job in this slot, where it asks for some; the processes of a job with
+        several divide its cores themselves.  Raises ConfigError where there are too few for one job."""
+        if plan is None or not (count := plan.cfg["run"]["cores"]) or plan.cfg["run"]["processes"] != 1:
+            return {}
+        runtime.require_cores(count)
+        return {"GPBENCH_CORES": numbers} if (numbers := core_numbers(slot, count)) else {}
 
     def close(self) -> None:
-        """Clear away what the sweep needed."""
+        """Lets the processes end that the jobs were forked from."""
+        self.forks.close()
+
+    def cancel(self, running: Sequence[Child]) -> None:
+        """Ask the running jobs to stop at a checkpoint."""
+        for child in running:
+            child.terminate()
 
 
-def _executor(launcher: str, settings: Any, flags: Sequence[str], run: dict[str, Any], stop: StopRequest) -> Executor:
-    if launcher == "basic":
-        return Local(flags, run, stop)
-    if launcher not in (known := ("slurm", "local")):
-        raise ConfigError(f"hydra/launcher={launcher}: {nearest(launcher, known)}, or leave it out")
-    from gpbench.sweep.cluster import Cluster
-
-    return Cluster(launcher, settings, flags, run)
+def _visible_gpus() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; asks nvidia-smi where it is not set."""
+    if (value := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [name for name in value.split(",") if name.strip() not in ("", "-1", "NoDevFiles")]
+    try:
+        listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [str(i) for i, _ in enumerate(line for line in listed.stdout.splitlines() if line.startswith("GPU "))]
 
 
 class Jobs:
     """The jobs of one sweep.  `run` is the `run` section of its configuration; its time limit counts from here.
-
-    `launcher` and `settings`: the choice of Hydra's group of that name, and what it says.  Raises ConfigError.
-    """
+    `launcher` and `settings`: the choice of Hydra's group of that name, and what it says.  Raises ConfigError."""
 
     def __init__(self, config_dirs: Sequence[Path], run: dict[str, Any], launcher: str = "basic", settings: Any = None):
         check_values({"run": run})
@@ -84,33 +101,36 @@ class Jobs:
         # A job has its plan, and needs folders for their code alone: not that of a table (dataset=PATH).
         flags = [f"--config-dir={folder}" for folder in config_dirs if targets.is_given(folder)]
         self.stop = StopRequest(run["time_limit"])
-        self.executor = _executor(launcher, settings, flags, run, self.stop)
+        self.executor: Any = Local(flags, run, self.stop) if launcher == "basic" else None
+        if not self.executor:
+            if launcher not in (known := ("slurm", "local")):
+                raise ConfigError(f"hydra/launcher={launcher}: {nearest(launcher, known)}, or leave it out")
+            from gpbench.sweep.cluster import Cluster
+
+            self.executor = Cluster(launcher, settings, flags, run)
         self.outcomes: list[Outcome] = []
 
     def launch(self, jobs: Sequence[Sequence[str]]) -> None:
         """Run these jobs (each a list of overrides), whatever becomes of any; those that have their records do not run.
-
-        Raises ConfigError before anything starts where any job cannot be composed.
-        """
+        Raises ConfigError before anything starts where any job cannot be composed."""
         planned = plans(jobs, self.config_dirs)
         check_classes(jobs, planned, self.config_dirs)
         pairs = [pair for words, plan in zip(jobs, planned, strict=True) for pair in separate(words, plan)]
-        jobs, planned = [words for words, _ in pairs], [plan for _, plan in pairs]
         all_jobs = [Job(words, plan if isinstance(plan, RunPlan) else None) for words, plan in pairs]
         prepare_data([job.plan for job in all_jobs if job.plan])
-        if 1 < self.executor.room(()) < len(jobs) and paths.shipped_files():
+        if 1 < self.executor.at_a_time < len(all_jobs) and paths.shipped_files():
             all_jobs = longest_first(all_jobs, open_one(SHIPPED))
         waiting = deque(all_jobs)
         running: list[tuple[Job, Running]] = []
         reason: str | None = None
         patient = False
-        with self.stop, display.make(jobs, planned) as view:
+        with self.stop, display.make([words for words, _ in pairs], [plan for _, plan in pairs]) as view:
             try:
                 while waiting or running:
                     children = [child for _, child in running]
                     if reason is None and (reason := self.stop.reason):
                         self._stop(reason, waiting, children, view)
-                    if ready := self._ready(waiting, self.executor.room(children), view):
+                    if ready := self._ready(waiting, self.executor.at_a_time - len(children), view):
                         new = self.executor.start(ready, children)
                         running += zip(ready, new, strict=True)
                     for pair in [pair for pair in running if pair[1].ended()]:
@@ -169,10 +189,8 @@ class Jobs:
         view.ended(ended)
 
     def conclude(self) -> int:
-        """Print how many jobs ended how, and the failed ones; 0 if all are done.
-
-        Otherwise raises Stopped, SweepError or DivergedError, the first of them that any job calls for.
-        """
+        """Print how many jobs ended how, and the failed ones; 0 if all are done.  Otherwise raises Stopped, SweepError
+        or DivergedError, the first of them that any job calls for."""
         counts = Counter(outcome.status for outcome in self.outcomes)
         print(f"{counted(len(self.outcomes), 'job')}: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s]))
         for status in (*RECORDED, "failed"):

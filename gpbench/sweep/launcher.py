@@ -1,59 +1,48 @@
-"""Sweeps: Hydra's sweeper says which jobs there are, and each runs as `gpbench run` in a process of its own.
+"""Sweeps: Hydra's grammar says which jobs there are, and each runs as `gpbench run` in a process of its own.
 
 That keeps XLA's flags, caches and memory of one job away from the next.  Records that exist are not made
 again, so run the same command to resume where a sweep stopped.
 """
 
+import itertools
 import re
-import tempfile
 from collections.abc import Sequence
 from math import ceil, inf, isfinite, prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hydra._internal.callbacks import Callbacks
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
-from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn, JobStatus
-from hydra.plugins.launcher import Launcher
-from hydra.types import HydraContext, RunMode
-from omegaconf import DictConfig
-
-from gpbench.config import bridge, optional
-from gpbench.config.compose import Composer, folders
-from gpbench.config.words import require_launcher
+from gpbench import paths
+from gpbench.config import merge
+from gpbench.config.compose import Composer, applicable, folders
+from gpbench.config.words import GROUPS, parse, read, require_launcher
 from gpbench.errors import ConfigError
 from gpbench.sweep.display import preview
 from gpbench.sweep.jobs import Jobs
 
-MOST_JOBS = 100_000
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+_MOST_JOBS = 100_000
 """A sweep of more jobs is refused: a list of them all would fill the memory, and a typing error is likelier."""
 
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:
     """Runs all jobs of a sweep.  Returns 0 if every job is done.  Raises ConfigError: there are no jobs or more than
-    `MOST_JOBS`, or one cannot be composed; none has started then; SweepError: jobs failed, as `Jobs.conclude` raises
+    `_MOST_JOBS`, or one cannot be composed; none has started then; SweepError: jobs failed, as `Jobs.conclude` raises
     it.
     """
-    listing = JobList()
-    with bridge.hydra(folders(config_dirs)) as (core, searchpath), tempfile.TemporaryDirectory() as scratch:
-        of_hydra, of_sweep, of_jobs = _sorted(overrides)
-        # Hydra's sweeper insists on writing a multirun.yaml somewhere
-        words = [*searchpath, f"hydra.sweep.dir='{scratch}'", *of_hydra, *of_sweep]
-        cfg = core.compose_config("config", words, run_mode=RunMode.MULTIRUN)
-        launcher = _launcher(cfg)
-        cfg.hydra.launcher = {"_target_": "hydra._internal.core_plugins.basic_launcher.BasicLauncher"}
-        context = HydraContext(config_loader=core.config_loader, callbacks=Callbacks(cfg))
-        sweeper = Plugins.instance().instantiate_sweeper(config=cfg, hydra_context=context, task_function=_no_task)
-        # By hand: Hydra instantiates launchers from the package hydra_plugins only, and whatever is in there is
-        # imported by every other Hydra program of the same environment.
-        sweeper.launcher = listing
-        # It would compose all jobs to see whether they can be; `Jobs` does so too, and ten times faster.
-        sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]
-        sweeper.sweep([*of_jobs, *(word for word in of_sweep if not word.startswith("run.jobs="))])
-    settled, lines = optional.applicable(listing.jobs, Composer(config_dirs))
-    jobs = None if dry else Jobs(config_dirs, bridge.plain(cfg.run), *launcher)
+    parsed = parse(overrides)
+    launcher = chosen_launcher([str(word.input_line) for word in parsed if word.is_hydra_override()], config_dirs)
+    composer = Composer(config_dirs)
+    shared, own = _sorted([word for word in parsed if not word.is_hydra_override()])
+    cfg = merge.choose(dict.fromkeys(GROUPS), ())  # no method yet: it is that of a job
+    for change in read([str(word.input_line) for word in shared]):
+        cfg = merge.changed(cfg, change)
+    run = merge.resolved(cfg)["run"]
+    words = [*own, *(word for word in shared if word.key_or_group != "run.jobs")]
+    values = [_values(word, composer.folders) for word in words]
+    settled, lines = applicable([list(job) for job in itertools.product(*values)], composer)
+    jobs = None if dry else Jobs(config_dirs, run, *launcher)
     print("\n".join([*_hints(overrides), *lines, ""]), end="", flush=True)
     if jobs is None:
         return preview(settled, config_dirs)
@@ -61,34 +50,25 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
     return jobs.conclude()
 
 
-def _sorted(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """The words that are Hydra's own, those of the sections of a whole sweep, and those of its jobs.
-
-    A job's words may fit one choice of `method=a,b` and not the default's method, so only jobs are composed with them.
-    """
-    parts: tuple[list[str], list[str], list[str]] = [], [], []
-    parsed_words = OverridesParser.create().parse_overrides(list(overrides))
-    _require_jobs(overrides, parsed_words)
-    for word, parsed in zip(overrides, parsed_words, strict=True):
-        shared = parsed.key_or_group.partition(".")[0] in ("run", "data") and not parsed.is_sweep_override()
-        if parsed.is_hydra_override():
-            require_launcher(word)
-        parts[0 if parsed.is_hydra_override() else 1 if shared else 2].append(word)
-    return parts
-
-
-def _require_jobs(overrides: Sequence[str], parsed_words: Sequence[Override]) -> None:
-    """Raises ConfigError where the words make no jobs, or more than `MOST_JOBS`."""
-    lengths = list(map(_length, parsed_words))
+def _sorted(parsed: "Sequence[Override]") -> "tuple[list[Override], list[Override]]":
+    """The words of the sections of a whole sweep, and those of its jobs, which may fit one choice of `method=a,b` and
+    not the default's method.  Raises ConfigError where they make no jobs, or more than `_MOST_JOBS`."""
+    lengths = list(map(_length, parsed))
     if 0 in lengths:
-        raise ConfigError(f"{overrides[lengths.index(0)]} has no values; range(START,STOP) ends before STOP")
-    if prod(lengths) > MOST_JOBS:
-        longest = overrides[lengths.index(max(lengths))]
-        raise ConfigError(f"the sweep has more than {MOST_JOBS:,} jobs; give {longest.partition('=')[0]} fewer values")
+        raise ConfigError(f"{parsed[lengths.index(0)].input_line} has no values; range(START,STOP) ends before STOP")
+    if prod(lengths) > _MOST_JOBS:
+        key = parsed[lengths.index(max(lengths))].key_or_group
+        raise ConfigError(f"the sweep has more than {_MOST_JOBS:,} jobs; give {key} fewer values")
+    sections = [word.key_or_group.partition(".")[0] if not word.is_sweep_override() else "" for word in parsed]
+    of_sweep = [section in ("run", "data") for section in sections]
+    parts = [[word for word, is_shared in zip(parsed, of_sweep) if is_shared == kind] for kind in (True, False)]
+    return parts[0], parts[1]
 
 
-def _length(word: Override) -> float:
-    """The number of values of a word; 1 where Hydra alone knows, as of `method=glob(*)`."""
+def _length(word: "Override") -> float:
+    """The number of values of a word; 1 where its files say so, as of `method=glob(*)`."""
+    from hydra.core.override_parser.types import ChoiceSweep, RangeSweep
+
     value = word.value()
     if isinstance(value, ChoiceSweep):
         return len(value.list)
@@ -98,11 +78,23 @@ def _length(word: Override) -> float:
     return 1
 
 
-def _hints(overrides: Sequence[str]) -> list[str]:
-    """A line for each of `split=0,1` and `output=0,1`, which are jobs, though one job could have all of them.
+def _values(word: "Override", config_dirs: Sequence[Path]) -> list[str]:
+    """A word of a single job for each value of one of a sweep."""
+    from hydra.core.override_parser.types import Glob
 
-    None where there is a budget, for then each run is a job of its own.
-    """
+    key, value = word.get_key_element(), word.value()
+    if not word.is_sweep_override():
+        return [f"{key}={word.get_value_element_as_str()}"]
+    if isinstance(value, Glob):  # glob(*), of the names of files
+        return [f"{key}={name}" for name in value.filter([*paths.yaml_files(key, config_dirs)])]
+    if not word.is_discrete_sweep():
+        raise ConfigError(f"{word.input_line}: an interval has no list of values; write range(START,STOP,STEP)")
+    return [f"{key}={text}" for text in word.sweep_string_iterator()]
+
+
+def _hints(overrides: Sequence[str]) -> list[str]:
+    """A line for each of `split=0,1` and `output=0,1`, which are jobs, though one job could have all of them.  None
+    where there is a budget, for then each run is a job of its own."""
     if any(word.startswith("run.budget=") for word in overrides):
         return []
     pattern = re.compile(r"(split|output)=(\d+(?:,\d+)+)")
@@ -111,32 +103,13 @@ def _hints(overrides: Sequence[str]) -> list[str]:
 
 
 def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:
-    """Returns the name of the `hydra/launcher` that a command line chooses, and its settings, for `Jobs`."""
-    for text in filter(lambda text: text.startswith("hydra"), words):
+    """The name of the `hydra/launcher` that a command line chooses, and its settings, for `Jobs`."""
+    for text in words:
         require_launcher(text)
-    with bridge.hydra(folders(config_dirs)) as (core, searchpath):
-        return _launcher(core.compose_config("config", [*searchpath, *words], run_mode=RunMode.MULTIRUN))
-
-
-def _launcher(cfg: DictConfig) -> tuple[str, dict[str, Any]]:
-    return cfg.hydra.runtime.choices["hydra/launcher"], bridge.plain(cfg.hydra.launcher)
-
-
-class JobList(Launcher):
-    """Hydra's launcher interface to a list of jobs, which are launched when Hydra has named them all."""
-
-    def __init__(self) -> None:
-        self.jobs: list[list[str]] = []
-
-    def setup(self, **_: Any) -> None:
-        """Nothing is needed of Hydra."""
-
-    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Add to the list.  What becomes of the jobs is reported at the end of the sweep, and does not reach Hydra."""
-        self.jobs += map(list, job_overrides)
-        return [JobReturn(overrides=job, status=JobStatus.COMPLETED) for job in job_overrides]
-
-
-def _no_task(cfg: DictConfig) -> None:
-    """Hydra hands a sweep to its launcher as a function to call; ours starts processes instead."""
-    raise NotImplementedError
+    parsed = read(words)
+    name = next((str(word.value) for word in parsed if word.key == "hydra/launcher"), "basic")
+    settings = merge.member("hydra/launcher", name, folders(config_dirs)) if name != "basic" else {}
+    cfg = {"hydra": {"launcher": settings}}
+    for word in parsed:
+        cfg = merge.changed(cfg, word) if word.key != "hydra/launcher" else cfg
+    return name, merge.resolved(cfg)["hydra"]["launcher"]

@@ -1,7 +1,5 @@
-"""A folder that is the user's alone, for the jobs that submitit keeps in files of Python's pickle.
-
-A pickle is a program: who can write one that another user's process reads can run what he wants there.
-"""
+"""A folder that is the user's alone, for the jobs that submitit keeps in files of Python's pickle.  A pickle is a
+program: who can write one that another user's process reads can run what he wants there."""
 
 import io
 import os
@@ -14,21 +12,19 @@ from gpbench.errors import StorageError
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder with mode 700.  Raises StorageError: it cannot be made, or as `check_folder` does."""
+    """Makes a folder with mode 700.  Raises StorageError: it cannot be made, or others could write into it."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
-        check_folder(folder)
+        _check_folder(folder)
     except OSError as error:
         raise StorageError(
             f"cannot use the folder {folder}: {error.strerror}; name another results folder with run.results=DIR"
         ) from error
 
 
-def check_folder(folder: Path) -> None:
-    """Checks that nobody else can write into a folder, nor put another one in its place.  Raises StorageError: it is
-    not the user's own with mode 700, or one above it is open to others.
-    """
+def _check_folder(folder: Path) -> None:
+    """Raises StorageError unless a folder is the user's alone, and nobody else can put another one in its place."""
     own, user = folder.lstat(), os.geteuid()
     if not stat.S_ISDIR(own.st_mode) or own.st_uid != user or own.st_mode & 0o077:
         raise StorageError(f"{folder} must be a folder of yours with mode 700, since its files are programs")
@@ -43,11 +39,9 @@ def check_folder(folder: Path) -> None:
 
 
 def read_result(path: Path) -> tuple[str, str]:
-    """Reads the result of a job of submitit.  Returns the words "success" or "error", and the text that the job
-    returned or the traceback.  Raises ValueError: it is anything else, or damaged; StorageError: as `check_folder` does
-    for its folder.
-    """
-    check_folder(path.parent)
+    """The result of a job of submitit: "success" or "error", and the text that the job returned or the traceback.
+    Raises ValueError: it is anything else, or damaged; StorageError: its folder is not the user's alone."""
+    _check_folder(path.parent)
     try:
         status, text = _Texts(io.BytesIO(path.read_bytes())).load()
     except Exception as error:  # pickle raises almost any on a damaged file

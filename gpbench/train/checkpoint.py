@@ -69,20 +69,18 @@ class Checkpoint:
 
 def arrays_of(state: Any) -> dict[str, np.ndarray]:
     """The leaves of a state by their names in a file, random keys as their numbers."""
-    return {_name(i, leaf): np.asarray(_numbers(leaf)) for i, leaf in enumerate(jax.tree.leaves(state))}
+    return {name: np.asarray(numbers) for name, numbers in _numbers_of(state).items()}
 
 
 def headers_of(make: Callable[[], Any]) -> Headers:
-    """The shapes and types of the leaves of a state by their names in a file, in their order.
-
-    The state is not made where its shapes are known without numbers: it may be larger than memory.
-    """
+    """The shapes and types of the leaves of a state by their names in a file, in their order.  The state is not made
+    where its shapes are known without numbers: it may be larger than memory."""
     names: list[str] = []
 
     def numbers() -> list[Any]:
-        leaves = jax.tree.leaves(make())
-        names[:] = [_name(i, leaf) for i, leaf in enumerate(leaves)]
-        return [*map(_numbers, leaves)]
+        numbered = _numbers_of(make())
+        names[:] = numbered
+        return [*numbered.values()]
 
     try:
         shapes = jax.eval_shape(numbers)
@@ -93,36 +91,25 @@ def headers_of(make: Callable[[], Any]) -> Headers:
 
 def state_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any | None:
     """The state that has these arrays and the structure of `like`; None where names, shapes or types differ."""
-    leaves, structure = jax.tree.flatten(like)
     headers = headers_of(lambda: like)
     if {name: (numbers.shape, numbers.dtype) for name, numbers in arrays.items()} != headers:
         return None
     saved = jax.device_put([arrays[name] for name in headers])
-    state = [_of_kind(leaf, numbers) for leaf, numbers in zip(leaves, saved, strict=True)]
-    return jax.tree.unflatten(structure, state)
+    return jax.tree.unflatten(jax.tree.structure(like), leaves_of(dict(zip(headers, saved))))
 
 
-def _is_key(leaf: Any) -> bool:
-    """Test for an array of typed random keys."""
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _name(i: int, leaf: Any) -> str:
-    """Name of the i-th leaf in the file; random keys by their generator, which must be the same."""
-    return f"state/{i}/{jax.random.key_impl(leaf)}" if _is_key(leaf) else f"state/{i}"
-
-
-def _numbers(leaf: Any) -> Any:
-    """The array itself, or the numbers of random keys."""
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
-
-
-def _of_kind(like: Any, numbers: jax.Array) -> jax.Array:
-    """Numbers as an array of the kind of `like`: random keys where that has them."""
-    return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(like)) if _is_key(like) else numbers
-
-
-def leaves_of(arrays: Mapping[str, np.ndarray]) -> list[Any]:
+def leaves_of(arrays: Mapping[str, Any]) -> list[Any]:
     """The leaves whose arrays `arrays_of` has named, in their order."""
     keyed = [(name.split("/")[2:], array) for name, array in arrays.items()]
     return [jax.random.wrap_key_data(jnp.asarray(array), impl=kind[0]) if kind else array for kind, array in keyed]
+
+
+def _numbers_of(state: Any) -> dict[str, Any]:
+    """The leaves by their names in a file: of random keys the numbers, and in the name their generator."""
+    numbers = {}
+    for i, leaf in enumerate(jax.tree.leaves(state)):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            numbers[f"state/{i}/{jax.random.key_impl(leaf)}"] = jax.random.key_data(leaf)
+        else:
+            numbers[f"state/{i}"] = leaf
+    return numbers

@@ -1,116 +1,80 @@
-"""Context that all runs of a job share, made once from its plan."""
+"""What all runs of a job share, made once from its plan, and its groups of runs of one shape with their arrays."""
 
-import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from gpbench import data as data_layer
-from gpbench import limits, own_metrics, runtime, targets
+from gpbench import limits, own_metrics, runtime, schema, targets
 from gpbench.config.build import build_method
 from gpbench.config.compose import folders
+from gpbench.config.declared import check_task
+from gpbench.core import memory
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
-from gpbench.data.dataset import Dataset
-from gpbench.errors import ConfigError, DataError, MemoryShortage, either
-from gpbench.methods.base import Method
-from gpbench.methods.protocols import State
-from gpbench.own_metrics import OwnMetrics
+from gpbench.core.random import run_key
+from gpbench.data import splits
+from gpbench.data.scaled import ScaledSplit
+from gpbench.data.store import warn
+from gpbench.errors import ConfigError, DataError
+from gpbench.methods.base import FRACTION_MOST, Method
+from gpbench.methods.protocols import HasLimits, HasRowMemory, State
 from gpbench.records import environment, identity
 from gpbench.records.arrays import MOST_ROWS
 from gpbench.records.plan import Run, RunPlan
+from gpbench.train.batches import SAMPLE, Stream
 from gpbench.train.budget import Budget
 from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.devices import Devices
+from gpbench.train.devices import Devices, fill
+from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Fit, Group
 from gpbench.train.loop import Cadence
 from gpbench.train.programs import Programs
 
+_GPU_BYTES = 2**34  # share of a GPU's memory that a group of `run.together=auto` may take; larger groups are no faster
 
-@dataclass(frozen=True)
+
 class Context:
     """A plan with its method and compiled programs, its data, and what training and records need of the configuration.
+    `facts` are in every record of the job.  Nothing behind it reads the configuration.  Raises ConfigError: a task that
+    the method cannot have, devices that are not there, several runs with a budget; DataError: other data than those of
+    the plan; what loading raises."""
 
-    `inputs`, `targets`: names of scalers.  `together`, `stream`, `predictions`, `budget` as in conf/config.yaml.
-    `facts` are in every record of the job.  Nothing behind it reads the configuration.
-    """
-
-    plan: RunPlan
-    programs: Programs
-    dataset: Dataset
-    card: Mapping[str, Any]
-    inputs: str
-    targets: str
-    precision: str
-    seed: int
-    cadence: Cadence
-    together: int | str
-    stream: bool | str
-    predictions: bool | str
-    budget: Budget | None
-    facts: Mapping[str, Any]
-    own_metrics: OwnMetrics
-
-    @classmethod
-    def create(cls, plan: RunPlan) -> "Context":
-        """Loads the data and finds the devices.
-
-        Raises ConfigError for a task that the method cannot have, for devices that are not there, and for several
-        runs with a budget; DataError for other data than those of the plan; what loading raises.
-        """
-        cfg = plan.cfg
-        card, protocol, run = cfg["dataset"], cfg["protocol"], cfg["run"]
+    def __init__(self, plan: RunPlan):
+        self.plan, cfg = plan, plan.cfg
+        self.card, self.protocol, self.run = cfg["dataset"], cfg["protocol"], cfg["run"]
         plan.check_budget()
         method = build_method(cfg["method"])
-        if card["task"] not in method.tasks:
-            tasks = either(sorted(method.tasks))
-            raise ConfigError(
-                f"method {method.name} is for {tasks} data, and {card['name']} is {card['task']}:"
-                " `gpbench ls datasets` and `gpbench ls methods` show what fits together"
-            )
-        if (dataset := data_layer.configured(cfg)).checksum != plan.data_checksum:
-            raise DataError(f"{card['name']}: its data were changed since this command began: run it again")
-        devices, precision = Devices(run["devices"]), protocol["precision"]
-        facts = {
-            "dataset": card["name"],
+        check_task(cfg, method.tasks)
+        self.dataset = data_layer.configured(cfg)
+        if self.dataset.checksum != plan.data_checksum:
+            raise DataError(f"{self.card['name']}: its data were changed since this command began: run it again")
+        self.programs = Programs(method, Devices(self.run["devices"]))
+        self.precision, self.seed = self.protocol["precision"], cfg["seed"]
+        self.cadence = Cadence(self.run["trace_every"], self.run["checkpoint_every"])
+        self.budget = Budget(seconds) if (seconds := self.run.get("budget")) else None
+        code_dirs = [Path(folder) for folder in cfg["config_dirs"] if targets.is_given(folder)]
+        self.own_metrics = own_metrics.load(folders(code_dirs))
+        self.facts = {
+            "dataset": self.card["name"],
             "method": method.name,
-            "setting": setting_text(method, cfg),
-            "protocol": protocol["name"],
-            "seed": cfg["seed"],
+            "setting": _setting_text(method, cfg),
+            "protocol": self.protocol["name"],
+            "seed": self.seed,
             "data_checksum": plan.data_checksum,
-            "kept": plan.needs_arrays,
-            **({"saved": True} if plan.saves_state else {}),
-            "preset": run["preset"],
-            **({"budget": run["budget"]} if run.get("budget") else {}),
-            **environment.facts(device=runtime.device_name(), precision=precision),
-            **devices.facts(),
+            "kept": "keep" in plan.extras,
+            **({"saved": True} if "save" in plan.extras else {}),
+            "preset": self.run["preset"],
+            **({"budget": seconds} if seconds else {}),
+            **environment.facts(device=runtime.device_name(), precision=self.precision),
+            **self.devices.facts(),
         }
-        return cls(
-            plan,
-            Programs(method, devices),
-            dataset,
-            card,
-            protocol["inputs"],
-            protocol["targets"],
-            precision,
-            cfg["seed"],
-            Cadence(run["trace_every"], run["checkpoint_every"]),
-            run["together"],
-            run.get("stream", "auto"),
-            run["predictions"],
-            Budget(seconds) if (seconds := run.get("budget")) else None,
-            facts,
-            own_metrics.load(folders([Path(folder) for folder in cfg["config_dirs"] if targets.is_given(folder)])),
-        )
-
-    @property
-    def title(self) -> str:
-        """The job in a line of progress: data set, method, setting and protocol."""
-        return "  ".join(self.facts[key] for key in ("dataset", "method", "setting", "protocol"))
 
     @property
     def method(self) -> Method:
@@ -127,21 +91,21 @@ class Context:
         return jax.device_put(jax.tree.map(lambda leaf: leaf[i], self.devices.on_host(fit.state)))
 
     def keeps_predictions(self, rows: int) -> bool:
-        """Decide whether the predictions of this number of test rows are kept beside the record."""
-        return rows <= MOST_ROWS if self.predictions == "auto" else bool(self.predictions)
+        """Whether the predictions of this number of test rows are kept beside the record."""
+        setting = self.run["predictions"]
+        return rows <= MOST_ROWS if setting == "auto" else bool(setting)
 
     def streams(self, rows: int, size: int) -> bool:
-        """Decide whether the training rows stay on the host (`gpbench.train.stream`).  Raises ConfigError:
-        `run.stream=true`, and a step takes all rows.
-        """
-        batch = self.method.batch_size
+        """Whether the training rows stay on the host (`Stream`).  Raises ConfigError: `run.stream=true`,
+        and a step takes all rows."""
+        batch, setting = self.method.batch_size, self.run.get("stream", "auto")
         minibatches = batch is not None and batch < rows
-        if self.stream is True and not minibatches:
+        if setting is True and not minibatches:
             raise ConfigError(
                 f"run.stream=true needs minibatches, and a step of {self.method.name} takes all {rows:,} rows: set"
                 " method.batch_size where the method has it, or run.stream=auto"
             )
-        return minibatches and (size > limits.DATA if self.stream == "auto" else bool(self.stream))
+        return minibatches and (size > limits.DATA if setting == "auto" else bool(setting))
 
     def checkpoint(self, group: Sequence[Run], *, again: bool) -> Checkpoint:
         """The checkpoint of a group; `run.again` never resumes what was stopped without it."""
@@ -150,11 +114,9 @@ class Context:
         return Checkpoint(Path(self.plan.results) / "checkpoints", name)
 
 
-def setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
-    """The method's own setting (`m=15%`), then whatever else differs from the defaults: `m=15%, update=outer`.
-
-    What a method reads of the protocol is among its own keys; what it does not read is no part of the setting.
-    """
+def _setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
+    """The method's own setting (`m=15%`), then whatever else differs from the defaults: `m=15%, update=outer`.  What a
+    method reads of the protocol is among its own keys; what it does not read is no part of the setting."""
     texts = [method.label] if method.label else []
     for key, value in cfg["changes"].items():
         if key.startswith("protocol.") and key.split(".")[1] not in identity.PROTOCOL:
@@ -171,16 +133,107 @@ def setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
     return ", ".join(texts)
 
 
-@contextlib.contextmanager
-def one_line_if_out_of_memory(group: Group) -> Iterator[None]:
-    """Raises MemoryShortage for XLA's error of a device without enough memory for this group."""
-    try:
-        yield
-    except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
-            raise
-        fewer = "" if group.size == 1 else f"run.together={group.size // 2}, "
-        raise MemoryShortage(
-            f"out of memory on {group.size} x {group.X.shape[1]} rows: try {fewer}fewer inducing points"
-            " or features, or a smaller batch"
-        ) from error
+def groups(context: Context) -> Iterator[list[Run]]:
+    """The runs of the plan in groups of one shape, each as large as `run.together` says.  They depend on the plan and
+    not on what is recorded, so that a killed command finds its groups again."""
+    shapes: dict[tuple[int, int], list[Run]] = {}
+    for run in sorted(context.plan.runs, key=lambda run: run.member):
+        train, test = splits.indices(context.card, context.dataset, run.split, output=run.output)
+        shapes.setdefault((len(train), len(test)), []).append(run)
+    _say_cut(context, max(n for n, _ in shapes))
+    for alike in shapes.values():
+        size = _size(context, alike)
+        yield from (alike[start : start + size] for start in range(0, len(alike), size))
+
+
+def _say_cut(context: Context, n: int) -> None:
+    """Says on stderr which numbers of the command line mean less than they say, with n training rows."""
+    method = context.method
+    largest = dict.fromkeys(("batch_size", "subset_rows", "rows"), n)
+    largest |= method.limits(n) if isinstance(method, HasLimits) else {}
+    changes = context.plan.cfg["changes"]
+    for name, most in largest.items():
+        value = changes.get(f"method.{name}")
+        if isinstance(value, int) and value > most:
+            warn(f"method.{name}={value} is more than the {most:,} there are: all are used")
+    for name, field in schema.settings(type(method)).items():
+        share = changes.get(f"method.{name}") if field.metadata[schema.RANGE] == "rows or fraction" else None
+        if isinstance(share, float) and (number := round(share * n)) > FRACTION_MOST:
+            warn(
+                f"method.{name}={share:g} of {n:,} rows is {number:,}, and a fraction gives {FRACTION_MOST:,} at most:"
+                f" set method.{name}={number} for all of them"
+            )
+
+
+def _size(context: Context, runs: Sequence[Run]) -> int:
+    """The number of these runs that share a program.  `auto` is one on a CPU, where a run alone is as fast or faster,
+    and on a GPU as many as fit into `_GPU_BYTES`, by the memory of the compiled program for one."""
+    together = context.run["together"]
+    if not isinstance(together, str):
+        return len(runs) if together is True else max(1, together)
+    if jax.default_backend() == "cpu" or len(runs) == 1:
+        return 1
+    group, _ = load(context, runs[:1])
+    with one_line_if_users_code(context.plan.cfg, group):
+        return max(1, min(len(runs), _GPU_BYTES // context.programs.footprint(group)))
+
+
+def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit]]:
+    """The runs' arrays, and each run with what scoring needs; all on the host.  Raises ConfigError where the method's
+    state for the training rows exceeds the free memory."""
+    method, dataset, card = context.method, context.dataset, context.card
+    indices = [splits.indices(card, dataset, run.split, output=run.output) for run in runs]
+    n, d = len(indices[0][0]), dataset.X.shape[1]
+    of_rows = method.row_memory(n) if isinstance(method, HasRowMemory) else 0
+    size = len(runs) * n * np.dtype(context.precision).itemsize
+    streams = context.streams(n, size * (d + 1))
+    scalers = {name: context.protocol[name] for name in ("inputs", "targets")}
+    most = SAMPLE if streams else None
+    prepared = [
+        data_layer.prepare(dataset, *parts, **scalers, output=run.output, most=most)
+        for run, parts in zip(runs, indices, strict=True)
+    ]
+    subject = f"{len(runs)} x {n} rows and what the method holds for each"
+    held = size * (of_rows if streams else d + 1 + of_rows)
+    memory.require_memory(held, subject, "inducing points or samples")
+    members = [run.member for run in runs]
+    names = [(card["name"], context.seed, *member.identity.values()) for member in members]
+    rows = None if streams else context.devices.padded(n)
+    arrays: dict[str, Any] = {
+        field: np.stack([fill(a := getattr(p, field), rows or len(a)) for p in prepared]) for field in ("X", "y")
+    }
+    arrays |= {field: np.stack([getattr(p, field) for p in prepared]) for field in ("X_test", "y_test")}
+    arrays["unit"] = np.stack([p.X_scale for p in prepared])
+    group = Group(
+        members=members,
+        rows=n,
+        classes=prepared[0].classes,
+        **{field: array.astype(context.precision, copy=False) for field, array in arrays.items()},
+        init_keys=jnp.stack([run_key("init", *name) for name in names]),
+        step_keys=jnp.stack([run_key("step", method.name, *name) for name in names]),
+    )
+    return _streamed(context, group, prepared) if streams else group, prepared
+
+
+def _streamed(context: Context, group: Group, prepared: Sequence[ScaledSplit]) -> Group:
+    """The group with its rows on the host, whose `init` sees the first of them, which come in random order."""
+    X, y, batch_size = np.asarray(group.X), np.asarray(group.y), context.method.batch_size
+    assert batch_size is not None
+
+    def rows(k: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not (on_disk := prepared[k].on_disk):
+            return X[k][index], y[k][index]
+        inputs, targets = on_disk(index)
+        return inputs.astype(X.dtype, copy=False), targets.astype(y.dtype, copy=False)
+
+    stream = Stream(
+        rows,
+        total=len(prepared[0].train_rows),
+        size=batch_size,
+        last=context.method.steps,
+        row_bytes=X[0, 0].nbytes,
+        keys=group.step_keys,
+        to_devices=context.devices.everywhere,
+    )
+    n = min(SAMPLE, stream.total)
+    return replace(group, X=X[:, :n], y=y[:, :n], rows=n, stream=stream)

@@ -1,13 +1,10 @@
-"""The devices of a run: one, several of this process, or those of several processes.
-
-A step is written for all rows.  Its arguments are sharded here, rows across devices and all else replicated, and JAX's
-partitioner derives a program in which each device works on its own rows and sums are reduced.
-"""
+"""The devices of a run: one, several of this process, or those of several processes.  A step is written for all rows.
+Its arguments are sharded here, rows across devices and all else replicated, and JAX's partitioner derives a program in
+which each device works on its own rows and sums are reduced."""
 
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -23,10 +20,8 @@ _ROWS = "rows"
 
 
 class Devices:
-    """`count` devices, shared by the processes of the run; None is all devices of several processes, or one.
-
-    With one device, JAX's default, nothing is sharded.  Raises ConfigError where there are fewer.
-    """
+    """`count` devices, shared by the processes of the run; None is all devices of several processes, or one.  With one
+    device, JAX's default, nothing is sharded.  Raises ConfigError where there are fewer."""
 
     def __init__(self, count: int | None = None):
         devices = jax.devices()
@@ -61,14 +56,12 @@ class Devices:
 
     def everywhere(self, tree: Any) -> Any:
         """Replicated arrays, the same in every process."""
-        return self._arrange(tree, lambda leaf: PartitionSpec())
+        return self._arrange(tree, None)
 
     def by_rows(self, tree: Any, rows: int) -> Any:
-        """Arrays with splits as first axis: those with `rows` as second are sharded, the others replicated.
-
-        An M x M matrix with M = N is sharded too: the layout changes no number.
-        """
-        return self._arrange(tree, lambda leaf: _along(leaf, rows))
+        """Arrays with splits as first axis: those with `rows` as second are sharded, the others replicated.  An M x M
+        matrix with M = N is sharded too: the layout changes no number."""
+        return self._arrange(tree, rows)
 
     def split(self, batch: Any) -> Any:
         """Inside a program: a minibatch in parts as equal as possible, whichever rows it has."""
@@ -98,7 +91,7 @@ class Devices:
         return jax.tree.map(whole, tree)
 
     def any(self, *flags: bool) -> tuple[bool, ...]:
-        """Returns whether each flag is true in any of the processes, so that all of them branch alike."""
+        """Whether each flag is true in any of the processes, so that all of them branch alike."""
         if jax.process_count() == 1:
             return flags
         return tuple(map(bool, multihost_utils.process_allgather(np.array(flags)).any(axis=0)))
@@ -120,10 +113,11 @@ class Devices:
         if jax.process_count() > 1:
             multihost_utils.sync_global_devices(stage)
 
-    def _arrange(self, tree: Any, spec: Callable) -> Any:
-        if self._mesh is None:
+    def _arrange(self, tree: Any, rows: int | None) -> Any:
+        if (mesh := self._mesh) is None:
             return jax.device_put(tree)  # jnp.asarray would compile a copy for each shape
-        mesh = self._mesh
+        along = lambda leaf: rows is not None and leaf.ndim > 1 and leaf.shape[1] == rows
+        spec = lambda leaf: PartitionSpec(None, _ROWS) if along(leaf) else PartitionSpec()
         return jax.tree.map(lambda leaf: _on(NamedSharding(mesh, spec(leaf)), leaf), tree)
 
 
@@ -135,10 +129,6 @@ def _on(layout: NamedSharding, leaf: Any) -> jax.Array:
         return jax.random.wrap_key_data(_on(layout, jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
     whole = np.asarray(leaf)
     return jax.make_array_from_callback(whole.shape, layout, lambda index: whole[index])
-
-
-def _along(leaf: Any, rows: int) -> PartitionSpec:
-    return PartitionSpec(None, _ROWS) if leaf.ndim > 1 and leaf.shape[1] == rows else PartitionSpec()
 
 
 def fill(rows: np.ndarray, n: int) -> np.ndarray:

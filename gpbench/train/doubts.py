@@ -1,9 +1,7 @@
-"""Doubts about a finished run: numbers that the data or the method make absurd, each with a warning in one line.
-
-This file alone says what is absurd.  A run is compared with the trivial predictor, which gives every test row the mean
-and the variance of the training targets, or the frequencies of the classes (`method=constant`).  Doubts stand among the
-diagnostics of the record; they change neither ids nor metrics.
-"""
+"""Doubts about a finished run: numbers that the data or the method make absurd, each with a warning in one line.  This
+file alone says what is absurd.  A run is compared with the trivial predictor, which gives every test row the mean and
+the variance of the training targets, or the frequencies of the classes (`method=constant`).  Doubts stand among the
+diagnostics of the record; they change neither ids nor metrics."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,16 +14,13 @@ from gpbench.methods.protocols import learned
 from gpbench.metrics import Scored
 from gpbench.records.record import Record
 
-_WORST_LOSS = 5.0
-"""Nats per row more than the trivial predictor's: on average its density is 150 times as high."""
+_WORST_LOSS = 5.0  # nats per row more than the trivial predictor's: on average its density is 150 times as high
 _WORST_RMSE = 3.0
 """RMSE in units of the trivial predictor's, or of the training targets' standard deviation where that is larger."""
 _SMALLEST_SPREAD = 0.01
 """Standard deviation of the predictions over the test rows below which these count as one prediction."""
-_NEAR_FLOOR = 2.0
-"""Noise variance in units of its floor up to which it counts as being there."""
-_LOST_NOISE = 1e-3
-"""Noise variance in units of its initial value below which training has all but removed it."""
+_NEAR_FLOOR = 2.0  # noise variance in units of its floor up to which it counts as being there
+_LOST_NOISE = 1e-3  # noise variance in units of its initial value below which training has all but removed it
 
 _WARNINGS = {
     "excess_loss": "predictions cost {:.3g} nats per test row more than those of method=constant",
@@ -49,32 +44,24 @@ _WARNINGS = {
 def doubts(
     prepared: ScaledSplit, test_set: Scored, state: Any = None, *, noise: float | None = None
 ) -> dict[str, float]:
-    """Finds what makes a run's numbers doubtful.  Returns A number for each doubt, by the names of `_WARNINGS`; {} for
-    most runs.
-    """
+    """What makes a run's numbers doubtful: a number for each doubt, by the names of `_WARNINGS`; {} for most runs."""
     loss, error = _trivial(prepared)
-    numbers = {
-        "excess_loss": -float(np.mean(test_set.log_prob)) - loss,
-        "spread": _spread(prepared, test_set),
-        "rows_per_input": len(prepared.train_rows) / max(int((~prepared.X_constant).sum()), 1),
-        "far_rows": float(_far(prepared)),
-        "unseen_rows": float(prepared.unseen),
-    }
-    doubtful = {
-        "excess_loss": numbers["excess_loss"] > _WORST_LOSS,
+    excess, spread = -float(np.mean(test_set.log_prob)) - loss, _spread(prepared, test_set)
+    rows_per_input = len(prepared.train_rows) / max(int((~prepared.X_constant).sum()), 1)
+    far = float(_far(prepared))
+    values = {
+        "excess_loss": (excess, excess > _WORST_LOSS),
         # the trivial predictor itself is meant to have one prediction
-        "spread": numbers["spread"] < _SMALLEST_SPREAD and not np.isclose(numbers["excess_loss"] + loss, loss, 1e-4),
-        "rows_per_input": numbers["rows_per_input"] < 1.0,
-        "far_rows": numbers["far_rows"] > 0,
-        "unseen_rows": numbers["unseen_rows"] > 0,
+        "spread": (spread, spread < _SMALLEST_SPREAD and not np.isclose(excess + loss, loss, 1e-4)),
+        "rows_per_input": (rows_per_input, rows_per_input < 1.0),
+        "far_rows": (far, far > 0),
+        "unseen_rows": (float(prepared.unseen), prepared.unseen > 0),
     }
     if prepared.task in ("regression", "count"):
-        rmse = float(np.sqrt(np.mean((test_set.y - test_set.mean) ** 2)))
-        numbers["excess_rmse"] = rmse / max(error, float(np.std(prepared.y)))
-        doubtful["excess_rmse"] = numbers["excess_rmse"] > _WORST_RMSE
-        numbers |= (lost := _lost_noise(state, noise))
-        doubtful |= dict.fromkeys(lost, True)
-    return {name: numbers[name] for name in _WARNINGS if doubtful.get(name)}
+        rmse = float(np.sqrt(np.mean((test_set.y - test_set.mean) ** 2))) / max(error, float(np.std(prepared.y)))
+        values["excess_rmse"] = rmse, rmse > _WORST_RMSE
+        values |= {name: (value, True) for name, value in _lost_noise(state, noise).items()}
+    return {name: values[name][0] for name in _WARNINGS if name in values and values[name][1]}
 
 
 _WRONG_VARIANCE = 10.0
@@ -82,9 +69,8 @@ _WRONG_VARIANCE = 10.0
 
 
 def unit_doubts(prepared: ScaledSplit, test_set: Scored) -> dict[str, float]:
-    """Finds predictions of another program that would be right in other units; all are in the targets' own here.
-    Returns A number for each doubt, by the names of `_WARNINGS`; {} for most runs.
-    """
+    """Predictions of another program that would be right in other units than the targets' own, in which all are here:
+    a number for each such doubt, by the names of `_WARNINGS`."""
     centre, spread = float(np.mean(prepared.y)), float(np.std(prepared.y))
     square = lambda mean: (test_set.y - mean) ** 2
     error = lambda mean: float(np.sqrt(np.mean(square(mean))))
@@ -102,7 +88,7 @@ def unit_doubts(prepared: ScaledSplit, test_set: Scored) -> dict[str, float]:
 
 
 def warnings(records: Sequence[Record]) -> Iterator[str]:
-    """Yields a line for each doubt about these runs of one method: its worst value, and how many runs it is about."""
+    """A line for each doubt about these runs of one method: its worst value, and how many runs it is about."""
     worst = {"rows_per_input": min, "spread": min, "noise_ratio": min}
     for name, text in _WARNINGS.items():
         values = [v for r in records if (v := (r.diagnostics or {}).get(name)) is not None]

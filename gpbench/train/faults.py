@@ -13,22 +13,27 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench import runtime, targets
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError, ContractError, GpbenchError
+from gpbench.errors import ConfigError, ContractError, GpbenchError, MemoryShortage
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasBound, State
 
 
 @contextlib.contextmanager
-def one_line_if_users_code(cfg: Mapping[str, Any]) -> Iterator[None]:
-    """Raises ConfigError for an exception while a method trains that is, or has a part that is, the user's own.
-
-    A method of gpbench alone that raises is a bug, and keeps its traceback.  Errors of memory, files and devices pass.
-    """
+def one_line_if_users_code(cfg: Mapping[str, Any], group: Any = None) -> Iterator[None]:
+    """Raises ConfigError for an exception while a method trains that is, or has a part that is, the user's own, and
+    MemoryShortage for XLA's error of a device without enough memory for this group.  A method of gpbench alone that
+    raises is a bug, and keeps its traceback.  Errors of files and devices pass."""
     try:
         yield
     except (GpbenchError, MemoryError, OSError):
         raise
     except Exception as error:
+        if group and isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error):
+            fewer = "" if group.size == 1 else f"run.together={group.size // 2}, "
+            raise MemoryShortage(
+                f"out of memory on {group.size} x {group.X.shape[1]} rows: try {fewer}fewer inducing points"
+                " or features, or a smaller batch"
+            ) from error
         custom = [path for _, path in targets.entries(cfg["method"]) if not targets.is_ours(path)]
         if not custom or runtime.is_of_jax(error):
             raise
@@ -44,8 +49,7 @@ def one_line_if_users_code(cfg: Mapping[str, Any]) -> Iterator[None]:
 
 def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRNGKeyArray) -> Predictive:
     """Predicts rows by a method, and checks what it returns; traced, so once for each program.  Raises ConfigError: it
-    is no `Predictive`, or one of another number of rows; ContractError: it has another precision than the rows.
-    """
+    is no `Predictive`, or one of another number of rows; ContractError: it has another precision than the rows."""
     value = method.predict(state, X, key=key)
     if not isinstance(value, Predictive):
         kind = "an array" if isinstance(value, jax.Array) else f"{type(value).__name__}"
@@ -60,10 +64,8 @@ def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRN
 def predictions(
     method: Method, classes: int, state: State, X: Float[Array, "T D"], y: Float[Array, " T"], *, key: PRNGKeyArray
 ) -> dict[str, Array]:
-    """The arrays by which rows are scored: those of the prediction, and of the bound where the method has one.
-
-    Raises ConfigError and ContractError for arrays that no metric could take, before anything is computed.
-    """
+    """The arrays by which rows are scored: those of the prediction, and of the bound where the method has one.  Raises
+    ConfigError and ContractError for arrays that no metric could take, before anything is computed."""
     value = predictive(method, state, X, key=key)
     arrays = value.arrays(y)
     if isinstance(method, HasBound):

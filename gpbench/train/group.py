@@ -19,7 +19,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasRates, HasSearch, State
 from gpbench.train import batches
-from gpbench.train.stream import Stream
+from gpbench.train.batches import Stream
 from gpbench.train.trials import best_rate, best_settings
 
 Predictions = dict[str, np.ndarray]
@@ -33,11 +33,9 @@ settings, compilation, the steps, and predictions with their metrics."""
 
 @dataclass
 class Group:
-    """Members of one shape that train in one program.  Arrays have these as first axis, and begin on the host.
-
-    Of the N training rows the first `rows` count, None being all; those beyond give every device equally many, with
-    weight 0.  With a `stream` the steps have their rows from there, all arrays stay on the host, and X and y are what
-    `init` sees.
+    """Members of one shape that train in one program.  Arrays have these as first axis, and begin on the host.  Of the
+    N training rows the first `rows` count, None being all; those beyond give every device equally many, with weight 0.
+    With a `stream` the steps have their rows from there, all arrays stay on the host, and X and y are what `init` sees.
     """
 
     members: list[Member]
@@ -50,10 +48,8 @@ class Group:
     step_keys: Key[Array, " S"]
     rows: int | None = None
     stream: Stream | None = None
-    weight: Float[Array | np.ndarray, "S N"] | None = None
-    """Sample weights above 0; None for 1."""
-    unit: Float[np.ndarray, "S D"] | None = None
-    """Size of one unit of each input in units of the file; None for 1."""
+    weight: Float[Array | np.ndarray, "S N"] | None = None  # sample weights above 0; None for 1
+    unit: Float[np.ndarray, "S D"] | None = None  # size of one unit of each input in units of the file; None for 1
 
     @property
     def size(self) -> int:
@@ -73,23 +69,16 @@ class Fit:
 
     state: State
     step: int = 0
-    over: bool = False
-    """All steps are done, or every member has converged or diverged."""
+    over: bool = False  # all steps are done, or every member has converged or diverged
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     trace: dict[str, np.ndarray] = field(default_factory=dict)
     predictions: Predictions = field(default_factory=dict)
-    converged: list[bool] | None = None
-    """True for each member whose further steps would change nothing; None for methods without a criterion."""
-    step_memory: int | None = None
-    """Bytes that the compiled steps need beside state and data; None where XLA does not say."""
-    step_operations: float | None = None
-    """Arithmetic operations of a step of a member; None of steps that are not compiled."""
-    row_operations: float | None = None
-    """The same of the prediction of a row."""
-    cpu_seconds: float | None = None
-    """CPU seconds of the process until the predictions, where it has a budget."""
-    on_part: Callable[[str], None] = lambda phase: None
-    """Is called with the name of each of `PARTS` when it begins."""
+    converged: list[bool] | None = None  # True for each member whose further steps would change nothing; None: unknown
+    step_memory: int | None = None  # bytes that compiled steps need beside state and data; None: XLA does not say
+    step_operations: float | None = None  # arithmetic operations of a compiled step of a member
+    row_operations: float | None = None  # the same of the prediction of a row
+    cpu_seconds: float | None = None  # CPU seconds of the process until the predictions, where it has a budget
+    on_part: Callable[[str], None] = lambda phase: None  # is called with the name of each of `PARTS` when it begins
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -107,23 +96,21 @@ class Fit:
 
 
 def initial(method: Method, group: Group, run: Fit | None = None) -> State:
-    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.
-
-    Settings and step sizes that a run chooses are chosen here, and the seconds added to those of `run`; with
-    `method.halving` they are chosen in training (`gpbench.train.halving`).  Without a `run` the step size is the first
-    of `method.rates`, and the settings are the configured ones.  Raises ConfigError where a state has numbers for each
-    row and saw a sample of them.
-    """
+    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  Settings and step
+    sizes that a run chooses are chosen here, and the seconds added to those of `run`; with `method.halving` they are
+    chosen in training (`gpbench.train.halving`).  Without a `run` the step size is the first of `method.rates`, and the
+    settings are the configured ones.  Raises ConfigError where a state has numbers for each row and saw a sample of
+    them."""
     states = []
-    weights = [None] * group.size if group.weight is None else group.weight
+    chooses = run is not None and not method.halving
+    of_all = [None] * group.size
     keys = [group.init_keys[member] for member in range(group.size)]  # which JAX can trace, and no iteration
-    units = [None] * group.size if group.unit is None else group.unit
+    weights, units = (of_all if array is None else array for array in (group.weight, group.unit))
     for X, y, key, weight, unit in zip(group.X, group.y, keys, weights, units, strict=True):
-        whole = partial(batches.whole, classes=group.classes, rows=group.rows)
-        data = whole(jax.device_put(X), jax.device_put(y), weight=weight, unit=unit)
+        rows = {"classes": group.classes, "rows": group.rows, "weight": weight, "unit": unit}
+        data = batches.whole(jax.device_put(X), jax.device_put(y), **rows)
         with run.timed("init") if run else nullcontext():
             state = method.init(data, key=key)
-        chooses = run is not None and not method.halving
         with run.timed("search") if run and chooses else nullcontext():
             if isinstance(method, HasSearch) and method.search and chooses:
                 state = method.with_settings(state, best_settings(method, data.first(group.rows), key=key))
@@ -148,8 +135,6 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
 
 @partial(jax.jit, donate_argnums=0)
 def _with_member_axis(own: list[Array | None], shared: list[Array | None]) -> tuple[list, list]:
-    """Arrays with an axis of one member in front, the first ones in the same memory.
-
-    They have the types that steps return, lest these are compiled for weak types too.
-    """
+    """Arrays with an axis of one member in front, the first ones in the same memory.  They have the types that steps
+    return, lest these are compiled for weak types too."""
     return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype)[None], (own, shared))

@@ -1,11 +1,10 @@
 """Searches that throw no training away: successive halving, after which training goes on from the winner's state.
-
 Jamieson and Talwalkar (AISTATS 2016).  All candidates start together, and the worse half is dropped after stated
 numbers of steps.  The winner's state, with its optimiser and its random keys, is that of it trained alone, to the bit.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -27,45 +26,35 @@ _Advance = Callable[[Fit, int], tuple[Float[np.ndarray, " S"], Float[np.ndarray,
 objectives on the way, each for every member."""
 
 
-@dataclass(frozen=True)
-class Winner:
-    """The candidate of each member with which training goes on, after `step` steps on `rows` training rows."""
-
-    choice: Int[np.ndarray, " S"]
-    state: State
-    step: int
-    objective: Float[np.ndarray, " S"]
-    average: Float[np.ndarray, " S"]
-    """Mean objective of all steps so far."""
-    converged: list[bool] | None
-    rows: int
+_Point = tuple[Float[np.ndarray, " S"], Float[np.ndarray, " S"], int]
+"""The last objective of each member, the mean of its objectives so far, and the number of its training rows."""
 
 
-def rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
-    """Numbers of steps after which the worse half of the candidates is dropped.  Returns rising numbers, as [50, 100]
-    for three candidates and 100 steps; none for a single candidate.
-    """
+def _rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
+    """Rising numbers of steps after which the worse half of the candidates is dropped, as [50, 100] for three
+    candidates and 100 steps; none for a single candidate."""
     rounds = (candidates - 1).bit_length()
     return sorted({max(1, min(trial_steps >> k, steps // 2)) for k in range(rounds)})
 
 
-def search(programs: Programs, group: Group, laid: Group, run: Fit, *, trial_steps: int | None = None) -> Winner | None:
-    """Chooses among `method.search` and `method.rates`, and puts what it chooses into the run.  Returns the winner;
-    None where training starts at its first step with the settings chosen.  It does so where the method does not carry
-    the state of a search over to all rows, and where the winner has converged on fewer.
-    """
+def search(programs: Programs, group: Group, laid: Group, run: Fit, steps: int) -> _Point | None:
+    """Chooses among `method.search` and `method.rates` by trials of so many steps, and puts the choice into the run.
+    The result is the point of the trace where training goes on; None where it starts at its first step with the
+    settings chosen: where the method does not carry the state of a search over to all rows, and where the winner has
+    converged on fewer."""
     method, winner = programs.method, None
-    steps = trial_steps or method.trial_steps
     if isinstance(method, HasSearch) and method.search:
         winner = _settings(method, programs, group, run, steps)
     if isinstance(method, HasRates) and len(method.rates) > 1:
         winner = _rate(method, programs, laid, run, steps)
-    if winner is not None:
-        run.state, run.step, run.converged = winner.state, winner.step, winner.converged
-    return winner
+    if winner is None:
+        return None
+    fit, point = winner
+    run.state, run.step, run.converged = fit.state, fit.step, fit.converged
+    return point
 
 
-def _rate(method: Any, programs: Programs, group: Group, run: Fit, trial_steps: int) -> Winner:
+def _rate(method: Any, programs: Programs, group: Group, run: Fit, trial_steps: int) -> tuple[Fit, _Point]:
     """The step size with the largest objective, a minibatch's, averaged over the last fifth of the steps so far."""
 
     def advance(fit: Fit, end: int) -> Any:
@@ -76,10 +65,10 @@ def _rate(method: Any, programs: Programs, group: Group, run: Fit, trial_steps: 
         return average, last, (before + average * late) / (early + late)
 
     states = _candidates([partial(method.with_rate, rate=rate) for rate in method.rates], run.state)
-    return _halve(programs, group, states, advance, run, trial_steps)
+    return _halve(programs, group, states, advance, run, trial_steps)[1:]
 
 
-def _settings(method: Any, programs: Programs, group: Group, run: Fit, trial_steps: int) -> Winner | None:
+def _settings(method: Any, programs: Programs, group: Group, run: Fit, trial_steps: int) -> tuple[Fit, _Point] | None:
     """The settings with the largest mean log density of a random fifth of the training rows, which are held back."""
     fewer, weight = _without_validation(programs, group)
     state = programs.devices.by_rows(initial(method, fewer), rows=fewer.X.shape[1])
@@ -92,17 +81,15 @@ def _settings(method: Any, programs: Programs, group: Group, run: Fit, trial_ste
         return np.average(fit.predictions["log_prob"], axis=1, weights=weight), last, average
 
     settings = [partial(method.with_settings, settings=choice) for choice in choices]
-    winner = _halve(programs, fewer, _candidates(settings, state), advance, run, trial_steps)
-    run.state = _gather(_candidates(settings, run.state), winner.choice)
-    goes_on = method.carries_over and winner.step > 0 and not any(winner.converged or [])
-    return winner if goes_on else None
+    choice, fit, point = _halve(programs, fewer, _candidates(settings, state), advance, run, trial_steps)
+    run.state = _gather(_candidates(settings, run.state), choice)
+    goes_on = method.carries_over and fit.step > 0 and not any(fit.converged or [])
+    return (fit, point) if goes_on else None
 
 
 def _without_validation(programs: Programs, group: Group) -> tuple[Group, Float[np.ndarray, "S T"] | None]:
-    """The group with its validation rows as test rows, which its training rows lack; as `trials.best_settings`.
-
-    Beside it the weights of these rows; None for 1.
-    """
+    """The group with its validation rows as test rows, which its training rows lack; as `trials.best_settings`.  Beside
+    it the weights of these rows; None for 1."""
     count = group.X.shape[1] if group.rows is None else group.rows  # of rows that are streamed a sample
     orders = [validation_split(count, key=key) for key in group.init_keys]
     take = lambda a, half: np.stack([np.asarray(rows)[order[half]] for rows, order in zip(a, orders, strict=True)])
@@ -116,12 +103,13 @@ def _without_validation(programs: Programs, group: Group) -> tuple[Group, Float[
 
 def _halve(
     programs: Programs, group: Group, states: Sequence[State], advance: _Advance, run: Fit, trial_steps: int
-) -> Winner:
-    """The winner among candidates that start in these states; one that diverges wins only where all do."""
+) -> tuple[Int[np.ndarray, " S"], Fit, _Point]:
+    """Each member's choice among candidates that start in these states, and the winner; one that diverges wins only
+    where all do."""
     method, devices = programs.method, programs.devices
     choice = np.tile(np.arange(len(states))[:, None], group.size)
     step, objective, total, converged = 0, *np.zeros((2, len(states), group.size)), None
-    for end in (ends := rungs(len(states), trial_steps, method.steps)):
+    for end in (ends := _rungs(len(states), trial_steps, method.steps)):
         report = lambda name: run.on_part("compile" if name == "compile" else "search")
         fits = [Fit(devices.by_rows(state, rows=group.X.shape[1]), step, on_part=report) for state in states]
         scores, objective, average = (np.stack(a) for a in zip(*(advance(fit, end) for fit in fits), strict=True))
@@ -134,15 +122,8 @@ def _halve(
         flags = [fit.converged for fit in fits if fit.converged is not None]
         converged = [flags[i][k] for k, i in enumerate(order[0])] if flags else None
         run.step_memory, run.step_operations, step = fits[0].step_memory, fits[0].step_operations, end
-    return Winner(
-        choice[0],
-        devices.by_rows(states[0], rows=group.X.shape[1]),
-        step,
-        objective[0],
-        total[0] / max(step, 1),
-        converged,
-        group.total,
-    )
+    winner = Fit(devices.by_rows(states[0], rows=group.X.shape[1]), step, converged=converged)
+    return choice[0], winner, (objective[0], total[0] / max(step, 1), group.total)
 
 
 def _share_seconds(run: Fit, fits: Sequence[Fit]) -> None:
@@ -154,7 +135,8 @@ def _share_seconds(run: Fit, fits: Sequence[Fit]) -> None:
 
 
 def _candidates(functions: Sequence[Callable[[State], State]], state: State) -> list[State]:
-    """What each function of one member's state makes of all members', in memory of its own: steps overwrite it."""
+    """The states of all members that each of these functions of one member's state makes, in memory of their own, since
+    steps overwrite it."""
     leaves, structure = jax.tree.flatten(state)
     size = sum(leaf.nbytes for leaf in leaves) * len(functions)
     require_memory(size, f"the states of {len(functions)} candidates", "candidates")

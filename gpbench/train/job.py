@@ -1,5 +1,6 @@
 """One job, from its plan to records: data -> groups of one shape -> training -> metrics -> records."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -20,29 +21,25 @@ from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train import keep, result
-from gpbench.train.budget import Budget, fit_within
+from gpbench.train.budget import Budget
 from gpbench.train.checkpoint import Checkpoint, arrays_of
-from gpbench.train.context import Context, one_line_if_out_of_memory
+from gpbench.train.context import Context, groups, load
 from gpbench.train.doubts import warnings
 from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Fit, Group
-from gpbench.train.grouping import groups, load
 from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
 
-Arrays = dict[str, np.ndarray]
-Trained = tuple[Run, Record, dict[str, Any]]
-"""A run with its record, and its trace, predictions and state."""
+_Arrays = dict[str, np.ndarray]
+_Trained = tuple[Run, Record, dict[str, Any]]  # a run with its record, and its trace, predictions and state
 
 
 def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopRequest) -> list[Record]:
-    """Trains and records the runs of a plan that are not recorded yet; the records of all of them, in its order.
-
-    With `run.again` it trains what is recorded too; where that is stopped, run the same command to resume.  Raises
-    ConfigError, DataError, StorageError, and Stopped once a checkpoint is written.
-    """
-    job = _Job(Context.create(plan.with_extras_of(store)), store, progress, stop, dict(plan.recorded(store)))
+    """Trains and records the runs of a plan that are not recorded yet; the records of all of them, in its order.  With
+    `run.again` it trains what is recorded too; where that is stopped, run the same command to resume.  Raises
+    ConfigError, DataError, StorageError, and Stopped once a checkpoint is written."""
+    job = _Job(Context(plan.with_extras_of(store)), store, progress, stop, dict(plan.recorded(store)))
     if len(job.records) < len(plan.runs):
         for group in groups(job.context):
             job.complete(group)
@@ -73,7 +70,14 @@ class _Job:
             context.devices.must_agree(
                 [context.plan.results, *([run.id for run in chunk] for chunk in (missing, runs))]
             )
-            for run, record, arrays in self._train(runs, checkpoint):
+            try:
+                trained = self._train(runs, checkpoint)
+            except MemoryShortage as error:
+                if not context.budget:
+                    raise
+                failed = partial(result.failure, context, reason=LARGE, message=str(error))
+                trained = [(run, failed(run), {"trace": {}}) for run in runs]
+            for run, record, arrays in trained:
                 if run in missing:
                     self._record(record, **arrays)
             if context.devices.leads:
@@ -99,55 +103,35 @@ class _Job:
         return list(missing)
 
     def _record(
-        self, record: Record, trace: Arrays, predictions: Arrays | None = None, state: Arrays | None = None
+        self, record: Record, trace: _Arrays, predictions: _Arrays | None = None, state: _Arrays | None = None
     ) -> None:
-        plan = self.context.plan
         if self.context.devices.leads:
-            replace = plan.again or plan.needs_arrays or plan.saves_state or plan.needs_gap
-            self.store.write(
-                record,
-                plan.cfg,
-                trace,
-                predictions=predictions,
-                state=state,
-                package_list=packages.installed(),
-                replace=replace,
-            )
+            plan, more = self.context.plan, {"predictions": predictions, "state": state}
+            replace, package_list = plan.again or bool(plan.extras), packages.installed()
+            self.store.write(record, plan.cfg, trace, **more, package_list=package_list, replace=replace)
         self.records[record.id] = record
         self.trained.append(record)
 
-    def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[Trained]:
-        """Each of these runs, trained together; the record of its failure where one with a budget lacks memory."""
-        try:
-            return self._trained(runs, checkpoint)
-        except MemoryShortage as error:
-            if not self.context.budget:
-                raise
-            return [(run, self._failure(run, LARGE, str(error)), {"trace": {}}) for run in runs]
-
-    def _failure(self, run: Run, reason: str, message: str) -> Record:
-        return result.failure(self.context, run, reason, message)
-
     def _fit(self, group: Group, runs: Sequence[Run], prepared: Sequence[ScaledSplit], checkpoint: Checkpoint) -> Fit:
-        """Trains a group, within the budget where the job has one."""
-        context = self.context
-        if context.budget is None:
+        """Trains a group; within a budget, where there is one, without checkpoints: a run that is stopped has none left
+        to resume with."""
+        context, budget = self.context, self.context.budget
+        with budget.enforced(partial(self._end_late, budget, runs)) if budget else contextlib.nullcontext():
             return fit(
                 context.programs,
                 group,
                 cadence=context.cadence,
-                score=lambda predictions: result.scores_of_all(prepared, predictions),
-                checkpoint=checkpoint,
+                score=lambda predictions: result.scores(prepared, predictions),
+                checkpoint=None if budget else checkpoint,
                 progress=self.progress,
                 stop=self.stop,
+                budget=budget,
             )
-        with context.budget.enforced(partial(self._end_late, context.budget, runs)):
-            return fit_within(context.budget, context.programs, group, progress=self.progress, stop=self.stop)
 
     def _end_late(self, budget: Budget, runs: Sequence[Run]) -> None:
         """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""
         message = f"no predictions after {budget.clock():.1f} CPU seconds, of a budget of {budget.seconds:g}"
-        records = [self._failure(run, LATE, message) for run in runs]
+        records = [result.failure(self.context, run, LATE, message) for run in runs]
         try:
             for record in records:
                 self._record(record, {})
@@ -158,32 +142,33 @@ class _Job:
         print(f"gpbench: {text}", file=sys.stderr, flush=True)
         os._exit(code)
 
-    def _trained(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[Trained]:
+    def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[_Trained]:
         """Each of these runs, trained together, with its record, and its trace, predictions and state to keep."""
         context = self.context
         group, prepared = load(context, runs)
-        if context.plan.needs_arrays:
+        if "keep" in context.plan.extras:
             keep.check(context.method, group.X.shape[-1])
-        progress_text = f"{len(self.records)}/{len(context.plan.runs)} done"
-        members = f"{label(group.members)} ({progress_text})"
-        later = max(len(context.plan.runs) - len(self.records), len(runs)) / len(runs) - 1
-        self.progress.begin(context.title, context.method.steps, members, later)
+        total, recorded = len(context.plan.runs), len(self.records)
+        members = f"{label(group.members)} ({recorded}/{total} done)"
+        later = max(total - recorded, len(runs)) / len(runs) - 1
+        title = "  ".join(context.facts[key] for key in ("dataset", "method", "setting", "protocol"))
+        self.progress.begin(title, context.method.steps, members, later)
         try:
-            with one_line_if_users_code(context.plan.cfg), one_line_if_out_of_memory(group):
+            with one_line_if_users_code(context.plan.cfg, group):
                 outcome = self._fit(group, runs, prepared, checkpoint)
         finally:
             self.progress.end()
         if group.stream and context.dataset.file:
             context.dataset.file.check()
-        results = []
+        results, extras = [], {*context.plan.extras}
         for i, run in enumerate(runs):
             trace = {name: v if v.ndim == 1 else v[:, i] for name, v in outcome.trace.items()}
-            state = context.state(outcome, i) if context.plan.needs_arrays or context.plan.saves_state else None
-            if context.plan.needs_arrays:
+            state = context.state(outcome, i) if extras & {"keep", "save"} else None
+            if "keep" in extras:
                 trace |= keep.arrays(context.method, state, prepared[i], context.precision, key=group.step_keys[i])
             record = result.record(context, run, outcome, i, prepared[i], key=group.step_keys[i])
             keeps = not record.diverged and context.keeps_predictions(len(prepared[i].y_test))
             predictions = result.predictions_by_row(prepared[i], outcome.predictions, i) if keeps else None
-            saved = arrays_of(state) if context.plan.saves_state else None
+            saved = arrays_of(state) if "save" in extras else None
             results.append((run, record, {"trace": trace, "predictions": predictions, "state": saved}))
         return results

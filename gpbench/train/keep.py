@@ -50,22 +50,15 @@ def arrays(
         drawn["lengthscales"] = lengthscales
     if X.shape[1] not in _PER_AXIS and not isinstance(method, HasEffects):
         return _as_kept(drawn)
-    known = {
-        "X": X,
-        "y": prepared.y,
-        "X_shift": prepared.X_shift,
-        "X_scale": prepared.X_scale,
-        "y_mean": np.asarray(prepared.y_mean),
-        "y_std": np.asarray(prepared.y_std),
+    known: dict[str, Any] = {
+        name: getattr(prepared, name) for name in ("X", "y", "X_shift", "X_scale", "y_mean", "y_std")
     }
     if X.shape[1] in _PER_AXIS:
-        grid = _grid(X)
-        summary = jax.jit(lambda state, X: method.predict(state, X, key=prediction_key(key)).summary())
-        points = jnp.asarray(grid, precision)
-        drawn |= summary(state, points)
+        known["grid"] = _grid(X)
+        points = jnp.asarray(known["grid"], precision)
+        drawn |= jax.jit(lambda state, X: method.predict(state, X, key=prediction_key(key)).summary())(state, points)
         if isinstance(method, HasLatents):
             drawn |= jax.jit(method.latents)(state, points)
-        known["grid"] = grid
     return _as_kept(known | drawn)
 
 

@@ -1,19 +1,21 @@
-"""The training loop: chunks of steps, evaluation between them, checkpoints, and an end where training is stopped.
+"""The training loop: chunks of steps, evaluation between them, checkpoints, and an end where training is stopped.  It
+knows a method by `init`, `step` and `predict` alone.  With several processes each of them runs this loop, and all take
+the same turns."""
 
-It knows a method by `init`, `step` and `predict` alone.  With several processes each of them runs this loop, and all
-take the same turns.
-"""
-
+import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 
 from gpbench.core import memory
 from gpbench.errors import Stopped
+from gpbench.train.budget import Budget, Pace
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, Predictions, initial
 from gpbench.train.halving import search
@@ -21,25 +23,22 @@ from gpbench.train.programs import Programs, lay_out
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
 
-_LARGE = 0.25e9
-"""The bytes from which a run says what it takes, before its first step."""
+_LARGE = 0.25e9  # the bytes from which a run says what it takes, before its first step
 
 
 @dataclass(frozen=True)
 class Cadence:
-    """Steps between evaluations, None for `spacing`; seconds between checkpoints, None for none but at a stop."""
+    """Steps between evaluations, None for `_spacing`; seconds between checkpoints, None for none but at a stop."""
 
     trace_every: int | None = 10
     checkpoint_every: float | None = 60.0
 
 
-def spacing(steps: int, operations: tuple[float, float] | None) -> int:
-    """Number of steps between two evaluations: a hundredth of all, at least 10.
-
-    It is doubled until an evaluation takes at most half of the operations of the steps before it: in counts, quantiles
-    are found in one round.  Counts are the same on every machine, and powers of 2 for splits of nearly the same size,
-    so that all have their points at the same steps.
-    """
+def _spacing(steps: int, operations: tuple[float, float] | None) -> int:
+    """Number of steps between two evaluations: a hundredth of all, at least 10.  It is doubled until an evaluation
+    takes at most half of the operations of the steps before it: in counts, quantiles are found in one round.  Counts
+    are the same on every machine, and powers of 2 for splits of nearly the same size, so that all have their points at
+    the same steps."""
     every = max(10, steps // 100)
     step, evaluation = operations or (0.0, 0.0)
     while every < steps and every * step < 2.0 * evaluation:
@@ -56,10 +55,12 @@ def fit(
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
     stop: StopRequest | None = None,
+    budget: Budget | None = None,
 ) -> Fit:
-    """Trains a group to its method's last step, from its last checkpoint if there is one.  Raises Stopped: `stop` has a
-    reason; a checkpoint is written before; StorageError: a checkpoint cannot be written.
-    """
+    """Trains a group to its method's last step, from its last checkpoint if there is one.  With a `budget` it ends when
+    only the predictions fit; test rows are predicted once before the first step, to know what that costs, and once at
+    the end.  Raises Stopped: `stop` has a reason; a checkpoint is written before; StorageError: a checkpoint cannot be
+    written."""
     method, devices = programs.method, programs.devices
     progress, stop = progress or Progress(), stop or StopRequest()
     run = _begin(programs, group, checkpoint, progress)
@@ -78,21 +79,32 @@ def fit(
 
     # before the first step both programs are compiled: what is wrong with predictions is said before any work
     operations = None if run.over else programs.operations(group, run)
-    trace_every = cadence.trace_every or spacing(method.steps, operations)
+    trace_every = cadence.trace_every or _spacing(method.steps, operations)
+    pace = _pace(budget, programs, group, run) if budget and not run.over else None
     saved_at = time.monotonic()
-    searches = method.halving and run.step == 0 and not run.over
-    winner = search(programs, on_host, group, run) if searches else None
+    winner = None
+    if method.halving and (method.search or method.rates) and run.step == 0 and not run.over:
+        trial_steps = _trial_steps(pace, programs, group, run) if pace else method.trial_steps
+        winner = search(programs, on_host, group, run, trial_steps)
     while not run.over:
         if winner is None:
-            objective, average = programs.advance(group, run, min(trace_every, method.steps - run.step))
+            remaining = method.steps - run.step
+            # one step is taken, however late it is: without any there is no model
+            steps = pace.affordable(remaining) or int(run.step == 0) if pace else min(trace_every, remaining)
+            if not steps:
+                break
+            with pace.measured(steps) if pace else nullcontext():
+                objective, average = programs.advance(group, run, steps)
         else:
-            objective, average = winner.objective, winner.average
-        programs.predict(group, run)
-        with run.timed("evaluate"):
-            metrics = score(run.predictions)
+            objective, average, rows = winner
+        metrics: dict[str, np.ndarray] = {}
+        if not pace:
+            programs.predict(group, run)
+            with run.timed("evaluate"):
+                metrics = score(run.predictions)
         row = {"step": run.step, "seconds": run.seconds["train"], "objective": objective, "objective_mean": average}
         if method.halving and method.search:
-            row["rows"] = winner.rows if winner else group.total
+            row["rows"] = rows if winner else group.total
         winner = None
         run.extend({**row, **metrics})
         progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
@@ -105,13 +117,31 @@ def fit(
             save()
             saved_at = time.monotonic()
         if stopped:
-            position = f"step {run.step} of {method.steps}"
-            raise Stopped(f"stopped by {reason or 'another process'} at {position}; run the same command to resume")
-    if not run.predictions:
+            position, then = f"step {run.step} of {method.steps}", "start anew" if budget else "resume"
+            raise Stopped(f"stopped by {reason or 'another process'} at {position}; run the same command to {then}")
+    if pace or not run.predictions:
         programs.predict(group, run)
     if group.size > 1:  # a kill between two of the group's records must not lose what the others were made from
         save()
+    run.cpu_seconds = budget.clock() if budget else None
     return run
+
+
+def _pace(budget: Budget, programs: Programs, group: Group, run: Fit) -> Pace:
+    """The pace that leaves time for the predictions, whose program is compiled already."""
+    start = budget.clock()
+    programs.predict(group, run)
+    return Pace(budget, budget.clock() - start)
+
+
+def _trial_steps(pace: Pace, programs: Programs, group: Group, run: Fit) -> int:
+    """Steps of a trial that fit into the search's share of a budget, by the cost of a step."""
+    method = programs.method
+    trial = Fit(jax.tree.map(lambda leaf: leaf.copy(), run.state))  # steps overwrite their state
+    with pace.measured(1):
+        programs.advance(group, trial, 1)
+    settings = math.prod(len(values) for _, values in method.search) if method.search else 0
+    return pace.trial_steps(len(method.rates) + settings, method.trial_steps)
 
 
 def _begin(programs: Programs, group: Group, checkpoint: Checkpoint | None, progress: Progress) -> Fit:
@@ -121,15 +151,8 @@ def _begin(programs: Programs, group: Group, checkpoint: Checkpoint | None, prog
         if saved := checkpoint.load(lay(initial(method, group))):  # its settings are chosen already
             state, trace, facts = saved
             progress.note(f"going on from the checkpoint at step {facts['step']}")
-            return Fit(
-                lay(state),
-                facts["step"],
-                facts["over"],
-                facts["seconds"],
-                trace,
-                converged=facts["converged"],
-                on_part=progress.stage,
-            )
+            known = {name: facts[name] for name in ("step", "over", "seconds", "converged")}
+            return Fit(lay(state), trace=trace, on_part=progress.stage, **known)
         progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     run = Fit(state=None, over=method.steps == 0, on_part=progress.stage)
     run.state = lay(initial(method, group, run))

@@ -12,37 +12,34 @@ from jaxtyping import Float
 from gpbench.config.build import check_recorded
 from gpbench.config.compose import folders
 from gpbench.data import splits
-from gpbench.data.dataset import Dataset
 from gpbench.data.store import warn
 from gpbench.errors import ConfigError, DataError
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train.checkpoint import headers_of, state_of
-from gpbench.train.context import Context, one_line_if_out_of_memory
+from gpbench.train.context import Context, load
 from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Fit, initial
-from gpbench.train.grouping import load
 
 
 class Predictor:
-    """A recorded run with its trained state, its compiled predictions and its data set.
-
-    The run's training rows are loaded and scaled once more, and the method's initial state is made anew to know the
-    structure of the saved one, which takes the place of its numbers.  Raises ConfigError: the saved state cannot be
-    read, or is one of another version of its method; the record chooses a function of the user's to be called;
-    DataError: the data cannot be loaded, or are not those of the run.
-    """
+    """A recorded run with its trained state and its compiled predictions, its data set and that one's card.  The run's
+    training rows are loaded and scaled once more, and the method's initial state is made anew to know the structure of
+    the saved one, which takes the place of its numbers.  Raises ConfigError: the saved state cannot be read, or is one
+    of another version of its method; the record chooses a function of the user's to be called; DataError: the data
+    cannot be loaded, or are not those of the run."""
 
     def __init__(self, store: Store, record: Record, cfg: Mapping[str, Any]):
         check_recorded(cfg["method"], folders([Path(folder) for folder in cfg["config_dirs"]]))
         plan = _plan(cfg, record)
-        self._context = context = Context.create(plan)
+        self._context = context = Context(plan)
+        self.card, self.dataset = context.card, context.dataset
         if context.dataset.checksum != record.data_checksum:
             raise DataError(f"the data set {context.dataset.name} has other data here than the run was trained on")
         self._group, (self._split,) = load(context, plan.runs)
         start = lambda: jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group))
-        with one_line_if_users_code(cfg), one_line_if_out_of_memory(self._group):
+        with one_line_if_users_code(cfg, self._group):
             arrays = store.state(record.id, headers_of(start))
             state = state_of(arrays, start()) if arrays else None
         if state is None:
@@ -50,21 +47,10 @@ class Predictor:
             raise ConfigError(f"{reason}: train it again with run.save=true run.again=true")
         self._fit = Fit(jax.tree.map(lambda leaf: leaf[None], state))
 
-    @property
-    def card(self) -> Mapping[str, Any]:
-        """The card of the run's data set."""
-        return self._context.card
-
-    @property
-    def dataset(self) -> Dataset:
-        """The run's data set."""
-        return self._context.dataset
-
     def predict(self, rows: Float[np.ndarray, "T D"]) -> dict[str, Float[np.ndarray, " T"]]:
         """The predictions of rows (T, D) in original units, a column each.  Returns for regression `mean` and
         `variance` of the target, noise included, in original units; for classification `probability of LABEL` for each
-        class.
-        """
+        class."""
         context, split = self._context, self._split
         if split.filler and (count := split.filler.count_absent(rows)):
             warn(f"a level that no training row of this run has: its input is 0 (rows: {count})")

@@ -1,12 +1,10 @@
-"""The compiled programs of a method: chunks of steps, and predictions.
-
-Several splits or outputs advance at once.  Nothing runs on the host within a chunk.
-"""
+"""The compiled programs of a method: chunks of steps, and predictions.  Several splits or outputs advance at once.
+Nothing runs on the host within a chunk."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,18 +23,14 @@ from gpbench.train.devices import Devices
 from gpbench.train.faults import predictions
 from gpbench.train.group import Fit, Group, Predictions, initial
 
-_BLOCK = 2**16
-"""Test rows that are predicted at a time where the training rows are streamed."""
-_SMALLEST = 2**10
-"""Test rows that are always predicted at a time: memory that is short for fewer is short for training."""
-_FEWEST = 64
-"""Rows that programs for new rows are for, at least."""
+_BLOCK = 2**16  # test rows that are predicted at a time where the training rows are streamed
+_SMALLEST = 2**10  # test rows that are always predicted at a time: memory that is short for fewer is short for training
+_FEWEST = 64  # rows that programs for new rows are for, at least
 
 
 def lay_out(devices: Devices, group: Group) -> Group:
     """The group with its arrays where the steps need them; on the host where they are streamed.  Raises ConfigError:
-    JAX cuts float64 to float32.
-    """
+    JAX cuts float64 to float32."""
     if group.stream:
         return group
     trained = devices.by_rows((group.X, group.y, group.weight), rows=group.X.shape[1])
@@ -98,7 +92,7 @@ class Programs:
             run.step_operations = program.operations
             run.step_memory = program.memory and program.memory.temp_size_in_bytes
             with run.timed("train"):
-                run.state, (last, total), converged = jax.block_until_ready(program(*args))
+                run.state, (last, total), converged = jax.block_until_ready(program.function(*args))
             run.step = stop
         run.converged = None if converged is None else np.asarray(converged).tolist()
         return np.asarray(last), np.asarray(total) / steps
@@ -111,11 +105,8 @@ class Programs:
         run.predictions = {name: of_rows(name) if a.ndim > 1 else a for name, a in blocks[0].items()}
 
     def predict_new(self, group: Group, run: Fit, X: Float[np.ndarray, "S T D"]) -> Predictions:
-        """Predictions of rows without targets, on the host.
-
-        Copies of the last row fill them up to one of few numbers of rows, for which alone a program is compiled: the
-        prediction of a row does not depend on other rows.
-        """
+        """Predictions of rows without targets, on the host.  Copies of the last row fill them up to one of few numbers
+        of rows, for which alone a program is compiled: the prediction of a row does not depend on other rows."""
         rows = X.shape[1]
         step = max(_FEWEST, 2 ** (rows.bit_length() - 3))  # so that copies are a quarter at most
         size = -(-rows // step) * step
@@ -144,7 +135,7 @@ class Programs:
         program, args = self._prediction(group, run, start, size)
         run.row_operations = None if program.operations is None else program.operations / size
         with run.timed("evaluate"):
-            predictions: dict[str, np.ndarray] = jax.device_get(program(*args))
+            predictions: dict[str, np.ndarray] = jax.device_get(program.function(*args))
         return predictions
 
     def _prediction(self, group: Group, run: Fit, start: int, size: int) -> tuple["_Program", tuple]:
@@ -159,20 +150,26 @@ class Programs:
         return self._program(_predict, group, args, run), args
 
     def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> "_Program":
+        body, devices = self._body(function, group), self.devices
         if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # a method is being debugged
-            return _Program(self._body(function, group))
+            return _Program(body)
         leaves, structure = jax.tree.flatten(args)
         total = group.stream.total if group.stream else group.rows
         key = (function, group.classes, total, structure, *map(jax.typeof, leaves))
         if key not in self._compiled:
+            options: dict[str, Any] = {"out_shardings": devices.common}
+            work, rows = "predictions of", args[1]
+            if function is _advance:
+                # The old state's memory becomes the new one's: a state may be most of what there is.
+                layouts = (devices.layout(run.state), devices.common, devices.common)
+                options = {"out_shardings": layouts, "donate_argnums": 0}
+                work, rows = "one step's work on", group.X
             with run.timed("compile"):
-                traced = self._jitted(function, group, run).trace(*args)
+                traced = jax.jit(body, **options).trace(*args)
                 compiled = traced.lower().compile()
             program = _Program(compiled, compiled.memory_analysis(), count_operations(traced.jaxpr) / group.size)
             if program.memory:
-                rows = args[1].shape[1] if function is _predict else group.X.shape[1]
-                work = "predictions of" if function is _predict else "one step's work on"
-                require_memory(program.memory.temp_size_in_bytes, f"{work} {group.size} x {rows} rows")
+                require_memory(program.memory.temp_size_in_bytes, f"{work} {group.size} x {rows.shape[1]} rows")
             self._compiled[key] = program
         return self._compiled[key]
 
@@ -182,36 +179,21 @@ class Programs:
         rows = group.stream.total if group.stream else group.rows
         return partial(_advance, self.method, group.classes, rows, self.devices)
 
-    def _jitted(self, function: Callable, group: Group, run: Fit) -> Any:
-        body, devices = self._body(function, group), self.devices
-        if function is _predict:
-            return jax.jit(body, out_shardings=devices.common)
-        # The old state's memory becomes the new one's: a state may be most of what there is.
-        layouts = (devices.layout(run.state), devices.common, devices.common)
-        return jax.jit(body, donate_argnums=0, out_shardings=layouts)
 
-
-@dataclass(frozen=True)
-class _Program:
+class _Program(NamedTuple):
     """A function with XLA's analysis of its memory and its operations for a member, where it is compiled."""
 
     function: Callable
     memory: Any = None
     operations: float | None = None
 
-    def __call__(self, *args: Any) -> Any:
-        return self.function(*args)
-
 
 def _advance(
     method: Method, classes: int, rows: int | None, devices: Devices, state, total, X, y, weight, keys, start, end
 ):
     """Steps `start` to `end` - 1 on every member; its last objective, `total` with all of them added, and whether it
-    has converged.
-
-    `X` and `y` are all rows, or those of a chunk.  `start` and `end` are traced, so that chunks of every length are one
-    program.
-    """
+    has converged.  `X` and `y` are all rows, or those of a chunk.  `start` and `end` are traced, so that chunks of
+    every length are one program."""
 
     def on_member(state, total, X, y, weight, key):
         rows_of_all = {"rows": rows, "weight": weight}

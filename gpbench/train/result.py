@@ -27,9 +27,10 @@ from gpbench.train.faults import predictive
 from gpbench.train.group import Fit, Predictions
 
 
-def scores(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, float]:
-    """Computes our metrics of a run."""
-    return metrics.score(prepared.task, scored(prepared, predictions, i))
+def scores(prepared: Sequence[ScaledSplit], predictions: Predictions) -> dict[str, np.ndarray]:
+    """Our metrics of every run of a group, (members,) each."""
+    rows = [metrics.score(split.task, scored(split, predictions, i)) for i, split in enumerate(prepared)]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def scored(prepared: ScaledSplit, predictions: Predictions, i: int) -> metrics.Scored:
@@ -48,9 +49,8 @@ def scored(prepared: ScaledSplit, predictions: Predictions, i: int) -> metrics.S
 def metric_fields(
     task: str, test_set: metrics.Scored, own_metrics: OwnMetrics, finite: bool = True
 ) -> dict[str, dict[str, Any]]:
-    """Computes the fields of a record that have the metrics of a test set.  Returns `metrics`; `row_stderr`,
-    `undefined` and `own_metrics` where there are any.
-    """
+    """The fields of a record that have the metrics of a test set: `metrics`, and `row_stderr`, `undefined` and
+    `own_metrics` where there are any."""
     own, own_errors = own_metrics.score(task, test_set.in_original_units())
     values = metrics.score(task, test_set) | own
     errors = row_stderrs(values, test_set) | own_errors
@@ -63,14 +63,8 @@ def metric_fields(
     }
 
 
-def scores_of_all(prepared: Sequence[ScaledSplit], predictions: Predictions) -> dict[str, np.ndarray]:
-    """The metrics of every run of a group, (members,) each."""
-    rows = [scores(section, predictions, i) for i, section in enumerate(prepared)]
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
 def predictions_by_row(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, np.ndarray]:
-    """Converts the predictions of a run to original units, as `gpbench.records.arrays` describes them."""
+    """The predictions of a run in original units, as `gpbench.records.arrays` describes them."""
     shift, scale = prepared.y_mean, prepared.y_std
     ours = {name: np.asarray(array[i], np.float64) for name, array in predictions.items()}
     columns = {
@@ -83,16 +77,13 @@ def predictions_by_row(prepared: ScaledSplit, predictions: Predictions, i: int) 
     return columns | {"mean": ours["mean"] * scale + shift, "variance": ours["var"] * scale**2}
 
 
-_LATE = 0.7
-"""The part of the training after which the objective's slope is taken."""
+_LATE = 0.7  # the part of the training after which the objective's slope is taken
 
 
-def last_slope(trace: dict[str, np.ndarray], i: int, rows: int) -> float | None:
-    """The rise of the i-th run's objective over a tenth of the training, in nats per training row, at its end.
-
-    It is the least-squares line through the means of the objective between the trace's last points, those of the last
-    three tenths of the training; None where there are fewer than two.
-    """
+def _last_slope(trace: dict[str, np.ndarray], i: int, rows: int) -> float | None:
+    """The rise of the i-th run's objective over a tenth of the training, in nats per training row, at its end.  It is
+    the least-squares line through the means of the objective between the trace's last points, those of the last three
+    tenths of the training; None where there are fewer than two."""
     ends, means = (np.asarray(trace.get(name, ()), float) for name in ("step", "objective_mean"))
     if not len(ends) or len(means) != len(ends):  # as in a checkpoint of an earlier version
         return None
@@ -107,7 +98,7 @@ _GAP_ROWS = 500
 """Number of training rows of the generalisation gap: the first, which methods of some rows are trained on too."""
 
 
-def generalisation_gap(
+def _generalisation_gap(
     context: Context, state: State, prepared: ScaledSplit, test_set: metrics.Scored, *, key: Key[Array, ""]
 ) -> float:
     """Mean log density of rows that a method was trained on less that of the test rows, in nats a row."""
@@ -140,13 +131,13 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
     if isinstance(method, HasOptimum):
         converged = None if (optimum := method.optimum(state)) is None else bool(optimum)
     ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps
-    if not ended and (slope := last_slope(fit.trace, i, len(prepared.train_rows))) is not None:
+    if not ended and (slope := _last_slope(fit.trace, i, len(prepared.train_rows))) is not None:
         diagnostics["slope"] = slope
     if finite:
         noise = method.target_noise if isinstance(method, NoiseMethod) else None
         diagnostics |= doubts(prepared, test_set, state, noise=noise)
-        if context.plan.needs_gap:
-            diagnostics[GAP] = generalisation_gap(context, state, prepared, test_set, key=key)
+        if "gap" in context.plan.extras:
+            diagnostics[GAP] = _generalisation_gap(context, state, prepared, test_set, key=key)
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     stop = int(extras["settings"].get(STOP, fit.step))  # steps beyond it, up to the next point of the trace, are none
     return Record.create(

@@ -1,9 +1,9 @@
 """Training of a job in this process: JAX is configured, then imported, then what needs it."""
 
-import contextlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from gpbench import runtime
@@ -28,11 +28,10 @@ def configure(run: Mapping[str, Any]) -> None:
 
 
 def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Record], int]:
-    """Trains and records the runs of a plan that are not recorded.  Returns all records of the plan, [] in a process
-    for which another one speaks; and how many of them existed before.  Raises ClaimedError: another process trains one
+    """Trains and records the runs of a plan that are not recorded: all records of the plan, [] in a process for which
+    another one speaks, and how many of them existed before.  Raises ClaimedError: another process trains one
     of the runs; PeerError: another process of the same run is gone; ConfigError: settings of XLA change numbers;
-    DataError, StorageError, Stopped: The job cannot be trained, or was stopped.
-    """
+    DataError, StorageError, Stopped: The job cannot be trained, or was stopped."""
     run = plan.cfg["run"]
     joins = bool(runtime.peers()) or run["processes"] == "cluster"
     if not joins and len(known := plan.recorded(store)) == len(plan.runs):  # without JAX, whose import takes seconds
@@ -48,7 +47,7 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
     display = progress.make(run["progress"] and leads)
     try:
         # Processes that join are claimed for by the one that started them; a cluster's start at once.
-        with _stdout_to_stderr(count > 1), contextlib.nullcontext() if joins else claim(plan, store):
+        with _stdout_to_stderr() if count > 1 else nullcontext(), nullcontext() if joins else claim(plan, store):
             recorded = len(plan.recorded(store))  # while the claim is held: another process may just have ended
             records = run_job(plan, store=store, progress=display, stop=stop)
         release_programs()
@@ -58,18 +57,15 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
         # What else fails in a run of several processes fails in each of them, and in some of them first.
         reason = str(error).partition("\n")[0][:200]
         raise PeerError(
-            f"the processes of this run lost contact ({reason}); run the same command to resume from the last"
-            " checkpoint"
+            f"the processes of this run lost contact ({reason});"
+            " run the same command to resume from the last checkpoint"
         ) from error
     return (records, recorded) if leads else ([], 0)
 
 
-@contextlib.contextmanager
-def _stdout_to_stderr(active: bool) -> Iterator[None]:
+@contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
     """Sends what libraries in C print (Gloo: its connections) to stderr."""
-    if not active:
-        yield
-        return
     sys.stdout.flush()
     stdout = os.dup(1)
     os.dup2(2, 1)

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping
 from functools import partial
 
 import equinox as eqx
@@ -19,10 +18,8 @@ from gpbench.train import batches
 from gpbench.train.batches import prediction_key, take_step, validation_key
 from gpbench.train.faults import predictive
 
-_VALIDATION = 0.2
-"""The part of the training rows on which settings are compared."""
-_FEWEST = 5
-"""Validation rows that a comparison needs."""
+_VALIDATION = 0.2  # the part of the training rows on which settings are compared
+_FEWEST = 5  # validation rows that a comparison needs
 
 
 def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str, float]:
@@ -34,47 +31,31 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     do, and of equal ones the first is.  Raises ConfigError for too few rows, and for a setting that the method does not
     have among its `settings`.
     """
-    train_rows, validation_rows = validation_split(data.total, key=key)
-    weight_of = lambda rows: data.weight[rows] if data.is_weighted else None
+    parts = validation_split(data.total, key=key)
     whole = partial(batches.whole, classes=data.classes, unit=data.unit)
-    subset = lambda rows: whole(data.X[rows], data.y[rows], weight=weight_of(rows))
-    fit, validation = subset(train_rows), subset(validation_rows)
-    ends = _ends(method)
+    weight_of = lambda rows: data.weight[rows] if data.is_weighted else None
+    fit, validation = (whole(data.X[rows], data.y[rows], weight=weight_of(rows)) for rows in parts)
+    # steps after which a combination is judged
+    end_of = lambda choice: min(int(choice[STOP]), method.steps) if STOP in choice else method.trial_steps
+    ends = sorted({end_of({STOP: stop}) for stop in dict(method.search).get(STOP, ())} or {method.trial_steps})
     trial = dataclasses.replace(method, steps=ends[-1])  # a sampler's burn-in is a part of all steps
     assert isinstance(trial, HasSearch)
     start = trial.init(fit, key=key)
     if len(choices := combinations(trial, start)) == 1:
         return choices[0]
+    others_of = lambda choice: tuple((name, value) for name, value in choice.items() if name != STOP)
     scores = {}
-    for others in dict.fromkeys(map(_without_stop, choices)):
+    for others in dict.fromkeys(map(others_of, choices)):
         state, t = trial.with_settings(start, dict(others)), 0
         for end in ends:
             state, score = _validated(trial, state, fit, validation, jnp.asarray(t), jnp.asarray(end), key)
             scores[others, end], t = float(score), end
-    of_choice = lambda choice: scores[_without_stop(choice), _end(method, choice)]
-    return choices[_best([of_choice(choice) for choice in choices])]
-
-
-def _end(method: Method, choice: Mapping[str, float]) -> int:
-    """Number of steps after which a combination is judged."""
-    return min(int(choice[STOP]), method.steps) if STOP in choice else method.trial_steps
-
-
-def _ends(method: Method) -> list[int]:
-    """Numbers of steps, rising, after which the combinations of `method.search` are judged."""
-    stops = dict(method.search).get(STOP)
-    return sorted({_end(method, {STOP: stop}) for stop in stops} if stops else {method.trial_steps})
-
-
-def _without_stop(choice: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    """The settings of a combination apart from `stop_after`: one trial serves all that share them."""
-    return tuple((name, value) for name, value in choice.items() if name != STOP)
+    return choices[_best([scores[others_of(choice), end_of(choice)] for choice in choices])]
 
 
 def validation_split(rows: int, *, key: PRNGKeyArray) -> tuple[Int[np.ndarray, " F"], Int[np.ndarray, " V"]]:
-    """Splits the training rows of a run at random, for a choice of settings.  Returns the index of the rows that train,
-    and of the fifth of all that is held back.  Raises ConfigError: there are too few rows.
-    """
+    """The index of the training rows of a run that train in a choice of settings, and of the random fifth of all that
+    is held back.  Raises ConfigError: there are too few rows."""
     n = round(_VALIDATION * rows)
     if n < _FEWEST:
         raise ConfigError(
@@ -86,7 +67,7 @@ def validation_split(rows: int, *, key: PRNGKeyArray) -> tuple[Int[np.ndarray, "
 
 
 def combinations(method: Method, state: State) -> list[dict[str, float]]:
-    """Lists the combinations of `method.search`.  Raises ConfigError: the state has no setting of such a name."""
+    """The combinations of `method.search`.  Raises ConfigError: the state has no setting of such a name."""
     assert isinstance(method, HasSearch)
     names, values = zip(*method.search)
     if unknown := set(names) - (known := method.settings(state).keys()):
@@ -122,11 +103,9 @@ def _validated(
 
 
 def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -> float:
-    """The one of `method.rates` with the largest objective after `trial_steps` steps (paper `svdgp`, section 4).
-
-    The objective, a minibatch's, is averaged over the last fifth of the steps.  A rate that diverges is chosen only
-    where all do.
-    """
+    """The one of `method.rates` with the largest objective after `trial_steps` steps (paper `svdgp`, section 4).  The
+    objective, a minibatch's, is averaged over the last fifth of the steps.  A rate that diverges is chosen only where
+    all do."""
     assert isinstance(method, HasRates)
     jax.eval_shape(partial(predictive, method, key=key), state, data.X[:1])  # wrong predictions are said before trials
     return method.rates[_best([float(_trial(method, method.with_rate(state, r), data, key)) for r in method.rates])]
@@ -134,15 +113,9 @@ def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -
 
 @eqx.filter_jit
 def _trial(method: Method, state: State, data: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
-    _, objectives = _steps(method, state, data, key)
-    return jnp.mean(objectives[-max(1, method.trial_steps // 5) :])
-
-
-def _steps(method: Method, state: State, data: Batch, key: PRNGKeyArray) -> tuple[State, Float[Array, " T"]]:
-    """The state after `trial_steps` steps of the loop, and the objective of each."""
-
     def one_step(state, t):
         state, info = take_step(method, state, data, t, key=key)
         return state, info.objective
 
-    return jax.lax.scan(one_step, state, jnp.arange(method.trial_steps))
+    _, objectives = jax.lax.scan(one_step, state, jnp.arange(method.trial_steps))
+    return jnp.mean(objectives[-max(1, method.trial_steps // 5) :])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpbench.cli.options import require_place
+from gpbench.cli.output import require_place
 from gpbench.errors import ConfigError
 from gpbench.outputs import write_whole
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 import gpbench
 from gpbench.analysis import best_sheet
-from gpbench.analysis.best import comparison
+from gpbench.analysis.best import best_methods
 from gpbench.analysis.statistics import holm
 from gpbench.cli import main
 from gpbench.errors import ConfigError
@@ -26,26 +26,16 @@ TRAIN, TEST = 36_000, 4_000
 def records(datasets=("kin8nm",), methods=METHODS, splits=6, **fields):
     """Runs whose RMSE is a method's shift and noise of the split."""
     noise = np.random.default_rng(0).normal(scale=0.05, size=(len(datasets), len(methods), splits))
-    return [
-        sample(
-            id=hashlib.sha256(repr((dataset, method, split, fields)).encode()).hexdigest()[:16],
-            dataset=dataset,
-            method=method,
-            split=split,
-            **{
-                "split_set": "random",
-                "held_out": True,
-                "metrics": {"rmse": 2 + SHIFT[method] + noise[i, j, split], "test_ll": -1.0},
-                "seconds": {"train": 10.0 + 90 * j},
-                "train_rows": TRAIN,
-                "test_rows": TEST,
-            }
-            | fields,
-        )
-        for i, dataset in enumerate(datasets)
-        for j, method in enumerate(methods)
-        for split in range(splits)
-    ]
+    facts = {"split_set": "random", "held_out": True, "train_rows": TRAIN, "test_rows": TEST}
+
+    def record(i, j, split):
+        dataset, method = datasets[i], methods[j]
+        id = hashlib.sha256(repr((dataset, method, split, fields)).encode()).hexdigest()[:16]
+        metrics = {"rmse": 2 + SHIFT[method] + noise[i, j, split], "test_ll": -1.0}
+        measured = {"metrics": metrics, "seconds": {"train": 10.0 + 90 * j}}
+        return sample(id, dataset=dataset, method=method, split=split, **facts | measured | fields)
+
+    return [record(*index) for index in np.ndindex(noise.shape)]
 
 
 def values(runs, method, dataset="kin8nm"):
@@ -60,7 +50,7 @@ def write(folder, runs):
 
 def test_means_intervals_and_p_values_are_those_of_the_corrected_resampled_t_test():
     runs = records()
-    result = comparison(runs, "rmse")
+    result = best_methods(runs, "rmse")
     p = {}
     for first, second in (("a", "b"), ("a", "c"), ("b", "c")):
         difference = values(runs, second) - values(runs, first)
@@ -86,7 +76,7 @@ def test_holms_correction_multiplies_step_by_step_and_never_falls():
 def test_average_ranks_and_wilcoxons_test_over_data_sets():
     names = [f"set{i}" for i in range(9)]
     runs = records(names)
-    result = comparison(runs, "rmse")
+    result = best_methods(runs, "rmse")
     means = np.array([[values(runs, m, d).mean() for m in METHODS] for d in names])
     ranks = stats.rankdata(means, axis=1).mean(axis=0)
     assert result.average == pytest.approx(dict(sorted(zip(METHODS, ranks), key=lambda pair: pair[1])))
@@ -97,13 +87,13 @@ def test_average_ranks_and_wilcoxons_test_over_data_sets():
 
 
 def test_with_few_data_sets_no_difference_over_them_is_claimed():
-    result = comparison(records(["set1", "set2", "set3"]), "rmse")
+    result = best_methods(records(["set1", "set2", "set3"]), "rmse")
     assert result.worse == [] and result.smallest_p > 0.05 and result.verdict_on("c", "set1") == "worse"
 
 
 def test_outputs_of_one_data_set_have_no_test_over_them():
     runs = [r for output in ("x", "y") for r in records(output=output)]
-    result = comparison(runs, "rmse")
+    result = best_methods(runs, "rmse")
     assert len(result.datasets) == 2 and result.p == {} and result.worse == []
 
 
@@ -112,7 +102,7 @@ def test_runs_that_were_not_held_out_and_diverged_ones_count_nowhere():
     leaked = records(methods=("b",), held_out=False, metrics={"rmse": 0.0})
     int8 = records(methods=("b",), split_set="hla_int8", metrics={"rmse": 0.0})
     diverged = records(methods=("b",), splits=2, seed=1, status="diverged", metrics={"rmse": None})
-    result = comparison([*runs, *leaked, *int8, *diverged], "rmse")
+    result = best_methods([*runs, *leaked, *int8, *diverged], "rmse")
     assert result.scores["b"]["kin8nm"].mean == pytest.approx(values(runs, "b").mean())
     assert result.scores["b"]["kin8nm"].diverged == 2 and result.datasets == ["kin8nm"]
 
@@ -123,24 +113,24 @@ def test_what_is_missing_has_its_reason():
         *records(["set1"], ("c",)),
         *records(["set4"], ("c",), setting="m=5"),
     ]
-    result = comparison(runs, "rmse")
+    result = best_methods(runs, "rmse")
     assert result.datasets == ["set1", "set2", "set3"] and "set4" in result.left_out
     assert result.unranked == {"c": "not run on set2, set3"}
     few = [r for r in records() if r.method != "c" or r.split < 2]
-    assert comparison(few, "rmse").unranked == {"c": "too few splits of kin8nm (2 of 6)"}
+    assert best_methods(few, "rmse").unranked == {"c": "too few splits of kin8nm (2 of 6)"}
 
 
 def test_a_data_set_without_a_common_split_is_left_out():
     runs = records(["set1", "set2"], ("a", "b"))
     halves = [r for r in runs if r.dataset != "set2" or (r.method == "a") == (r.split < 3)]
-    result = comparison(halves, "rmse")
+    result = best_methods(halves, "rmse")
     assert result.datasets == ["set1"] and result.left_out == {"set2": "no split in common"}
     with pytest.raises(ConfigError, match="common splits of set2"):
-        comparison([r for r in halves if r.dataset == "set2"], "rmse")
+        best_methods([r for r in halves if r.dataset == "set2"], "rmse")
 
 
 def test_methods_slower_than_asked_are_not_ranked():
-    result = comparison(records(), "rmse", seconds=150)
+    result = best_methods(records(), "rmse", seconds=150)
     assert [*result.average] == ["a", "b"] and result.unranked == {"c": "slower on kin8nm (190 s)"}
 
 
@@ -221,6 +211,6 @@ def test_the_verb_starts_no_jax(results):
 
 def test_names_leave_out_what_all_settings_of_a_method_share_and_a_line_says_it():
     runs = [r for m in ("m=50, batch=200", "m=100, batch=200") for r in records(methods=("a",), setting=m)]
-    sheet = best_sheet.sheet(comparison([*runs, *records(methods=("b",), setting="m=50")], "rmse"), "scope")
+    sheet = best_sheet.sheet(best_methods([*runs, *records(methods=("b",), setting="m=50")], "rmse"), "scope")
     names = {row[0] for row in sheet.grids[0].rows}
     assert names == {"a m=50", "a m=100", "b m=50"} and "settings of all: a batch=200" in sheet.remarks

@@ -10,18 +10,8 @@ from gpbench.analysis.provenance import provenance, provenance_lines
 
 
 def run(split=0, nll=0.5, **fields):
-    return sample(
-        **{
-            "id": f"{fields}{split}",
-            "setting": "m=50%",
-            "precision": "float64",
-            "split": split,
-            "metrics": {"nll": nll, "error": 0.2},
-            "seconds": {"train": 2.0},
-            "cell": "c",
-        }
-        | fields
-    )
+    defaults = {"id": f"{fields}{split}", "setting": "m=50%", "precision": "float64", "cell": "c", "split": split}
+    return sample(**defaults | {"metrics": {"nll": nll, "error": 0.2}, "seconds": {"train": 2.0}} | fields)
 
 
 def one(records, metric="nll"):
@@ -32,19 +22,14 @@ def one(records, metric="nll"):
 def test_mean_and_standard_error_over_splits():
     ours = one([run(0, 0.4), run(1, 0.5), run(2, 0.6)])
     assert (ours.mean, ours.n_splits, ours.diverged) == (pytest.approx(0.5), 3, 0)
-    assert ours.stderr == pytest.approx(0.1 / math.sqrt(3))
+    assert ours.stderr == pytest.approx(0.1 / math.sqrt(3)) and ours.published.value == 0.5
+    single = one([run(0, 0.4)])
+    assert (single.mean, single.stderr, single.delta_se) == (0.4, None, None)
 
 
 def test_delta_is_in_joint_standard_errors():
-    ours = one([run(0, 0.4), run(1, 0.5), run(2, 0.6)])
-    assert ours.published.value == 0.5
     ours = one([run(0, 0.5), run(1, 0.6), run(2, 0.7)])
     assert ours.delta_se == pytest.approx(0.1 / math.hypot(0.1 / math.sqrt(3), 0.05 / math.sqrt(20)))
-
-
-def test_one_split_has_no_standard_error_and_no_delta():
-    ours = one([run(0, 0.4)])
-    assert (ours.mean, ours.stderr, ours.delta_se) == (0.4, None, None)
 
 
 def test_diverged_runs_are_counted_and_never_averaged():

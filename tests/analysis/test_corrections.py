@@ -5,7 +5,7 @@ import math
 import pytest
 from samples import sample
 
-from gpbench.analysis import best, differences, differences_sheet, marks, tables
+from gpbench.analysis import best, differences, marks, tables
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.sides import parse_sides
 from gpbench.analysis.statistics import UNTESTED
@@ -15,24 +15,13 @@ A, B = [0.41, 0.50, 0.48, 0.54, 0.40, 0.46], [1.44, 1.53, 1.48, 1.60, 1.44, 1.49
 
 def runs(split_set: str, methods=(("sep", A), ("svi", B)), **fields):
     """Two repeats of three folds: 60 rows train and 30 test."""
-    return [
-        sample(
-            id=f"{method}{split_set}{k}",
-            dataset="coffee",
-            method=method,
-            setting="",
-            split=k,
-            metrics={"nll": value},
-            split_set=split_set,
-            cell=f"{method}{split_set}",
-            train_rows=60,
-            test_rows=30,
-            precision="float64",
-            **fields,
-        )
-        for method, values in methods
-        for k, value in enumerate(values)
-    ]
+    facts = {"dataset": "coffee", "setting": "", "split_set": split_set, "train_rows": 60, "test_rows": 30}
+
+    def run(method, k, value):
+        own = {"method": method, "split": k, "metrics": {"nll": value}, "cell": f"{method}{split_set}"}
+        return sample(f"{method}{split_set}{k}", precision="float64", **facts | own | fields)
+
+    return [run(method, k, value) for method, values in methods for k, value in enumerate(values)]
 
 
 def compared(records):
@@ -48,14 +37,14 @@ def test_the_variance_over_repeated_folds_is_that_of_bouckaert_and_frank():
     k, r = 3, 2
     assert test.stderr == pytest.approx(math.sqrt((1 / (k * r) + 30 / 60) * variance))
     assert test.significant and compared(runs("kfold")).winner == "A"
-    (line,) = differences_sheet.untested([compared(runs("kfold"))])
+    line = differences.feet("", [compared(runs("kfold"))])[-1]
     assert line.startswith(
         "coffee: k-fold; tests correct the variance, times 1/(k r) + n_test/n_train for r repeats of k"
     )
-    feet = differences_sheet.sheet(*parse_sides("sep", "svi", runs("kfold")), [compared(runs("kfold"))], []).remarks
+    feet = differences.sheet(*parse_sides("sep", "svi", runs("kfold")), [compared(runs("kfold"))], []).remarks
     assert "(Bouckaert and Frank 2004): variance times 1/(k r) +" in feet[0] and "Nadeau" not in " ".join(feet)
-    assert "(Nadeau and Bengio 2003): variance times 1/n +" in differences_sheet.note([compared(runs("random90"))])
-    assert not differences_sheet.untested([compared(runs("random90"))])
+    assert "(Nadeau and Bengio 2003): variance times 1/n +" in differences.note([compared(runs("random90"))])
+    assert "coffee" not in " ".join(differences.feet("", [compared(runs("random90"))]))
 
 
 @pytest.mark.parametrize("split_set", UNTESTED)
@@ -66,9 +55,9 @@ def test_splits_that_are_not_exchangeable_have_no_verdict_and_the_foot_says_so(s
     line = f"coffee: no test: no correction of the variance is known for {split_set} ({UNTESTED[split_set]})"
     row = entries(group_runs(records))
     assert {entry.mark for entry in marks.with_marks(row)} == {""}
-    result = best.comparison(records, "nll")
+    result = best.best_methods(records, "nll")
     assert all(score.p is None for scores in result.scores.values() for score in scores.values())
-    for remarks in (tables.sheet(row).remarks, differences_sheet.untested([difference])):
+    for remarks in (tables.sheet(row).remarks, differences.feet("", [difference])):
         assert remarks.count(line) == 1
 
 

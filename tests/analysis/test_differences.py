@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from samples import sample
 
-from gpbench.analysis import differences_sheet, formats
+from gpbench.analysis import differences, formats
 from gpbench.analysis.differences import paired_differences
 from gpbench.analysis.sides import Side, parse_sides, shared_metrics
 from gpbench.errors import ConfigError
@@ -16,21 +16,9 @@ A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
 
 
 def record(method="sep", split=0, nll=0.5, dataset="pima", **fields):
-    return sample(
-        **{
-            "id": f"{method}{dataset}{split}{fields}",
-            "dataset": dataset,
-            "method": method,
-            "setting": "m=15%",
-            "split": split,
-            "metrics": {"nll": nll},
-            "commit": "a1b2",
-            "train_rows": 900,
-            "test_rows": 100,
-            "precision": "float64",
-        }
-        | fields
-    )
+    name = {"id": f"{method}{dataset}{split}{fields}", "dataset": dataset, "method": method, "setting": "m=15%"}
+    facts = {"commit": "a1b2", "train_rows": 900, "test_rows": 100, "precision": "float64"}
+    return sample(**name | {"split": split, "metrics": {"nll": nll}} | facts | fields)
 
 
 def both(a=A, b=B, of_a=(), **of_b):
@@ -64,7 +52,7 @@ def test_a_side_on_one_split_or_without_its_numbers_of_rows_is_never_better():
     for records, reason in zip((clear[::5], unknown), reasons):
         pairs, _ = compared(records)
         assert (pairs[0].winner, pairs[0].test.low) == ("", None)
-        sheet = differences_sheet.sheet(Side("method", "sep"), Side("method", "svi"), pairs, [])
+        sheet = differences.sheet(Side("method", "sep"), Side("method", "svi"), pairs, [])
         assert f"no test ({reason}): pima" in sheet.remarks and "no significant difference in 0" in sheet.summary[0]
         assert sheet.grids[0].rows[0][-1] == "" and sheet.rows[0]["better"] is None
 
@@ -111,7 +99,7 @@ def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_
         (both(of_a=a, **b), "nll", []),
     ):
         pairs, _ = compared(records, metric=metric)
-        feet = differences_sheet.sheet(*sides, pairs, []).remarks
+        feet = differences.sheet(*sides, pairs, []).remarks
         assert [foot for foot in feet if foot.startswith("seconds")] == expected
         assert (line.split(":")[0] in draw_differences(*sides, pairs).get_supxlabel()) == bool(expected)
 
@@ -165,16 +153,12 @@ def test_unknown_and_ambiguous_sides_are_one_line(first, second, line):
 def test_the_table_has_the_winner_and_the_interval_in_every_format():
     a, b = Side("method", "sep"), Side("method", "svi")
     pairs, unmatched = paired_differences(a, b, both(b=[b + 1 for b in B]), "nll")
-    sheet = differences_sheet.sheet(a, b, pairs, unmatched)
+    sheet = differences.sheet(a, b, pairs, unmatched)
     for name in ("terminal", "md", "latex"):
         text = formats.FORMATS[name](sheet)
-        assert (
-            "pima" in text
-            and "all with m=15" in text
-            and "sep is significantly better in 1 of 1" in text
-            and "-1.03" in text
-        )
-    assert formats.as_csv(sheet).splitlines()[0].startswith("dataset,output,method_a")
+        words = ("pima", "all with m=15", "sep is significantly better in 1 of 1", "-1.03")
+        assert all(word in text for word in words)
+    assert formats.FORMATS["csv"](sheet).splitlines()[0].startswith("dataset,output,method_a")
 
 
 def test_the_picture_has_a_line_for_each_data_set():

@@ -10,12 +10,12 @@ from samples import sample
 
 from gpbench.analysis import formats
 from gpbench.analysis.cells import entries, group_runs
-from gpbench.analysis.experiment import table, table_blocks
+from gpbench.analysis.experiment import missing_runs, table, table_blocks
 from gpbench.analysis.marks import has_few, with_marks
-from gpbench.analysis.missing import missing_runs
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 
+TABLE = {"blocks": "method.inducing", "rows": "dataset", "columns": "method", "metrics": ["nll"], "average": "seconds"}
 EXPERIMENT = Experiment(
     id="sep/test",
     title="A table",
@@ -23,39 +23,17 @@ EXPERIMENT = Experiment(
     blocks=[],
     presets={"quick": "4 splits"},
     labels={"method.inducing": {"0.15": "m=15%"}},
-    table={
-        "blocks": "method.inducing",
-        "rows": "dataset",
-        "columns": "method",
-        "metrics": ["nll"],
-        "average": "seconds",
-    },
+    table=TABLE,
 )
 NLL = {"gfitc": [0.40, 0.52, 0.47, 0.55], "sep": [0.41, 0.50, 0.48, 0.54], "svi": [0.60, 0.71, 0.69, 0.75]}
 
 
 def record(dataset="pima", method="sep", split=0, nll=0.5, **fields):
-    return sample(
-        **{
-            "id": f"{dataset}{method}{split}",
-            "cell": dataset + method,
-            "dataset": dataset,
-            "method": method,
-            "setting": "m=15%",
-            "protocol": "hl2016",
-            "precision": "float64",
-            "preset": "quick",
-            "split": split,
-            "train_rows": 900,
-            "test_rows": 100,
-            "metrics": {"nll": nll},
-            "device": "a cpu",
-            "commit": "c" * 40,
-            "seconds": {"compile": 1.0, "train": 2.0 + split},
-            "versions": {"jax": "0.10", "numpy": "2"},
-        }
-        | fields
-    )
+    name = {"id": f"{dataset}{method}{split}", "cell": dataset + method, "dataset": dataset, "method": method}
+    facts = {"setting": "m=15%", "protocol": "hl2016", "precision": "float64", "preset": "quick", "split": split}
+    facts |= {"train_rows": 900, "test_rows": 100, "device": "a cpu", "commit": "c" * 40}
+    values = {"metrics": {"nll": nll}, "seconds": {"compile": 1.0, "train": 2.0 + split}}
+    return sample(**name | facts | values | {"versions": {"jax": "0.10", "numpy": "2"}} | fields)
 
 
 def cell(dataset="pima", method="sep", **fields):
@@ -102,10 +80,6 @@ def test_csv_has_the_same_numbers_and_marks():
     assert by_cell["(average)", "sep", "seconds"]["mean"] == "3.5"
 
 
-def test_latex_uses_booktabs():
-    assert all(rule in render("latex") for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
-
-
 def test_average_seconds_are_beside_the_published_ones():
     ours, paper = [line for line in render("terminal").splitlines() if line.startswith("average seconds")]
     assert ours.count("3.50 ± 0.65") == 3 and paper.split()[2:] == ["59", "17", "40"]
@@ -131,11 +105,9 @@ def test_missing_cells_and_splits_are_counted_and_named():
     assert "svi not run; 12 of 24 runs missing: `gpbench table sep/test --preset quick --missing` lists them." in text
     assert "missing" not in render("terminal") and absent(with_records(CELLS, RECORDS)) == ""
     sheet = missing_runs(EXPERIMENT, "quick", with_records(CELLS, records))
-    assert [(row["dataset"], row["method"], row["missing"]) for row in sheet.rows][2:4] == [
-        ("pima", "svi", 4),
-        ("australian", "gfitc", 1),
-    ]
-    assert sheet.rows[2]["words"] == "dataset=pima method=svi" and "4 of 4" in str(sheet)
+    rows = [(row["dataset"], row["method"], row["missing"]) for row in sheet.rows]
+    assert rows[2:4] == [("pima", "svi", 4), ("australian", "gfitc", 1)]
+    assert sheet.rows[2]["words"] == "dataset=pima method=svi" and "4 of 4" in formats.FORMATS["terminal"](sheet)
     assert absent(with_records(CELLS, []), 2).endswith("; and 4 more")
 
 
@@ -167,21 +139,15 @@ def marks(row):
 
 @pytest.mark.parametrize("fields", [{"dataset": "naval"}, {"dataset": "mine", "held_out": False}])
 def test_nothing_is_marked_on_a_set_that_is_not_for_ranking_or_where_rows_are_not_held_out(fields):
-    records = [
-        record(method=m, split=k, metrics={"test_ll": x}, **fields)
-        for m, x in (("a", 1.0), ("b", 3.0))
-        for k in range(3)
-    ]
+    of = lambda method, value, k: record(method=method, split=k, metrics={"test_ll": value}, **fields)
+    records = [of(method, value, k) for method, value in (("a", 1.0), ("b", 3.0)) for k in range(3)]
     assert marks(entries(group_runs(records), ["test_ll"])) == ["", ""]
 
 
 def test_where_more_is_better_the_largest_is_best():
     def row(spread):
-        records = [
-            record(method=m, split=k, metrics={"test_ll": x * (1 + spread * k)}, dataset="mine")
-            for m, x in (("a", 1.0), ("b", 3.0))
-            for k in range(3)
-        ]
+        of = lambda m, x, k: record("mine", m, k, metrics={"test_ll": x * (1 + spread * k)})
+        records = [of(m, x, k) for m, x in (("a", 1.0), ("b", 3.0)) for k in range(3)]
         return marks(entries(group_runs(records), ["test_ll"]))
 
     assert row(0.1) == ["", "best"]
@@ -227,7 +193,7 @@ def test_an_average_over_data_sets_needs_the_rows_of_all_of_them():
 
 
 def test_a_column_that_lacks_a_row_has_no_average_and_is_not_compared():
-    experiment = replace(EXPERIMENT, table={**EXPERIMENT.table, "average": "nll"})
+    experiment = replace(EXPERIMENT, table={**TABLE, "average": "nll"})
     planned = [c for c in with_records(CELLS, RECORDS) if (c.dataset, c.method) != ("australian", "gfitc")]
     (block,) = table_blocks(experiment, planned)
     row = block.rows["average nll"]
@@ -256,7 +222,7 @@ def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_be
 
 def test_printed_values_stand_beside_what_the_paper_ran_alone():
     def published(values):
-        experiment = replace(EXPERIMENT, table={**EXPERIMENT.table, "printed": {"method.inducing": values}})
+        experiment = replace(EXPERIMENT, table={**TABLE, "printed": {"method.inducing": values}})
         return [e.published for b in table_blocks(experiment, with_records(CELLS, RECORDS)) for e in b.entries]
 
     assert any(published(["0.15"])) and published(["0.15"]) == published("0.15")
@@ -278,6 +244,6 @@ def test_several_keys_of_blocks_give_a_table_for_each_combination_of_their_value
         for m in NLL
         for k, nll in enumerate(NLL[m])
     ]
-    experiment = replace(EXPERIMENT, table={**EXPERIMENT.table, "blocks": ["method.inducing", "protocol"]})
+    experiment = replace(EXPERIMENT, table={**TABLE, "blocks": ["method.inducing", "protocol"]})
     titles = [block.title for block in table_blocks(experiment, with_records(cells, records))]
     assert [title.split(", nll")[0] for title in titles] == ["m=15%, hl2016", "m=15%, clean"]

@@ -83,10 +83,8 @@ def test_what_is_lost_has_its_reason_and_loses():
     one_class = {"metrics": {"nll": 0.1, "auc": None}, "undefined": {"auc": "1 class"}}
     assert lost(run("a", "yacht", 0, **one_class)) == ""  # no method has an auc there
     assert Measure("rmse").loss(failed("a", "yacht", 0, "over time")) == np.inf
-    assert (
-        Measure("rmse").loss(run("a", "yacht", 0, 0.0)) == 1.0
-        and Measure("test_ll").loss(run("a", "yacht", 0, 2)) == -2
-    )
+    assert Measure("rmse").loss(run("a", "yacht", 0, 0.0)) == 1.0
+    assert Measure("test_ll").loss(run("a", "yacht", 0, 2)) == -2
 
 
 def test_a_method_that_fails_everywhere_is_last_and_every_run_of_it_is_shown():
@@ -114,15 +112,12 @@ def test_a_data_set_that_only_one_method_has_is_no_part_of_the_board():
 
 
 def test_settings_are_methods_of_their_own_where_there_are_several():
-    others = [
-        run("a", name, split, setting="m=9, budget=20", level=2.0) for name in ("yacht", "energy") for split in (0, 1)
-    ]
-    for k, record in enumerate(others):
-        vars(record)["id"] = f"other{k}"
+    places = [(name, split) for name in ("yacht", "energy") for split in (0, 1)]
+    others = [run("a", *place, setting="m=9, budget=20", level=2.0) for place in places]
+    others = [replace(record, id=f"other{k}") for k, record in enumerate(others)]
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *others], REGRESSION, 10)
-    assert (
-        board.methods == ("a", "a m=9", "b") and name_of(board, ["other1"]) == "a m=9" and name_of(board, ["x"]) is None
-    )
+    assert board.methods == ("a", "a m=9", "b")
+    assert name_of(board, ["other1"]) == "a m=9" and name_of(board, ["x"]) is None
 
 
 def test_planned_runs_have_the_name_of_their_job_whatever_their_setting_is():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from samples import sample
 
-from gpbench.analysis.cells import entries, group_runs
+from gpbench.analysis.cells import caveats, entries, group_runs
 from gpbench.analysis.notes import (
     DEGENERATE,
     DIVERGENT,
@@ -16,7 +16,6 @@ from gpbench.analysis.notes import (
     UNMIXED,
     UNMIXED_WEIGHTS,
     UNSOLVED,
-    caveats,
 )
 from gpbench.api.tables import table_of
 from gpbench.report.site import views
@@ -83,5 +82,6 @@ def test_cells_of_one_run_and_of_several_share_a_note_in_tables_and_on_pages():
     records = [sample(**one), sample(**two, method="svi"), sample(**three, method="svi", split=1)]
     assert str(table_of(records)).count(UNCONVERGED) == 1
     assert [row["notes"] for row in table_of(records).data] == [[UNCONVERGED], [UNCONVERGED]]
-    page = views.table(entries(group_runs(records), ["nll"]), {})
-    assert (page.footnotes, [view.notes for view in page.views]) == ([UNCONVERGED], [(1,), (1,)])
+    (page,) = views.by_cell(entries(group_runs(records), ["nll"]), {})
+    notes = [row["views"]["nll"].notes for row in page["rows"]]
+    assert (page["footnotes"], notes) == ([UNCONVERGED], [(1,), (1,)])

@@ -82,12 +82,11 @@ def test_no_number_of_splits_shows_a_difference_below_the_floor():
 
 def test_a_line_has_the_observed_difference_and_what_n_splits_show():
     values = [0.1, 0.3, 0.2, 0.6, 0.4]
-    (p,) = power.powers(differences(values))
+    (line,) = power.sheet(*SIDES, differences(values)).rows
     sd = float(np.std(values, ddof=1))
-    assert p.sd == pytest.approx(sd) and p.difference.test.stderr == pytest.approx(sd * math.sqrt(1 / 5 + 1 / 9))
-    assert p.smallest == pytest.approx(smallest_difference(sd, 5, 1 / 9))
-    assert p.floor == pytest.approx(NORMAL * sd / 3, rel=1e-4)
-    line = power.row(p)
+    assert line["sd"] == pytest.approx(sd) and line["stderr"] == pytest.approx(sd * math.sqrt(1 / 5 + 1 / 9))
+    assert line["smallest_difference"] == pytest.approx(smallest_difference(sd, 5, 1 / 9))
+    assert line["floor"] == pytest.approx(NORMAL * sd / 3, rel=1e-4)
     assert (line["difference"], line["n_splits"]) == (pytest.approx(0.32), 5)
     assert line["splits_needed"] == splits_needed(0.32, sd, 1 / 9)
 

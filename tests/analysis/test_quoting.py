@@ -10,6 +10,7 @@ from samples import sample
 from gpbench.analysis.formats import FORMATS
 from gpbench.analysis.printing import aligned
 from gpbench.analysis.sheets import Grid, Sheet, Text
+from gpbench.api.tables import Table
 from gpbench.cli import main
 from gpbench.errors import printable
 
@@ -54,7 +55,8 @@ def test_html_escapes_text_and_marks_values():
 def test_a_sheet_is_html_in_a_notebook_and_a_frame_in_pandas():
     grid = Grid("grid", ("method", "nll"), (("sep", "0.1"),))
     sheet = Sheet(title="head", grids=[grid], rows=[{"method": "sep", "nll": 0.1}])
-    assert sheet._repr_html_() == FORMATS["html"](sheet) and str(sheet) == FORMATS["terminal"](sheet)
+    table = Table(sheet)
+    assert table._repr_html_() == FORMATS["html"](sheet) and str(table) == FORMATS["terminal"](sheet)
     assert sheet.frame.to_dict("records") == sheet.rows
 
 

@@ -10,7 +10,7 @@ from gpbench.analysis import rankings
 from gpbench.analysis.experiment import table
 from gpbench.analysis.ranks import rank_values
 from gpbench.analysis.sheets import text_of
-from gpbench.cli.plot import plot
+from gpbench.cli.plot import save_figures
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -244,7 +244,7 @@ def test_a_value_far_on_the_worse_side_is_an_arrow_with_its_number_and_one_on_th
 
 def test_several_figures_are_several_files(tmp_path):
     experiment = replace(EXPERIMENT, figures={"test_ll": DOTS, "diagrams": RANKS})
-    files = plot(experiment, "full", cells(), Store(tmp_path), tmp_path)
+    files = save_figures(experiment, "full", cells(), Store(tmp_path), tmp_path)
     names = [f"test-{name}.{ending}" for name in ("test_ll", "diagrams") for ending in ("png", "pdf", "md")]
     assert files == [tmp_path / "aep_dgp" / name for name in names]
     assert all(file.is_file() for file in files)

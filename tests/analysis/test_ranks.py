@@ -7,6 +7,7 @@ from scipy import stats
 
 from gpbench.analysis import rank_tests, rankings, ranks
 from gpbench.analysis.cells import group_runs
+from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.method_settings import labels, main_cells
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
@@ -41,17 +42,8 @@ def of(values, names=NAMES, metric="nll", **more):
 
 
 def record(dataset, method, split, nll, **fields):
-    return sample(
-        **{
-            "id": f"{dataset}{method}{split}{fields}",
-            "dataset": dataset,
-            "method": method,
-            "split": split,
-            "setting": "m=15%",
-            "metrics": {"nll": nll},
-        }
-        | fields
-    )
+    name = {"id": f"{dataset}{method}{split}{fields}", "dataset": dataset, "method": method, "setting": "m=15%"}
+    return sample(**name | {"split": split, "metrics": {"nll": nll}} | fields)
 
 
 def ranking_of(table, **more):
@@ -162,11 +154,11 @@ def test_a_data_set_without_one_of_the_methods_is_left_out_with_the_reason():
 def test_naval_is_not_for_ranking():
     two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     naval = {"naval": {**two, "c": {0: 0.1}}, "naval groups90": two}
-    ranking = ranks.rank_table({"pima": two, **naval, "heart": two}, "nll")
+    ranking = ranks.rank_table(Comparison("nll", {"pima": two, **naval, "heart": two}))
     assert ranking.methods == ("a", "b") and ranking.datasets == ("pima", "heart")
     assert ranking.left_out == (UNRANKED["naval"],)
     with pytest.raises(ConfigError, match="two data sets"):
-        ranks.rank_table({"pima": two, "naval": two}, "nll")
+        ranks.rank_table(Comparison("nll", {"pima": two, "naval": two}))
 
 
 def test_means_are_over_the_splits_that_all_have():
@@ -178,21 +170,15 @@ def test_outputs_of_one_data_set_are_not_independent_data_sets():
     two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     outputs = {f"arm y{k}": two for k in range(7)}
     with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
-        ranks.rank_table(outputs, "nmse")
-    (caveat,) = ranks.rank_table(outputs | {"pima": two}, "nmse").caveats
+        ranks.rank_table(Comparison("nmse", outputs))
+    (caveat,) = ranks.rank_table(Comparison("nmse", outputs | {"pima": two})).caveats
     assert caveat == "outputs and split sets of one data set are not independent, which makes p too small: arm (7)"
 
 
 def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
+    settings = {"random90": "m=5", "groups90": "m=5, set=groups90"}
     records = [
-        record(
-            d,
-            m,
-            k,
-            k + (m == "b"),
-            setting=", ".join(["m=5"] + ["set=groups90"] * (split_set == "groups90")),
-            split_set=split_set,
-        )
+        record(d, m, k, k + (m == "b"), setting=settings[split_set], split_set=split_set)
         for d, sets in (("arm", ("random90", "groups90")), ("wdbc", ("random90",)))
         for m in "ab"
         for k in range(2)

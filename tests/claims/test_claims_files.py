@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from truths import A_B, HOLDS, RECORDS, SETS, judge, plan
 
-from gpbench.analysis.writers import as_text
+from gpbench.analysis.writers.terminal import as_text
 from gpbench.claims import definition, report, verdicts
 from gpbench.claims.selection import select_claims
 from gpbench.cli import main

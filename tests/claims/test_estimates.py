@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 from gpbench.claims import regions
-from gpbench.claims.estimates import Exact, PairedSpread, SignedRank, Student, clustered
+from gpbench.claims.estimates import Exact, PairedSpread, Share, SignedRank, Student, clustered
 from gpbench.claims.regions import Evidence, Region
-from gpbench.claims.shares import Share
 
 VALUES = (0.31, -0.12, 0.55, 0.08, 0.27, -0.41, 0.96, 0.62)
 

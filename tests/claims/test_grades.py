@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpbench.claims.clauses import Clause
+from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import SignedRank, Student, clustered
-from gpbench.claims.grades import Judged
+from gpbench.claims.grades import SCALE, Judged, badge_grade
 from gpbench.claims.numbers import Number
+from gpbench.claims.quantities import Quantity
 from gpbench.claims.regions import Region
-from gpbench.claims.scale import SCALE, badge_grade
 
 BELOW = Region(-math.inf, 0.0)
 REPEATS = 2000
 
 
 def clause(region=BELOW, least=None, each=()):
-    return Clause("difference", "nll", region, {}, each=each, least=least)
+    return Clause("difference", Quantity("nll"), region, {}, each=each, least=least)
 
 
 def grade(values, stderr=0.1, least=None):

@@ -6,9 +6,12 @@ import math
 
 import numpy as np
 import pytest
+import truths
 from samples import sample
+from truths import A_B
 
-from gpbench.claims import definition, kept, quantities, report, verdicts
+from gpbench.claims import kept, report
+from gpbench.claims.quantities import Quantity
 from gpbench.errors import ConfigError
 
 TRACE = {
@@ -18,44 +21,62 @@ TRACE = {
 }
 
 
+def quantity(content):
+    return Quantity.read(content, "mine")
+
+
+def until(metric, name, side, level):
+    return {"metric": metric, "until": name, side: level}
+
+
 @pytest.mark.parametrize(
-    ("metric", "value"),
+    ("content", "text", "value"),
     [
-        ("nll at step 1", 0.7),
-        ("nll at step 9", 0.6),
-        ("nll after 1.7 seconds", 0.5),
-        ("nll after 0.1 seconds", None),
-        ("rmse at step 1", None),
-        ("seconds at step 5", 2.5),
-        ("steps until nll below 0.55", 2),
-        ("seconds until nll below 0.4", 5),
-        ("steps until nll above 0.65", 1),
-        ("steps until nll below 0.1", math.inf),
-        ("seconds until rmse below 1", None),
+        ({"metric": "nll", "step": 1}, "nll at step 1", 0.7),
+        ({"metric": "nll", "step": 9}, "nll at step 9", 0.6),
+        ({"metric": "nll", "seconds": 1.7}, "nll after 1.7 seconds", 0.5),
+        ({"metric": "nll", "seconds": 0.1}, "nll after 0.1 seconds", None),
+        ({"metric": "rmse", "step": 1}, "rmse at step 1", None),
+        ({"metric": "seconds", "step": 5}, "seconds at step 5", 2.5),
+        (until("steps", "nll", "below", 0.55), "steps until nll below 0.55", 2),
+        (until("seconds", "nll", "below", 0.4), "seconds until nll below 0.4", 5),
+        (until("steps", "nll", "above", 0.65), "steps until nll above 0.65", 1),
+        (until("steps", "nll", "below", 0.1), "steps until nll below 0.1", math.inf),
+        (until("seconds", "rmse", "below", 1), "seconds until rmse below 1", None),
     ],
 )
-def test_numbers_of_a_trace(metric, value):
-    read = quantities.reader(metric)
-    assert read(TRACE) == (value if value is None else pytest.approx(value))
-    assert read({}) is None
-
-
-@pytest.mark.parametrize(
-    "metric", ["seconds", "seconds at step 5", "nll after 1.7 seconds", "seconds until nll below 1"]
-)
-def test_metrics_that_depend_on_the_machine(metric):
-    assert quantities.is_of_seconds(metric)
-    assert not quantities.is_of_seconds(metric.replace("seconds", "steps").replace("steps at", "rmse at"))
+def test_numbers_of_a_trace(content, text, value):
+    read = quantity(content)
+    assert read.value(TRACE) == (value if value is None else pytest.approx(value))
+    assert read.value({}) is None and str(read) == text and read.is_of_arrays
+    assert read.is_of_seconds == ("seconds" in text)  # which depend on the machine
 
 
 def test_a_level_that_is_reached_before_the_trace_begins_is_reached_at_no_known_step():
     later = {name: values[1:] for name, values in TRACE.items()}
-    assert quantities.reader("steps until nll below 0.55")(later) is None
-    assert quantities.reader("seconds until nll below 0.4")(later) == 5
+    assert quantity(until("steps", "nll", "below", 0.55)).value(later) is None
+    assert quantity(until("seconds", "nll", "below", 0.4)).value(later) == 5
 
 
 def test_metrics_of_records_are_read_from_no_array():
-    assert not any(map(quantities.reader, ("nll", "seconds", "objective", "diagnostics.relevant", "nll at noon")))
+    read = [quantity(name) for name in ("nll", "seconds", "objective", "diagnostics.relevant")]
+    assert not any(one.is_of_arrays for one in read) and [one.is_of_seconds for one in read] == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("nll at step 10", "write a number of a trace as {metric: nll, step: 10}"),
+        ({"metric": "nll"}, "give one of step and seconds"),
+        ({"metric": "nll", "step": 1, "seconds": 1}, "give one of step and seconds"),
+        ({"metric": "steps", "until": "nll"}, "give one of below and above"),
+        ({"metric": "epochs", "until": "nll", "below": 1}, "must be steps or seconds"),
+        ({"metric": "nll", "setp": 1}, "unknown key 'setp'; did you mean step"),
+    ],
+)
+def test_a_wrong_number_of_a_trace_is_one_line(content, message):
+    with pytest.raises(ConfigError, match=message):
+        quantity(content)
 
 
 def judge(folder, clause, arrays, groups=None):
@@ -65,15 +86,7 @@ def judge(folder, clause, arrays, groups=None):
         sample(f"{m}{k}", method=m, split=k, group=(groups or {}).get(m, 1), **common)
         for m, k in itertools.product("ab", range(4))
     ]
-    (folder / "claims").mkdir(exist_ok=True)
-    text = json.dumps({"c": {"text": "as it says", "clauses": [clause]}})
-    (folder / "claims" / "mine.yaml").write_text(text)
-    claims = definition.read("mine", [folder])
-    (verdict,) = verdicts.judge(claims, records, lambda id, preset: (), read=lambda id: arrays.get(id, {}))
-    return verdict
-
-
-A_B = {"a": {"method": "a"}, "b": {"method": "b"}}
+    return truths.judge(folder, [clause], records, arrays=arrays)
 
 
 def traces(level):
@@ -93,12 +106,15 @@ def traces(level):
 @pytest.mark.parametrize(
     ("clause", "word"),
     [
-        ({"difference": "nll at step 3", "below": -0.1}, "holds"),
-        ({"difference": "nll after 3 seconds", "above": 0}, "fails"),
-        ({"ratio": "steps until nll below 0.3", "between": [0.3, 0.7]}, "holds"),
-        ({"ratio": "seconds until nll below 0.3", "above": 0.5}, "fails"),
-        ({"ratio": "seconds until nll below 0.05", "below": 1}, "leans for"),  # b never is: infinitely later
-        ({"ratio": "seconds until nll below 0.3", "against": "seconds at step 3", "below": 1}, "holds"),
+        ({"difference": {"metric": "nll", "step": 3}, "below": -0.1}, "holds"),
+        ({"difference": {"metric": "nll", "seconds": 3}, "above": 0}, "fails"),
+        ({"ratio": until("steps", "nll", "below", 0.3), "between": [0.3, 0.7]}, "holds"),
+        ({"ratio": until("seconds", "nll", "below", 0.3), "above": 0.5}, "fails"),
+        ({"ratio": until("seconds", "nll", "below", 0.05), "below": 1}, "leans for"),  # b never is: infinitely later
+        (
+            {"ratio": until("seconds", "nll", "below", 0.3), "against": {"metric": "seconds", "step": 3}, "below": 1},
+            "holds",
+        ),
     ],
 )
 def test_a_clause_about_traces(tmp_path, clause, word):
@@ -109,19 +125,20 @@ def test_a_clause_about_traces(tmp_path, clause, word):
 
 def test_a_run_has_its_share_of_the_seconds_of_its_group(tmp_path):
     """Those of the traces of b are three times those of a."""
-    clause = {"ratio": "seconds at step 5", **A_B, "above": 0.1}
+    clause = {"ratio": {"metric": "seconds", "step": 5}, **A_B, "above": 0.1}
     for groups, ratio in (({}, 1 / 3), ({"b": 3}, 1), ({"a": 2}, 1 / 6)):
         (number,) = judge(tmp_path, clause, traces(0.1), groups).clauses[0].numbers
         assert math.exp(number.estimate.value) == pytest.approx(ratio)
 
 
 def test_runs_without_traces_are_not_run_and_the_reason_says_so(tmp_path):
-    verdict = judge(tmp_path, {"difference": "nll at step 3", **A_B, "below": 0}, {})
+    verdict = judge(tmp_path, {"difference": {"metric": "nll", "step": 3}, **A_B, "below": 0}, {})
     assert verdict.word == "not run" and "no trace" in verdict.reason
 
 
 def test_a_misspelt_number_of_arrays_is_named(tmp_path):
-    for clause in ({"comparison": "inducing_distanc"}, {"ratio": "kept.boundary_distanc"}, {"ratio": "nl at step 1"}):
+    misspelt = {"ratio": {"metric": "nl", "step": 1}}
+    for clause in ({"comparison": "inducing_distanc"}, {"ratio": "kept.boundary_distanc"}, misspelt):
         with pytest.raises(ConfigError, match=r"distance|'nl'.*nll"):
             judge(tmp_path, {**clause, **A_B, "below": 1}, traces(0.1))
 
@@ -148,15 +165,15 @@ def test_points_beside_a_straight_boundary_have_their_distance():
 def test_matched_points_are_as_far_as_the_best_permutation_says():
     a, b = np.random.default_rng(3).normal(size=(2, 5, 2))
     expected = min(np.linalg.norm(a - b[list(p)], axis=1).mean() for p in itertools.permutations(range(5)))
-    assert kept.inducing_distance({"kept_inducing": a}, {"kept_inducing": b}) == pytest.approx(expected)
-    assert kept.inducing_distance({"kept_inducing": a}, {"kept_inducing": b[:4]}) is None
+    assert kept.COMPARISONS["inducing_distance"]({"kept_inducing": a}, {"kept_inducing": b}) == pytest.approx(expected)
+    assert kept.COMPARISONS["inducing_distance"]({"kept_inducing": a}, {"kept_inducing": b[:4]}) is None
 
 
 def test_classes_agree_where_rows_are_on_the_same_side():
     a, b = plane(-0.01, [[0, 0]]), plane(0.49, [[0, 0]])
     between = np.mean((a["kept_X"][:, 0] > -0.05) & (a["kept_X"][:, 0] < 0.45))
-    assert kept.class_agreement(a, b) == pytest.approx(1 - between)
-    assert kept.class_agreement(a, a) == 1
+    assert kept.COMPARISONS["class_agreement"](a, b) == pytest.approx(1 - between)
+    assert kept.COMPARISONS["class_agreement"](a, a) == 1
 
 
 @pytest.mark.parametrize("order", [0, 1])
@@ -171,8 +188,8 @@ def test_a_row_has_the_class_of_the_grid_point_that_is_nearest_of_all(order):
     )
     nearest = [min(range(len(grid)), key=lambda g: math.dist(row, grid[g])) for row in rows]
     classes = [run["kept_log_probs"].argmax(axis=1)[nearest] for run in (a, b)]
-    assert kept.class_agreement(a, b) == np.mean(classes[0] == classes[1])
-    assert kept.class_agreement(a, {**b, "kept_grid": grid[:-1]}) is None  # no regular grid
+    assert kept.COMPARISONS["class_agreement"](a, b) == np.mean(classes[0] == classes[1])
+    assert kept.COMPARISONS["class_agreement"](a, {**b, "kept_grid": grid[:-1]}) is None  # no regular grid
 
 
 def curves():
@@ -185,10 +202,10 @@ def curves():
 
 def test_curves_are_compared_on_one_grid():
     run, other = curves()
-    assert kept.std_correlation(run, other) == pytest.approx(1)
-    assert kept.std_ratio(run, other) == kept.std_ratio(other, run) == pytest.approx(2)
-    assert kept.mean_distance(run, other) == pytest.approx(0.3)
-    assert kept.std_ratio(run, {**other, "kept_grid": 2 * run["kept_grid"]}) is None
+    assert kept.COMPARISONS["std_correlation"](run, other) == pytest.approx(1)
+    assert kept.COMPARISONS["std_ratio"](run, other) == kept.COMPARISONS["std_ratio"](other, run) == pytest.approx(2)
+    assert kept.COMPARISONS["mean_distance"](run, other) == pytest.approx(0.3)
+    assert kept.COMPARISONS["std_ratio"](run, {**other, "kept_grid": 2 * run["kept_grid"]}) is None
 
 
 @pytest.mark.parametrize("pair", [curves(), (plane(0.01, [[0.2, 0.1]]), plane(0.3, [[0.4, 0.5]]))])

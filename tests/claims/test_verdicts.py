@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from samples import sample
 from truths import A_B, B_C, FAILS, HOLDS, LEANS_FOR, MIXED, RECORDS, SETS, SIZES, judge, plan, record
 
 from gpbench.claims import report
@@ -45,17 +46,29 @@ def test_verdicts_where_the_truth_is_known(tmp_path, clause, verdict):
     assert judge(tmp_path, [clause]).word == verdict
 
 
+SLOPE, TREND = (
+    {kind: metric, "of": {}, "along": "setting"} for kind, metric in (("slope", "seconds"), ("monotone", "nll"))
+)
+
+
 @pytest.mark.parametrize(
-    ("clause", "verdict"),
+    ("clause", "records", "word"),
     [
-        ({"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1], "pair": []}, HOLDS),
-        ({"slope": "seconds", "of": {}, "along": "setting", "below": 1.5}, FAILS),
-        ({"monotone": "nll", "of": {}, "along": "setting", "falls": 0}, HOLDS),
-        ({"monotone": "nll", "of": {}, "along": "setting", "rises": 0}, FAILS),
+        ({**SLOPE, "between": [1.9, 2.1], "pair": []}, SIZES, HOLDS),
+        ({**SLOPE, "below": 1.5}, SIZES, FAILS),
+        ({**SLOPE, "between": [1.9, 2.1]}, [of for of in SIZES if of.setting != "800"], LEANS_FOR),  # three: no error
+        (  # a list is a size
+            {**SLOPE, "between": [1.9, 2.1]},
+            [replace(of, setting=json.dumps([[0]] * int(of.setting))) for of in SIZES],
+            HOLDS,
+        ),
+        ({**TREND, "falls": 0}, SIZES, HOLDS),
+        ({**TREND, "rises": 0}, SIZES, FAILS),
+        ({**TREND, "falls": 0}, [of for of in SIZES if of.setting == SIZES[0].setting], "not run"),  # needs two
     ],
 )
-def test_slopes_and_trends(tmp_path, clause, verdict):
-    assert judge(tmp_path, [clause], SIZES).word == verdict
+def test_slopes_and_trends(tmp_path, clause, records, word):
+    assert judge(tmp_path, [clause], records).word == word
 
 
 RATES = [
@@ -83,23 +96,6 @@ def test_a_run_that_diverged_is_an_infinite_range(tmp_path):
     lost = [replace(r, status="diverged", metrics={"nll": None}) if r.id.startswith("a0.4") else r for r in RATES]
     verdict = judge(tmp_path, [{"range": "nll", **A_B, "along": "setting", "above": 0}], lost)
     assert verdict.word == LEANS_FOR and verdict.clauses[0].numbers[0].estimate.value == np.inf
-
-
-def test_a_slope_of_three_sizes_has_no_error(tmp_path):
-    three = [of for of in SIZES if of.setting != "800"]
-    clause = {"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1]}
-    assert judge(tmp_path, [clause], three).word == LEANS_FOR
-
-
-def test_a_trend_needs_two_sizes(tmp_path):
-    one = [of for of in SIZES if of.setting == SIZES[0].setting]
-    assert judge(tmp_path, [{"monotone": "nll", "of": {}, "along": "setting", "falls": 0}], one).word == "not run"
-
-
-def test_a_list_is_a_size(tmp_path):
-    lists = [replace(of, setting=json.dumps([[0]] * int(of.setting))) for of in SIZES]
-    clause = {"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1]}
-    assert judge(tmp_path, [clause], lists).word == HOLDS
 
 
 @pytest.mark.parametrize(("errors", "verdict"), [((0.1, 0.2), HOLDS), ((0.15, 0.17), LEANS_FOR)])
@@ -299,3 +295,17 @@ def test_seconds_are_compared_on_the_machine_of_most_runs_that_both_sides_have(t
     verdict = judge(tmp_path, [clause], mixed)
     assert verdict.word == HOLDS
     assert {(number.estimate.n, number.machines) for number in verdict.clauses[0].numbers} == {(7, 1)}
+
+
+def test_a_diagnostic_is_read_as_a_metric_and_one_that_no_run_has_is_named(tmp_path):
+    diagnosed = [
+        sample(f"{m}{split}", method=m, split=split, metrics={"rmse": 1.0}, diagnostics={"relevant": count + split})
+        for m, count in (("a", 400.0), ("b", 10.0))
+        for split in range(3)
+    ]
+    of_b = {"value": "diagnostics.relevant", "of": {"method": "b"}, "between": [7, 26]}
+    for clause, value in ((of_b, 11.0), ({"difference": "diagnostics.relevant", **A_B, "above": 0}, 390.0)):
+        (number,) = judge(tmp_path, [clause], diagnosed).clauses[0].numbers
+        assert (number.estimate.value, number.estimate.n) == (value, 3)
+    with pytest.raises(ConfigError, match=r"diagnostics\.relevance'.*diagnostics\.relevant"):
+        judge(tmp_path, [{**of_b, "value": "diagnostics.relevance"}], diagnosed)

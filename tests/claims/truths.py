@@ -45,11 +45,13 @@ SIZES = [
 ]
 
 
-def judge(tmp_path, clauses, records=RECORDS, planned=lambda id, preset: (), preset=None, **claim):
+def judge(tmp_path, clauses, records=RECORDS, planned=lambda id, preset: (), preset=None, arrays=None, **claim):
+    """The verdict on these clauses; `arrays` are those of the runs by id."""
     text = json.dumps({"c": {"text": "as it says", "clauses": clauses, **claim}})
     (tmp_path / "claims").mkdir(exist_ok=True)
     (tmp_path / "claims" / "mine.yaml").write_text(text)
-    (verdict,) = verdicts.judge(definition.read("mine", [tmp_path]), records, planned, preset=preset)
+    read = lambda id: (arrays or {}).get(id, {})
+    (verdict,) = verdicts.judge(definition.read("mine", [tmp_path]), records, planned, preset=preset, read=read)
     return verdict
 
 

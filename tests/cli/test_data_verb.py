@@ -1,6 +1,5 @@
 """`gpbench data`: what it prints, in text and in JSON, and how soon."""
 
-import argparse
 import json
 import subprocess
 import sys
@@ -8,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from gpbench.cli import data, main
+from gpbench.cli import main
+from gpbench.cli.verbs import Verb, split_words
 from gpbench.data import cards, load
 from gpbench.errors import ConfigError, DataError, StorageError
 
@@ -21,10 +21,10 @@ def store(tmp_path, monkeypatch):
 
 
 def run(*arguments: str) -> int:
-    parser = argparse.ArgumentParser()
-    data.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["data", *arguments])
-    return args.func(args)
+    name, words = split_words(["data", *arguments])
+    verb = Verb(name)
+    positional, options = verb.parse(words)
+    return verb.function(*positional, **options)
 
 
 def test_ls_lists_every_card_once(capsys):
@@ -139,8 +139,7 @@ def test_rows_into_a_file_that_cannot_be_is_refused(words, line, tmp_path, monke
 @pytest.mark.parametrize("action", [["ls"], ["info", "kegg"]])
 def test_what_reads_no_data_starts_without_the_slow_packages(action):
     code = (
-        "import argparse, sys; from gpbench.cli import data; p = argparse.ArgumentParser();"
-        f"data.add_parser(p.add_subparsers()); a = p.parse_args(['data', *{action}]); a.func(a);"
+        f"import sys; from gpbench.cli import main; assert main(['data', *{action}]) == 0;"
         "assert not {'jax', 'sklearn', 'requests', 'rich', 'hydra'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -16,16 +16,13 @@ def verb(monkeypatch):
     """Replaces the function of `gpbench doctor`."""
 
     def install(func):
-        def add_parser(subparsers):
-            subparsers.add_parser("doctor").set_defaults(func=func)
-
-        monkeypatch.setitem(sys.modules, "gpbench.cli.doctor", types.SimpleNamespace(add_parser=add_parser))
+        monkeypatch.setitem(sys.modules, "gpbench.cli.doctor", types.SimpleNamespace(doctor=func))
 
     return install
 
 
 def _raiser(error):
-    def func(args):
+    def func():
         raise error
 
     return func

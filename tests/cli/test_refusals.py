@@ -130,8 +130,6 @@ def test_a_later_job_of_a_sweep_is_refused_before_the_first_starts(tmp_path, wor
         (["run", "-m", "--json"], "--json is for one job, without -m; `gpbench ls runs --json` lists"),
         (["run", "run.processes=2", "--plot", "all"], "--plot is for runs of one process: leave it out"),
         (["run", "--plot", "unit"], "no kind of picture 'unit'; did you mean units?"),
-        (["table", "--later", "--json"], "later papers are listed on the terminal; leave out --json"),
-        (["table", "--later", "--format", "md"], "are listed on the terminal; leave out --format md"),
     ],
 )
 def test_an_option_that_would_not_be_read_is_refused(words, line, tmp_path, monkeypatch, capsys):

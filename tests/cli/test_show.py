@@ -7,7 +7,7 @@ import pytest
 from samples import sample
 
 from gpbench.cli import main
-from gpbench.cli.show import inputs_line
+from gpbench.cli.recorded import inputs_line
 from gpbench.records.store import Store
 
 

@@ -48,7 +48,7 @@ def test_all_combinations_are_run_and_leave_records_alone(tmp_path):
     assert (code, err) == (0, "")
     hint, _, out = out.partition("\n")
     assert hint == "hint: split=0,1,2 is 3 jobs; split=[0,1,2] is one, and faster"
-    assert out.startswith("6 jobs: dataset=toy method=fake protocol=plain run.jobs=2\n")
+    assert out.startswith("6 jobs: dataset=toy method=fake protocol=plain\n")
     assert out.endswith("6 jobs: 6 done\n") and "split=2 seed=1  nll 1.75" in out
     assert len(Store(tmp_path / "results").all()) == 6
     assert [path.name for path in tmp_path.iterdir()] == ["results"]

@@ -4,8 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from gpbench.config import bridge, merge, words
+from gpbench.config import merge, words
 from gpbench.config.compose import Composer
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition
@@ -42,91 +48,99 @@ def jobs_of_experiments() -> list[list[str]]:
     return [list(job) for job in dict.fromkeys(map(tuple, jobs))]
 
 
-def composed(jobs) -> list[str]:
-    """As text, which tells 1 from 1.0, and the order of keys; an error as its line."""
-    composer = Composer()
-
-    def text(job) -> str:
-        try:
-            return json.dumps(composer.compose(job))
-        except ConfigError as error:
-            return str(error)
-
-    return [text(job) for job in jobs]
-
-
-def composed_by_hydra(jobs, monkeypatch) -> list[str]:
-    def unusual(*_):
-        raise merge.Unusual
-
-    with monkeypatch.context() as patch:
-        for name in ("choose", "changed", "resolved"):
-            patch.setattr(merge, name, unusual)
-        return composed(jobs)
+def merged(job: list[str], folders=()) -> str:
+    """As text, which tells 1 from 1.0, and the order of keys; an error as "wrong"."""
+    try:
+        parsed = words.read(job)
+        choices = [word for word in parsed if word.key in words.GROUPS and not isinstance(word.value, dict)]
+        cfg = merge.choose({word.key: word.value for word in choices}, folders)
+        for word in parsed:
+            cfg = cfg if word in choices else merge.changed(cfg, word)
+        return json.dumps(merge.resolved(cfg))
+    except ConfigError:
+        return "wrong"
 
 
-@pytest.mark.parametrize("jobs", [[*JOBS, *CHOICES[::6]], CHOICES], ids=["a few", "every method"])
-def test_a_merge_gives_what_hydra_gives(monkeypatch, jobs):
-    assert composed(jobs) == composed_by_hydra(jobs, monkeypatch)
+def merged_by_hydra(job: list[str], folders=()) -> str:
+    path = [f"hydra.searchpath=[file://{folder}]" for folder in folders]
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            return json.dumps(
+                OmegaConf.to_container(compose("config", [*path, *job]), resolve=True, throw_on_missing=True)
+            )
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError):
+        return "wrong"
 
 
-def test_every_job_of_every_experiment_is_what_hydra_gives(monkeypatch):
+@pytest.mark.parametrize("job", [*JOBS, *CHOICES], ids=" ".join)
+def test_a_merge_gives_what_hydra_gives(job):
+    assert merged(job) == merged_by_hydra(job) != "wrong"
+
+
+def test_jobs_of_experiments_are_what_hydra_gives_and_are_read_without_it(monkeypatch):
     jobs = jobs_of_experiments()
-    assert len(jobs) > 1500 and composed(jobs) == composed_by_hydra(jobs, monkeypatch)
-
-
-def test_jobs_of_experiments_need_no_hydra(monkeypatch):
-    monkeypatch.setattr(bridge, "hydra", None)
-    monkeypatch.setattr(bridge, "change", None)
-    monkeypatch.setattr(bridge, "resolve", None)
-    assert len(composed(jobs_of_experiments()[::40])) > 40
+    assert len(jobs) > 1500 and all(merged(job) == merged_by_hydra(job) for job in jobs[::100])
+    short = [job for job in jobs if not any("${" in word or "{" in word for word in job)]
+    words._read.cache_clear()
+    monkeypatch.setattr(words, "parse", None)
+    monkeypatch.setattr(merge, "_by_omegaconf", None)
+    assert len(short) > 0.8 * len(jobs) and all(merged(job) != "wrong" for job in short[::40])
 
 
 FILES = {
     "method/below.yaml": "defaults: [svi]\nname: below\nsteps: 7\n",
     "method/above.yaml": "defaults: [_self_, svi]\nname: above\nsteps: 7\n",
-    "method/absolute.yaml": "defaults: [/method/svi, _self_]\nname: absolute\n",
-    "method/header.yaml": "# @package _global_\nmethod: {_target_: a.B, name: header}\nseed: 3\n",
     "method/resolver.yaml": "_target_: a.B\nname: ${oc.env:HOME}\nx: 1 of ${method.y}\ny: 1e-5\nz: [2016-01-01]\n",
     "method/circle.yaml": "_target_: a.B\nname: b\nx: ${method.y}\ny: ${method.x}\n",
     "method/missing.yaml": "_target_: a.B\nname: ???\n",
     "method/twice.yaml": "name: a\nname: b\n",
-    "method/texts.yaml": "- a\n",
     "protocol/mine.yaml": "defaults: [clean, _self_]\nname: mine\nvariational: {natural_step: null}\n",
 }
 
 
-def test_files_of_a_user_are_merged_as_hydra_does(tmp_path, monkeypatch):
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    jobs = [[name.removesuffix(".yaml").replace("/", "=")] for name in FILES]
-    monkeypatch.setattr("gpbench.config.compose.folders", lambda _: [tmp_path])
-    assert composed(jobs) == composed_by_hydra(jobs, monkeypatch)
+@pytest.mark.parametrize("name", FILES)
+def test_files_of_a_user_are_merged_as_hydra_does(name, tmp_path):
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_text(FILES[name])
+    job = [name.removesuffix(".yaml").replace("/", "=")]
+    assert merged(job, [tmp_path]) == merged_by_hydra(job, [tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("# @package _global_\nmethod: {name: mine}\n", "leave out the line `# @package`"),
+        ("defaults: [{/protocol: clean}]\nname: mine\n", "defaults: {/protocol: clean}: write the name of another"),
+        ("defaults: [/method/svi, _self_]\nname: mine\n", "defaults: /method/svi: write the name of another method"),
+        ("- a\n", "mine.yaml: must be a mapping, with lines of KEY: VALUE"),
+        ("defaults: [mine, _self_]\nname: mine\n", "defaults: mine: write the name of another method"),
+    ],
+)
+def test_a_file_changes_the_section_of_its_folder_alone(text, line, tmp_path):
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "mine.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=line):
+        Composer([tmp_path]).compose(["method=mine"])
 
 
 WORDS = (
-    "a=1 a=-1 a=+1 a=0 a=01 a=1.5 a=1.50 a=-0.0 a=1. a=.5 a=1e3 a=1e-05 a=1E+5 a=1_0 a=true a=True a=FALSE a=null"
-    " a=Null a=nan a=inf a=Inf a=nano a=infx a=true1 a=x a=_x a=x-y a=x.y a=x/y a=1x a=x1 a='x' a='x y' a='1' a=[]"
-    " a=[1,x,'y'] a=[x] a=[1.0,null] a=[[1]] a= a.b=1 a.b_c.d-e=1 +a=1 ++a=1 ~a a.0=1 a='' a='a,b' a='true' a=[a,b]"
-    " a=[1,] a=[,1] a=[[1,2],[3] a=] a=[[]] a=[[],[x,[y]]] a={} a={x:1} a={x:1,x:2} a={1:2} a={true:1} a={x:} a={x"
-    " a=x.y.z-1 a=true.x a=x.1 a=${a.b} a=${a}${b} a=${a-b} a=[${a.b},{x:'y'}] a=x:1 a=: a={x:{y:[1,{}]}}"
+    "a=1 a=-1 a=0 a=01 a=1.5 a=1.50 a=-0.0 a=1. a=1e3 a=1_0 a=true a=True a=FALSE a=null a=Null a=nan a=inf a=Inf"
+    " a=nano a=infx a=true1 a=x a=_x a=x-y a=x.y a=x/y a=1x a=x1 a='1' a=[] a=[1,x,'y'] a=[1,-2.50] a=[[1],[2,[]]]"
+    " a=[1,] a= a.b=1 a.b_c.d-e=1 +a=1 ++a=1 ~a a.0=1 a='' a='true' a={x:1} a=${a.b} a={x:{y:[1,{}]}} a=[1,x"
 )
-SPACED = ["a='x y'", "a=[ 1 ]", "a={x: {y: 1}, z: [1, 'a b']}", "a={x : 1}", "a=[a b]", "a={x 1}"]
 
 
-@pytest.mark.parametrize("text", [*WORDS.split(" "), *SPACED])
-def test_a_plain_word_means_what_it_means_to_hydra(text):
+@pytest.mark.parametrize("text", WORDS.split(" "))
+def test_a_short_word_means_what_it_means_to_hydra(text):
     try:
-        expected = bridge.parse(text)
-    except ConfigError as error:
+        parsed = OverridesParser.create().parse_override(text)
+    except HydraException:
         with pytest.raises(ConfigError, match="cannot read"):
             words.read([text])
-        assert "cannot read" in str(error)
-    else:
-        (word,) = words.read([text])
-        value = list(word.value) if isinstance(word.value, tuple) else word.value
-        assert repr((word.sign, word.key, value)) == repr(expected)
+        return
+    (word,) = words.read([text])
+    value = list(word.value) if isinstance(word.value, tuple) else word.value
+    assert repr((word.sign + word.key, value)) == repr((parsed.get_key_element(), parsed.value()))
 
 
 WRONG = ["method.indcing=3", "run.no=1", "protocol=none", "split=0,1", "method.inducing=${no}", "method.optimiser.no=1"]
@@ -157,3 +171,9 @@ def test_a_results_folder_of_the_environment_is_read_each_time(monkeypatch):
         monkeypatch.setenv("GPBENCH_RESULTS", folder)
         (plan,) = plans([["method=logistic"]])
         assert plan.results == folder
+
+
+@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 6000])
+def test_what_is_too_deep_or_too_long_is_one_line(value):
+    with pytest.raises(ConfigError, match="cannot read 'a="):
+        words.read([f"a={value}"])

@@ -1,8 +1,6 @@
 """What the classes of methods declare is known without JAX, and every other value is one line before a job starts."""
 
-import contextlib
 import inspect
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -80,7 +78,6 @@ WRONG = [
     "method.optimiser={_target_: gpbench.core.optimisers.adadelta, rate: 0.1}",
     "method.optimiser={_target_: optax.adam, learning_rate: 0}",
     "method.optimiser={rate: 1}",
-    "protocol.optimiser.up=0",
     "+protocol.optimiser.rate=0.1",
     # protocols
     "protocol.precision=double",
@@ -91,7 +88,6 @@ WRONG = [
     "protocol.networks.batch_size=0",
     "protocol.lbfgs.steps=0",
     "protocol.deep.alpha=2",
-    "protocol.minibatch_damping=2",
     "protocol.networks=3",
     # cards
     "dataset.rows=0",
@@ -99,13 +95,10 @@ WRONG = [
     "dataset.splits.set=random",
     "+dataset.colour=red",
     # runs
-    "run.jobs=0",
-    "run.device=tpu",
     "run.together=2.5",
     "run.preset=slow",
     "run.time_limit=0",
     "seed=-1",
-    "split=-1",
 ]
 
 
@@ -120,14 +113,13 @@ def words_of(text: str) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_value_is_refused_by_a_dry_run_in_one_line(text):
-    words = words_of(text)
-    words = words if any(word.startswith("dataset=") for word in words) else ["dataset=wdbc", *words]
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
-        code = cli.main(["run", "--dry-run", *words])
-    assert (code, out.getvalue()) == (2, ""), out.getvalue()
-    assert err.getvalue().startswith("gpbench: ") and err.getvalue().count("\n") == 1
+def test_wrong_values_are_refused_by_a_dry_run_in_one_line(capsys):
+    for text in WRONG:
+        words = words_of(text)
+        words = words if any(word.startswith("dataset=") for word in words) else ["dataset=wdbc", *words]
+        assert cli.main(["run", "--dry-run", *words]) == 2, text
+        out, err = capsys.readouterr()
+        assert (out, err[:9], err.count("\n")) == ("", "gpbench: ", 1), text
 
 
 @pytest.mark.parametrize("text", ["method.features=values,rff", "method.likelihood=auto,softmax", "method=svi,gpr"])

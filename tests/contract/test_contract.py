@@ -11,18 +11,10 @@ from gpbench.contract.findings import CHECKS, ROWS, examine, startable
 from gpbench.contract.problems import CLASSES
 
 ROOT = Path(__file__).resolve().parents[2]
-DECOUPLED = [
-    "method.mean_basis=12",
-    "method.covariance_basis=5",
-    "method.growth=4",
-    "method.columns=6",
-    "method.batch_size=10",
-    "method.steps=30",
-    "method.rates=[]",
-]
+_DECOUPLED = "mean_basis=12 covariance_basis=5 growth=4 columns=6 batch_size=10 steps=30 rates=[]"
 NETWORK = ["method.hidden=[3]", "method.samples=4"]
 SMALL = {
-    "svdgp": DECOUPLED,
+    "svdgp": [f"method.{setting}" for setting in _DECOUPLED.split()],
     "gfitc": ["method.inducing=5"],
     "sep": ["method.inducing=5"],
     "svi": ["method.inducing=5"],
@@ -48,48 +40,14 @@ SMALL = {
     "mile": [*NETWORK, "method.members=2", "method.start_steps=200", "method.tuning=100"],
 }
 """Settings that make a check quick; any other method is checked as it ships."""
-ONE_OF = {
-    "linear": "regression",
-    "logistic": "multiclass",
-    "svi": "regression",
-    "gpr": "regression",
-    "vsgpr": "regression",
-    "sgpr_greedy": "regression",
-    "alacarte": "regression",
-    "svdgp": "regression",
-    "pep": "regression",
-    "vif": "regression",
-    "cagp": "regression",
-    "dgp": "regression",
-    "dsdgp": "regression",
-    "vi_kw": "regression",
-    "vi_g": "regression",
-    "dropout": "regression",
-    "pbp": "regression",
-    "ensemble": "regression",
-    "laplace": "regression",
-    "sgld": "regression",
-    "hmc": "regression",
-    "mile": "regression",
-    "qsgp": "regression",
-    "sdd": "regression",
-}
+_OF_REGRESSION = """
+linear svi gpr vsgpr sgpr_greedy alacarte svdgp pep vif cagp dgp dsdgp vi_kw vi_g dropout pbp ensemble laplace sgld hmc
+mile qsgp sdd
+"""
+ONE_OF = {"logistic": "multiclass"} | dict.fromkeys(_OF_REGRESSION.split(), "regression")
 """The task that a method is checked on here, where it is not two classes."""
-
-
-# These have classes of the others, and tests of their own.
-VARIANTS = {
-    "fitc_gp",
-    "ivsgpr",
-    "odsvgp",
-    "qsrvm",
-    "sep_minibatch",
-    "svi_minibatch",
-    "svi_natural",
-    "svgp",
-    "tsvgp",
-    "tvsgpr",
-}
+VARIANTS = {*"fitc_gp ivsgpr odsvgp qsrvm sep_minibatch svi_minibatch svi_natural svgp tsvgp tvsgpr".split()}  # noqa: SIM905
+"""Methods that have classes of the others, and tests of their own."""
 SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")} - VARIANTS)
 
 

@@ -42,14 +42,14 @@ def test_jitter_grows_until_a_singular_gram_matrix_factorises():
     singular = K - 1e-9 * jnp.eye(90)  # and not even positive: the first jitters are too small
     A = inverse_cholesky(singular)
     assert np.isfinite(A).all()
-    assert describe_failure("K", singular, "float64") is None
+    assert describe_failure("K", singular) == ""
 
 
 def test_a_matrix_beyond_all_jitter_gives_nan_and_an_account_of_what_was_tried():
     K = jnp.diag(jnp.array([1.0, -1.0, 1.0]))
     assert np.isnan(inverse_cholesky(K)).any()
-    account = describe_failure("Kzz", K, "float64")
-    assert account is not None and "Kzz" in account and "float64" in account and "0.0001" in account
+    account = describe_failure("Kzz", K)
+    assert "Kzz" in account and "float64" in account and "0.0001" in account
 
 
 def test_one_failing_matrix_of_a_batch_leaves_the_others_alone():

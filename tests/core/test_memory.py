@@ -10,8 +10,7 @@ from gpbench.config.compose import compose
 from gpbench.core import memory
 from gpbench.core.bases import KernelFunctions
 from gpbench.core.kernels import kernel_spec
-from gpbench.core.samplers.convergence import agreement
-from gpbench.core.samplers.samples import Samples
+from gpbench.core.samplers import Samples, agreement
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.train import session

@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from gpbench.data import cards, load, sources, splits
+from gpbench.data import cards, sources, splits
 from gpbench.data.conversion import from_raw
 from gpbench.data.formats import airline_csv, airline_npz
 from gpbench.errors import ConfigError, DataError
@@ -91,7 +91,7 @@ def test_other_files_are_one_clear_line(blobs):
 
 def test_an_unknown_variant_is_answered_with_the_nearest():
     with pytest.raises(ConfigError, match="airline has no variant 'issue_years': did you mean issue_year"):
-        load({**cards.read("airline"), "variant": "issue_years"})
+        cards.checked({**cards.read("airline"), "variant": "issue_years"})
 
 
 @pytest.mark.parametrize(("variant", "late"), [("plane_year", 0.476), ("issue_year", 0.475)])

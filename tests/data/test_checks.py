@@ -132,11 +132,12 @@ def test_a_number_without_a_square_is_named():
     )
 
 
-def test_an_input_that_is_made_of_a_column_is_not_offered_to_be_left_out():
-    card = {"name": "mine", "task": "regression", "encode": {"c": "onehot"}}
-    card |= {"sources": [{"kind": "file", "path": "a", "target": "y"}]}
+def test_an_input_that_is_made_of_a_column_is_left_out_with_its_column():
+    source = {"kind": "file", "path": "a", "target": "y", "encode": {"c": "onehot"}}
+    card = {"name": "mine", "task": "regression", "sources": [source]}
     dataset = from_raw(card, Raw(np.column_stack([A, 1 - A, B]), TARGET, columns=("c=L", "c=S", "b")))
-    assert ("'c=S' is 'c=L' again, or linear in it", "") in check(card, dataset).findings
+    finding = ("'c=S' is 'c=L' again, or linear in it", "drop: [c], and take c out of `encode`")
+    assert finding in check(card, dataset).findings
 
 
 @pytest.mark.parametrize("name", ["glass", "sinc20", "banana", "moons"])
@@ -166,7 +167,7 @@ def test_rows_that_lack_an_output_are_counted_and_findings_are_those_of_the_othe
 
 def test_rows_without_a_place_in_time_or_a_group_are_said():
     lines = "".join(f"{k % 3 or ''},{k % 4 or ''},{a},{b}\n" for k, (a, b) in enumerate(zip(A, TARGET, strict=True)))
-    source = {"target": "y", "order": "t", "group": "g"}
+    source = {"kind": "file", "target": "y", "order": "t", "group": "g"}
     raw = tables.table([f"t,g,a,y\n{lines}".encode()], source)
     card = {"name": "mine", "task": "regression", "incomplete": "drop", "sources": [source]}
     [finding, *_] = check(card, from_raw(card, raw)).findings

@@ -41,12 +41,10 @@ def test_inputs_out_of_order_are_refused():
         builtin.friedman_effect((1, 0), RNG.uniform(size=(3, 2)))
 
 
-@pytest.mark.parametrize(
-    ("generate", "correlation"), [(builtin._friedman_effects, 0.0), (builtin._friedman_copula, 0.8)]
-)
-def test_rows_have_uniform_inputs_of_that_correlation_and_noise_1(generate, correlation):
+@pytest.mark.parametrize(("generator", "correlation"), [("friedman_effects", 0.0), ("friedman_copula", 0.8)])
+def test_rows_have_uniform_inputs_of_that_correlation_and_noise_1(generator, correlation):
     """Within 5 standard errors of 20,000 rows; the correlation is that of the normal scores."""
-    raw = generate(np.random.default_rng(1), 20_000)
+    raw = builtin._GENERATORS[generator](np.random.default_rng(1), 20_000)
     np.testing.assert_allclose(raw.X.mean(0), 0.5, atol=5 * np.sqrt(1 / 12 / 20_000))
     correlations = np.corrcoef(norm.ppf(raw.X.T))[np.triu_indices(6, 1)]
     np.testing.assert_allclose(correlations, correlation, atol=5 / np.sqrt(20_000))

@@ -365,11 +365,7 @@ def test_an_output_without_any_number_is_refused_by_name():
 N = 40
 COUNT = [str(k) for k in range(N)]
 NOTED = {
-    "truth words and digits": (
-        ["True", "FALSE", "1", "0"] * 10,
-        "c has 0, 1, FALSE, True: they are 1 and 0",
-        [1, 0, 1, 0],
-    ),
+    "truth words and digits": (["True", "FALSE", "1", "0"] * 10, "c has 0, 1, FALSE, True: they are 1", [1, 0, 1, 0]),
     "lower truth words": (["true", "0"] * 20, "c has 0, true: they are 1 and 0", [1, 0]),
     "an id": (
         [str(1000 + k) for k in range(N)],

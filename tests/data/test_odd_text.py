@@ -81,11 +81,7 @@ FEATURES = {
     "a name twice": (lambda lines: ["load|load|note|wear", *lines[1:]], "the header has 'load' more than once", ""),
     "no name of the target": (lambda lines: ["load|angle|note|worn", *lines[1:]], "target=wear: no such column", ""),
     "names twice": (at(12, LINES[0]), r"24 cells are numbers, and 1 not, as 'load' \(row 12\).*`skip: \[13\]`", ""),
-    "an open mark": (
-        cell(2, lambda c: f'"{c}' if c == "ok 5" else c),
-        "line 7: a quotation mark (is opened|opens)",
-        "",
-    ),
+    "an open mark": (cell(2, lambda c: f'"{c}' if c == "ok 5" else c), "line 7: a quotation mark (is open|opens)", ""),
     "a control character": (lambda lines: [*lines, "\x1a"], r"row 25 has 1 cells, not 4 .line 26: '.x1a'", ""),
     "only names": (lambda lines: lines[:1], "the table has no rows", ""),
 }

@@ -78,11 +78,6 @@ def test_a_table_is_the_same_in_every_wrapping(content):
     np.testing.assert_array_equal(ours.target.astype(float), plain.target.astype(float))
 
 
-def test_a_zip_archive_of_two_files_asks_for_the_member():
-    with pytest.raises(DataError, match=r"2 files \(a.csv, b.csv\); name one by `member`"):
-        tables.table([zipped("a.csv", "b.csv")], {"target": "drag"})
-
-
 def test_bytes_of_another_encoding_are_refused_with_their_line_and_read_with_the_encoding():
     content = "a,kind\n1,Bär\n2,Bor\n3,Bör\n".encode("latin-1")
     with pytest.raises(DataError, match=r"line 2: byte 0xe4 is not UTF-8; .* `encoding: latin-1`"):
@@ -107,38 +102,6 @@ def test_decimal_commas_thousands_comments_and_trailing_delimiters():
 def test_markers_that_are_numbers_are_compared_as_numbers(marker):
     raw = tables.table([b"a,y\n-200.0,1\n-200,2\n-2e2,3\n3,4\n"], {"target": "y", "missing": marker})
     assert np.isnan(raw.X[:, 0]).tolist() == [True, True, True, False]
-
-
-@pytest.mark.parametrize(
-    ("cell", "mend"),
-    [
-        ("100_3", "take out its underscores"),
-        ("1,5", "decimal"),
-        ("1,234,567", "thousands"),
-        ("?", 'missing: "[?]"'),
-        ("n/a", "missing"),
-        ("red", "`codes`"),
-        ("٣", "`codes`"),
-    ],
-)
-def test_a_cell_that_is_no_number_is_told_with_its_own_remedy(cell, mend):
-    with pytest.raises(DataError, match=f"column 'a', row 2: .* is not a number.*{mend}"):
-        tables.table([f'a,y\n1,1\n"{cell}",2\n'.encode()], {"target": "y"})
-
-
-def test_a_target_with_underscores_is_no_number():
-    with pytest.raises(DataError, match="row 1: '100_3' is not a number"):
-        from_raw(CARD, tables.table([b"a,y\n1,100_3\n2,5\n"], {"target": "y"}))
-
-
-def test_true_and_false_are_read_as_in_parquet():
-    content = FRAME.assign(wet=[True, False] * 6)
-    csv, parquet = (
-        tables.table([blob], {"target": "drag"})
-        for blob in (content.to_csv(index=False).encode(), content.to_parquet())
-    )
-    np.testing.assert_array_equal(csv.X, parquet.X)
-    assert csv.columns[-1] == "wet"
 
 
 def test_codes_are_compared_as_numbers_and_yaml_words_are_explained():
@@ -169,23 +132,6 @@ def test_columns_whose_names_are_numbers_are_taken_by_name():
     assert raw.columns == ("2020",)
 
 
-ARFF = b"""% coffee
-@relation coffee
-@attribute acid numeric
-@attribute bean {arabica,robusta}
-@attribute bitter {no,yes}
-@data
-1.5,arabica,no
-?,robusta,yes
-"""
-
-
-def test_arff_is_read_with_its_missing_cells():
-    raw = tables.table([ARFF], {"target": "bitter", "codes": {"bean": {"arabica": 0, "robusta": 1}}})
-    np.testing.assert_array_equal(raw.X, [[1.5, 0], [np.nan, 1]])
-    assert raw.target.tolist() == ["no", "yes"] and raw.columns == ("acid", "bean")
-
-
 NEW = from_raw(CARD, tables.table([CSV.encode()], {"target": "drag"}))
 OWN = {"name": "mine", "sources": [{"kind": "file", "path": "mine.csv", "target": "drag"}]}
 
@@ -205,6 +151,7 @@ def test_new_rows_are_taken_by_name_in_any_order_and_case():
         ("1,2,3\n", False, "the first row has 3 cells; mine has 2 inputs"),
         ("speed,depth\n1,2\n", False, "column 'speed', row 1: 'speed' is not a number"),
         ("speed,depth\n", True, "the table has no rows"),
+        ("speed;depth\n1;2\n", True, "no column 'speed', 'depth'; the table has speed;depth; is its delimiter that"),
     ],
 )
 def test_names_that_lack_are_told_and_never_replaced_by_positions(tmp_path, text, header, message):
@@ -222,17 +169,6 @@ def test_a_table_without_header_is_read_by_position_where_that_is_said(tmp_path)
     path.write_text("1,2\n3,4\n")
     assert new_rows.new_inputs(path, OWN, NEW, header=False).tolist() == [[1, 2], [3, 4]]
     assert new_rows.new_inputs(pandas.DataFrame([[1.0, 2.0]]), OWN, NEW, header=False).tolist() == [[1, 2]]
-
-
-def test_utf_16_without_its_mark_is_named():
-    with pytest.raises(DataError, match=r"null bytes, as UTF-16 has them; .* `encoding: utf-16-le`"):
-        tables.table(["a,kind\n1,Bär\n".encode("utf-16-le")], {"target": "kind"})
-
-
-def test_a_semicolon_in_new_rows_asks_for_the_delimiter(tmp_path):
-    (tmp_path / "new.csv").write_text("speed;depth\n1;2\n")
-    with pytest.raises(DataError, match="no column 'speed', 'depth'; the table has speed;depth; is its delimiter that"):
-        new_rows.new_inputs(tmp_path / "new.csv", OWN, NEW)
 
 
 @pytest.mark.parametrize(

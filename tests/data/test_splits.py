@@ -203,15 +203,8 @@ def test_indices_read_as_8_bit_integers_name_256_rows_of_which_the_test_rows_are
 
 
 LEAKED = {
-    "boston": 903,
-    "concrete": 2060,
-    "energy": 1519,
-    "kin8nm": 16380,
-    "naval": 23860,
-    "power": 19140,
-    "protein": 22865,
-    "wine_red": 3200,
-    "yacht": 179,
+    **{"boston": 903, "concrete": 2060, "energy": 1519, "kin8nm": 16380, "naval": 23860, "power": 19140},
+    **{"protein": 22865, "wine_red": 3200, "yacht": 179},
 }
 """Test rows of int8 that are training rows of their split, over all splits: 29 % in yacht, 89 % in boston, 99 % in
 energy, all in the others."""

@@ -1,6 +1,5 @@
 """Every command in the documentation is one that gpbench has, and every link leads somewhere."""
 
-import argparse
 import itertools
 import re
 import shlex
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpbench.api.words import with_cards
-from gpbench.cli import VERBS, module_of
+from gpbench.cli.verbs import Verb, split_words
 from gpbench.config.build import check_class
 from gpbench.config.compose import compose
 
@@ -31,18 +30,6 @@ def commands() -> dict[str, None]:
     return {line.partition(" #")[0].strip(): None for line in lines if line.startswith(("gpbench ", "make "))}
 
 
-def parse(words: list[str]) -> argparse.Namespace:
-    """The arguments of `gpbench WORDS`; words that are not known are an error, as on the command line."""
-    parser = argparse.ArgumentParser()
-    assert words[0] in VERBS
-    module_of(words[0]).add_parser(parser.add_subparsers())
-    args, rest = parser.parse_known_args(words)
-    assert not [word for word in rest if word.startswith("-")], rest
-    if rest:
-        args.overrides += rest
-    return args
-
-
 def jobs(words: list[str]) -> list[list[str]]:
     """The jobs of a sweep: each choice of its groups (`method=a,b`), and the first value of every other list."""
     choices = []
@@ -61,12 +48,13 @@ def test_every_command_in_the_documentation_is_understood(command, monkeypatch):
     if program == "make":
         assert f"\n{words[0]}:" in MAKEFILE
         return
-    args = parse(words)
-    if words[0] == "run":
-        for folder in args.config_dir:
+    name, words = split_words(words)
+    overrides, options = Verb(name).parse(words)
+    if name == "run":
+        for folder in options["config_dir"]:
             monkeypatch.syspath_prepend(folder)
-        own, folders = with_cards([word for word in args.overrides if "hydra" not in word], args.config_dir)
-        for job in jobs(own) if args.multirun else [own]:
+        own, folders = with_cards([word for word in overrides if "hydra" not in word], options["config_dir"])
+        for job in jobs(own) if options["multirun"] else [own]:
             check_class(compose(job, folders)["method"])
 
 

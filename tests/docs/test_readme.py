@@ -10,7 +10,8 @@ from test_commands import PAGES, ROOT, blocks
 from test_examples import call, gpbench
 
 from gpbench.api import tables
-from gpbench.claims import SCALE, definition
+from gpbench.claims import definition
+from gpbench.claims.grades import SCALE
 
 README = ROOT / "README.md"
 MADE = {"settings.md", "datasets.md", "experiment_list.md"}

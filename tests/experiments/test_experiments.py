@@ -280,5 +280,5 @@ def test_the_paper_counts_what_the_file_counts():
 @pytest.mark.parametrize("kind", [*TABLES.values(), *FIGURES.values()], ids=lambda kind: kind.path)
 def test_every_kind_has_checks_of_its_options_and_a_function_that_describes_them(kind):
     options = {**kind.required, **kind.optional}
-    assert set(options.values()) <= layout.CHECKS.keys()
+    assert set(options.values()) <= layout._CHECKS.keys()
     assert all(f"`{name}`" in kind.function.__doc__ for name in options)

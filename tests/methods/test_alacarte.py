@@ -6,14 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from problems import FROZEN, KERNEL, KEY, differences, inputs, objective_of, predict, regression, start_at, train
+from problems import KERNEL, KEY, differences, inputs, objective_of, predict, regression, start_at, train
 from scipy.linalg import hadamard
 from scipy.stats import multivariate_normal
 
 from gpbench.core.bases.fastfood import Fastfood, walsh_hadamard
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian
-from gpbench.errors import ConfigError
 from gpbench.methods.exact import alacarte
 from gpbench.methods.exact.alacarte import AlaCarte, AlaCarteParameters
 from gpbench.methods.exact.gpr import GPR
@@ -171,19 +170,3 @@ def test_it_can_start_from_an_exact_gp_of_some_rows():
     method = AlaCarte(name="alacarte", frequencies=4, subset_rows=15)
     parameters, gp = method.init(data, key=KEY).parameters, fit_subset(method.kernel, data, 15, **fields)
     assert eqx.tree_equal(ExactGP(parameters.kernel, parameters.likelihood), gp)
-
-
-@pytest.mark.parametrize(
-    ("fields", "line"),
-    [
-        ({"kernel": "matern52"}, r"^alacarte needs a squared exponential kernel, not matern52: choose .*$"),
-        ({"frequencies": 10**7}, r"^20,000,000 features need .* TB, and .* GB of memory are free: .*$"),
-        ({"batch_size": 5}, r"^method\.batch_size=5: must be null$"),
-        ({"optimiser": FROZEN}, r"^method\.optimiser=.*: must be null$"),
-        ({"frequencies": 0}, r"^method\.frequencies=0: must be a whole number from 1$"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
-def test_bad_input_is_one_line(fields, line):
-    with pytest.raises(ConfigError, match=line):
-        AlaCarte(**{"name": "alacarte", "frequencies": 5} | fields).init(regression(), key=KEY)

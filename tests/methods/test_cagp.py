@@ -11,7 +11,6 @@ from scipy.stats import multivariate_normal, norm
 
 from gpbench.core import lbfgs
 from gpbench.core.likelihoods import Gaussian
-from gpbench.errors import ConfigError
 from gpbench.methods.exact.gpr import GPR
 from gpbench.methods.parts.exact import ExactGP
 from gpbench.methods.parts.gradient import GradientState
@@ -111,11 +110,3 @@ def test_training_moves_actions_and_hyper_parameters_to_a_larger_bound():
     assert np.all(np.diff(values) >= 0.0) and values[-1] > values[0] + 1.0
     moved = jax.tree.map(lambda a, b: bool(jnp.any(a != b)), begin, state.parameters)
     assert all(jax.tree.leaves(eqx.filter(moved, lambda leaf: isinstance(leaf, bool))))
-
-
-def test_more_actions_than_rows_are_refused_in_one_line():
-    message = (
-        r"^method\.actions=26 asks for 26 actions, but there are 25 training rows: choose a number from 1 to 25 .*$"
-    )
-    with pytest.raises(ConfigError, match=message):
-        CAGP(name="cagp", actions=26).init(DATA, key=KEY)

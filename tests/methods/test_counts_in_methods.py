@@ -11,10 +11,8 @@ from scipy import stats
 
 from gpbench.core.gaussians import Normal
 from gpbench.core.likelihoods import Gaussian, Heteroscedastic, NegativeBinomial, Poisson
-from gpbench.errors import ConfigError
 from gpbench.methods.additive.gam import GAM
 from gpbench.methods.deep.dgp import DGP
-from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.methods.vi.svi import SVI, VariationalParameters
 from gpbench.train.batches import whole
 
@@ -111,8 +109,3 @@ def test_methods_of_counts_predict_the_rate(method):
     rate = np.exp(1.0 + np.sin(2.0 * np.asarray(data.X)[:, 0]))
     assert np.corrcoef(arrays["mean"], rate)[0, 1] > 0.8
     assert all(np.isfinite(array).all() for array in arrays.values())
-
-
-def test_a_method_without_a_second_function_refuses_noise_that_varies():
-    with pytest.raises(ConfigError, match="likelihood, not heteroscedastic"):
-        SVDGP(name="svdgp", optimiser=FROZEN, likelihood="heteroscedastic")

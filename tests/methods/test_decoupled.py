@@ -16,7 +16,6 @@ from gpbench.core.gaussians import Normal, standard_normal
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian, Laplace
 from gpbench.core.optimisers import decaying_adam
-from gpbench.errors import ConfigError
 from gpbench.methods.parts.sparse_layer import SparseLayer
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svdgp import SVDGP
@@ -300,16 +299,3 @@ def test_two_classes_by_quadrature():
     classifier = method("orthogonal", batch_size=20)
     state, _ = train(classifier, data, 300)
     assert np.mean(predict(classifier, state, X).log_prob(data.y)) > -0.35
-
-
-@pytest.mark.parametrize(
-    ("fields", "line"),
-    [
-        ({"growth": 11}, "method.growth=11"),
-        ({"covariance_basis": 31}, "method.covariance_basis=31"),
-        ({"mean_basis": 31}, "method.mean_basis=31"),
-    ],
-)
-def test_sizes_that_do_not_fit_are_one_line(fields, line):
-    with pytest.raises(ConfigError, match=line):
-        method(**fields).init(regression(30), key=KEY)

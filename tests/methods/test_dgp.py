@@ -292,25 +292,9 @@ def test_layers_that_cannot_be_are_one_line(words, line):
     assert line in str(caught.value)
 
 
-def test_stochastic_ep_without_an_optimiser_is_one_line():
-    with pytest.raises(ConfigError, match=r"^method\.energy=sep needs a method\.optimiser"):
-        dgp(energy="sep", optimiser=None).init(regression(), key=KEY)
-
-
 def test_a_kernel_without_psi_statistics_is_one_line_that_names_those_with_them():
     with pytest.raises(ConfigError, match=r"dgp needs a squared exponential kernel, not matern52"):
         compose(["method=dgp", "dataset=sinc", "method.kernel=matern52", "method.inducing=5"])
-
-
-@pytest.mark.parametrize(("samples", "hidden", "least"), [(3, (2,), 8), (48, (2,), 8), (16, (3, 3), 32)])
-def test_numbers_of_paths_without_a_rule_are_one_line(samples, hidden, least):
-    with pytest.raises(ConfigError, match=f"method.samples={samples} must be a power of two of at least {least}"):
-        dgp(hidden=hidden, predictive="sample", samples=samples).init(regression(), key=KEY)
-
-
-def test_more_inducing_points_than_rows_is_one_line():
-    with pytest.raises(ConfigError, match="asks for 50 inducing points, but there are 25 training rows"):
-        dgp(inducing=50).init(regression(25), key=KEY)
 
 
 @pytest.mark.parametrize("hidden", [(2,), (2, 2)])

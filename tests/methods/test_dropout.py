@@ -13,7 +13,6 @@ from problems import KEY, inputs, predict, regression, start_at, train
 from scipy.stats import norm
 
 from gpbench.core.networks import normal_network
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.dropout import Dropout
 from gpbench.train.batches import whole
@@ -137,9 +136,3 @@ def test_training_explains_the_targets():
     data, method = regression(40), dropout(hidden=(8,), samples=50)
     state, _ = train(method, data, 500)
     assert np.mean((predict(method, state, data.X).mean - data.y) ** 2) < 0.5 * np.var(data.y)
-
-
-@pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5])
-def test_a_rate_that_is_no_rate_is_refused(rate):
-    with pytest.raises(ConfigError, match=f"method.dropout={rate}: must be a number from 0 and below 1"):
-        dropout(dropout=rate)

@@ -163,8 +163,3 @@ def test_training_stops_after_the_steps_that_a_setting_says():
     assert method.settings(stopped)["stop_after"] == 3
     with pytest.raises(ConfigError, match=r"stop_after=6 must be at most method\.steps=5"):
         Ensemble(**FIELDS, steps=5, stop_after=6).init(DATA, key=KEY)
-
-
-def test_other_likelihoods_are_refused_in_regression_in_one_line():
-    with pytest.raises(ConfigError, match=r"^ensemble needs a gaussian, .* likelihood, not "):
-        Ensemble(**FIELDS, likelihood="laplace").init(DATA, key=KEY)

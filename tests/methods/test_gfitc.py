@@ -12,7 +12,6 @@ from references import dense_ep, exact_evidence
 from scipy.stats import norm
 
 from gpbench.core.gaussians import initial_sites
-from gpbench.errors import ConfigError
 from gpbench.methods.ep.gfitc import GFITC
 from gpbench.methods.ep.sep import SEP
 from gpbench.methods.vi.svi import SVI
@@ -104,8 +103,3 @@ def test_the_three_methods_start_from_the_same_inducing_points_and_hyper_paramet
     gfitc = GFITC().init(data, key=KEY).parameters
     jax.tree.map(np.testing.assert_array_equal, SVI().init(data, key=KEY).parameters.layer, gfitc)
     jax.tree.map(np.testing.assert_array_equal, SEP(optimiser=optax.sgd(0.1)).init(data, key=KEY).layer, gfitc)
-
-
-def test_gfitc_refuses_minibatches():
-    with pytest.raises(ConfigError, match="batch_size"):
-        GFITC(batch_size=10).init(binary(30), key=KEY)

@@ -12,7 +12,6 @@ from problems import KEY, differences, predict, regression, train
 from scipy.integrate import quad
 from scipy.stats import invgamma, norm
 
-from gpbench.errors import ConfigError
 from gpbench.methods.bnn.hmc import HMC, log_inverse_gamma
 
 SHAPE, NOISE, STEPS = 2.0, 0.3, 800
@@ -151,10 +150,3 @@ def test_the_warm_up_of_another_split_of_that_shape_is_not_traced_again(method, 
     monkeypatch.setattr(HMC, "log_joint", None)
     state = method.init(eqx.tree_at(lambda d: d.y, data, -data.y), key=jax.random.key(5))
     assert (state.adaptation.step_size != first.adaptation.step_size).all()
-
-
-def test_minibatches_and_settings_that_keep_no_sample_are_refused(data):
-    with pytest.raises(ConfigError, match=r"^method.batch_size=10: must be null$"):
-        HMC(name="hmc", batch_size=10).init(data, key=KEY)
-    with pytest.raises(ConfigError, match=r"method.steps=0: must be a whole number from 1"):
-        HMC(name="hmc", steps=0).init(data, key=KEY)

@@ -27,14 +27,11 @@ from scipy.stats import multivariate_normal
 from gpbench.core.gaussians import initial_sites
 from gpbench.core.kernels import Matern32, Matern52, kernel_spec
 from gpbench.core.likelihoods import Gaussian
-from gpbench.core.optimisers import decaying_adam
-from gpbench.errors import ConfigError
 from gpbench.methods.ep.gfitc import GFITC
 from gpbench.methods.exact.gpr import GPR
 from gpbench.methods.parts.collapsed import CollapsedParameters as Collapsed
 from gpbench.methods.parts.exact import ExactGP
 from gpbench.methods.vi import svi
-from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.methods.vi.svi import SVI
 from gpbench.methods.vi.vsgpr import VSGPR
 
@@ -121,17 +118,3 @@ def test_ep_with_every_point_inducing_is_full_ep_under_a_matern_kernel():
     method = sep(inducing=N, update="outer", tolerance=1e-10, damping=0.8)
     _, objective = train(method, data, 1, start_layer(method, data, layer))
     np.testing.assert_allclose(objective[-1], log_z, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("cls", "fields"),
-    [
-        (SVI, {"features": "generalised"}),
-        (VSGPR, {"features": "generalised"}),
-        (SVDGP, {"optimiser": decaying_adam(), "mean_basis": 5, "covariance_basis": 5, "growth": 5}),
-    ],
-)
-def test_generalised_features_of_another_kernel_are_refused_in_one_line(cls, fields):
-    with pytest.raises(ConfigError, match=r"needs a squared exponential kernel, not matern52: choose .*") as error:
-        cls(name="own", kernel="matern52", **fields).init(regression(N), key=KEY)
-    assert "\n" not in str(error.value)

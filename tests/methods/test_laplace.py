@@ -8,14 +8,13 @@ import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 from networks import features
-from problems import KEY, binary, inputs, predict, regression, run_steps, targets
+from problems import KEY, binary, inputs, predict, regression, run_steps
 from scipy.optimize import approx_fprime, minimize
 from scipy.stats import multivariate_normal
 
 from gpbench.core import laplace
 from gpbench.core.likelihoods import Gaussian, Probit, Softmax
 from gpbench.core.networks import initial_network
-from gpbench.errors import ConfigError
 from gpbench.methods.bnn.laplace import LinearisedLaplace
 from gpbench.train.batches import whole
 
@@ -152,8 +151,3 @@ def test_classes_have_probit_outputs_and_no_noise():
     state, _ = trained(method, data)
     assert isinstance(state.likelihood, Probit)
     assert np.mean(predict(method, state, data.X).log_prob(data.y)) > np.log(0.5)
-
-
-def test_other_noise_than_gaussian_is_refused():
-    with pytest.raises(ConfigError, match=r"needs a gaussian, .* likelihood, not "):
-        method_of(likelihood="student_t").init(whole(inputs(9), targets(inputs(9))), key=KEY)

@@ -58,12 +58,6 @@ def test_ep_with_every_point_inducing_is_full_ep_under_the_logistic_likelihood()
     np.testing.assert_allclose(objective[-1], log_z, rtol=1e-6)
 
 
-@pytest.mark.parametrize("cls, name", [(GFITC, "gaussian"), (sep, "softmax")])
-def test_a_likelihood_of_another_task_is_refused(cls, name):
-    with pytest.raises(ConfigError, match=f"needs a probit or logistic likelihood, not {name}"):
-        cls(likelihood=name)
-
-
 def random_q(seed, m, latents):
     """An arbitrary q(w), with a leading axis where there are several latent functions."""
     random = np.random.default_rng(seed)

@@ -189,11 +189,7 @@ def test_the_start_of_another_split_of_that_shape_is_not_traced_again(linear, li
     assert (state.scales.step_size != first.scales.step_size).all()
 
 
-def test_minibatches_other_noise_and_a_missing_blackjax_are_one_line(line, monkeypatch):
-    with pytest.raises(ConfigError, match=r"^method.batch_size=10: must be null$"):
-        MILE(**FIELDS, batch_size=10)
-    with pytest.raises(ConfigError, match=r"^mile needs a gaussian, .* likelihood, not "):
-        MILE(**FIELDS, likelihood="laplace")
+def test_a_missing_blackjax_is_one_line(line, monkeypatch):
     monkeypatch.setitem(sys.modules, "blackjax", None)
     with pytest.raises(ConfigError, match=r"^method=mile needs blackjax: pip install .* in the checkout$"):
         SMALL.init(line, key=KEY)

@@ -12,7 +12,6 @@ from scipy.stats import norm
 
 from gpbench.core.assumed_density import Gamma, output_moments
 from gpbench.core.networks import Affine, Network
-from gpbench.errors import ConfigError
 from gpbench.methods.bnn.pbp import PBP, PbpPosterior, PbpState, PriorFactors, include, random_order, refine_prior
 from gpbench.train.batches import whole
 
@@ -166,11 +165,3 @@ def test_passes_lower_the_error_and_the_predicted_variance_includes_the_noise():
     rmse = float(jnp.sqrt(jnp.mean((p.mean - truth) ** 2)) * scale)
     assert scale > 1.0 and rmse < 0.3
     assert (p.var > state.posterior.noise.noise).all()
-
-
-def test_wrong_settings_are_one_line():
-    data = whole(inputs(5), targets(inputs(5)))
-    with pytest.raises(ConfigError, match=r"^pbp needs a gaussian likelihood, not "):
-        PBP(name="pbp", likelihood="laplace").init(data, key=KEY)
-    with pytest.raises(ConfigError, match=r"^method\.gamma_shape=1\.0: must be a number above 1$"):
-        PBP(name="pbp", gamma_shape=1.0)

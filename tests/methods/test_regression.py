@@ -4,7 +4,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 from problems import FROZEN, KERNEL, KEY, bound_of, inputs, layer_at, objective_of, predict, regression, start_at, train
@@ -14,7 +13,6 @@ from scipy.stats import multivariate_normal, norm
 from gpbench.core.features import ScaledFeatures
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian
-from gpbench.errors import ConfigError
 from gpbench.methods.ep.pep import PowerEP
 from gpbench.methods.exact.gpr import GPR
 from gpbench.methods.parts.collapsed import CollapsedParameters as Collapsed
@@ -94,14 +92,6 @@ def test_rows_beyond_those_asked_for_change_nothing(method):
     ours, theirs = (train(method, d, 5)[0] for d in (data, other))
     new = inputs(4, seed=8)
     np.testing.assert_array_equal(*(predict(method, state, new).mean for state in (ours, theirs)))
-
-
-@pytest.mark.parametrize(
-    "cls, fields", [(GPR, {"batch_size": 5}), (VSGPR, {"batch_size": 5}), (VSGPR, {"optimiser": optax.adam(0.1)})]
-)
-def test_minibatches_and_their_optimisers_are_refused_in_one_line(cls, fields):
-    with pytest.raises(ConfigError, match=rf"^method\.{min(fields)}=.*: must be null$"):
-        cls(name="full", **fields)
 
 
 def scaled_features(m, seed=0):
@@ -249,8 +239,3 @@ def test_one_natural_step_of_tsvgp_reaches_the_tighter_collapsed_bound():
         method, data, 1, start_at(method, data, svi.VariationalParameters(layer, NOISE, start.parameters.q))
     )
     np.testing.assert_allclose(objective_of(method, state, data), collapsed_bound(TVSGPR(name="tvsgpr")), rtol=1e-8)
-
-
-def test_the_tighter_bound_needs_gaussian_noise():
-    with pytest.raises(ConfigError, match="needs Gaussian noise, and the likelihood is student_t"):
-        SVI(name="tsvgp", inducing=6, conditional="scaled", likelihood="student_t").init(regression(), key=KEY)

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import KERNEL, KEY, binary, inputs, objective_of, predict, regression, train
+from problems import KERNEL, KEY, inputs, objective_of, predict, regression, train
 
 from gpbench.config.build import build_method
 from gpbench.config.compose import compose
@@ -261,8 +261,3 @@ def test_a_mistake_is_one_line(word):
     with pytest.raises(ConfigError) as error:
         build_method(compose(["method=sdd", f"method.{word}"])["method"]).init(regression(), key=KEY)
     assert MISTAKES[word] in str(error.value) and "\n" not in str(error.value)
-
-
-def test_classes_are_refused_in_one_line():
-    with pytest.raises(ConfigError, match=r"^sdd is for regression, and these are 2 classes: try svi$"):
-        method().init(binary(20), key=KEY)

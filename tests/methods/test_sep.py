@@ -283,13 +283,6 @@ def test_the_number_of_inducing_points_is_a_fraction_or_a_number_up_to_n():
             inducing_count(wrong, 20)
 
 
-@pytest.mark.parametrize("fields", [{"gradient": "scalars"}, {"update": "outer"}], ids=["scalars", "outer"])
-def test_what_needs_all_rows_is_refused_on_minibatches_in_one_line(fields):
-    ((name, value),) = fields.items()
-    with pytest.raises(ConfigError, match=rf"^method\.{name}={value} needs all rows in each step: leave"):
-        sep(**fields, batch_size=5).init(curved(20), key=KEY)
-
-
 def test_flat_sites_leave_the_prior():
     data = curved(20)
     method = sep()

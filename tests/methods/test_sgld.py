@@ -8,7 +8,6 @@ import pytest
 from problems import KEY, inputs, regression, train
 from scipy.stats import norm
 
-from gpbench.errors import ConfigError
 from gpbench.methods.bnn.sgld import SGLD
 from gpbench.train.batches import whole
 
@@ -128,10 +127,3 @@ def test_a_likelihood_without_parameters_has_no_kappa():
     X = inputs(5)
     state = linear(likelihood="logistic").init(whole(X, jnp.sign(X[:, 0]), 2), key=KEY)
     assert jax.tree.leaves(state.position.kappa) == []
-
-
-def test_settings_that_keep_no_sample_are_refused_at_the_start(data):
-    with pytest.raises(ConfigError, match=r"no samples: of method.steps=6 the first 6 are burn-in"):
-        linear(steps=6, burn_in=1.0).init(data, key=KEY)
-    with pytest.raises(ConfigError, match=r"method.samples=0: must be a whole number from 1"):
-        linear(samples=0)

@@ -12,7 +12,6 @@ from scipy.stats import multivariate_normal
 
 from gpbench.core.greedy import select_rows
 from gpbench.core.likelihoods import Gaussian
-from gpbench.errors import ConfigError
 from gpbench.methods.exact.gpr import GPR
 from gpbench.methods.parts.collapsed import CollapsedParameters
 from gpbench.methods.parts.exact import ExactGP
@@ -111,8 +110,3 @@ def test_a_sparse_method_can_start_at_the_chosen_rows():
     method = VSGPR(name="vsgpr", inducing=6, start="greedy")
     layer = method.init_parameters(DATA, key=KEY).layer
     np.testing.assert_array_equal(layer.features.Z, DATA.X[select_rows(layer.kernel, DATA.X, 6).index])
-
-
-def test_more_points_than_rows_are_refused_in_one_line():
-    with pytest.raises(ConfigError, match=r"^method\.inducing=26 asks for 26 inducing points, but there are 25"):
-        GreedySGPR(name="sgpr_greedy", inducing=26).init(DATA, key=KEY)

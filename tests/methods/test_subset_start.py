@@ -102,14 +102,6 @@ def test_learned_hyper_parameters_have_a_higher_bound_than_fixed_ones():
 
 
 @pytest.mark.parametrize(
-    ("data", "likelihood"), [(binary(20), "auto"), (regression(20), "student_t")], ids=["classes", "student_t"]
-)
-def test_a_start_without_gaussian_noise_is_refused_in_one_line(data, likelihood):
-    with pytest.raises(ConfigError, match=r"^method\.subset_rows=10 .* set method.subset_rows=null for classes .*$"):
-        SVI(name="svi", inducing=5, subset_rows=10, likelihood=likelihood).init(data, key=KEY)
-
-
-@pytest.mark.parametrize(
     "method, key",
     [(SVI(name="svi", inducing=6, subset_rows=ROWS), "method.subset_rows"), (GPR(name="gpr"), "method.rows")],
     ids=["svi", "gpr"],

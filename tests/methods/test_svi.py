@@ -31,7 +31,6 @@ from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian, Probit
 from gpbench.core.optimisers import adadelta
-from gpbench.errors import ConfigError
 from gpbench.methods.parts.collapsed import CollapsedParameters as Collapsed
 from gpbench.methods.vi.svi import SVI, VariationalParameters
 from gpbench.methods.vi.vsgpr import VSGPR
@@ -199,16 +198,6 @@ def test_natural_step_of_a_minibatch_is_unbiased_in_the_natural_parameters():
     epoch = jax.vmap(update)(minibatches(data, 8, 4))
     mean = jax.tree.map(lambda leaf: leaf.mean(axis=0), epoch)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-10), mean, update(data))
-
-
-def test_choices_that_do_not_fit_are_named():
-    data = binary(30)
-    with pytest.raises(ConfigError, match="L-BFGS needs all rows"):
-        SVI(batch_size=10).init(data, key=KEY)
-    with pytest.raises(ConfigError, match="natural_step needs"):
-        SVI(natural_step=0.1).init(data, key=KEY)
-    with pytest.raises(ConfigError, match="likelihood probit does not fit regression data"):
-        SVI(likelihood="probit").init(regression(30), key=KEY)
 
 
 def test_with_automatic_natural_steps_a_regression_ends_at_the_collapsed_bound_of_its_hyper_parameters():

@@ -17,8 +17,7 @@ from gpbench.methods.protocols import learned
 from gpbench.records import identity
 from gpbench.records.plan import RunPlan
 from gpbench.train.batches import whole
-from gpbench.train.context import Context
-from gpbench.train.grouping import load
+from gpbench.train.context import Context, load
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 RNG = np.random.default_rng(0)
@@ -115,7 +114,7 @@ def test_a_kernel_of_ones_own_is_told_the_unit(monkeypatch):
 
 def test_each_split_has_units_of_its_own(tmp_path):
     words = ["dataset=sinc", "method=gpr", "split=[0,1]", f"run.results={tmp_path}"]
-    context = Context.create(plan := RunPlan.from_config(compose(words)))
+    context = Context(plan := RunPlan.from_config(compose(words)))
     group, prepared = load(context, plan.runs)
     np.testing.assert_array_equal(group.unit, [part.X_scale for part in prepared])
     assert group.unit[0] != group.unit[1]

@@ -6,12 +6,11 @@ import numpy as np
 import optax
 import pytest
 from networks import estimate, features, forward, log_likelihood, parameters_of, sample, vector
-from problems import KEY, inputs, predict, regression, start_at, targets, train
+from problems import KEY, inputs, predict, start_at, targets, train
 from scipy.special import logsumexp
 from scipy.stats import norm
 
 from gpbench.core.networks import MeanField, normal_network
-from gpbench.errors import ConfigError
 from gpbench.methods.bnn.base import MeanFieldParameters
 from gpbench.methods.bnn.vi_kw import VIKW
 from gpbench.train.batches import whole
@@ -126,8 +125,3 @@ def test_samples_of_networks_have_qs_moments(tiny):
         mean, error = estimate(draws)
         assert np.all(np.abs(mean - m) < 4 * error)
         np.testing.assert_allclose(np.std(draws, axis=0), np.exp(log_s), rtol=0.06)
-
-
-def test_a_sampled_loss_needs_an_optimiser_other_than_lbfgs():
-    with pytest.raises(ConfigError, match=r"^method.optimiser=null: must be a mapping with the optimiser's _target_"):
-        vi_kw(optimiser=None).init(regression(), key=KEY)

@@ -12,7 +12,6 @@ from scipy.stats import multivariate_normal
 from gpbench.core import lbfgs
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.vecchia import Neighbours
-from gpbench.errors import ConfigError
 from gpbench.methods.ep.pep import PowerEP
 from gpbench.methods.exact.gpr import GPR
 from gpbench.methods.parts.collapsed import CollapsedParameters
@@ -150,10 +149,3 @@ def test_the_last_step_ends_a_round_so_that_its_gain_is_known(steps):
     assert eqx.tree_equal(state.parameters, state.variables.start) and state.variables.horizon == 0
     own = jax.jit(lambda p: method.evidence(p, DATA)[0])(state.parameters)
     np.testing.assert_allclose(own, state.variables.evidence, rtol=1e-9)
-
-
-def test_as_many_neighbours_as_rows_are_refused_in_one_line():
-    with pytest.raises(
-        ConfigError, match=r"^method\.neighbours=25: there are 25 training rows: choose a number below$"
-    ):
-        method_with(25).init(DATA, key=KEY)

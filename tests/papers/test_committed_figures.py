@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from committed import PLANNER
 
-from gpbench.claims.kept import inducing_distance
+from gpbench.claims.kept import COMPARISONS
 from gpbench.experiments import definition
 from gpbench.records.collection import open_store
 
@@ -46,9 +46,9 @@ def test_from_some_starts_gfitc_ends_in_a_poor_local_optimum_and_from_others_whe
     ends = ends_of_starts()
     (best, points), *others = ends["gfitc"]
     rivals = [ends[method][0][1] for method in ("sep", "svi")]
-    assert all(inducing_distance(points, rival) < 0.25 for rival in rivals)
+    assert all(COMPARISONS["inducing_distance"](points, rival) < 0.25 for rival in rivals)
     poor = [(end, arrays) for end, arrays in others if end.converged and end.objective < best.objective - 50]  # nats
     assert len(poor) > 2
     for _, arrays in poor:
-        assert all(inducing_distance(arrays, rival) > 0.5 for rival in rivals)
+        assert all(COMPARISONS["inducing_distance"](arrays, rival) > 0.5 for rival in rivals)
     assert sum(end.objective > best.objective - 0.01 for end, _ in others) > 1  # the best is no chance

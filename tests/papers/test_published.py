@@ -9,7 +9,7 @@ from gpbench.config.build import build_method
 from gpbench.config.compose import compose
 from gpbench.metrics import METRICS
 from gpbench.papers.published import NOTES, later, lookup, parts, rows_of
-from gpbench.train.context import setting_text
+from gpbench.train.context import _setting_text
 
 
 def test_every_printed_number_of_the_five_papers_is_there():
@@ -127,7 +127,7 @@ def test_mnlp_of_paper_qsgp_is_never_read_in_other_units():
 )
 def test_our_settings_are_those_under_which_paper_qsgp_is_filed(words, table, rmse):
     cfg = compose(["dataset=kin40k", "protocol=evans2020", *words])
-    value = lookup("kin40k", cfg["method"]["name"], setting_text(build_method(cfg["method"]), cfg), "rmse")
+    value = lookup("kin40k", cfg["method"]["name"], _setting_text(build_method(cfg["method"]), cfg), "rmse")
     assert (value.table, value.value, value.n) == (table, rmse, 5)
 
 

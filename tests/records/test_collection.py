@@ -127,7 +127,7 @@ def test_a_collection_has_of_other_splits_what_claims_read_of_kept_arrays(tmp_pa
         first, second = (open_store(tmp_path / out).trace(f"{split}" * 16) for split in (0, 1))
         assert first.keys() == arrays.keys() and not second.keys() & arrays.keys()
         assert kept.summary(second, "boundary_distance") == kept.boundary_distance(arrays) > 0
-        assert kept.class_agreement(first, second) == 1
+        assert kept.COMPARISONS["class_agreement"](first, second) == 1
 
 
 def test_a_collection_may_have_no_traces(folder):
@@ -184,7 +184,7 @@ import pyarrow.parquet
 from gpbench.records import collection
 before = len(os.listdir("/proc/self/task"))
 rows, _ = collection.read(Path({str(path)!r}))
-traces = collection.read_traces(Path({str(path)!r}))
+traces = collection._read_traces(Path({str(path)!r}))
 print(len(rows), len(traces), len(os.listdir("/proc/self/task")) - before)
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1 1 0\n"

@@ -90,7 +90,7 @@ def test_every_flipped_bit_of_a_collection_is_noticed(tmp_path):
     for damaged in flips(path.read_bytes(), 400):
         path.write_bytes(damaged)
         try:
-            assert collection.read(path) == (rows, []) and collection.read_traces(path) == traces
+            assert collection.read(path) == (rows, []) and collection._read_traces(path) == traces
         except ConfigError as error:
             noticed += 1
             assert str(error).startswith(f"cannot read {path} (") and "\n" not in str(error)

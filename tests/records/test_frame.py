@@ -129,8 +129,3 @@ def test_pandas_is_imported_by_the_first_frame_and_by_no_other_verb(tmp_path, re
         f"gpbench.frame({str(results)!r}); assert 'pandas' in sys.modules and 'jax' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'frames'"):
-        gpbench.frames  # noqa: B018

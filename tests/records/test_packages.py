@@ -78,7 +78,7 @@ def test_a_package_that_does_not_say_what_it_is_is_left_out(content, tmp_path, m
 def test_a_record_names_the_list_by_its_checksum():
     facts = environment.facts()
     assert facts["packages"] == hashlib.sha256(packages.installed().encode()).hexdigest()[:16]
-    assert {name: packages.versions().get(name) for name in environment.PACKAGES}.items() <= facts["versions"].items()
+    assert {name: packages.versions().get(name) for name in environment._PACKAGES}.items() <= facts["versions"].items()
 
 
 def test_results_folder_collection_and_archive_have_the_same_list_and_each_once(tmp_path):
@@ -87,14 +87,14 @@ def test_results_folder_collection_and_archive_have_the_same_list_and_each_once(
     first = collect(tmp_path / "all.parquet", results)
     again = collect(tmp_path / "again.parquet", first)
     assert again.read_bytes() == first.read_bytes()
-    assert collection.read_packages(again) == {NAME: LIST, OTHER_NAME: OTHER}
+    assert collection._read_packages(again) == {NAME: LIST, OTHER_NAME: OTHER}
     for source in (results, again):
         gpbench.table(results=source).to_crate(tmp_path / "crate.zip")
         with zipfile.ZipFile(tmp_path / "crate.zip") as archive:
             files = {name: archive.read(name) for name in archive.namelist()}
         assert files[f"packages/{NAME}.txt"].decode() == LIST and files[f"packages/{OTHER_NAME}.txt"].decode() == OTHER
         (tmp_path / "records.parquet").write_bytes(files["records.parquet"])
-        assert collection.read_packages(tmp_path / "records.parquet") == {NAME: LIST, OTHER_NAME: OTHER}
+        assert collection._read_packages(tmp_path / "records.parquet") == {NAME: LIST, OTHER_NAME: OTHER}
         graph = {entity["@id"]: entity for entity in json.loads(files["ro-crate-metadata.json"])["@graph"]}
         described = graph[f"packages/{NAME}.txt"]
         assert described["sha256"] == hashlib.sha256(LIST.encode()).hexdigest() and described["@type"] == "File"
@@ -120,7 +120,7 @@ def test_records_without_a_list_are_collected_as_before(tmp_path, capsys):
     out = collect(tmp_path / "all.parquet", results)
     import pyarrow.parquet as pq
 
-    assert "package_list" not in pq.read_schema(out).names and collection.read_packages(out) == {}
+    assert "package_list" not in pq.read_schema(out).names and collection._read_packages(out) == {}
     assert open_store(out).all() == Store(results).all() and "packages" not in open_store(out).all()[0].to_json()
     assert main(["show", "000", "--results", str(out)]) == 0 and "packages" not in capsys.readouterr().out
     assert main(["show", "000", "--packages", "--results", str(out)]) == 2
@@ -167,7 +167,7 @@ def test_a_wrong_or_missing_list_is_one_line_and_no_obstacle(damage, tmp_path, c
     with zipfile.ZipFile(tmp_path / "crate.zip") as archive:
         assert [name for name in archive.namelist() if name.startswith("packages")] == [f"packages/{OTHER_NAME}.txt"]
     out = collect(tmp_path / "all.parquet", results)
-    assert reason in capsys.readouterr().err and collection.read_packages(out) == {OTHER_NAME: OTHER}
+    assert reason in capsys.readouterr().err and collection._read_packages(out) == {OTHER_NAME: OTHER}
     assert open_store(out).all() == Store(results).all()
     stored(results, LIST)  # the next run in that environment mends it
     Store(results).write(sample("9" * 16, packages=NAME), {}, {}, package_list=LIST)
@@ -204,7 +204,7 @@ def test_of_several_folders_the_one_with_a_whole_list_answers(tmp_path, capsys):
     (here / "packages" / f"{NAME}.txt").write_text(OTHER)
     assert main(["show", "000", "--packages", "--results", str(here), "--results", str(there)]) == 0
     assert capsys.readouterr().out == LIST
-    assert collection.read_packages(collect(tmp_path / "all.parquet", here, there)) == {NAME: LIST}
+    assert collection._read_packages(collect(tmp_path / "all.parquet", here, there)) == {NAME: LIST}
     (there / "packages" / f"{NAME}.txt").unlink()
     with pytest.raises(ConfigError, match="the checksum differs"):
         gpbench.load_run("000", results=[here, there]).packages  # noqa: B018

@@ -65,28 +65,26 @@ def test_a_record_of_another_configuration_seed_or_split_stands_for_no_run():
         assert plan().recorded(records(other)) == {}
 
 
-@pytest.mark.parametrize("schema", [{"schema": None}, {"schema": 1}, {"schema": SCHEMA + 1}])
-def test_a_record_of_another_schema_stands_for_no_run(schema):
-    assert plan().recorded(records(plan(), **schema)) == {}
-
-
-def test_a_record_without_arrays_stands_for_no_run_that_needs_them():
-    assert plan("run.keep=true").recorded(records(plan())) == {}
-    assert len(plan("run.keep=true").recorded(records(plan(), kept=True))) == 2
-
-
-def test_a_record_without_the_gap_stands_for_no_run_that_needs_it():
-    assert plan("run.gap=true").recorded(records(plan())) == {}
-    for fields in ({"diagnostics": {GAP: 0.1}}, {"status": "diverged"}):
-        assert len(plan("run.gap=true").recorded(records(plan(), **fields))) == 2
-
-
-def test_a_diverged_record_stands_for_its_run():
-    assert plan().missing(records(plan(), status="diverged")) == []
-
-
-def test_nothing_counts_as_recorded_where_all_is_run_again():
-    assert plan("run.again=true").recorded(records(plan())) == {}
+@pytest.mark.parametrize(
+    ("words", "fields", "counts"),
+    [
+        ([], {"schema": None}, False),
+        ([], {"schema": 1}, False),
+        ([], {"schema": SCHEMA + 1}, False),
+        ([], {"status": "diverged"}, True),
+        (["run.again=true"], {}, False),
+        (["run.keep=true"], {}, False),
+        (["run.keep=true"], {"kept": True}, True),
+        (["run.save=true"], {}, False),
+        (["run.save=true"], {"saved": True}, True),
+        (["run.gap=true"], {}, False),
+        (["run.gap=true"], {"diagnostics": {GAP: 0.1}}, True),
+        (["run.gap=true"], {"status": "diverged"}, True),
+    ],
+)
+def test_a_record_of_this_schema_that_has_what_the_plan_asks_for_stands_for_its_run(words, fields, counts):
+    planned = plan(*words)
+    assert len(planned.recorded(records(planned, **fields))) == (2 if counts else 0)
 
 
 def test_a_split_beyond_those_there_are_is_one_line():

@@ -48,7 +48,7 @@ large:
 traced:
   text: Its NLL is below 0.5 in the first two seconds
   experiments: [own]
-  clauses: [{value: nll after 2 seconds, of: {method: logistic, dataset: heart}, below: 0.5}]
+  clauses: [{value: {metric: nll, seconds: 2}, of: {method: logistic, dataset: heart}, below: 0.5}]
 other:
   text: It is cheap
   reason: the paper gives no figure

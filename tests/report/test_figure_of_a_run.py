@@ -13,7 +13,8 @@ from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.records.store import Store
 from gpbench.report.figures import checks
-from gpbench.report.figures.runs import draw_learning, draw_run, draw_traces
+from gpbench.report.figures.offers import RunContent, draw_kind
+from gpbench.report.figures.runs import draw_learning, draw_traces
 
 GAM = [
     "dataset=friedman",
@@ -46,6 +47,11 @@ def results(tmp_path_factory):
 def additive(tmp_path_factory):
     """The results of a short run of `gam` that keeps its effects, and of one of `linear`."""
     return train(tmp_path_factory.mktemp("additive"), [*GAM, "run.keep=true"], LINEAR)
+
+
+def draw_run(record, arrays, columns=()):
+    kind = "effects" if "kept_shares" in arrays else "predictions"
+    return draw_kind(RunContent(record, arrays, {}, columns), kind)
 
 
 def the_run(folder, method):
@@ -88,8 +94,11 @@ def test_the_verb_writes_png_and_pdf_named_by_the_run(results, tmp_path, capsys)
 
 def test_a_run_that_kept_nothing_and_an_unknown_one_are_told_in_one_line(results, capsys):
     record = the_run(results, "linear")
-    with pytest.raises(ConfigError, match=f"run {record.id} kept nothing to draw: run it again with run.keep=true"):
+    with pytest.raises(ConfigError, match=f"run {record.id} has no picture of the kind predictions, which needs data"):
         draw_run(record, {})
+    three = {"kept_grid": np.zeros((4, 2)), "kept_X": np.zeros((3, 2)), "kept_log_probs": np.zeros((4, 3))}
+    with pytest.raises(ConfigError, match=f"run {record.id} kept nothing to draw: run it again with run.keep=true"):
+        draw_run(record, three)
     with pytest.raises(ConfigError, match="these runs have no traces"):
         draw_traces([record], [{}])
     assert main(["plot", "ffffffffffff", "--results", str(results)]) == 2
@@ -194,7 +203,6 @@ def test_relevances_are_inverse_lengthscales_with_the_names_of_the_inputs():
     [
         ("standardise", "of standardised inputs"),
         ("unit_interval", "of inputs scaled to [0, 1]"),
-        ("none", "in original units"),
         ("centre_all", "in original units"),
     ],
 )

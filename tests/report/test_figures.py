@@ -1,5 +1,8 @@
 """Figures from records alone: panels, curves, labels, notes and files."""
 
+import os
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
 
@@ -190,23 +193,16 @@ def test_a_figure_of_nothing_is_one_line():
         drawn(experiment(kind="traces", panels=["nll"], colour="method"), [cell({"method": "sep"})])
 
 
-def test_png_and_pdf_are_written(tmp_path):
-    figure = drawn(experiment(kind="traces", panels=["nll"], colour="method"), [cell({"method": "sep"}, record("a"))])
-    png, pdf = figures.save(figure, tmp_path / "sep" / "fig1.2")
-    assert (png.name, pdf.name) == ("fig1.2.png", "fig1.2.pdf")
-    assert png.read_bytes()[:4] == b"\x89PNG" and pdf.read_bytes()[:4] == b"%PDF"
-
-
 def test_a_picture_that_cannot_be_written_leaves_the_one_before(tmp_path, monkeypatch):
     figure = plt.Figure()
-    before = [file.read_bytes() for file in figures.save(figure, tmp_path / "fig")]
+    before = [file.read_bytes() for file in figures.save(figure, tmp_path / "fig1.2")]
     figure.text(0, 0, "later")
 
     monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
-    with pytest.raises(StorageError, match=r"cannot write .*fig.png: .*; free some space, or name another file"):
-        figures.save(figure, tmp_path / "fig")
+    with pytest.raises(StorageError, match=r"cannot write .*fig1.2.png: .*; free some space, or name another file"):
+        figures.save(figure, tmp_path / "fig1.2")
     monkeypatch.undo()
-    assert [(tmp_path / f"fig.{ending}").read_bytes() for ending in ("png", "pdf")] == before
+    assert [(tmp_path / f"fig1.2.{ending}").read_bytes() for ending in ("png", "pdf")] == before
     assert len([*tmp_path.iterdir()]) == 2
 
 
@@ -251,3 +247,46 @@ def test_controls_and_letters_that_the_font_lacks_are_drawn_without_a_warning(tm
         warnings.simplefilter("error")
         figures.save(figure, tmp_path / "odd")
     assert text.get_text() == "a\\x1b[2J\n\\u202eb 日本"
+
+
+def test_powers_of_ten_are_formulas_and_names_are_not():
+    figure, axis = plt.subplots()
+    axis.plot([1, 1e4], [1, 1e6], label="$x$")
+    axis.set(yscale="log", title="$y$")
+    style.take_literally(figure)
+    powers = axis.yaxis.get_ticklabels()
+    assert any("10^{3}" in label.get_text() for label in powers) and all(label.get_parse_math() for label in powers)
+    assert not axis.title.get_parse_math() and not any(label.get_parse_math() for label in axis.get_xticklabels())
+    plt.close(figure)
+
+
+DRAW = """
+import hashlib, io
+from gpbench.report import figures
+from gpbench.report.figures import style
+with style.context():
+    figure = style.figure(3, 2)
+    axis = figure.subplots()
+    axis.plot([1, 2], [3, 5], label="a_b")
+    axis.legend()
+file = io.BytesIO()
+figures.write(figure, file, "png")
+import matplotlib, os
+print(hashlib.sha256(file.getvalue()).hexdigest(), os.environ.get("MPLBACKEND"), matplotlib.rcParams["text.usetex"])
+"""
+
+
+def digest_of(**environment) -> list[str]:
+    own = {name: value for name, value in os.environ.items() if name not in ("MPLBACKEND", "MATPLOTLIBRC")}
+    done = subprocess.run([sys.executable, "-c", DRAW], env=own | environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+def test_a_picture_is_the_same_whatever_the_notebook_and_the_user_have_set(tmp_path):
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfigure.facecolor: red\nlines.linestyle: :\n")
+    plain, backend, _ = digest_of()
+    assert backend == "None"
+    for name in ("module://matplotlib_inline.backend_inline", "nonsense"):
+        digest, backend, usetex = digest_of(MPLBACKEND=name, MATPLOTLIBRC=str(tmp_path / "matplotlibrc"))
+        assert digest == plain and usetex == "True" and backend == name  # the user's settings stay the user's

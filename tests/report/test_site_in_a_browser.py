@@ -6,6 +6,7 @@ import pytest
 import sites
 from browser import CHROMIUM, Browser
 
+from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.ranks import rank_table
 from gpbench.cli import main
 
@@ -122,7 +123,7 @@ def test_the_caveats_of_chosen_ranks_are_those_of_the_verb(site, browser):
     data = {"datasets": table, "higher": False, "quantiles": [1.96]}
     browser.open(site / "ranks.html")
     lines = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), {{diverged: [], undefined: []}})')
-    caveats = rank_table(table, "nll").caveats
+    caveats = rank_table(Comparison("nll", table)).caveats
     assert len(caveats) == 2 and lines[3:] == list(caveats)
     del data["datasets"]["pima"]
     (line,) = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), {{diverged: [], undefined: []}})')
@@ -194,15 +195,6 @@ def test_the_search_finds_methods_data_sets_and_claims_from_every_page_and_escap
                 break
         assert f" {kind}" in lines[0][0] and page in lines[0][1], (words, lines)
     assert browser.value("document.querySelectorAll('.search img').length") == 0
-
-
-def test_dots_have_labels_and_stay_on_a_narrow_screen(site, browser):
-    browser("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
-    for page in (site / "dataset" / "crabs.html", site / "ranks.html"):
-        browser.open(page)
-        dots = browser.value("""[...document.querySelectorAll('.dots b')].map((dot) => dot.getBoundingClientRect())
-          .filter((box) => box.width).map((box) => [box.left, box.right])""")
-        assert len(dots) >= 3 and all(0 <= left < right <= 390 for left, right in dots), page.name
 
 
 def test_every_page_works_without_the_script(site, browser):

@@ -5,8 +5,8 @@ import errno
 import pytest
 from samples import sample
 
-from gpbench.api.words import composed
-from gpbench.sweep.job import Ended, recorded_before
+from gpbench.config.compose import compose as composed
+from gpbench.sweep.job import Ended, _recorded_before
 from gpbench.sweep.jobs import Jobs
 
 
@@ -36,8 +36,7 @@ class Done(Child):
 
 def test_a_sweep_that_cannot_go_on_lets_its_jobs_write_their_checkpoints(tmp_path):
     class Executor:
-        parting, resubmit = "", 0
-        room = staticmethod(lambda running: 2 - len(running))
+        parting, resubmit, at_a_time = "", 0, 2
         start = staticmethod(lambda jobs, running: children)
         cancel = staticmethod(lambda running: [setattr(child, "left", 3) for child in running])
         close = staticmethod(lambda: closed.append(children[1].left))
@@ -52,5 +51,5 @@ def test_a_sweep_that_cannot_go_on_lets_its_jobs_write_their_checkpoints(tmp_pat
 
 def test_a_split_that_is_not_finite_is_left_out_of_the_mean():
     records = [sample(str(k), split=k, metrics={"nll": k or None}) for k in range(3)]
-    assert recorded_before([], records).text == "nll 1.5, 1 run not finite"
-    assert recorded_before([], records[:1]).text == "nll 1 run not finite"
+    assert _recorded_before([], records).text == "nll 1.5, 1 run not finite"
+    assert _recorded_before([], records[:1]).text == "nll 1 run not finite"

@@ -6,12 +6,11 @@ import time
 
 import pytest
 
-from gpbench.api.words import composed
+from gpbench.config.compose import compose as composed
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.sweep.forks import Forks
-from gpbench.sweep.local import Child
+from gpbench.sweep.local import Child, Forks
 from gpbench.train.stop import SIGNALS
 
 OF_THE_PROCESS = ("created", "seconds", "peak_memory_mb", "step_memory_mb")

@@ -9,7 +9,7 @@ import pytest
 from gpbench import runtime
 from gpbench.errors import ConfigError
 from gpbench.experiments.plan import plans
-from gpbench.sweep.local import Local, visible_gpus
+from gpbench.sweep.jobs import Local, _visible_gpus
 from gpbench.train.stop import StopRequest
 
 RUN = {"jobs": 8, "device": None, "memory_fraction": None}
@@ -52,7 +52,7 @@ def test_the_gpus_that_the_user_leaves_visible_are_those_dealt_out(gpus, monkeyp
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,GPU-7")
     assert [env["CUDA_VISIBLE_DEVICES"] for env in environments(jobs=2)] == ["5", "GPU-7"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert visible_gpus() == []
+    assert _visible_gpus() == []
 
 
 @pytest.mark.parametrize("run, overrides", [({"jobs": 1}, ()), ({"device": "cpu"}, ()), ({}, ["run.devices=4"])])

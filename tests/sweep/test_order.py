@@ -5,8 +5,7 @@ from pathlib import Path
 from gpbench.config.compose import compose
 from gpbench.records.collection import Collection
 from gpbench.records.plan import Run, RunPlan
-from gpbench.sweep.job import Job
-from gpbench.sweep.order import longest_first
+from gpbench.sweep.job import Job, longest_first
 
 SEP = Path(__file__).parents[2] / "results" / "sep" / "records.parquet"
 

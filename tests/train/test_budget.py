@@ -16,10 +16,9 @@ from gpbench.errors import ConfigError, Stopped
 from gpbench.records.absences import GRACE
 from gpbench.records.store import Store
 from gpbench.train import context
-from gpbench.train.budget import Budget, cpu_seconds, fit_within
+from gpbench.train.budget import Budget, cpu_seconds
 from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
-from gpbench.train.stop import StopRequest
 
 WALK = partial(Walk, name="walk", batch_size=7)
 RUN = ["dataset=moons", "method=walk", "method.steps=5", "split=0"]
@@ -42,7 +41,7 @@ class Priced(Programs):
 
     def fit(self, seconds: float, members=None, stop=None):
         budget = Budget(seconds, lambda: self.spent)
-        return fit_within(budget, self, members or group((0,)), stop=stop or StopRequest())
+        return fit(self, members or group((0,)), cadence=Cadence(), stop=stop, budget=budget)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from gpbench.methods.vi.svi import SVI
 from gpbench.train.batches import whole
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import PARTS, initial
-from gpbench.train.halving import rungs
+from gpbench.train.halving import _rungs
 from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
 from gpbench.train.trials import best_settings
@@ -72,7 +72,7 @@ def equal(one, other) -> bool:
      (8, 2, 500, [1, 2]), (3, 100, 60, [30])],
 )  # fmt: skip
 def test_rungs_are_halves_of_the_trial(candidates, trial, steps, ends):
-    assert rungs(candidates, trial, steps) == ends
+    assert _rungs(candidates, trial, steps) == ends
 
 
 @pytest.mark.parametrize("splits", [(0,), (0, 1, 2)], ids=["alone", "together"])

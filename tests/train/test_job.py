@@ -19,7 +19,7 @@ from gpbench.records import packages
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.train import context, grouping, programs
+from gpbench.train import context, programs
 from gpbench.train.programs import Programs
 
 LOGISTIC = ["dataset=moons", "method=logistic"]
@@ -73,7 +73,7 @@ def test_a_batch_of_more_rows_than_there_are_is_said(tmp_path, capsys):
 
 
 def test_a_fraction_that_gives_fewer_inducing_points_than_it_says_is_said(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(grouping, "FRACTION_MOST", 10)
+    monkeypatch.setattr(context, "FRACTION_MOST", 10)
     job(tmp_path, "dataset=moons", "method=svi", "method.steps=1", "method.inducing=0.02")
     line = "method.inducing=0.02 of 900 rows is 18, and a fraction gives 10 at most: set method.inducing=18"
     assert line in capsys.readouterr().err
@@ -160,18 +160,18 @@ def test_only_what_decides_the_rows_is_in_the_identity(mirror):
 
 def test_splits_join_on_a_gpu_as_far_as_the_compiled_program_leaves_memory(tmp_path, monkeypatch):
     plan = RunPlan.from_config(compose([*WALK[:-1], "split=all", f"run.results={tmp_path}"], [HERE]))
-    job = context.Context.create(plan)
-    assert {len(group) for group in grouping.groups(job)} == {1}  # on a CPU
-    group, _ = grouping.load(job, plan.runs[:1])
+    job = context.Context(plan)
+    assert {len(group) for group in context.groups(job)} == {1}  # on a CPU
+    group, _ = context.load(job, plan.runs[:1])
     alone = job.programs.footprint(group)
     data = sum(np.asarray(a).nbytes for a in (group.X, group.y))
     assert alone > data + 8 * (900 + 2)  # the state of `Walk` on 900 rows with two inputs
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert [len(group) for group in grouping.groups(job)] == [20]
-    monkeypatch.setattr(grouping, "_GPU_BYTES", 8 * alone)
-    assert [len(group) for group in grouping.groups(job)] == [8, 8, 4]
-    monkeypatch.setattr(grouping, "_GPU_BYTES", alone - 1)
-    assert {len(group) for group in grouping.groups(job)} == {1}
+    assert [len(group) for group in context.groups(job)] == [20]
+    monkeypatch.setattr(context, "_GPU_BYTES", 8 * alone)
+    assert [len(group) for group in context.groups(job)] == [8, 8, 4]
+    monkeypatch.setattr(context, "_GPU_BYTES", alone - 1)
+    assert {len(group) for group in context.groups(job)} == {1}
 
 
 def test_splits_one_after_another_are_compiled_once(tmp_path):
@@ -216,14 +216,14 @@ def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_togethe
 def test_a_kernel_and_a_likelihood_are_one_word_each_of_the_setting():
     kernel = "method.kernel={matern52: {isotropic: true, inputs: [0, 1]}}"
     cfg = compose(["method=svi", "dataset=heart", "method.likelihood=logistic", kernel])
-    text = context.setting_text(build_method(cfg["method"]), cfg)
+    text = context._setting_text(build_method(cfg["method"]), cfg)
     assert text == "m=15%, kernel=matern52(isotropic, inputs=[0, 1]), likelihood=logistic"
 
 
 def test_a_key_of_the_protocol_that_the_method_does_not_read_is_no_part_of_the_setting():
     def text(*words):
         cfg = compose([*words, "dataset=moons"])
-        return context.setting_text(build_method(cfg["method"]), cfg)
+        return context._setting_text(build_method(cfg["method"]), cfg)
 
     assert text("method=constant", "protocol.noise_floor=0.01", "protocol.lengthscale_prior=null") == ""
     assert text("method=svi", "method.inducing=5", "protocol.lengthscale_prior=null") == "m=5, lengthscale_prior=null"

@@ -16,7 +16,6 @@ from gpbench import cli
 from gpbench.errors import Stopped, StorageError
 from gpbench.records.store import Store
 from gpbench.train import job as job_module
-from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.stop import StopRequest
 
 
@@ -161,15 +160,3 @@ def test_a_full_disk_stops_a_job_in_one_line_and_keeps_the_earlier_records(tmp_p
         assert cli.main([*words, "split=1"]) == 0
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
-
-
-def test_a_damaged_checkpoint_of_a_job_is_ignored(tmp_path, monkeypatch):
-    whole = job(tmp_path / "whole", *WALK, "split=[0,1]")
-    with pytest.raises(Stopped):
-        job(tmp_path / "damaged", *WALK, "split=[0,1]", stop=StopAfter(0))
-    (path,) = (tmp_path / "damaged" / "checkpoints").iterdir()
-    path.write_bytes(path.read_bytes()[:300])
-    assert Checkpoint(path.parent, path.stem).facts() is None
-    notes = io.StringIO()
-    assert numbers(job(tmp_path / "damaged", *WALK, "split=[0,1]", stream=notes)) == numbers(whole)
-    assert notes.getvalue().endswith("starting anew\n")

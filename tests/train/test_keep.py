@@ -2,19 +2,14 @@
 
 import numpy as np
 import pytest
+from toys import job
 
-from gpbench.config.compose import compose
 from gpbench.errors import ConfigError
-from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
-from gpbench.train.job import run_job
-from gpbench.train.progress import make
-from gpbench.train.stop import StopRequest
 
 
-def run(results, *overrides):
-    cfg = compose([*overrides, f"run.results={results}", "run.progress=false"])
-    (record,) = run_job(RunPlan.from_config(cfg), store=Store(results), progress=make(False), stop=StopRequest(None))
+def run(results, *words):
+    (record,) = job(results, *words)
     return record, Store(results).trace(record.id)
 
 

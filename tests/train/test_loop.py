@@ -20,7 +20,7 @@ from gpbench.methods.additive.gam import GAM
 from gpbench.methods.ep.sep import SEP
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, initial
-from gpbench.train.loop import Cadence, fit, spacing
+from gpbench.train.loop import Cadence, _spacing, fit
 from gpbench.train.programs import Programs
 from gpbench.train.stop import StopRequest
 
@@ -56,8 +56,8 @@ def same(one, other) -> bool:
 
 @pytest.mark.parametrize("evaluation, every", [(0.0, 10), (35.0, 10), (36.0, 20), (1e9, 160)])
 def test_an_evaluation_takes_at_most_half_the_operations_of_the_steps_before_it(evaluation, every):
-    assert spacing(100, (7.0, evaluation)) == every
-    assert spacing(5000, None) == 50
+    assert _spacing(100, (7.0, evaluation)) == every
+    assert _spacing(5000, None) == 50
 
 
 def test_evaluations_of_many_draws_are_few():

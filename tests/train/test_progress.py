@@ -69,7 +69,7 @@ def test_without_progress_only_notes_are_shown(clock):
 def test_a_terminal_gets_a_bar_that_goes_away_and_notes_that_stay():
     stream = Screen()
     shown = progress.make(stream=stream)
-    assert isinstance(shown, progress.Bar)
+    assert isinstance(shown, progress._Bar)
     for members in ("split 0", "split 1"):
         shown.begin("wdbc", 10, members)
         shown.update(5, 1.0, {"nll": 0.5})
@@ -82,7 +82,7 @@ def test_a_terminal_gets_a_bar_that_goes_away_and_notes_that_stay():
 def test_a_narrow_terminal_shows_steps_time_left_and_one_metric_and_what_takes_long(monkeypatch, width):
     from rich.console import Console
 
-    shown, screen = progress.Bar(Screen()), Console(file=Log(), width=width)
+    shown, screen = progress._Bar(Screen()), Console(file=Log(), width=width)
     shown.begin("protein  sep  m=100%, schedule=parallel  clean", 1000, "splits 0-4 (5/20 done)")
     lines = []
     for now in (lambda: shown.stage("compile"), lambda: (shown.stage("train"), shown.update(120, -1.0, {"rmse": 0.5}))):

@@ -10,7 +10,7 @@ from gpbench.config.compose import compose
 from gpbench.errors import ConfigError, DataError
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
-from gpbench.train import context, grouping, programs, stream
+from gpbench.train import batches, context, programs
 from gpbench.train.job import run_job
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
@@ -21,7 +21,7 @@ WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "method.steps=25
 
 @pytest.mark.parametrize("together", [True, False])
 def test_streamed_rows_give_the_very_numbers_of_rows_on_the_device(tmp_path, together, monkeypatch):
-    monkeypatch.setattr(stream, "_STEPS", 4)  # so that traces, ends and chunks fall apart
+    monkeypatch.setattr(batches, "_STEPS", 4)  # so that traces, ends and chunks fall apart
     words = [*WALK, "run.save=true", f"run.together={together}"]
     folders = [tmp_path / "resident", tmp_path / "streamed"]
     resident, streamed = job(folders[0], *words), job(folders[1], *words, "run.stream=true")
@@ -38,7 +38,7 @@ def test_streamed_rows_give_the_very_numbers_of_a_sparse_gp(tmp_path, precision)
 
 def test_init_sees_a_sample_of_the_rows_and_the_steps_see_all(tmp_path, monkeypatch):
     words = [*SVI, "run.stream=true"]
-    monkeypatch.setattr(grouping, "SAMPLE", 100)
+    monkeypatch.setattr(context, "SAMPLE", 100)
     (sample,) = job(tmp_path / "sample", *words)
     monkeypatch.setattr(programs, "_BLOCK", 30)
     (blocks,) = job(tmp_path / "blocks", *words)
@@ -49,7 +49,7 @@ def test_init_sees_a_sample_of_the_rows_and_the_steps_see_all(tmp_path, monkeypa
 
 
 def test_a_method_with_numbers_for_each_row_is_refused_beyond_the_sample(tmp_path, monkeypatch):
-    monkeypatch.setattr(grouping, "SAMPLE", 100)
+    monkeypatch.setattr(context, "SAMPLE", 100)
     with pytest.raises(ConfigError, match=r"walk keeps numbers for each row, .* up to 100 rows"):
         job(tmp_path, *WALK, "run.stream=true")
 
@@ -85,7 +85,7 @@ def test_a_table_on_disk_trains_as_in_memory(big, monkeypatch):
     resident = big("resident")
     streamed = big("streamed", "run.stream=true")
     assert streamed.id == resident.id and streamed.metrics == pytest.approx(resident.metrics, rel=1e-3)
-    monkeypatch.setattr(grouping, "SAMPLE", 100)
+    monkeypatch.setattr(context, "SAMPLE", 100)
     sample = big("sample", "run.stream=true")
     assert sample.train_rows == 350 and sample.metrics["rmse"] < 2.0
 
@@ -112,7 +112,7 @@ CHANGES = {
 
 @pytest.mark.parametrize(("change", "after"), CHANGES.values(), ids=CHANGES)
 def test_a_table_on_disk_that_changes_while_it_trains_leaves_no_record(big, tmp_path, monkeypatch, change, after):
-    monkeypatch.setattr(stream, "_STEPS", 4)
+    monkeypatch.setattr(batches, "_STEPS", 4)
 
     class Meanwhile(Progress):
         def update(self, step, objective, metrics):

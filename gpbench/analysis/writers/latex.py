@@ -3,7 +3,8 @@
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from gpbench.analysis.sheets import LETTERS, AnyText, Grid, Sheet, Text, text_of
 from gpbench.analysis.writers.terminal import chunks, heads
@@ -11,40 +12,32 @@ from gpbench.errors import printable
 
 _WIDTH, _GAP = 76, 3
 """Characters that fit the line of an article in \\footnotesize, with the space between columns; those of the space."""
-_LINES = 40
-"""Most lines of words of a float."""
-_LINE = 345.0
-"""Points of a line of an article."""
+_LINES = 40  # most lines of words of a float
+_LINE = 345.0  # points of a line of an article
 _FORMS = ((r"\footnotesize", 6, 1.0), (r"\footnotesize", 3, 1.0), (r"\scriptsize", 3, 0.94), (r"\tiny", 2, 0.8))
 """Sizes of words, points on both sides of a column, and widths of letters as a multiple of those of the first."""
 _POINTS = {2.5: " .,;:'!|ijlI", 3.4: "()[]-frt", 6.4: "ABCDEFGHJKLNOPQRSTUVXYZ&w", 7.4: "mMW%+=<>±×≈"}
 """Widths of letters in \\footnotesize in points, rounded up; others have _WIDE."""
 _WIDE = 4.5
-_LONG = 12
-"""Characters from which a word can be broken."""
-_BREAK = re.compile(r"(_|/|:|=|,|\(|\|)")
-"""Where a long word can be broken."""
+_LONG = 12  # characters from which a word can be broken
+_BREAK = re.compile(r"(_|/|:|=|,|\(|\|)")  # where a long word can be broken
 _MARKS = {"best": r"\textbf{%s}", "tied": r"\underline{%s}", "placed": r"\textbf{%s}", "": "%s"}
 _MARK_NAMES = {"best": r"\textbf{Bold}", "tied": r"\underline{underlined}", "placed": r"\textbf{Bold}"}
 
 
 def as_latex(sheet: Sheet) -> str:
-    """A float for each grid, notes below it, and what was run as comments; needs the package booktabs.
-
-    A sheet without title is written as bare `tabular`s.
+    """A float for each grid, notes below it, and what was run as comments; needs the package booktabs.  A sheet without
+    title is written as bare `tabular`s.
     """
     notes = sheet.notes
     lines = [r"% needs \usepackage{booktabs}"]
     grids = [piece for grid in (*sheet.grids, *sheet.twins) for piece in (_pages(grid) if grid.prose else [grid])]
     for number, grid in enumerate(grids, 1):
-        tabulars = [
-            _tabular(piece, notes) for piece in ([grid] if grid.prose else chunks(grid, _WIDTH, notes, " " * _GAP))
-        ]
-        joined = [line for k, tabular in enumerate(tabulars) for line in ([r"\par\medskip"] * (k > 0) + tabular)]
+        pieces = [grid] if grid.prose else chunks(grid, _WIDTH, notes, " " * _GAP)
+        joined = [line for piece in pieces for line in (r"\par\medskip", *_tabular(piece, notes))][1:]
         bare = [r"\begingroup\footnotesize\setlength{\parindent}{0pt}", *joined, r"\endgroup"]
         lines += ["", *(_float(sheet, grid, joined, number, notes) if sheet.title else bare)]
-    summary = [*sheet.summary, *sheet.remarks, *(f"{name}: {text}" for name, text in sheet.facts.items())]
-    return "\n".join([*lines, "", *(f"% {_tex(printable(line))}" for line in summary)]).rstrip("\n")
+    return "\n".join([*lines, "", *(f"% {_tex(line)}" for line in (*sheet.summary, *sheet.lines))]).rstrip("\n")
 
 
 def _float(sheet: Sheet, grid: Grid, tabulars: Sequence[str], number: int, notes: Mapping[str, str]) -> list[str]:
@@ -65,8 +58,7 @@ def _float(sheet: Sheet, grid: Grid, tabulars: Sequence[str], number: int, notes
     ]
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(NamedTuple):
     """The form of a grid of words that fits the line."""
 
     size: str  # command of the size of its letters
@@ -74,28 +66,16 @@ class _Layout:
     widths: Sequence[float]  # points of each column
     natural: Sequence[bool]  # whether a column is as wide as its widest cell, so that no cell is broken
 
-    @property
-    def columns(self) -> str:
-        """The columns as the argument of `tabular`."""
-        pairs = zip(self.widths, self.natural)
-        return "".join("l" if natural else rf"p{{{width / _LINE:.3f}\linewidth}}" for width, natural in pairs)
-
 
 def _layout(grid: Grid) -> _Layout:
     """The largest letters with which no word is wider than its column."""
     texts = [[text_of(text) for text in column] for column in zip(grid.header, *grid.rows)]
     full = [max(map(_points, column)) for column in texts]
-    least = [
-        max(_points(replace(text, text=word)) for text in column for word in _words(text.text)) for column in texts
-    ]
-
-    def fit(gap: float, scale: float) -> float:
-        return (_LINE - 2 * gap * len(full)) / scale
-
-    size, gap, scale = next((form for form in _FORMS if sum(least) <= fit(*form[1:])), _FORMS[-1])
-    room = fit(gap, scale)
-    widths = [*full]
-    while sum(widths) > room and (loose := [c for c, width in enumerate(widths) if width > least[c]]):
+    least = [max(_points(replace(text, text=word)) for text in cells for word in _words(text.text)) for cells in texts]
+    rooms = [(_LINE - 2 * gap * len(full)) / scale for _, gap, scale in _FORMS]
+    form = next((k for k, room in enumerate(rooms) if sum(least) <= room), len(_FORMS) - 1)
+    (size, gap, scale), widths = _FORMS[form], [*full]
+    while sum(widths) > rooms[form] and (loose := [c for c, width in enumerate(widths) if width > least[c]]):
         widest = max(loose, key=lambda c: widths[c])
         widths[widest] = max(least[widest], widths[widest] - 1)
     natural = [width == whole for width, whole in zip(widths, full)]
@@ -110,9 +90,8 @@ def _points(text: Text) -> float:
 
 
 def _words(text: str) -> list[str]:
-    """The pieces of a text between which a line can end."""
-    words = text.split() or [""]
-    return list(itertools.chain(*(_BREAK.sub(r"\1 ", word).split() if len(word) > _LONG else [word] for word in words)))
+    words = (_BREAK.sub(r"\1 ", word).split() if len(word) > _LONG else [word] for word in text.split() or [""])
+    return list(itertools.chain(*words))
 
 
 def _tabular(grid: Grid, notes: Mapping[str, str]) -> list[str]:
@@ -120,7 +99,8 @@ def _tabular(grid: Grid, notes: Mapping[str, str]) -> list[str]:
     before, after = [], []
     if grid.prose:
         layout = _layout(grid)
-        columns = layout.columns
+        widths = zip(layout.widths, layout.natural)
+        columns = "".join("l" if natural else rf"p{{{width / _LINE:.3f}\linewidth}}" for width, natural in widths)
         header, *rows = [
             [cell if natural else rf"{{\raggedright {cell}\par}}" for cell, natural in zip(row, layout.natural)]
             for row in ([_breakable(cell) for cell in row] for row in (header, *rows))
@@ -144,7 +124,6 @@ def _tabular(grid: Grid, notes: Mapping[str, str]) -> list[str]:
 
 
 def _stacked(text: AnyText, notes: Mapping[str, str]) -> str:
-    """The name of a column, in several lines where it is long."""
     lines = [_tex(line) for line in heads(text_of(text).text)] or [""]
     raised = _raised(text_of(text).letters(notes))
     joined = r" \\ ".join(lines) + raised

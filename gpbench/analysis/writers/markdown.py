@@ -8,8 +8,7 @@ from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
 from gpbench.analysis.writers.terminal import chunks
 from gpbench.errors import printable
 
-_LINE, _WIDTH = 120, 250
-"""Lengths of a line of text and of a line of a table, in characters."""
+_LINE, _WIDTH = 120, 250  # lengths of a line of text and of a line of a table, in characters
 _MARKS = {"best": "**", "tied": "*", "placed": "**", "": ""}
 
 

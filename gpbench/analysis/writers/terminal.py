@@ -10,10 +10,8 @@ from gpbench.errors import printable
 
 _MARKS = {"best": "*", "tied": "≈", "placed": "←", "": ""}
 _GAP = "  "
-_HEADER = 14
-"""Width to which the names of columns are broken, where the cells are narrower."""
-_NARROWEST = 6
-"""Smallest width of lines of text."""
+_HEADER = 14  # width to which the names of columns are broken, where the cells are narrower
+_NARROWEST = 6  # smallest width of lines of text
 
 
 def as_text(sheet: Sheet, width: int | None = None) -> str:
@@ -51,11 +49,12 @@ def _numbered(grid: Grid, pieces: Sequence[Grid]) -> list[Grid]:
     title = text_of(grid.title)
     if len(pieces) == 1 or not title.text:
         return list(pieces)
-    numbered, total, last = [], len(grid.header) - 1, 0
+    numbered, last = [], 0
     for piece in pieces:
         first, last = last + 1, last + len(piece.header) - 1
         columns = f"column {last}" if first == last else f"columns {first} to {last}"
-        numbered.append(replace(piece, title=replace(title, text=f"{title.text}, {columns} of {total}")))
+        heading = f"{title.text}, {columns} of {len(grid.header) - 1}"
+        numbered.append(replace(piece, title=replace(title, text=heading)))
     return numbered
 
 
@@ -65,17 +64,13 @@ def _grid_lines(grid: Grid, width: int | None, notes: Mapping[str, str]) -> list
     if grid.prose:
         return printing.aligned(header, [[_marked(text, notes) for text in row] for row in grid.rows], width, rule=True)
     tails = [max((_tail(text, notes) for text in column), default=0) for column in zip(*grid.rows)] or [0] * len(header)
-    rows = [
-        [
-            _marked(text, notes) + " " * (tail - _tail(text, notes)) * (c > 0)
-            for c, (text, tail) in enumerate(zip(row, tails))
-        ]
-        for row in grid.rows
-    ]
+    padded = lambda text, tail: _marked(text, notes) + " " * (tail - _tail(text, notes))
+    rows = [[_marked(row[0], notes), *map(padded, row[1:], tails[1:])] for row in grid.rows]
     widths = [max(_narrow(name), *(len(row[c]) for row in rows), 0) for c, name in enumerate(header)]
     names = [heads(name, w) for name, w in zip(header, widths)]
     tops = [[""] * (max(map(len, names)) - len(parts)) + parts for parts in names]
-    return [_joined(top, widths) for top in zip(*tops)] + [_rule(widths)] + [_joined(row, widths) for row in rows]
+    rule = _GAP.join("-" * w for w in widths)
+    return [*(_joined(top, widths) for top in zip(*tops)), rule, *(_joined(row, widths) for row in rows)]
 
 
 def _tail(text: AnyText, notes: Mapping[str, str]) -> int:
@@ -87,10 +82,6 @@ def _tail(text: AnyText, notes: Mapping[str, str]) -> int:
 def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
     first, *others = texts
     return _GAP.join([first.ljust(widths[0]), *(text.rjust(w) for text, w in zip(others, widths[1:]))]).rstrip()
-
-
-def _rule(widths: Sequence[int]) -> str:
-    return _GAP.join("-" * w for w in widths)
 
 
 def _marked(text: AnyText, notes: Mapping[str, str]) -> str:
@@ -109,15 +100,11 @@ def heads(name: str, width: int = 0) -> list[str]:
 
 
 def _widths(grid: Grid, notes: Mapping[str, str]) -> list[int]:
-    """The widths of the columns, with room for marks and letters."""
-    return [
-        max(
-            _narrow(text_of(head).text) + _tail(head, notes),
-            max((len(printable(text_of(text).text)) for text in cells), default=0)
-            + max((_tail(text, notes) for text in cells), default=0),
-        )
-        for head, *cells in zip(grid.header, *grid.rows)
-    ]
+    widths = []
+    for head, *cells in zip(grid.header, *grid.rows):
+        texts = [(len(printable(text_of(text).text)), _tail(text, notes)) for text in cells]
+        widths.append(max(_narrow(text_of(head).text) + _tail(head, notes), sum(map(max, zip(*texts)))))
+    return widths
 
 
 def _wrapped(texts: Sequence[str], width: int | None, indent: str = "") -> list[str]:
@@ -125,9 +112,6 @@ def _wrapped(texts: Sequence[str], width: int | None, indent: str = "") -> list[
     lines = [indent + printable(text) for text in texts if text]
     if width is None:
         return lines
-    hanging = indent + "  " * bool(indent)
-    return [
-        piece
-        for line in lines
-        for piece in textwrap.wrap(line, max(width, _NARROWEST), subsequent_indent=hanging, break_on_hyphens=False)
-    ]
+    hanging, width = indent and indent + "  ", max(width, _NARROWEST)
+    wrap = lambda line: textwrap.wrap(line, width, subsequent_indent=hanging, break_on_hyphens=False)
+    return [piece for line in lines for piece in wrap(line)]

@@ -46,13 +46,7 @@ class Basis(eqx.Module):
 
     @abc.abstractmethod
     def locations(self, blocks: Int[Array, " b"], inputs: int, dtype: DTypeLike) -> Locations:
-        """Parameters that tell the functions of these blocks apart, such as frequencies or centres.
-
-        Args:
-            blocks: Numbers of the blocks.
-            inputs: Number D of inputs of the data.
-            dtype: Precision of the result.
-        """
+        """Parameters that tell the functions of these blocks apart for D = `inputs`, such as frequencies or centres."""
 
     @abc.abstractmethod
     def values(self, kernel: Kernel, X: Float[Array, "N D"], locations: Locations) -> Float[Array, "N c"]:
@@ -76,16 +70,9 @@ class Basis(eqx.Module):
 
 
 def draw_blocks(blocks: int, count: int, replacement: bool, *, key: PRNGKeyArray) -> Int[Array, " b"]:
-    """Draws block numbers with equal probability, at a cost that does not grow with `blocks`.
+    """`count` block numbers of equal probability, at a cost that does not grow with `blocks`.
 
-    Args:
-        blocks: Number of blocks to draw from: 0 .. blocks - 1.
-        count: Number of draws; at most `blocks` without replacement.
-        replacement: Allows a block to be drawn more than once.
-        key: Random key.
-
-    Returns:
-        The numbers, (count,); all in order where `count` is `blocks` and there is no replacement.
+    All in order where `count` is `blocks` and there is no `replacement`.
     """
     if replacement:
         return jax.random.randint(key, (count,), 0, blocks)
@@ -104,15 +91,7 @@ def take(tree: _Blocks, blocks: Int[Array, " b"]) -> _Blocks:
 
 
 def merge(tree: _Blocks, blocks: Int[Array, " b"]) -> tuple[_Blocks, Bool[Array, " b"]]:
-    """Adds up the entries of draws of the same block.
-
-    Args:
-        tree: Arrays with an entry for each draw.
-        blocks: Block number of each draw.
-
-    Returns:
-        For every draw the sum over all draws of its block, and true where it is the first of its block.
-    """
+    """For every draw the sum of the entries of all draws of its block, and true where it is the first of its block."""
     order = jnp.argsort(blocks)
     ranked = blocks[order]
     new = jnp.concatenate([jnp.ones(1, bool), ranked[1:] != ranked[:-1]])
@@ -127,15 +106,9 @@ def adagrad(
 ) -> tuple[_Blocks, _Blocks, Bool[Array, " b"]]:
     """A step of AdaGrad (Duchi, Hazan and Singer 2011) on the drawn blocks: minimises.
 
-    Args:
-        values: Parameters of all blocks.
-        sums: Sums of their squared gradients, of all blocks.
-        blocks: Block number of each draw.
-        gradients: Gradients, an entry for each draw; those of one block add up.
-        rate: Learning rate.
-
-    Returns:
-        `values` and `sums` after the step, and true for each draw that is the first of its block.
+    `values` and the `sums` of squared gradients are those of all blocks; `gradients` have an entry for each draw, and
+    those of one block add up.  The values and sums after the step, and true for each draw that is the first of its
+    block.
     """
     totals, first = merge(gradients, blocks)
     new_sums = jax.tree.map(lambda s, g: s[blocks] + g**2, sums, totals)

@@ -27,14 +27,7 @@ class Fastfood(eqx.Module):
 
     @classmethod
     def sample(cls, inputs: int, frequencies: int, dtype: DTypeLike, *, key: PRNGKeyArray) -> "Fastfood":
-        """Draws the blocks.
-
-        Args:
-            inputs: Number D of inputs, in units of their lengthscales.
-            frequencies: Number F of frequencies in use; the blocks have as many or more.
-            dtype: Precision of the arrays.
-            key: Random key.
-        """
+        """Random blocks, with F = `frequencies` or more frequencies, for inputs in units of their lengthscales."""
         size = 1 << (inputs - 1).bit_length()
         shape = (-(-frequencies // size), size)
         gaussian_key, length_key, sign_key, order_key = jax.random.split(key, 4)

@@ -70,12 +70,7 @@ class RandomFeatures(Basis):
     stored: tuple[Float[Array, "B block D"], Float[Array, "B block"]] | None = None
 
     def store(self, inputs: int, dtype: DTypeLike) -> "RandomFeatures":
-        """The same basis with its frequencies and phases in memory: m (D + 1) numbers, generated once.
-
-        Args:
-            inputs: Number D of inputs.
-            dtype: Precision of the numbers.
-        """
+        """The same basis with its frequencies and phases in memory: m (D + 1) numbers, generated once."""
         pair = jax.lax.map(lambda b: self._block(b, inputs, dtype), jnp.arange(self.blocks))
         return RandomFeatures(key=self.key, size=self.size, block=self.block, degrees=self.degrees, stored=pair)
 
@@ -122,14 +117,10 @@ class RandomFeatures(Basis):
 
 
 def spectral_degrees(kernel: Kernel) -> int:
-    """Degrees of freedom of a kernel's spectral density, a multivariate t distribution.
+    """Degrees of freedom of the spectral density of a kernel of `SPECTRAL`, a multivariate t distribution.
 
-    Args:
-        kernel: A kernel of `SPECTRAL`.
-
-    Returns:
-        2ν for the Matérn kernel of smoothness ν (Rasmussen and Williams 2006, equation 4.15); 0 for the squared
-        exponential, whose spectral density is normal.
+    2ν for the Matérn kernel of smoothness ν (Rasmussen and Williams 2006, equation 4.15); 0 for the squared
+    exponential, whose spectral density is normal.
     """
     return _DEGREES[type(kernel)]  # type: ignore[index]
 
@@ -159,15 +150,7 @@ class PriorDraws(eqx.Module):
 def prior_draws(
     kernel: Kernel, X: Float[Array, "N D"], frequencies: int, samples: int, *, key: PRNGKeyArray
 ) -> PriorDraws:
-    """Draws functions from a GP prior by random Fourier features.
-
-    Args:
-        kernel: A kernel of `SPECTRAL`, those whose spectral density is known.
-        X: Rows whose width and dtype the draws have.
-        frequencies: Number F of frequencies, shared by all functions.
-        samples: Number S of functions.
-        key: Random key.
-    """
+    """Functions drawn from the prior of a kernel of `SPECTRAL` by random Fourier features, for rows such as X."""
     frequency_key, weight_key = jax.random.split(key)
     inputs, degrees = X.shape[1], spectral_degrees(kernel)
     normals = jax.random.normal(frequency_key, (frequencies, inputs + degrees), X.dtype)

@@ -84,14 +84,7 @@ PRODUCT_ROWS, PRODUCT_COLUMNS = 512, 2048
 def product(
     kernel: Kernel, X: Float[Array, "N D"], rows: Float[Array, "P D"], A: Float[Array, "P C"]
 ) -> Float[Array, "N C"]:
-    """The product k(X, rows) A in O(N P (D + C)) time, without the whole matrix in memory.
-
-    Args:
-        kernel: The kernel k.
-        X: Rows of the matrix.
-        rows: Columns of the matrix, `PRODUCT_COLUMNS` of them at a time.
-        A: Right factor.
-    """
+    """The product k(X, rows) A in O(N P (D + C)) time, with `PRODUCT_COLUMNS` columns of the matrix in memory."""
     size = min(PRODUCT_COLUMNS, len(rows))
     blocks = len(rows) // size
 
@@ -108,11 +101,6 @@ def gram_product(kernel: Kernel, X: Float[Array, "N D"], A: Float[Array, "N C"])
     """The product k(X, X) A, each block above the diagonal computed once for both of its places.
 
     It takes six tenths of the time of `product`.
-
-    Args:
-        kernel: The kernel k.
-        X: Rows and columns of the matrix.
-        A: Right factor.
     """
     size = min(PRODUCT_ROWS, len(X))
     blocks = -(-len(X) // size)
@@ -142,14 +130,6 @@ def gram_product(kernel: Kernel, X: Float[Array, "N D"], A: Float[Array, "N C"])
 
 
 def in_blocks(function: Callable[[Float[Array, "B D"]], Any], X: Float[Array, "N D"]) -> Any:
-    """Applies a function to `PRODUCT_ROWS` rows at a time.
-
-    Args:
-        function: Function of rows; a row of its result depends on the same row of X alone.
-        X: All rows.
-
-    Returns:
-        function(X): a pytree of arrays with a row for each of X's.
-    """
+    """function(X), `PRODUCT_ROWS` rows at a time, for a function whose every row depends on the same row of X alone."""
     each = lambda x: jax.tree.map(lambda value: value[0], function(x[None]))
     return jax.lax.map(each, X, batch_size=PRODUCT_ROWS)

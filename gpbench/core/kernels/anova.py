@@ -17,7 +17,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from gpbench import registry
-from gpbench.core.kernels.base import Family, Kernel, LengthscaleStart, words
+from gpbench.core.kernels.base import Family, Kernel, LengthscaleStart, Units, words
 from gpbench.core.kernels.composite import Sum, UnitAmplitude, fix_amplitude
 from gpbench.core.kernels.spec import Spec, kernel_spec
 from gpbench.core.kernels.stationary import Periodic, SquaredExponential
@@ -54,7 +54,6 @@ class ANOVA(Family):
         return self._sum_orders(function, X.T, Y.T, shape=(len(X), len(Y)))
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """k(x, x) for every row."""
         return self._sum_orders(lambda base, x: base.diag(x[:, None]), X.T, shape=(len(X),))
 
     def _sum_orders(
@@ -80,13 +79,7 @@ class ANOVA(Family):
 
     @classmethod
     def initial(
-        cls,
-        X: Float[Array, "N D"],
-        *,
-        start: LengthscaleStart,
-        amplitude: float,
-        unit: Float[np.ndarray, " D"],
-        **options: Any,
+        cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, unit: Units, **options: Any
     ) -> Kernel:
         """Options: `order`, the largest R, and `base`, the specification of the one-dimensional kernels.
 
@@ -121,8 +114,6 @@ class Effect(Kernel):
     family: ClassVar[str] = "effect"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
-
         def function(base: Kernel, x: Array, y: Array) -> Array:
             # As a matrix product: XLA computes the error functions of a broadcast product anew for each pair of rows
             correction = (integral(base, x) / double_integral(base, x.dtype))[:, None] @ integral(base, y)[None, :]
@@ -131,8 +122,6 @@ class Effect(Kernel):
         return jnp.exp(self.log_amplitude) * jnp.prod(jax.vmap(function)(self.bases, X.T, Y.T), axis=0)
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """k(x, x) for every row."""
-
         def function(base: Kernel, x: Array) -> Array:
             return base.diag(x[:, None]) - integral(base, x) ** 2 / double_integral(base, x.dtype)
 
@@ -149,13 +138,6 @@ def integral(base: Kernel, x: Float[Array, " N"]) -> Float[Array, " N"]:
 
     For other kernels by quadrature: over one period where there are periods, which [0, 1] may have many of, else on
     both sides of x, so that a kink at t = x costs no accuracy.
-
-    Args:
-        base: Kernel of one input.
-        x: Values of the input, (N,).
-
-    Returns:
-        I(x), (N,).
     """
     if (scale := _lengthscale(base)) is not None:
         root = math.sqrt(2) * scale
@@ -175,12 +157,7 @@ def integral(base: Kernel, x: Float[Array, " N"]) -> Float[Array, " N"]:
 
 
 def double_integral(base: Kernel, dtype: DTypeLike) -> Float[Array, ""]:
-    """II = ∫₀¹ I(x) dx (Durrande et al. 2013).
-
-    Args:
-        base: Kernel of one input.
-        dtype: Precision of the result.
-    """
+    """II = ∫₀¹ I(x) dx (Durrande et al. 2013)."""
     if (scale := _lengthscale(base)) is not None:
         root = math.sqrt(2) * scale
         return root**2 * jnp.expm1(-1 / root**2) + math.sqrt(math.pi) * root * erf(1 / root)

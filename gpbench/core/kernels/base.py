@@ -16,6 +16,8 @@ LengthscaleStart = Literal["median", "root_median", "median_each"]
 """Lengthscales start at the median distance between rows; at its square root (paper `sep`); or each at the median
 distance along its own input (paper `svdgp`)."""
 
+Units = Float[np.ndarray, " D"]
+"""Size of one unit of each input in units of the file."""
 
 _COMPARED = 2000
 """Number of rows, from the first, whose distances give the initial lengthscales."""
@@ -33,26 +35,11 @@ class Kernel(eqx.Module):
 
     @abc.abstractmethod
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """Computes k(x, y) for all pairs of rows.
-
-        Args:
-            X: First rows, (N, D).
-            Y: Second rows, (P, D).
-
-        Returns:
-            Covariances, (N, P), in the dtype of the rows.
-        """
+        """k(x, y) for all pairs of rows, in the dtype of the rows."""
 
     @abc.abstractmethod
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """Computes k(x, x) for every row: the diagonal of `cross(X, X)` in O(N).
-
-        Args:
-            X: Rows, (N, D).
-
-        Returns:
-            Prior variances, (N,).
-        """
+        """k(x, x) for every row: the diagonal of `cross(X, X)` in O(N)."""
 
     def describe(self) -> str:
         """Describes the kernel with its parameters, for error messages: of inputs and targets as they are scaled.
@@ -71,18 +58,12 @@ class Family(Kernel):
     @classmethod
     @abc.abstractmethod
     def initial(
-        cls,
-        X: Float[Array, "N D"],
-        *,
-        start: LengthscaleStart,
-        amplitude: float,
-        unit: Float[np.ndarray, " D"],
-        **options: Any,
+        cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, unit: Units, **options: Any
     ) -> "Kernel":
-        """Constructs the kernel that training starts from.
+        """The kernel that training starts from.
 
         Args:
-            X: Rows of the inputs that the kernel will see, (N, D), in whose dtype the parameters are.
+            X: Rows of the inputs that the kernel will see, in whose dtype the parameters are.
             start: Rule by which lengthscales are set from the rows.
             amplitude: Prior variance k(x, x), averaged over the rows where it differs between them.
             unit: Size of one unit of each column of X in units of the file, for options in these, such as a period; a
@@ -118,28 +99,12 @@ def span(values: Float[Array, " D"]) -> str:
 
 
 def log_scalar(value: float, like: Float[Array, "..."]) -> Float[Array, ""]:
-    """The logarithm of a positive number, as a parameter.
-
-    Args:
-        value: Positive number.
-        like: Array whose dtype the parameter gets.
-
-    Returns:
-        log(value), a scalar array.
-    """
+    """The logarithm of a positive number, as a parameter in the dtype of `like`."""
     return jax.device_put(np.asarray(math.log(value), like.dtype))
 
 
 def initial_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -> Float[Array, " D"]:
-    """Logarithms of the initial squared lengthscales, in squared units of the inputs.
-
-    Args:
-        X: Rows of the inputs, (N, D).
-        start: Rule, see `LengthscaleStart`.
-
-    Returns:
-        One logarithm for each input, (D,).
-    """
+    """Logarithms of the initial squared lengthscales, in squared units of the inputs, one for each input."""
     rows = np.asarray(X)[:_COMPARED]
     columns = rows.T[:, :, None] if start == "median_each" else [rows]
     power = 1.0 if start == "root_median" else 2.0

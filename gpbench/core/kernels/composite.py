@@ -10,7 +10,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, LengthscaleStart
+from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, LengthscaleStart, Units
 
 
 class ActiveInputs(Kernel):
@@ -21,11 +21,9 @@ class ActiveInputs(Kernel):
     family: ClassVar[str] = "active_inputs"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
         return self.kernel.cross(select(X, self.inputs), select(Y, self.inputs))
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """k(x, x) for every row."""
         return self.kernel.diag(select(X, self.inputs))
 
     def describe(self) -> str:
@@ -34,15 +32,7 @@ class ActiveInputs(Kernel):
 
 
 def select(X: Float[Array, "N D"], inputs: tuple[int, ...]) -> Float[Array, "N S"]:
-    """Selects columns.
-
-    Args:
-        X: Rows, (N, D).
-        inputs: Numbers of columns from 0, which must exist: `Spec.initial` checks it.
-
-    Returns:
-        The rows with these columns, (N, S).
-    """
+    """The rows with these columns, which must exist: `Spec.initial` checks it."""
     return X[:, np.asarray(inputs)]
 
 
@@ -53,11 +43,9 @@ class Sum(Family):
     family: ClassVar[str] = "sum"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
         return functools.reduce(operator.add, (term.cross(X, Y) for term in self.parts))
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """k(x, x) for every row."""
         return functools.reduce(operator.add, (term.diag(X) for term in self.parts))
 
     def describe(self) -> str:
@@ -66,13 +54,7 @@ class Sum(Family):
 
     @classmethod
     def initial(
-        cls,
-        X: Float[Array, "N D"],
-        *,
-        start: LengthscaleStart,
-        amplitude: float,
-        unit: Float[np.ndarray, " D"],
-        **options: Any,
+        cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, unit: Units, **options: Any
     ) -> Kernel:
         """The amplitude is divided equally among `options["parts"]`, the specifications of the parts."""
         parts = options["parts"]
@@ -91,11 +73,9 @@ class Product(Family):
     family: ClassVar[str] = "product"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
         return functools.reduce(operator.mul, (factor.cross(X, Y) for factor in self.factors))
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """k(x, x) for every row."""
         return functools.reduce(operator.mul, (factor.diag(X) for factor in self.factors))
 
     def describe(self) -> str:
@@ -104,13 +84,7 @@ class Product(Family):
 
     @classmethod
     def initial(
-        cls,
-        X: Float[Array, "N D"],
-        *,
-        start: LengthscaleStart,
-        amplitude: float,
-        unit: Float[np.ndarray, " D"],
-        **options: Any,
+        cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, unit: Units, **options: Any
     ) -> Kernel:
         """The factors of `options["parts"]`, their specifications; one of them has the amplitude."""
         parts = options["parts"]
@@ -127,11 +101,9 @@ class UnitAmplitude(Kernel):
     family: ClassVar[str] = "unit_amplitude"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
         return self._with_amplitude(X.dtype).cross(X, Y)
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """k(x, x) for every row."""
         return self._with_amplitude(X.dtype).diag(X)
 
     def describe(self) -> str:
@@ -144,15 +116,7 @@ class UnitAmplitude(Kernel):
 
 
 def fix_amplitude(kernel: Kernel) -> Kernel:
-    """Fixes the amplitude of a kernel at 1.
-
-    Args:
-        kernel: Any kernel.
-
-    Returns:
-        The kernel without the parameter; one whose scale is not an amplitude (linear, sum, ANOVA) is returned as it
-        is.
-    """
+    """The kernel with its amplitude fixed at 1; one whose scale is not an amplitude (linear, sum, ANOVA) as it is."""
     match kernel:
         case AmplitudeFamily():
             return UnitAmplitude(eqx.tree_at(lambda kernel: kernel.log_amplitude, kernel, None))

@@ -18,7 +18,6 @@ class Linear(Family):
     family: ClassVar[str] = "linear"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
         return self._scale(X) @ self._scale(Y).T
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:

@@ -26,8 +26,6 @@ class Orthogonal(AmplitudeFamily):
     family: ClassVar[str] = "orthogonal"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
-
         @jax.checkpoint
         def multiply(total: Array, column: tuple[Array, Array, Array]) -> tuple[Array, None]:
             x, y, q = column
@@ -37,7 +35,6 @@ class Orthogonal(AmplitudeFamily):
         return jax.lax.scan(multiply, total, (X.T, Y.T, jnp.exp(self.log_lengthscale2)))[0]
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """k(x, x) for every row."""
         return self.amplitude * jnp.prod(_zero_mean(X, X, jnp.exp(self.log_lengthscale2)), axis=1)
 
     def describe(self) -> str:

@@ -39,17 +39,14 @@ class Spec:
         amplitude: float = 1.0,
         unit: Float[Array | np.ndarray, " D"] | None = None,
     ) -> Kernel:
-        """Constructs the kernel that training starts from.
+        """The kernel that training starts from.
 
         Args:
-            X: Rows of the inputs, (N, D), in whose dtype the parameters are.
+            X: Rows of the inputs, in whose dtype the parameters are.
             start: Rule by which lengthscales are set from these rows.
             amplitude: Prior variance k(x, x), averaged over the rows where it differs between them (roughly for
                 products of several linear kernels).  A sum divides it equally among its terms.
             unit: Size of one unit of each column in units of the file, in which a period is; None for 1.
-
-        Raises:
-            ConfigError: Active inputs that the rows do not have, or an `anova` of higher order than inputs.
         """
         family, options = _family(self.family), dict(self.options)
         if self.inputs is not None and self.inputs[-1] >= X.shape[1]:
@@ -78,15 +75,11 @@ class Spec:
 
 
 def kernel_spec(value: Any) -> Spec:
-    """Parses the kernel that the configuration's `value` means.
+    """The kernel that a configuration's `value` means.
 
-    Args:
-        value: Name of a family, such as "matern52"; a mapping from it to its options, such as
-            {"matern52": {"inputs": [0, 2]}}; {"sum": [...]} or {"product": [...]} of such values; a mapping with the
-            `_target_` of a custom class and its options; or a `Spec`.
-
-    Raises:
-        ConfigError: An unknown family or option, a value that an option cannot have, a class that is no `Family`.
+    The value is the name of a family, such as "matern52"; a mapping from it to its options, such as {"matern52":
+    {"inputs": [0, 2]}}; {"sum": [...]} or {"product": [...]} of such values; a mapping with the `_target_` of a custom
+    class and its options; or a `Spec`.  Any other raises a ConfigError.
     """
     if isinstance(value, Spec):
         return value
@@ -107,13 +100,7 @@ def kernel_spec(value: Any) -> Spec:
 
 
 def require(kernel: Kernel | Spec, family: type[Kernel] | tuple[type[Kernel], ...], subject: str) -> None:
-    """Raises ConfigError unless the kernel is of the class `family`, or of one of several.
-
-    Args:
-        kernel: A kernel or its specification.
-        family: A family, or an abstract class such as `Stationary` for all families of that kind.
-        subject: Subject of the error message, such as "svdgp".
-    """
+    """Raises ConfigError, with this subject, unless a kernel or its `Spec` is of the class or one of the classes."""
     if isinstance(kernel, Spec):
         cls: type[Kernel] = _family(kernel.family) if kernel.inputs is None else ActiveInputs
         name = str(kernel)
@@ -135,12 +122,7 @@ class LengthscalePrior(NamedTuple):
     spread: float
 
     def log_prob(self, kernel: Kernel, inputs: int) -> Float[Array, ""]:
-        """The log density of the logarithms of all lengthscales of a kernel.
-
-        Args:
-            kernel: Kernel, of whose parameters `log_lengthscale2` are taken.
-            inputs: Number D of inputs.
-        """
+        """The log density of the logarithms of all lengthscales (`log_lengthscale2`) of a kernel of D inputs."""
         centre = math.log(self.median * math.sqrt(inputs))
         leaves = jax.tree_util.tree_leaves_with_path(kernel)
         lengthscales = [leaf for path, leaf in leaves if jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"]
@@ -149,14 +131,7 @@ class LengthscalePrior(NamedTuple):
 
 
 def lengthscale_prior(value: Any) -> LengthscalePrior | None:
-    """The prior that the configuration's value means.
-
-    Args:
-        value: None, {median: M, spread: S}, or a prior.
-
-    Raises:
-        ConfigError: Any other value.
-    """
+    """The prior that the configuration's value means: None, {median: M, spread: S}, or a prior."""
     if isinstance(value, LengthscalePrior):
         return value
     LENGTHSCALE_PRIOR.check("method.lengthscale_prior", value)

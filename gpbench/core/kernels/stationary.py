@@ -13,6 +13,7 @@ from gpbench.core.kernels.base import (
     AmplitudeFamily,
     Kernel,
     LengthscaleStart,
+    Units,
     initial_log_lengthscales2,
     log_scalar,
     span,
@@ -49,28 +50,16 @@ class Stationary(AmplitudeFamily):
         return f"{words(self.family)} kernel (amplitude {self.amplitude:.3g}, {lengthscales})"
 
 
-def start_lengthscales(X: Float[Array, "N D"], start: LengthscaleStart, isotropic: bool) -> Float[Array, " L"]:
-    """Logarithms of the initial squared lengthscales of a stationary kernel.
-
-    Args:
-        X: Rows of the inputs, (N, D).
-        start: Rule, see `LengthscaleStart`.
-        isotropic: One lengthscale for all inputs.
-
-    Returns:
-        An entry for each input, (D,), or their mean, (1,), of an isotropic kernel.
-    """
+def _start_lengthscales(X: Float[Array, "N D"], start: LengthscaleStart, isotropic: bool) -> Float[Array, " L"]:
+    """Logarithms of a stationary kernel's initial squared lengthscales, one an input, or their mean (isotropic)."""
     each = initial_log_lengthscales2(X, start)
     return each.mean(keepdims=True) if isotropic else each
 
 
-def half_square_exponent(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-    """-½|x - y|² for all pairs of rows, at most 0, through one matrix product.
+def _half_square_exponent(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+    """-½|x - y|² for all pairs of rows in units of the lengthscales, at most 0, through one matrix product.
 
     The rounding error is relative to |x|² + |y|²: right for kernels that are differentiable in the squared distance.
-
-    Args:
-        X, Y: Rows in units of the lengthscales, (N, D) and (P, D).
     """
     # -½|x-y|² = x·y - ½|x|² - ½|y|²
     exponent = X @ Y.T - 0.5 * jnp.sum(X**2, 1)[:, None] - 0.5 * jnp.sum(Y**2, 1)[None, :]
@@ -78,13 +67,7 @@ def half_square_exponent(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Floa
 
 
 def square_distance(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-    """|x - y|² for all pairs of rows through differences: exactly 0 for equal rows.
-
-    One input after another, in O(N P) memory forward and backward.
-
-    Args:
-        X, Y: Rows in units of the lengthscales, (N, D) and (P, D).
-    """
+    """|x - y|² for all pairs of rows through differences, exactly 0 for equal rows, in O(N P) memory both ways."""
 
     @jax.checkpoint
     def add(total: Array, column: tuple[Array, Array]) -> tuple[Array, None]:
@@ -94,12 +77,8 @@ def square_distance(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Arr
     return jax.lax.scan(add, jnp.zeros((len(X), len(Y)), X.dtype), (X.T, Y.T))[0]
 
 
-def safe_sqrt(square: Float[Array, "N P"]) -> Float[Array, "N P"]:
-    """√square with the derivative 0 where `square` is 0, instead of an infinite one that turns into NaN.
-
-    Args:
-        square: Numbers of at least 0, (N, P).
-    """
+def _safe_sqrt(square: Float[Array, "N P"]) -> Float[Array, "N P"]:
+    """√square with the derivative 0 where `square` is 0, instead of an infinite one that turns into NaN."""
     positive = square > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1.0)), 0.0)
 
@@ -114,7 +93,7 @@ class _Scaled(Stationary):
     @classmethod
     def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """Option: `isotropic`."""
-        return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]), **options)
+        return cls(log_scalar(amplitude, X), _start_lengthscales(X, start, options["isotropic"]), **options)
 
 
 class SquaredExponential(_Scaled):
@@ -126,8 +105,7 @@ class SquaredExponential(_Scaled):
     family: ClassVar[str] = "squared_exponential"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
-        return jnp.exp(half_square_exponent(self.scale(X), self.scale(Y)) + self.log_amplitude)
+        return jnp.exp(_half_square_exponent(self.scale(X), self.scale(Y)) + self.log_amplitude)
 
 
 class Matern12(_Scaled):
@@ -140,8 +118,7 @@ class Matern12(_Scaled):
     family: ClassVar[str] = "matern12"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
-        r = safe_sqrt(square_distance(self.scale(X), self.scale(Y)))
+        r = _safe_sqrt(square_distance(self.scale(X), self.scale(Y)))
         return jnp.exp(self.log_amplitude - r)
 
 
@@ -151,8 +128,7 @@ class Matern32(_Scaled):
     family: ClassVar[str] = "matern32"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
-        s = safe_sqrt(-6.0 * half_square_exponent(self.scale(X), self.scale(Y)))  # s² = 3 r²
+        s = _safe_sqrt(-6.0 * _half_square_exponent(self.scale(X), self.scale(Y)))  # s² = 3 r²
         return (1.0 + s) * jnp.exp(self.log_amplitude - s)
 
 
@@ -162,9 +138,8 @@ class Matern52(_Scaled):
     family: ClassVar[str] = "matern52"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
-        s2 = -10.0 * half_square_exponent(self.scale(X), self.scale(Y))  # s² = 5 r²
-        s = safe_sqrt(s2)
+        s2 = -10.0 * _half_square_exponent(self.scale(X), self.scale(Y))  # s² = 5 r²
+        s = _safe_sqrt(s2)
         return (1.0 + s + s2 / 3.0) * jnp.exp(self.log_amplitude - s)
 
 
@@ -187,14 +162,13 @@ class RationalQuadratic(Stationary):
         return jnp.exp(self.log_alpha)
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
-        half_square = -half_square_exponent(self.scale(X), self.scale(Y))
+        half_square = -_half_square_exponent(self.scale(X), self.scale(Y))
         return jnp.exp(self.log_amplitude - self.shape * jnp.log1p(half_square / self.shape))
 
     @classmethod
     def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """Options: `isotropic`, and `alpha`, the initial shape."""
-        lengthscales = start_lengthscales(X, start, options["isotropic"])
+        lengthscales = _start_lengthscales(X, start, options["isotropic"])
         return cls(log_scalar(amplitude, X), lengthscales, log_scalar(options["alpha"], X), **options)
 
 
@@ -221,8 +195,7 @@ class Periodic(Stationary):
         return jnp.exp(self.log_period)
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
-        return jnp.exp(half_square_exponent(self._on_circles(X), self._on_circles(Y)) + self.log_amplitude)
+        return jnp.exp(_half_square_exponent(self._on_circles(X), self._on_circles(Y)) + self.log_amplitude)
 
     def _on_circles(self, X: Float[Array, "N D"]) -> Float[Array, "N 2*D"]:
         angle = 2.0 * math.pi * X / self.periods
@@ -235,13 +208,7 @@ class Periodic(Stationary):
 
     @classmethod
     def initial(
-        cls,
-        X: Float[Array, "N D"],
-        *,
-        start: LengthscaleStart,
-        amplitude: float,
-        unit: Float[np.ndarray, " D"],
-        **options: Any,
+        cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, unit: Units, **options: Any
     ) -> Kernel:
         """Options: `isotropic`, and `period`, the initial period of every input.
 

@@ -31,16 +31,14 @@ class Likelihood(eqx.Module):
 
     @classmethod
     def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Likelihood":
-        """Constructs the likelihood that training starts from.
+        """The likelihood that training starts from.
 
         Args:
             noise: Variance of y about f, in the scaled units of the targets (regression).
             classes: Number of classes, 0 for regression.
             dtype: Precision of the parameters.
-            **options: Values of fields that the class declares by `gpbench.schema.setting`.
-
-        Raises:
-            ConfigError: Options that do not fit the noise or the number of classes.
+            **options: Values of fields that the class declares by `gpbench.schema.setting`; those that do not fit the
+                noise or the number of classes raise a ConfigError.
         """
         return cls(**options)
 
@@ -60,44 +58,18 @@ class Likelihood(eqx.Module):
     def expected_log_prob(
         self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."], y: Float[Array, " N"]
     ) -> Float[Array, " N"]:
-        """E log p(y|f) for f ~ N(mean, variance): the expectation of variational inference.
-
-        Args:
-            mean, variance: Moments of the latent values, (N,) or (N, P).
-            y: Targets, (N,).
-
-        Returns:
-            Expectations, (N,), in nats.
-        """
+        """E log p(y|f) for f ~ N(mean, variance), in nats: the expectation of variational inference."""
 
     @abstractmethod
     def log_normaliser(
         self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."], y: Float[Array, " N"], *, alpha: float = 1.0
     ) -> Float[Array, " N"]:
-        """log Z = log E p(y|f)^alpha for f ~ N(mean, variance): of EP, and with alpha below 1 of power EP.
-
-        Args:
-            mean, variance: Moments of the latent values, (N,) or (N, P).
-            y: Targets, (N,).
-            alpha: Power of the likelihood, above 0.
-
-        Returns:
-            log Z, (N,), in nats.
-        """
+        """log Z = log E p(y|f)^alpha for f ~ N(mean, variance), in nats: of EP, and with alpha below 1 of power EP."""
 
     def normaliser_derivatives(
         self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."], y: Float[Array, " N"], *, alpha: float = 1.0
     ) -> tuple[Float[Array, " N"], Float[Array, "N ..."], Float[Array, "N ..."]]:
-        """(log Z, d log Z / d mean, -d² log Z / d mean²); where P > 1, the last is the diagonal of the Hessian.
-
-        Args:
-            mean, variance: Moments of the latent values, (N,) or (N, P).
-            y: Targets, (N,).
-            alpha: Power of the likelihood, above 0.
-
-        Returns:
-            log Z (N,), and both derivatives in the shape of `mean`.
-        """
+        """(log Z, d log Z / d mean, -d² log Z / d mean²); where P > 1, the last is the diagonal of the Hessian."""
 
         def total(mean: Array) -> tuple[Array, Array]:
             log_z = self.log_normaliser(mean, variance, y, alpha=alpha)
@@ -118,8 +90,4 @@ class Likelihood(eqx.Module):
 
     @abstractmethod
     def predictive(self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."]) -> Predictive:
-        """p(y) = E p(y|f) for f ~ N(mean, variance).
-
-        Args:
-            mean, variance: Moments of the latent values, (N,) or (N, P).
-        """
+        """p(y) = E p(y|f) for f ~ N(mean, variance)."""

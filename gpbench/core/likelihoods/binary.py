@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive import BernoulliPredictive
-from gpbench.core.quadrature import log_normal_expectation, normal_expectation
+from gpbench.core.quadrature import PerRow, log_normal_expectation, normal_expectation
 from gpbench.schema import setting
 
 
@@ -31,15 +31,11 @@ class _Sigmoid(Likelihood):
         """log σ(y f)."""
         return self.log_sigmoid(y * f)
 
-    def expected_log_prob(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
+    def expected_log_prob(self, mean: PerRow, variance: PerRow, y: PerRow) -> PerRow:
         """E log σ(y f)."""
         return normal_expectation(self.log_sigmoid, y * mean, variance, self.nodes)
 
-    def log_normaliser(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], *, alpha: float = 1.0
-    ) -> Float[Array, " N"]:
+    def log_normaliser(self, mean: PerRow, variance: PerRow, y: PerRow, *, alpha: float = 1.0) -> PerRow:
         """log E σ(y f)^α."""
         return log_normal_expectation(lambda f: alpha * self.log_sigmoid(f), y * mean, variance, self.nodes)
 
@@ -52,17 +48,15 @@ class Probit(_Sigmoid):
         """log Φ(f)."""
         return norm.logcdf(f)
 
-    def log_normaliser(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], *, alpha: float = 1.0
-    ) -> Float[Array, " N"]:
+    def log_normaliser(self, mean: PerRow, variance: PerRow, y: PerRow, *, alpha: float = 1.0) -> PerRow:
         """log Φ(y mean / √(1 + variance)); for α other than 1 by quadrature."""
         if alpha != 1.0:
             return super().log_normaliser(mean, variance, y, alpha=alpha)
         return norm.logcdf(y * mean / jnp.sqrt(1.0 + variance))
 
     def normaliser_derivatives(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], *, alpha: float = 1.0
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"], Float[Array, " N"]]:
+        self, mean: PerRow, variance: PerRow, y: PerRow, *, alpha: float = 1.0
+    ) -> tuple[PerRow, PerRow, PerRow]:
         """(log Z, d log Z / d mean, -d² log Z / d mean²).
 
         Paper `sep`, equations 20 and 23; equation 20 prints y/b where y/√b holds (errata).  The ratio pdf/cdf goes
@@ -76,7 +70,7 @@ class Probit(_Sigmoid):
         slope = jnp.exp(norm.logpdf(z) - log_cdf) * y / jnp.sqrt(b)
         return log_cdf, slope, slope**2 + slope * mean / b
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> BernoulliPredictive:
+    def predictive(self, mean: PerRow, variance: PerRow) -> BernoulliPredictive:
         """p(y = +1) = Φ(mean / √(1 + variance)) (paper `sep`, appendix A.7)."""
         z = mean / jnp.sqrt(1.0 + variance)
         return BernoulliPredictive(norm.logcdf(-z), norm.logcdf(z))
@@ -93,7 +87,7 @@ class Logistic(_Sigmoid):
         """log 1 / (1 + e^-f)."""
         return jax.nn.log_sigmoid(f)
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> BernoulliPredictive:
+    def predictive(self, mean: PerRow, variance: PerRow) -> BernoulliPredictive:
         """E σ(±f); the nodes are symmetric, so that the two sum to 1."""
         negative, positive = (
             log_normal_expectation(self.log_sigmoid, sign * mean, variance, self.nodes) for sign in (-1.0, 1.0)

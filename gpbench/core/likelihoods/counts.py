@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive.counts import LARGEST, CountPredictive, Shape, log_count, log_expected_power
-from gpbench.core.quadrature import normal_expectation
+from gpbench.core.quadrature import PerRow, normal_expectation
 from gpbench.schema import setting
 
 
@@ -27,7 +27,7 @@ class _Counts(Likelihood):
     """The logarithm of the shape r of the negative binomial distribution; None for its limit, the Poisson one."""
     nodes: int = setting(20, "count", "Number of Gauss-Hermite nodes.")
 
-    def started(self, y: Float[Array, " N"]) -> "_Counts":
+    def started(self, y: PerRow) -> "_Counts":
         return eqx.tree_at(lambda model: model.log_rate, self, jnp.log(jnp.mean(y)))
 
     @property
@@ -39,19 +39,15 @@ class _Counts(Likelihood):
         """The log probability of y."""
         return log_count(self.log_rate + f, y, self.shape)
 
-    def expected_log_prob(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
+    def expected_log_prob(self, mean: PerRow, variance: PerRow, y: PerRow) -> PerRow:
         """E log p(y|f), by quadrature."""
         return normal_expectation(lambda f: self.log_prob(f, y[:, None]), mean, variance, self.nodes)
 
-    def log_normaliser(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], *, alpha: float = 1.0
-    ) -> Float[Array, " N"]:
+    def log_normaliser(self, mean: PerRow, variance: PerRow, y: PerRow, *, alpha: float = 1.0) -> PerRow:
         """log E p(y|f)^α, by quadrature about the mode of the integrand, with errors of 2e-6 at 20 nodes."""
         return log_expected_power(self.log_rate + mean, variance, y, self.shape, alpha, self.nodes)
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> CountPredictive:
+    def predictive(self, mean: PerRow, variance: PerRow) -> CountPredictive:
         """The mixture of the counts' distributions over f."""
         return CountPredictive(self.log_rate + mean, variance, self.shape, self.nodes)
 
@@ -64,9 +60,7 @@ class Poisson(_Counts):
         """Starts with a rate of 1."""
         return cls(jnp.zeros((), dtype), None, **options)
 
-    def expected_log_prob(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
+    def expected_log_prob(self, mean: PerRow, variance: PerRow, y: PerRow) -> PerRow:
         """log p(y|mean) - e^m (e^(v/2) - 1), m = log_rate + mean, which is y m - e^(m + v/2) - log y!."""
         m = jnp.minimum(self.log_rate + mean, LARGEST)
         rise = jnp.exp(m) * jnp.expm1(jnp.minimum(0.5 * variance, LARGEST - m))

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
+from gpbench.core.gaussians import MeanVariance
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive import VaryingNoisePredictive
 from gpbench.core.predictive.continuous import log_expected_normal_power
+from gpbench.core.quadrature import PerRow
 from gpbench.schema import setting
-
-_Moments = tuple[Float[Array, " N"], Float[Array, " N"]]
 
 
 class Heteroscedastic(Likelihood):
@@ -40,9 +40,7 @@ class Heteroscedastic(Likelihood):
         """log N(y | f₁, e^g)."""
         return norm.logpdf(y, f[..., 0], jnp.exp(0.5 * self._log_noise(f[..., 1])))
 
-    def expected_log_prob(
-        self, mean: Float[Array, "N 2"], variance: Float[Array, "N 2"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
+    def expected_log_prob(self, mean: Float[Array, "N 2"], variance: Float[Array, "N 2"], y: PerRow) -> PerRow:
         """-½ (log 2π + E g + E e^-g ((y - E f₁)² + var f₁)), E e^-g = e^(-E g + var g / 2)."""
         g, spread = self._log_noise_moments(mean, variance)
         precision = jnp.exp(jnp.minimum(0.5 * spread - g, _LARGEST))
@@ -50,8 +48,8 @@ class Heteroscedastic(Likelihood):
         return -0.5 * (jnp.log(2.0 * jnp.pi) + g + precision * square)
 
     def log_normaliser(
-        self, mean: Float[Array, "N 2"], variance: Float[Array, "N 2"], y: Float[Array, " N"], *, alpha: float = 1.0
-    ) -> Float[Array, " N"]:
+        self, mean: Float[Array, "N 2"], variance: Float[Array, "N 2"], y: PerRow, *, alpha: float = 1.0
+    ) -> PerRow:
         """log E N(y | f₁, e^g)^α, by quadrature over g about the mode of the integrand."""
         moments = self._log_noise_moments(mean, variance)
         return log_expected_normal_power(mean[:, 0], variance[:, 0], *moments, y, alpha, self.nodes)
@@ -65,7 +63,7 @@ class Heteroscedastic(Likelihood):
     def _log_noise(self, f: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.clip(self.log_noise + jnp.exp(self.log_deviation) * f, -_LARGEST, _LARGEST)
 
-    def _log_noise_moments(self, mean: Float[Array, "N 2"], variance: Float[Array, "N 2"]) -> _Moments:
+    def _log_noise_moments(self, mean: Float[Array, "N 2"], variance: Float[Array, "N 2"]) -> MeanVariance:
         deviation = jnp.exp(self.log_deviation)
         return self.log_noise + deviation * mean[:, 1], deviation**2 * variance[:, 1]
 

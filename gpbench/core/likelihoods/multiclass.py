@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 from gpbench import registry
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive import CategoricalPredictive
-from gpbench.core.quadrature import gaussian_points, log_normal_expectation
+from gpbench.core.quadrature import PerRow, gaussian_points, log_normal_expectation
 from gpbench.errors import ConfigError
 from gpbench.schema import setting
 
@@ -68,16 +68,14 @@ class Softmax(_Classes):
         log_probs = jnp.broadcast_to(jax.nn.log_softmax(f, axis=-1), (*shape, f.shape[-1]))
         return jnp.take_along_axis(log_probs, codes, axis=-1)[..., 0]
 
-    def expected_log_prob(
-        self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
+    def expected_log_prob(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], y: PerRow) -> PerRow:
         """mean_y - E log Σ e^(f_c)."""
         of_y = jnp.take_along_axis(mean, y.astype(int)[:, None], axis=-1)[:, 0]
         return of_y - jnp.mean(logsumexp(self._points(mean, variance), axis=-1), axis=-1)
 
     def log_normaliser(
-        self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], y: Float[Array, " N"], *, alpha: float = 1.0
-    ) -> Float[Array, " N"]:
+        self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], y: PerRow, *, alpha: float = 1.0
+    ) -> PerRow:
         """log E softmax(f)_y^α."""
         log_probs = self.log_prob(self._points(mean, variance), y[:, None])
         return logsumexp(alpha * log_probs, axis=-1) - jnp.log(self.samples)
@@ -109,17 +107,15 @@ class RobustMax(_Classes):
         right, wrong = self._levels
         return jnp.log(jnp.where(jnp.argmax(f, axis=-1) == y, right, wrong)).astype(f.dtype)
 
-    def expected_log_prob(
-        self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
+    def expected_log_prob(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], y: PerRow) -> PerRow:
         """P log(1 - ε) + (1 - P) log(ε / (C - 1)), P that f_y is the largest."""
         largest = jnp.exp(self._log_largest(mean, variance, y.astype(int)))
         right, wrong = (jnp.log(level) for level in self._levels)
         return largest * right + (1.0 - largest) * wrong
 
     def log_normaliser(
-        self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], y: Float[Array, " N"], *, alpha: float = 1.0
-    ) -> Float[Array, " N"]:
+        self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], y: PerRow, *, alpha: float = 1.0
+    ) -> PerRow:
         """log(P (1 - ε)^α + (1 - P) (ε / (C - 1))^α), P that f_y is the largest."""
         largest = jnp.exp(self._log_largest(mean, variance, y.astype(int)))
         right, wrong = (level**alpha for level in self._levels)
@@ -140,9 +136,7 @@ class RobustMax(_Classes):
         """p(y|f) of the class with the largest latent value, and of each other."""
         return 1.0 - self.epsilon, self.epsilon / (self.classes - 1)
 
-    def _log_largest(
-        self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], codes: Int[Array, " N"]
-    ) -> Float[Array, " N"]:
+    def _log_largest(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], codes: Int[Array, " N"]) -> PerRow:
         """log P(f_y is the largest)."""
         own = codes[:, None] == jnp.arange(self.classes)
         variance = jnp.maximum(variance, _LEAST_VARIANCE)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from gpbench.core import predictive
 from gpbench.core.likelihoods.base import Likelihood
+from gpbench.core.quadrature import PerRow
 from gpbench.errors import ConfigError
 from gpbench.schema import setting
 
@@ -47,20 +48,16 @@ class Gaussian(_Noise):
         """log N(y | f, noise)."""
         return norm.logpdf(y, f, jnp.sqrt(self.noise))
 
-    def expected_log_prob(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
+    def expected_log_prob(self, mean: PerRow, variance: PerRow, y: PerRow) -> PerRow:
         """log N(y | mean, noise) - variance / (2 noise)."""
         return norm.logpdf(y, mean, jnp.sqrt(self.noise)) - 0.5 * variance / self.noise
 
-    def log_normaliser(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], *, alpha: float = 1.0
-    ) -> Float[Array, " N"]:
+    def log_normaliser(self, mean: PerRow, variance: PerRow, y: PerRow, *, alpha: float = 1.0) -> PerRow:
         """log N(y | mean, variance + noise / α) + ½ (1 - α) log(2π noise) - ½ log α."""
         log_z = norm.logpdf(y, mean, jnp.sqrt(variance + self.noise / alpha))
         return log_z + 0.5 * (1.0 - alpha) * jnp.log(2.0 * jnp.pi * self.noise) - 0.5 * jnp.log(alpha)
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.GaussianPredictive:
+    def predictive(self, mean: PerRow, variance: PerRow) -> predictive.GaussianPredictive:
         """N(mean, variance + noise)."""
         return predictive.GaussianPredictive(mean, variance + self.noise)
 
@@ -77,9 +74,7 @@ class Laplace(_Noise):
         """-|y - f| / b - log 2b."""
         return -jnp.abs(y - f) / self.scale - jnp.log(2.0 * self.scale)
 
-    def expected_log_prob(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
+    def expected_log_prob(self, mean: PerRow, variance: PerRow, y: PerRow) -> PerRow:
         """-E|y - f| / b - log 2b.
 
         E|y - f| is the mean of a folded normal distribution, in closed form; quadrature misses the kink at f = y.
@@ -89,13 +84,11 @@ class Laplace(_Noise):
         distance = s * (2.0 * norm.pdf(z) + z * (2.0 * norm.cdf(z) - 1.0))
         return -distance / b - jnp.log(2.0 * b)
 
-    def log_normaliser(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], *, alpha: float = 1.0
-    ) -> Float[Array, " N"]:
+    def log_normaliser(self, mean: PerRow, variance: PerRow, y: PerRow, *, alpha: float = 1.0) -> PerRow:
         """The log density of y under noise of scale b / α, + (1 - α) log 2b - log α."""
         tempered = predictive.LaplacePredictive(mean, variance, self.noise / alpha**2)
         return tempered.log_prob(y) + (1.0 - alpha) * jnp.log(2.0 * self.scale) - jnp.log(alpha)
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.LaplacePredictive:
+    def predictive(self, mean: PerRow, variance: PerRow) -> predictive.LaplacePredictive:
         """The normal-Laplace distribution."""
         return predictive.LaplacePredictive(mean, variance, self.noise)

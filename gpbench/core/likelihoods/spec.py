@@ -30,18 +30,15 @@ class Spec:
         return frozenset(registry.AUTO) if self.name == "auto" else _class(self.name).tasks
 
     def initial(self, task: str, classes: int, *, noise: float, floor: float = 0.0, dtype: Any) -> Likelihood:
-        """Constructs the likelihood that training starts from.
+        """The likelihood that training starts from; a ConfigError where it does not fit the task, or options the data.
 
         Args:
-            task: Task of the data: regression, count, binary or multiclass.  "auto" is gaussian, poisson, probit or
-                softmax by it.
+            task: Task of the data: regression, count, binary or multiclass, for which "auto" is gaussian, poisson,
+                probit or softmax.
             classes: Number of classes, 0 for regression, 1 for counts.
             noise: Initial variance of y about f, in the scaled units of the targets (regression).
             floor: Least variance that training may reach, for likelihoods with an unset option of that name.
             dtype: Precision of the parameters.
-
-        Raises:
-            ConfigError: A likelihood that does not fit the task, or options that do not fit the data.
         """
         name = registry.AUTO[task] if self.name == "auto" else self.name
         cls = _class(name)
@@ -56,13 +53,10 @@ class Spec:
 
 
 def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
-    """Parses the likelihood that the configuration's `value` means.
+    """The likelihood that a configuration's `value` means.
 
-    Args:
-        value: "auto"; a name; {name: {option: value}}; or a mapping with the `_target_` of a custom class.
-
-    Raises:
-        ConfigError: An unknown name or option, a value that an option cannot have, a class that is no `Likelihood`.
+    The value is "auto"; a name; {name: {option: value}}; or a mapping with the `_target_` of a custom class.  Any other
+    raises a ConfigError.
     """
     if isinstance(value, Spec):
         return value

@@ -9,6 +9,7 @@ from gpbench import registry
 from gpbench.core import predictive
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive.student_t import expected_log1p, log_constant, log_expected_power, student_t_variance
+from gpbench.core.quadrature import PerRow
 from gpbench.schema import setting
 
 
@@ -57,23 +58,19 @@ class StudentT(Likelihood):
         power = jnp.log1p((y - f) ** 2 / (self.degrees * self.scale**2))
         return log_constant(self.scale, self.degrees) - 0.5 * (self.degrees + 1.0) * power
 
-    def expected_log_prob(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
+    def expected_log_prob(self, mean: PerRow, variance: PerRow, y: PerRow) -> PerRow:
         """E log p(y|f) = constant - ½ (df + 1) E log(1 + (y - f)² / (df scale²))."""
         width2 = self.degrees * self.scale**2
         power = expected_log1p((y - mean) ** 2 / width2, variance / width2, self.nodes)
         return log_constant(self.scale, self.degrees) - 0.5 * (self.degrees + 1.0) * power
 
-    def log_normaliser(
-        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], *, alpha: float = 1.0
-    ) -> Float[Array, " N"]:
+    def log_normaliser(self, mean: PerRow, variance: PerRow, y: PerRow, *, alpha: float = 1.0) -> PerRow:
         """α constant + log E (1 + (y - f)² / (df scale²))^(-α (df + 1) / 2)."""
         width2 = self.degrees * self.scale**2
         a = 0.5 * alpha * (self.degrees + 1.0)
         power = log_expected_power(a, (y - mean) ** 2 / width2, variance / width2, self.nodes)
         return alpha * log_constant(self.scale, self.degrees) + power
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.StudentTPredictive:
+    def predictive(self, mean: PerRow, variance: PerRow) -> predictive.StudentTPredictive:
         """The convolution of N(mean, variance) and the noise."""
         return predictive.StudentTPredictive(mean, variance, self.scale, self.degrees, self.nodes)

@@ -20,22 +20,14 @@ class Predictive(eqx.Module):
 
     @abstractmethod
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """The arrays that mixtures average: `log_prob` (N,), `summary`, and for regression also `cdf` (N,).
-
-        Args:
-            y: Targets, in the units of training.
-        """
+        """The arrays that mixtures average: `log_prob` (N,), `summary`, and for regression also `cdf` (N,)."""
 
     @abstractmethod
     def summary(self) -> dict[str, Array]:
         """Arrays that describe the distribution: `mean` and `var`, each (N,), or `log_probs` (N, C)."""
 
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """The arrays that metrics need: `pointwise`, and for regression also `crps`, `low95` and `high95`, each (N,).
-
-        Args:
-            y: Targets, in the units of training.
-        """
+        """The arrays that metrics need: `pointwise`, and for regression `crps`, `low95` and `high95`, each (N,)."""
         return self.pointwise(y)
 
 
@@ -57,20 +49,12 @@ class ContinuousPredictive(Predictive):
     def intervals(self, y: Float[Array, " N"]) -> dict[str, Array]:
         """Score and central interval of each row; from the cdf, unless a family has a closed form.
 
-        Args:
-            y: Targets, in the units of training.
-
-        Returns:
-            `crps` at y, in the units of y, and the ends `low95` and `high95` of the central 95 % interval, each (N,).
+        `crps` at y, in the units of y, and the ends `low95` and `high95` of the central 95 % interval, each (N,).
         """
         return self.intervals_of(self.cdf, self.mean, self.var, y)
 
-    @staticmethod
-    def intervals_of(
-        cdf: numerical.Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
-    ) -> dict[str, Array]:
-        """`intervals` of a distribution of this kind with this cdf and these moments, such as a mixture."""
-        return numerical.intervals(cdf, mean, var, y)
+    intervals_of = staticmethod(numerical.intervals)
+    """`intervals` of a distribution of this kind with this cdf and these moments, such as a mixture."""
 
     def summary(self) -> dict[str, Array]:
         """`mean` and `var`, each (N,)."""

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from gpbench.core.gaussians import normal_cdf
 from gpbench.core.predictive.base import ContinuousPredictive
-from gpbench.core.quadrature import log_peaked_expectation, normal_points
+from gpbench.core.quadrature import PerRow, log_peaked_expectation, normal_points
 
 
 class GaussianPredictive(ContinuousPredictive):
@@ -58,26 +58,13 @@ class VaryingNoisePredictive(ContinuousPredictive):
 
 
 def log_expected_normal_power(
-    mean: Float[Array, " N"],
-    latent: Float[Array, " N"],
-    log_noise: Float[Array, " N"],
-    spread: Float[Array, " N"],
-    y: Float[Array, " N"],
-    alpha: float,
-    nodes: int,
-) -> Float[Array, " N"]:
+    mean: PerRow, latent: PerRow, log_noise: PerRow, spread: PerRow, y: PerRow, alpha: float, nodes: int
+) -> PerRow:
     """log E N(y | f, e^g)^α for f ~ N(mean, latent) and g ~ N(log_noise, spread), by quadrature over g.
 
     That is log E N(y | mean, latent + e^g / α), + ½ (1 - α) (log 2π + g) - ½ log α within E.  The nodes are about the
     mode of the integrand, which an outlier moves many deviations from `log_noise`.  Of two modes, the lower one is left
     out, which costs log 2 nats where they are alike, and more where it is much the wider.
-
-    Args:
-        mean, latent: Moments of f.
-        log_noise, spread: Moments of g.
-        y: Targets.
-        alpha: Power, above 0.
-        nodes: Number of Gauss-Hermite nodes.
     """
 
     def power(g: Array) -> Array:

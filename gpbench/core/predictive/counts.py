@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from gpbench.core.predictive.base import ContinuousPredictive
 from gpbench.core.predictive.numerical import Cdf
-from gpbench.core.quadrature import log_peaked_expectation
+from gpbench.core.quadrature import PerRow, log_peaked_expectation
 
 LARGEST = 40.0
 """Largest log rate: e^40 is more than any count, and its square a number of float32."""
@@ -35,13 +35,7 @@ Shape = Float[Array, ""] | None
 
 
 def log_count(f: Float[Array, "..."], y: Float[Array, "..."], shape: Shape) -> Float[Array, "..."]:
-    """log p(y|f) of a count y with the mean e^f, and the variance e^f or e^f + e^(2f)/r.
-
-    Args:
-        f: Log rates; f and y broadcast.
-        y: Counts, as floats.
-        shape: r, or None.
-    """
+    """log p(y|f) of a count y with the mean e^f, and the variance e^f or, with a shape r, e^f + e^(2f)/r."""
     f = jnp.minimum(f, LARGEST)
     positive = jnp.where(y > 0, y, 1.0)
     if shape is None:
@@ -76,23 +70,8 @@ def _stirling(y: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(y > 10.0, by_series, xlogy(small, small) - small - gammaln(small + 1.0))
 
 
-def log_expected_power(
-    mean: Float[Array, " N"],
-    variance: Float[Array, " N"],
-    y: Float[Array, " N"],
-    shape: Shape,
-    alpha: float,
-    nodes: int,
-) -> Float[Array, " N"]:
-    """log E p(y|f)^α for f ~ N(mean, variance), by quadrature about the mode of the integrand.
-
-    Args:
-        mean, variance: Moments of the log rate.
-        y: Counts.
-        shape: r, or None.
-        alpha: Power, above 0.
-        nodes: Number of Gauss-Hermite nodes.
-    """
+def log_expected_power(mean: PerRow, variance: PerRow, y: PerRow, shape: Shape, alpha: float, nodes: int) -> PerRow:
+    """log E p(y|f)^α for f ~ N(mean, variance), by quadrature about the mode of the integrand."""
     power = lambda f: alpha * log_count(f, y[:, None], shape)
     return log_peaked_expectation(power, mean, variance, jnp.minimum(mean, jnp.log1p(y)), nodes)
 

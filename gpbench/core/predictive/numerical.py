@@ -28,30 +28,13 @@ _TAIL = 9.0
 
 
 def intervals(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> dict[str, Array]:
-    """Score and central interval of each row, from the cdf alone.
-
-    Args:
-        cdf: P(target ≤ y) for each row.
-        mean: Means.
-        var: Variances; infinite ones are allowed.
-        y: Targets.
-
-    Returns:
-        `crps` at y, in the units of y, and the ends `low95` and `high95` of the central 95 % interval, each (N,).
-    """
+    """`crps`, `low95` and `high95` of each row (`ContinuousPredictive.intervals`), from its cdf and moments alone."""
     low, high = (quantile(cdf, mean, var, p) for p in (0.025, 0.975))
     return {"crps": crps(cdf, y, low, high), "low95": low, "high95": high}
 
 
 def quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: float) -> Float[Array, " N"]:
-    """The p-quantile of each row, by bisection and inverse quadratic interpolation (Chandrupatla 1997).
-
-    Args:
-        cdf: P(target ≤ y) for each row.
-        mean: Means, about which the quantile is sought.
-        var: Variances; infinite ones are allowed.
-        p: Probability in (0, 1).
-    """
+    """The p-quantile of each row, by bisection and inverse quadratic interpolation (Chandrupatla 1997)."""
     scale = jnp.where(jnp.isfinite(var), jnp.sqrt(var), 1.0)
     tolerance = 2.0 * np.finfo(mean.dtype).eps
 
@@ -116,11 +99,7 @@ def _narrowed(s: _Bracket, v: Float[Array, " N"], f_v: Float[Array, " N"]) -> _B
 def crps(cdf: Cdf, y: Float[Array, " N"], low: Float[Array, " N"], high: Float[Array, " N"]) -> Float[Array, " N"]:
     """Continuous ranked probability score ∫ (F(x) - 1{x ≥ y})² dx of each row (Gneiting & Raftery 2007, eq. 20).
 
-    Args:
-        cdf: The distribution function F, for each row.
-        y: Targets, on either side of which Gauss-Legendre quadrature is used.
-        low: Lower end of the central 95 % interval.
-        high: Upper end of it.
+    Gauss-Legendre quadrature on either side of y, in units of the central 95 % interval from `low` to `high`.
     """
     centre, scale = 0.5 * (low + high), 0.25 * (high - low)
     at_y = jnp.arcsinh((y - centre) / scale)

@@ -23,13 +23,10 @@ _Nodes = tuple[Float[Array, "N Q"], Float[Array, " N"]]
 def log_expected_power(
     a: Float[Array, ""], distance2: Float[Array, " N"], ratio: Float[Array, " N"], nodes: int
 ) -> Float[Array, " N"]:
-    """log E (1 + z)^-a with z = (√distance2 + √ratio ε)² and ε ~ N(0, 1).
+    """log E (1 + z)^-a with z = (√distance2 + √ratio ε)² and ε ~ N(0, 1), by the trapezoidal rule.
 
-    Args:
-        a: Exponent, positive.
-        distance2: Squared distance of y from the mean of f, in units of df scale².
-        ratio: Variance of f in the same units.
-        nodes: Number of nodes of the trapezoidal rule.
+    `distance2` and `ratio` are the squared distance of y from the mean of f, and the variance of f, in units of df
+    scale².
     """
     u, h = _grid(a, distance2, nodes)
     # ∫ e^(a u - e^u) E e^(-z e^u) du / Γ(a)

@@ -1,10 +1,7 @@
 """Samples of a run: the schedule that keeps states, the samplers of blackjax, and how far chains agree."""
 
-from gpbench.core.samplers.convergence import agreement, followed
-from gpbench.core.samplers.library import blackjax
-from gpbench.core.samplers.microcanonical import Chain, Microcanonical, Scales
-from gpbench.core.samplers.nuts import Adaptation, NoUTurn
-from gpbench.core.samplers.samples import Samples, Schedule, mixture, schedule
+from gpbench.core.samplers.chains import Adaptation, Chain, Microcanonical, NoUTurn, Scales, blackjax
+from gpbench.core.samplers.samples import Samples, Schedule, agreement, followed, mixture, schedule
 
 __all__ = [
     "Adaptation",

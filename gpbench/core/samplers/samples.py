@@ -1,6 +1,7 @@
-"""The states that a run keeps, and the mixture of their predictions."""
+"""The states that a run keeps, the mixture of their predictions, and how far chains agree: R-hat and sample sizes."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,11 +10,15 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
+from gpbench.core.networks import Network
 from gpbench.core.predictive import MixturePredictive, Predictive
+from gpbench.core.samplers.chains import blackjax
 from gpbench.errors import ConfigError
 
 _TOGETHER = 100
 """Number of samples that predict side by side; memory is in proportion to it."""
+_PROBES = 5
+"""Number of rows whose outputs are followed."""
 
 
 class Schedule(NamedTuple):
@@ -29,16 +34,9 @@ class Schedule(NamedTuple):
 
 
 def schedule(steps: int, samples: int, *, burn_in: float = 0.0, thinning: int | None = None) -> Schedule:
-    """Makes a schedule.
+    """The schedule of at most `samples` states from a run of `steps` steps; a ConfigError where it would keep none.
 
-    Args:
-        steps: Number of steps of the run.
-        samples: Largest number of states that are kept.
-        burn_in: Fraction of the steps before the first of them.
-        thinning: Number of steps between two; None spreads them evenly.
-
-    Raises:
-        ConfigError: No state would be kept.
+    `burn_in` is the fraction of the steps before the first of them; `thinning` None spreads them evenly.
     """
     first = round(burn_in * steps)
     thinning = thinning or max(1, (steps - first) // samples)
@@ -90,11 +88,30 @@ class Samples(eqx.Module):
 
 
 def mixture(density: Callable[[Any], Predictive], positions: Any, log_weights: Float[Array, " S"]) -> MixturePredictive:
-    """Mixture of the predictive distributions of sampled positions.
-
-    Args:
-        density: Predictive distribution under a position.
-        positions: S positions as one pytree.
-        log_weights: Logarithms of their weights, up to a constant.
-    """
+    """Mixture of the predictive distributions `density` of S sampled positions, with these weights up to a factor."""
     return MixturePredictive(jax.lax.map(density, positions, batch_size=_TOGETHER), log_weights)
+
+
+def followed(networks: Network, log_joints: Float[Array, " C"], X: Float[Array, "N D"]) -> Float[Array, "C Q"]:
+    """Quantities of every chain: its log joint, and its network's outputs at the first rows of X."""
+    outputs = jax.vmap(lambda network: network(X[:_PROBES]).ravel())(networks)
+    return jnp.concatenate([log_joints[:, None], outputs], axis=1)
+
+
+@partial(jax.jit, static_argnames="method")
+def agreement(samples: Samples, method: str) -> dict[str, Array]:
+    """The largest `rhat` and the smallest `ess` of the quantities (C, Q) that `followed` gives.
+
+    R-hat and bulk effective sample size (Vehtari et al. 2021); `rhat_outputs` and `ess_outputs` are those of the
+    outputs alone, which can agree where weights do not, as layers can exchange factors.  They need 4 samples of each
+    chain and a full ring, and are NaN otherwise.
+    """
+    library, quantities = blackjax(method).diagnostics, samples.in_order()  # (S, C, Q)
+    nan = jnp.full(quantities.shape[2], jnp.nan, quantities.dtype)
+    rhat, ess = nan, nan
+    if samples.size >= 4:
+        full = samples.count >= samples.size
+        rhat = jnp.where(full, library.rhat(quantities, chain_axis=1, sample_axis=0), nan)
+        ess = jnp.where(full, library.ess_bulk(quantities, chain_axis=1, sample_axis=0), nan)
+    every = {"rhat": jnp.max(rhat), "ess": jnp.min(ess)}
+    return every | {"rhat_outputs": jnp.max(rhat[1:]), "ess_outputs": jnp.min(ess[1:])}

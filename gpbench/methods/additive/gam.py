@@ -33,7 +33,7 @@ _START_ROWS = 10_000
 class GAM(StartMethod, VariationalMethod):
     """Sparse variational additive Gaussian processes (Adam, Durrande and John 2018): `gam`.
 
-    See the module's docstring, and `VariationalMethod` for the optimisation.
+    `VariationalMethod` says how it is optimised.
 
     A natural-gradient step of any of the posteriors costs what one of coupled_covariance does: O(N T² + T³) for N rows
     and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²).
@@ -118,7 +118,7 @@ class GAM(StartMethod, VariationalMethod):
         return VariationalParameters(
             layer,
             likelihood,
-            repeat(initial_posterior(self, layer, data, likelihood.latents() == 1), likelihood.latents()),
+            repeat(_initial_posterior(self, layer, data, likelihood.latents() == 1), likelihood.latents()),
         )
 
     def times_prior(self, factor: Natural, layer: AdditiveLayer) -> Posterior:
@@ -148,7 +148,7 @@ class GAM(StartMethod, VariationalMethod):
 
 
 @eqx.filter_jit
-def initial_posterior(method: GAM, layer: AdditiveLayer, data: Batch, single: bool = True) -> Posterior:
+def _initial_posterior(method: GAM, layer: AdditiveLayer, data: Batch, single: bool = True) -> Posterior:
     """The posterior that training starts from, compiled once for all data of one shape.
 
     Natural gradients start from the prior.  Otherwise it is the posterior under Gaussian noise of at most `_START_ROWS`

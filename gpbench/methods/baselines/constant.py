@@ -14,7 +14,7 @@ from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.settings import AllRowsMethod
 
 
-class ConstantState(eqx.Module):
+class _ConstantState(eqx.Module):
     """Numbers of rows of the classes, or [mean, variance] where `classes` is 0 (regression) or 1 (counts)."""
 
     summary: Float[Array, " C"]
@@ -27,10 +27,10 @@ class Constant(AllRowsMethod):
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
     sample_weights: ClassVar[bool] = True
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> ConstantState:
-        return ConstantState(jnp.zeros(max(2, data.classes), data.X.dtype), data.classes)
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> _ConstantState:
+        return _ConstantState(jnp.zeros(max(2, data.classes), data.X.dtype), data.classes)
 
-    def step(self, state: ConstantState, batch: Batch, *, key: PRNGKeyArray) -> tuple[ConstantState, Info]:
+    def step(self, state: _ConstantState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_ConstantState, Info]:
         y, weight = batch.y, batch.weight
         if state.classes < 2:
             mean = weight @ y / weight.sum()
@@ -38,17 +38,17 @@ class Constant(AllRowsMethod):
         else:
             codes = _class_codes(y, state.classes)
             summary = 1.0 + weight @ (codes[:, None] == jnp.arange(state.classes)).astype(y.dtype)
-        new = ConstantState(summary, state.classes)
+        new = _ConstantState(summary, state.classes)
         return new, Info(self.objective(new, batch))
 
-    def objective(self, state: ConstantState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: _ConstantState, data: Batch) -> Float[Array, ""]:
         """The log likelihood of the training data."""
         return data.weight @ self._predict(state, data.X).log_prob(data.y)
 
-    def predict(self, state: ConstantState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: _ConstantState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         return self._predict(state, X)
 
-    def _predict(self, state: ConstantState, X: Float[Array, "N D"]) -> Predictive:
+    def _predict(self, state: _ConstantState, X: Float[Array, "N D"]) -> Predictive:
         n = X.shape[0]
         if state.classes == 0:
             mean, variance = state.summary

@@ -15,7 +15,7 @@ from gpbench.methods.parts.settings import AllRowsMethod
 from gpbench.schema import setting
 
 
-class LogisticState(eqx.Module):
+class _LogisticState(eqx.Module):
     """Weights (intercept last) for every class, and L-BFGS's memory."""
 
     weights: Float[Array, "E C"]
@@ -31,16 +31,16 @@ class Logistic(AllRowsMethod):
     ridge: float = setting(1.0, "nonnegative", "Prior precision of the weights; intercepts have none.")
 
     @jax.named_scope("needs_float64")  # optax's L-BFGS and line search, whatever the precision of the weights
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> LogisticState:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> _LogisticState:
         return self._at_zero(data)
 
     @eqx.filter_jit
-    def _at_zero(self, data: Batch) -> LogisticState:
+    def _at_zero(self, data: Batch) -> _LogisticState:
         weights = jnp.zeros((data.X.shape[1] + 1, data.classes), data.X.dtype)
-        return LogisticState(weights, optax.lbfgs().init(weights))
+        return _LogisticState(weights, optax.lbfgs().init(weights))
 
     @jax.named_scope("needs_float64")
-    def step(self, state: LogisticState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LogisticState, Info]:
+    def step(self, state: _LogisticState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_LogisticState, Info]:
         def loss(weights: Any) -> Any:
             return -self._log_posterior(weights, batch)
 
@@ -51,16 +51,16 @@ class Logistic(AllRowsMethod):
         # At the optimum the line search finds nothing better and may answer NaN: stay there.
         moved = optax.apply_updates(state.weights, updates)
         sound = jnp.all(jnp.isfinite(moved))
-        new = LogisticState(moved, optimiser)
+        new = _LogisticState(moved, optimiser)
         return jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, state), Info(-value)
 
     def _log_posterior(self, weights: Any, data: Batch) -> Float[Array, ""]:
         log_probs = CategoricalPredictive(with_intercept(data.X) @ weights).log_prob(data.y)
         return data.sum(log_probs) - 0.5 * self.ridge * jnp.sum(weights[:-1] ** 2)
 
-    def objective(self, state: LogisticState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: _LogisticState, data: Batch) -> Float[Array, ""]:
         """The log posterior density of the weights, up to a constant."""
         return self._log_posterior(state.weights, data)
 
-    def predict(self, state: LogisticState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> CategoricalPredictive:
+    def predict(self, state: _LogisticState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> CategoricalPredictive:
         return CategoricalPredictive(with_intercept(X) @ state.weights)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from gpbench.core.gaussians import MeanVariance
 from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.core.networks import MeanField, Network, initial_network, predict_outputs
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
@@ -44,11 +45,7 @@ class NetworkMethod(LikelihoodMethod):
         return size_label(self, f"hidden=[{','.join(map(str, self.hidden))}]")
 
     def gaussian_likelihood(self, data: Batch) -> Likelihood:
-        """The likelihood to start from, where noise other than Gaussian is refused in regression.
-
-        Raises:
-            ConfigError: for a likelihood that does not fit the task, and for other noise.
-        """
+        """The likelihood to start from, where noise other than Gaussian is refused in regression."""
         likelihood = self.initial_likelihood(data)
         if data.task == "regression" and not isinstance(likelihood, Gaussian):
             raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian in regression")
@@ -113,11 +110,7 @@ class MemberMethod(NetworkMethod):
     members: int = setting(5, "count", "Number of networks.")
 
     def initial_member(self, data: Batch, *, key: PRNGKeyArray) -> Member:
-        """A member to start from, with a random network.
-
-        Raises:
-            ConfigError: for a likelihood that does not fit the task, and for other noise than Gaussian.
-        """
+        """A member to start from, with a random network and, in regression, Gaussian noise."""
         likelihood = self.gaussian_likelihood(data)
         if data.task == "regression":
             return Member(self.initial_network(data, 2, key=key), None)
@@ -127,7 +120,7 @@ class MemberMethod(NetworkMethod):
     def noise_variance(self, output: Float[Array, " N"]) -> Float[Array, " N"]:
         """A target's variance, of the second output."""
 
-    def moments(self, member: Member, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def moments(self, member: Member, X: Float[Array, "N D"]) -> MeanVariance:
         """A target's mean and variance under one member."""
         outputs = member.network(X)
         return outputs[:, 0], self.noise_variance(outputs[:, 1])
@@ -182,7 +175,7 @@ class ChainMethod(AllRowsMethod, NetworkMethod):
         return mixture(lambda position: self.density(position, X), flat, log_weights)
 
     def diagnostics(self, state: State) -> dict[str, Array]:
-        """How far the chains agree (`gpbench.core.samplers.convergence`), and the `divergences` of all of them."""
+        """How far the chains agree (`gpbench.core.samplers.agreement`), and the `divergences` of all of them."""
         quantities = Samples(state.samples.values[1], state.samples.count)
         return agreement(quantities, self.name) | {"divergences": jnp.sum(state.divergences)}
 

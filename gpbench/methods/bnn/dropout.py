@@ -28,7 +28,7 @@ from gpbench.methods.parts.gradient import GradientState, SampledMethod
 from gpbench.schema import setting
 
 
-class DropoutParameters(eqx.Module):
+class _DropoutParameters(eqx.Module):
     """The network, which the optimiser moves; and rate and precision, arrays so that one program serves all values."""
 
     network: Network
@@ -37,10 +37,7 @@ class DropoutParameters(eqx.Module):
 
 
 class Dropout(NetworkMethod, SampledMethod):
-    """A network with dropout in training and prediction (Gal and Ghahramani 2016): `dropout`.
-
-    See the module's docstring.
-    """
+    """A network with dropout in training and prediction (Gal and Ghahramani 2016): `dropout`."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian",)
@@ -56,49 +53,49 @@ class Dropout(NetworkMethod, SampledMethod):
     )
     samples: int = setting(100, "count", "Number of masks that a prediction averages.")
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DropoutParameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> _DropoutParameters:
         as_array: Callable[[float], Array] = lambda value: jnp.asarray(value, data.X.dtype)
         network = self.initial_network(data, 1, key=key)
-        return DropoutParameters(network, as_array(self.dropout), as_array(self.noise_precision))
+        return _DropoutParameters(network, as_array(self.dropout), as_array(self.noise_precision))
 
     def with_settings(
-        self, state: GradientState[DropoutParameters], settings: Mapping[str, float]
-    ) -> GradientState[DropoutParameters]:
+        self, state: GradientState[_DropoutParameters], settings: Mapping[str, float]
+    ) -> GradientState[_DropoutParameters]:
         """An initial state with another `dropout` or `noise_precision`."""
         values = {**self.settings(state), **settings}
         rates = [jnp.asarray(values[name], state.parameters.rate.dtype) for name in ("dropout", "noise_precision")]
         return tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(rates))
 
-    def settings(self, state: GradientState[DropoutParameters]) -> dict[str, Array]:
+    def settings(self, state: GradientState[_DropoutParameters]) -> dict[str, Array]:
         return {"dropout": state.parameters.rate, "noise_precision": state.parameters.noise_precision}
 
-    def trainable(self, parameters: DropoutParameters) -> Network:
+    def trainable(self, parameters: _DropoutParameters) -> Network:
         return parameters.network
 
-    def loss(self, parameters: DropoutParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(self, parameters: _DropoutParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         """-Σ log N(y | f(x), 1/τ) + ½ l² (1 - p) |w|², every row with masks of its own."""
-        f = masked_outputs(parameters, batch.X, shared=False, key=key)
+        f = _masked_outputs(parameters, batch.X, shared=False, key=key)
         fit = batch.sum(norm.logpdf(batch.y, f, parameters.noise_precision**-0.5))
         size = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(parameters.network))
         # N τ λ = ½ l² (1 - p)
         return 0.5 * self.prior_lengthscale**2 * (1.0 - parameters.rate) * size - fit, None
 
     def predict(
-        self, state: GradientState[DropoutParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
+        self, state: GradientState[_DropoutParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
     ) -> Predictive:
         """The average of N(f(x), 1/τ) over masks, the same for all rows."""
         parameters = state.parameters
 
         def density(key: PRNGKeyArray) -> Any:
-            f = masked_outputs(parameters, X, shared=True, key=key)
+            f = _masked_outputs(parameters, X, shared=True, key=key)
             return GaussianPredictive(f, jnp.full_like(f, 1.0 / parameters.noise_precision))
 
         components = jax.vmap(density)(jax.random.split(key, self.samples))
         return MixturePredictive(components, jnp.zeros(self.samples, X.dtype))
 
 
-def masked_outputs(
-    parameters: DropoutParameters, X: Float[Array, "N D"], *, shared: bool, key: PRNGKeyArray
+def _masked_outputs(
+    parameters: _DropoutParameters, X: Float[Array, "N D"], *, shared: bool, key: PRNGKeyArray
 ) -> Float[Array, " N"]:
     """f(x) where every input of a layer is 0 with probability p, or else divided by 1 - p.
 

@@ -21,7 +21,7 @@ from gpbench.methods.parts.stopping import StopMethod
 from gpbench.schema import setting
 
 
-class EnsembleParameters(eqx.Module):
+class _EnsembleParameters(eqx.Module):
     """The members, stacked along a first axis; and the range of every input over the training rows."""
 
     members: Member
@@ -29,10 +29,7 @@ class EnsembleParameters(eqx.Module):
 
 
 class Ensemble(MemberMethod, StopMethod):
-    """A deep ensemble of networks (Lakshminarayanan, Pritzel and Blundell 2017): `ensemble`.
-
-    See the module's docstring.
-    """
+    """A deep ensemble of networks (Lakshminarayanan, Pritzel and Blundell 2017): `ensemble`."""
 
     noise_floor: float = setting(
         1e-6, "nonnegative", "Variance added to every predicted variance, in units of the scaled targets' variance."
@@ -50,25 +47,27 @@ class Ensemble(MemberMethod, StopMethod):
         "paper, or the mixture.",
     )
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> EnsembleParameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> _EnsembleParameters:
         counts = data.weight[:, None] > 0.0
         high = jnp.max(jnp.where(counts, data.X, -jnp.inf), axis=0)
         low = jnp.min(jnp.where(counts, data.X, jnp.inf), axis=0)
         stacked = [self.initial_member(data, key=member_key) for member_key in jax.random.split(key, self.members)]
         members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *stacked)
-        return EnsembleParameters(members, high - low)
+        return _EnsembleParameters(members, high - low)
 
     def step(
-        self, state: GradientState[EnsembleParameters], batch: Batch, *, key: PRNGKeyArray
-    ) -> tuple[GradientState[EnsembleParameters], Info]:
+        self, state: GradientState[_EnsembleParameters], batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[GradientState[_EnsembleParameters], Info]:
         """One step of every member; none once training has stopped.  The objective is the members' mean, in nats."""
         moved, info = super().step(state, batch, key=key)
         return moved, Info(info.objective / self.members)
 
-    def trainable(self, parameters: EnsembleParameters) -> Any:
+    def trainable(self, parameters: _EnsembleParameters) -> Any:
         return parameters.members
 
-    def loss(self, parameters: EnsembleParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(
+        self, parameters: _EnsembleParameters, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], None]:
         """The sum over members, whose gradient is each one's own: an elementwise optimiser trains each alone."""
 
         def total(X: Any, member: Any) -> Any:
@@ -88,7 +87,7 @@ class Ensemble(MemberMethod, StopMethod):
         return jax.nn.softplus(output) + self.noise_floor
 
     def predict(
-        self, state: GradientState[EnsembleParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
+        self, state: GradientState[_EnsembleParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
     ) -> Predictive:
         members = state.parameters.members
         components = jax.vmap(lambda member: self.density(member, X))(members)

@@ -25,7 +25,7 @@ from gpbench.methods.bnn.base import ChainMethod, no_samples
 from gpbench.schema import setting
 
 
-class HmcPosition(eqx.Module):
+class _HmcPosition(eqx.Module):
     """Position that is sampled: the network, the logarithms of its layers' prior variances, and the likelihood."""
 
     network: Network
@@ -33,10 +33,10 @@ class HmcPosition(eqx.Module):
     likelihood: Likelihood
 
 
-class HmcState(eqx.Module):
+class _HmcState(eqx.Module):
     """The chains, with a leading axis C: position, step size and mass matrix, divergences so far."""
 
-    position: HmcPosition
+    position: _HmcPosition
     adaptation: Adaptation
     divergences: Int[Array, " C"]
     samples: Samples
@@ -44,10 +44,7 @@ class HmcState(eqx.Module):
 
 
 class HMC(ChainMethod):
-    """A Bayesian neural network by the no-U-turn sampler (Hoffman and Gelman 2014): `hmc`.
-
-    See the module's docstring.
-    """
+    """A Bayesian neural network by the no-U-turn sampler (Hoffman and Gelman 2014): `hmc`."""
 
     sample_weights: ClassVar[bool] = True
 
@@ -67,7 +64,7 @@ class HMC(ChainMethod):
         "around their initial values.",
     )
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> HmcState:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> _HmcState:
         blackjax(self.name)  # fails early where it is not installed
         self.initial_likelihood(data)  # raises ConfigError where it does not fit
         return warm_up(self, data, self.schedule.size, key=key)
@@ -76,13 +73,13 @@ class HMC(ChainMethod):
         """The transitions of one chain."""
         return NoUTurn(lambda position: self.log_joint(position, data), self.max_doublings, self.name)
 
-    def initial_position(self, data: Batch, *, key: PRNGKeyArray) -> HmcPosition:
+    def initial_position(self, data: Batch, *, key: PRNGKeyArray) -> _HmcPosition:
         """Initial position of a chain: prior variances 1, noise `target_noise`."""
         likelihood = self.initial_likelihood(data)
         network = self.initial_network(data, likelihood.latents(), key=key)
-        return HmcPosition(network, jnp.zeros(len(network.layers), data.X.dtype), likelihood)
+        return _HmcPosition(network, jnp.zeros(len(network.layers), data.X.dtype), likelihood)
 
-    def log_joint(self, position: HmcPosition, data: Batch) -> Float[Array, ""]:
+    def log_joint(self, position: _HmcPosition, data: Batch) -> Float[Array, ""]:
         """log p(y, θ, log v, log noise): the density of the logarithms, with their Jacobians."""
         each = position.likelihood.log_prob(position.network(data.X), data.y)
         total = jnp.sum(data.weight * each)
@@ -99,7 +96,7 @@ class HMC(ChainMethod):
         value: Array = total + sum(densities)
         return value
 
-    def step(self, state: HmcState, batch: Batch, *, key: PRNGKeyArray) -> tuple[HmcState, Info]:
+    def step(self, state: _HmcState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_HmcState, Info]:
         """One transition of every chain.  The objective is the mean of the chains' log joints.
 
         It is NaN from the time when every transition of a run's steps has diverged in one of the chains.
@@ -109,7 +106,7 @@ class HMC(ChainMethod):
         divergences = state.divergences + end.is_divergent
         samples = self.extend(state, end.position, end.log_density, batch)
         objective = self.mean_log_joint(end.initial_log_density, divergences)
-        return HmcState(end.position, state.adaptation, divergences, samples, state.count + 1), Info(objective)
+        return _HmcState(end.position, state.adaptation, divergences, samples, state.count + 1), Info(objective)
 
 
 def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale: Any) -> Float[Array, "..."]:
@@ -120,7 +117,7 @@ def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale: Any) 
 
 
 @eqx.filter_jit
-def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> HmcState:
+def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> _HmcState:
     """The state after the warm-up, with room for `size` samples; compiled once for all data of one shape."""
 
     def adapt(key: PRNGKeyArray) -> Any:
@@ -130,4 +127,4 @@ def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> HmcSta
     position, adaptation = map_members(adapt, jax.random.split(key, method.chains))
     log_joints = jax.vmap(lambda position: method.log_joint(position, data))(position)
     samples = no_samples(position, log_joints, data, size)
-    return HmcState(position, adaptation, jnp.zeros(method.chains, int), samples, jnp.asarray(0))
+    return _HmcState(position, adaptation, jnp.zeros(method.chains, int), samples, jnp.asarray(0))

@@ -31,7 +31,7 @@ _LEAST = 1e-6
 """Smallest noise variance, where nothing else bounds it, and smallest sum of squares that divides."""
 
 
-class LaplaceState(eqx.Module):
+class _LaplaceState(eqx.Module):
     """The network and its optimiser, the layers' prior precisions, the likelihood, the approximation, and the count of
     steps."""
 
@@ -44,10 +44,7 @@ class LaplaceState(eqx.Module):
 
 
 class LinearisedLaplace(AllRowsMethod, NetworkMethod):
-    """A network with a linearised Laplace approximation (Immer et al. 2021): `laplace`.
-
-    See the module's docstring.
-    """
+    """A network with a linearised Laplace approximation (Immer et al. 2021): `laplace`."""
 
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax")
 
@@ -60,13 +57,13 @@ class LinearisedLaplace(AllRowsMethod, NetworkMethod):
         0.1, "below_one", "Fraction of the steps before the first update of prior precisions and noise."
     )
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> LaplaceState:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> _LaplaceState:
         """Raises ConfigError for likelihoods of regression other than gaussian."""
         likelihood = self.gaussian_likelihood(data)
         network = self.initial_network(data, likelihood.latents(), key=key)
         precisions = jnp.ones(len(network.layers), data.X.dtype)
         posterior = laplace.WeightPosterior(jnp.eye(laplace.vector(network).size, dtype=data.X.dtype))
-        return LaplaceState(network, self.optimiser.init(network), precisions, likelihood, posterior, jnp.asarray(0))
+        return _LaplaceState(network, self.optimiser.init(network), precisions, likelihood, posterior, jnp.asarray(0))
 
     def log_joint(
         self, network: Network, likelihood: Likelihood, precisions: Float[Array, " L"], batch: Batch
@@ -75,7 +72,7 @@ class LinearisedLaplace(AllRowsMethod, NetworkMethod):
         fit = batch.sum(likelihood.log_prob(network(batch.X), batch.y))
         return fit - 0.5 * jnp.sum(precisions * laplace.by_layer(laplace.vector(network) ** 2, network))
 
-    def step(self, state: LaplaceState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LaplaceState, Info]:
+    def step(self, state: _LaplaceState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_LaplaceState, Info]:
         """New precisions and noise, and then `inner_steps` of the optimiser, of falling size, and the approximation.
 
         The objective is the log evidence.
@@ -102,7 +99,7 @@ class LinearisedLaplace(AllRowsMethod, NetworkMethod):
         posterior = laplace.approximate(network, precisions, curvature)
         fit = jnp.sum(batch.weight * likelihood.log_prob(network(batch.X), batch.y))
         evidence = laplace.log_evidence(posterior, network, precisions, fit)
-        return LaplaceState(network, optimiser, precisions, likelihood, posterior, state.count + 1), Info(evidence)
+        return _LaplaceState(network, optimiser, precisions, likelihood, posterior, state.count + 1), Info(evidence)
 
     def updated(
         self,
@@ -123,7 +120,7 @@ class LinearisedLaplace(AllRowsMethod, NetworkMethod):
         above = jnp.maximum(noise - likelihood.floor, _LEAST)
         return precisions, eqx.tree_at(lambda model: model.log_noise, likelihood, jnp.log(above))
 
-    def predict(self, state: LaplaceState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: _LaplaceState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         f = state.network(X)
         variances = state.posterior.variances(state.network, X)
         return state.likelihood.predictive(f, variances.reshape(f.shape))

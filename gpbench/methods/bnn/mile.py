@@ -51,10 +51,7 @@ class MileState(eqx.Module):
 
 
 class MILE(ChainMethod, MemberMethod):
-    """A microcanonical Langevin ensemble (Sommer, Robnik, Nozadze, Seljak and Rügamer 2025): `mile`.
-
-    See the module's docstring.
-    """
+    """A microcanonical Langevin ensemble (Sommer, Robnik, Nozadze, Seljak and Rügamer 2025): `mile`."""
 
     members: int = setting(5, "count", "Number of networks that are trained, and of chains.")
     optimiser: optax.GradientTransformation = setting(

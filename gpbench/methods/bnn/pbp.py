@@ -56,10 +56,7 @@ class PbpState(eqx.Module):
 
 
 class PBP(NetworkMethod):
-    """A Bayesian neural network by probabilistic backpropagation (Hernández-Lobato and Adams 2015): `pbp`.
-
-    See the module's docstring.
-    """
+    """A Bayesian neural network by probabilistic backpropagation (Hernández-Lobato and Adams 2015): `pbp`."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian",)
@@ -78,7 +75,7 @@ class PBP(NetworkMethod):
         dtype = data.X.dtype
         gamma = Gamma(jnp.asarray(self.gamma_shape, dtype), jnp.asarray(self.gamma_rate, dtype))
         network = self.initial_network(data, 1, key=key)
-        mean = small_network(network, key=key)
+        mean = _small_network(network, key=key)
         variance = jax.tree.map(lambda leaf: jnp.full_like(leaf, gamma.noise), network)
         zeros = jnp.zeros_like(ravel_pytree(network)[0])
         factors = PriorFactors(zeros + 1.0 / gamma.noise, zeros, zeros)
@@ -97,7 +94,7 @@ class PBP(NetworkMethod):
         return GaussianPredictive(mean, variance + q.noise.noise)
 
 
-def small_network(network: Network, *, key: PRNGKeyArray) -> Network:
+def _small_network(network: Network, *, key: PRNGKeyArray) -> Network:
     """Weights and biases from N(0, 1/(I + 1)), in a network's shape."""
     layers = normal_network(network, key=key).layers
     sizes = [layer.weight.shape[0] + 1.0 for layer in layers]

@@ -32,7 +32,7 @@ _KAPPA_STD = 10.0
 """Standard deviation of κ's prior: noise variances from 1e-9 to 20 are within two standard deviations."""
 
 
-class SgldPosition(eqx.Module):
+class _SgldPosition(eqx.Module):
     """Position that is sampled: the network, and in `kappa` κ in place of each parameter of the likelihood.
 
     Likelihoods have the logarithms of positive parameters, such as the noise above its floor; these are softplus(κ).
@@ -46,10 +46,10 @@ class SgldPosition(eqx.Module):
         return tree_map(lambda kappa: jnp.log(jax.nn.softplus(kappa)), self.kappa)
 
 
-class SgldState(eqx.Module):
+class _SgldState(eqx.Module):
     """The position, the positions kept, the number of steps taken, and N ε for the weights and for κ."""
 
-    position: SgldPosition
+    position: _SgldPosition
     samples: Samples
     count: Int[Array, ""]
     step_size: Float[Array, ""]
@@ -57,10 +57,7 @@ class SgldState(eqx.Module):
 
 
 class SGLD(NetworkMethod):
-    """A Bayesian neural network by stochastic gradient Langevin dynamics (Welling and Teh 2011): `sgld`.
-
-    See the module's docstring.
-    """
+    """A Bayesian neural network by stochastic gradient Langevin dynamics (Welling and Teh 2011): `sgld`."""
 
     searchable: ClassVar[tuple[str, ...]] = ("step_size", "noise_step_size")
     carries_over: ClassVar[bool] = True
@@ -86,31 +83,31 @@ class SGLD(NetworkMethod):
         """Schedule of the states that are kept.  Raises ConfigError where none is."""
         return schedule(self.steps, self.samples, burn_in=self.burn_in, thinning=self.thinning)
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> SgldState:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> _SgldState:
         blackjax(self.name)  # fails early where it is not installed
         likelihood = self.initial_likelihood(data)
         kappa = jax.tree.map(lambda log_value: jnp.log(jnp.expm1(jnp.exp(log_value))), likelihood)
-        position = SgldPosition(self.initial_network(data, likelihood.latents(), key=key), kappa)
+        position = _SgldPosition(self.initial_network(data, likelihood.latents(), key=key), kappa)
         sizes = (jnp.asarray(size, data.X.dtype) for size in (self.step_size, self.noise_step_size))
-        return SgldState(position, Samples.empty(position, self.schedule.size), jnp.asarray(0), *sizes)
+        return _SgldState(position, Samples.empty(position, self.schedule.size), jnp.asarray(0), *sizes)
 
-    def with_settings(self, state: SgldState, settings: Mapping[str, float]) -> SgldState:
+    def with_settings(self, state: _SgldState, settings: Mapping[str, float]) -> _SgldState:
         """An initial state with another `step_size` or `noise_step_size`."""
         values = self.settings(state)
         sizes = {**values, **{name: jnp.full_like(values[name], value) for name, value in settings.items()}}
         return tree_at(lambda s: (s.step_size, s.noise_step_size), state, tuple(sizes.values()))
 
-    def settings(self, state: SgldState) -> dict[str, Array]:
+    def settings(self, state: _SgldState) -> dict[str, Array]:
         return {"step_size": state.step_size, "noise_step_size": state.noise_step_size}
 
-    def log_joint(self, position: SgldPosition, batch: Batch) -> Float[Array, ""]:
+    def log_joint(self, position: _SgldPosition, batch: Batch) -> Float[Array, ""]:
         """log p(y, θ, κ), or an unbiased estimate of it from a minibatch."""
         each = position.likelihood.log_prob(position.network(batch.X), batch.y)
         kappas = jax.tree.leaves(position.kappa)
         prior = log_standard_normal(position.network) + sum(norm.logpdf(kappa, 0.0, _KAPPA_STD) for kappa in kappas)
         return batch.sum(each) + prior
 
-    def step(self, state: SgldState, batch: Batch, *, key: PRNGKeyArray) -> tuple[SgldState, Info]:
+    def step(self, state: _SgldState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_SgldState, Info]:
         value, gradient = jax.value_and_grad(self.log_joint)(state.position, batch)
         cooled = (1.0 + state.count.astype(value.dtype) / self.cooling_start) ** -self.cooling / batch.total
         sampler = blackjax(self.name).sgld(lambda _, gradient: gradient)
@@ -124,10 +121,10 @@ class SGLD(NetworkMethod):
         old, keys = state.position, jax.random.split(key)
         network = move(old.network, gradient.network, state.step_size, keys[0])
         kappa = move(old.kappa, gradient.kappa, state.noise_step_size, keys[1])
-        position, count = SgldPosition(network, kappa), state.count + 1
+        position, count = _SgldPosition(network, kappa), state.count + 1
         samples = state.samples.extend(position, self.schedule.keeps(count))
-        return SgldState(position, samples, count, state.step_size, state.noise_step_size), Info(value)
+        return _SgldState(position, samples, count, state.step_size, state.noise_step_size), Info(value)
 
-    def predict(self, state: SgldState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: _SgldState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         positions = state.samples.or_current(state.position)
         return mixture(lambda position: self.density(position, X), positions, state.samples.log_weights(X.dtype))

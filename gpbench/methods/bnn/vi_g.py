@@ -22,10 +22,7 @@ from gpbench.schema import setting
 
 
 class VIG(MeanFieldMethod):
-    """A Bayesian neural network by mean-field variational inference (Graves 2011): `vi_g`.
-
-    See the module's docstring.
-    """
+    """A Bayesian neural network by mean-field variational inference (Graves 2011): `vi_g`."""
 
     prior: str = setting(
         "fitted",
@@ -42,7 +39,7 @@ class VIG(MeanFieldMethod):
     ) -> tuple[Float[Array, ""], MeanFieldParameters, None]:
         """The sampled loss; the module's gradients for q, and the plain gradient for the likelihood; None."""
         q, likelihood = parameters.q, parameters.likelihood
-        draws: Callable[..., Any] = jax.vmap(lambda key: fit_and_slopes(q.sample(key=key), likelihood, batch))
+        draws: Callable[..., Any] = jax.vmap(lambda key: _fit_and_slopes(q.sample(key=key), likelihood, batch))
         value, slope, square, noise_slope = jax.tree.map(
             lambda leaf: jnp.mean(leaf, axis=0), draws(jax.random.split(key, self.draws))
         )
@@ -53,7 +50,7 @@ class VIG(MeanFieldMethod):
         return value + kl, MeanFieldParameters(gradient, noise_slope), None
 
 
-def fit_and_slopes(
+def _fit_and_slopes(
     network: Network, likelihood: Likelihood, batch: Batch
 ) -> tuple[Float[Array, ""], Network, Network, Likelihood]:
     """-Σ log p(y|f) over the rows, Σ of its rows' gradients in the network and of their squares, and the likelihood's.

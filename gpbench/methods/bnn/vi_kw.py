@@ -14,10 +14,7 @@ from gpbench.methods.bnn.base import MeanFieldMethod, MeanFieldParameters
 
 
 class VIKW(MeanFieldMethod):
-    """A Bayesian neural network by reparameterised variational inference (Kingma and Welling 2014): `vi_kw`.
-
-    See the module's docstring.
-    """
+    """A Bayesian neural network by reparameterised variational inference (Kingma and Welling 2014): `vi_kw`."""
 
     def loss(
         self, parameters: MeanFieldParameters, batch: Batch, *, key: PRNGKeyArray

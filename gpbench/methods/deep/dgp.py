@@ -33,7 +33,7 @@ _BLOCK = 256
 """Number of rows whose log Z is computed at a time: their ψ2 sums take 10 MB with M = 100."""
 
 
-class DgpParameters(eqx.Module):
+class _DgpParameters(eqx.Module):
     """Arguments of the energy."""
 
     layers: tuple[DeepLayer, ...]
@@ -44,7 +44,7 @@ class DgpParameters(eqx.Module):
 class DGP(DeepMethod, StopMethod):
     """A deep Gaussian process by approximate EP with tied factors (Bui et al. 2016): `dgp`.
 
-    See the module's docstring.  `hidden=[]` is the tied-factor model of one layer.
+    `hidden=[]` is the tied-factor model of one layer.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
@@ -82,7 +82,7 @@ class DGP(DeepMethod, StopMethod):
         "layers.",
     )
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DgpParameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> _DgpParameters:
         if self.energy == "sep" and self.alpha != 1:
             raise ConfigError(f"method.energy=sep needs method.alpha=1, not {self.alpha:g}: it is EP with the power 1")
         if self.energy == "sep" and self.optimiser is None:
@@ -95,15 +95,15 @@ class DGP(DeepMethod, StopMethod):
         keys = jax.random.split(jax.random.fold_in(key, 1), len(layers))
         initial = (NaturalFactors if self.energy == "sep" else FACTORS[self.factors]).initial
         factors = tuple(initial(layer, depth, key=key) for depth, (layer, key) in enumerate(zip(layers, keys)))
-        return DgpParameters(layers, factors, likelihood)
+        return _DgpParameters(layers, factors, likelihood)
 
-    def loss(self, parameters: DgpParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(self, parameters: _DgpParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         return -self.tied_energy(parameters, batch) - self.log_prior(parameters.layers), None
 
-    def trainable(self, parameters: DgpParameters) -> Any:
+    def trainable(self, parameters: _DgpParameters) -> Any:
         return (parameters.layers, parameters.likelihood) if self.energy == "sep" else parameters
 
-    def update(self, parameters: DgpParameters, variables: Any, batch: Batch) -> tuple[DgpParameters, Any]:
+    def update(self, parameters: _DgpParameters, variables: Any, batch: Batch) -> tuple[_DgpParameters, Any]:
         """A damped step of the tied factors to the average of those that the rows imply, with `energy=sep`."""
         if self.energy == "aep":
             return parameters, variables
@@ -122,7 +122,7 @@ class DGP(DeepMethod, StopMethod):
         factors = tuple(old.towards(new, rate) for old, new in zip(parameters.factors, targets))
         return eqx.tree_at(lambda p: p.factors, parameters, factors), variables
 
-    def tied_energy(self, parameters: DgpParameters, batch: Batch) -> Float[Array, ""]:
+    def tied_energy(self, parameters: _DgpParameters, batch: Batch) -> Float[Array, ""]:
         """F of section 4.2, or an unbiased estimate of it from a minibatch, in nats; larger is better."""
         n, alpha = batch.total, self.alpha
         value, cavities = jnp.zeros((), batch.X.dtype), []
@@ -146,17 +146,17 @@ class DGP(DeepMethod, StopMethod):
             h = propagate(projection, h, full=self.hidden_covariance == "full" and depth < len(others))
         return of_output(h)
 
-    def posteriors(self, parameters: DgpParameters) -> list[LayerPosterior]:
+    def posteriors(self, parameters: _DgpParameters) -> list[LayerPosterior]:
         posteriors = []
         for layer, factors in zip(parameters.layers, parameters.factors):
             A = layer.whitening()
             posteriors.append(LayerPosterior(layer, factors.posterior(layer, A)[0], A))
         return posteriors
 
-    def objective(self, state: GradientState[DgpParameters], data: Batch) -> Float[Array, ""]:
+    def objective(self, state: GradientState[_DgpParameters], data: Batch) -> Float[Array, ""]:
         return self.tied_energy(state.parameters, data) + self.log_prior(state.parameters.layers)
 
-    def predict(self, state: GradientState[DgpParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: GradientState[_DgpParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters
         layers, likelihood = self.posteriors(parameters), parameters.likelihood
         if self.predictive == "moments" or not self.hidden:

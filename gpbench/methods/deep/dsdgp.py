@@ -25,7 +25,7 @@ _HIDDEN_ROOT = 0.01
 """Standard deviation of the initial q of hidden layers: nearly no noise."""
 
 
-class DsdgpParameters(eqx.Module):
+class _DsdgpParameters(eqx.Module):
     """Arguments of the bound; `means` (D, P) of the hidden layers are fixed."""
 
     layers: tuple[DeepLayer, ...]
@@ -37,12 +37,12 @@ class DsdgpParameters(eqx.Module):
 class DSDGP(DeepMethod, SampledMethod, StopMethod):
     """A deep Gaussian process by doubly stochastic inference (Salimbeni and Deisenroth 2017): `dsdgp`.
 
-    See the module's docstring.  `hidden=[]` is `svi`'s model and bound.
+    `hidden=[]` is `svi`'s model and bound.
     """
 
     sample_weights: ClassVar[bool] = True
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DsdgpParameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> _DsdgpParameters:
         self.require_paths()
         likelihood, means = self.initial_likelihood(data), self._linear_means(data)
         layers = self.initial_layers(data, likelihood.latents(), means, key=key)
@@ -53,7 +53,7 @@ class DSDGP(DeepMethod, SampledMethod, StopMethod):
             if layer is not layers[-1]:
                 start = Normal(start.mean, _HIDDEN_ROOT * start.root)
             q.append(jax.tree.map(lambda leaf, units=units: jnp.broadcast_to(leaf, (units, *leaf.shape)), start))
-        return DsdgpParameters(layers, tuple(q), likelihood, means)
+        return _DsdgpParameters(layers, tuple(q), likelihood, means)
 
     def _linear_means(self, data: Batch) -> tuple[Float[Array, "_ _"], ...]:
         """Linear mean of each hidden layer: principal axes of the inputs for the first, the identity for the others."""
@@ -69,11 +69,11 @@ class DSDGP(DeepMethod, SampledMethod, StopMethod):
             width = units
         return tuple(means)
 
-    def trainable(self, parameters: DsdgpParameters) -> Any:
+    def trainable(self, parameters: _DsdgpParameters) -> Any:
         """All parameters but the fixed means."""
         return parameters.layers, parameters.q, parameters.likelihood
 
-    def loss(self, parameters: DsdgpParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(self, parameters: _DsdgpParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         noise = jax.random.normal(key, (len(batch.y), sum(self.hidden)), batch.X.dtype)
         mean, variance = self._output(parameters, batch.X, noise)
         expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y)
@@ -81,7 +81,7 @@ class DSDGP(DeepMethod, SampledMethod, StopMethod):
         bound = batch.sum(expected) - kl
         return -bound - self.log_prior(parameters.layers), None
 
-    def _output(self, parameters: DsdgpParameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]) -> Any:
+    def _output(self, parameters: _DsdgpParameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]) -> Any:
         """Mean and variance of the output, (N,) or (N, P) each, along the path of this noise of the H hidden units."""
         parts = jnp.split(noise, np.cumsum(self.hidden)[:-1], axis=1) if self.hidden else []
         layers = self.posteriors(parameters)
@@ -90,11 +90,11 @@ class DSDGP(DeepMethod, SampledMethod, StopMethod):
             X = h.mean + X @ W + jnp.sqrt(h.cov) * e
         return of_output(layers[-1].moments_at(X))
 
-    def posteriors(self, parameters: DsdgpParameters) -> list[LayerPosterior]:
+    def posteriors(self, parameters: _DsdgpParameters) -> list[LayerPosterior]:
         return [LayerPosterior.create(layer, q) for layer, q in zip(parameters.layers, parameters.q)]
 
     def predict(
-        self, state: GradientState[DsdgpParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
+        self, state: GradientState[_DsdgpParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
     ) -> Predictive:
         parameters = state.parameters
 

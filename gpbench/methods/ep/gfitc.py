@@ -34,8 +34,6 @@ class Inference(eqx.Module):
 class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
     """Generalised FITC classification (Naish-Guzman and Holden 2008): `gfitc`.
 
-    See the module's docstring.
-
     Every evaluation of the evidence runs EP to convergence, from the sites of the last step.  Its gradient needs no
     derivative of the sites: at convergence the evidence is stationary in them.
     """
@@ -114,14 +112,8 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
         inference: Inference = state.optimiser.extra
         return self.class_likelihood(X).predictive(*state.parameters.marginals(inference.A, inference.q, X))
 
-    def arrays(self, state: GradientState[SparseLayer]) -> dict[str, Array]:
-        return {"inducing": state.parameters.features.Z}
-
     def row_memory(self, n: int) -> int:
         return 2
-
-    def diagnose(self, state: GradientState[SparseLayer]) -> str:
-        return state.parameters.diagnose()
 
 
 def on_inducing(sites: Sites, rest: Float[Array, " N"]) -> Sites:

@@ -29,8 +29,7 @@ from gpbench.core.gaussians import (
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.mapping import select, tree_at, tree_map
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, Info, inducing_count
+from gpbench.methods.base import Batch, Info, inducing_count, refuse
 from gpbench.methods.parts.settings import TwoClassMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.schema import setting
@@ -55,7 +54,7 @@ class RunningProducts(eqx.Module):
         return tree_map(lambda last, now: rest_share * last + now, self.product, self.next_product)
 
 
-class SepApproximation(eqx.Module):
+class _SepApproximation(eqx.Module):
     """q(w) in the coordinates whitened by A, at the hyper-parameters where it was computed."""
 
     layer: SparseLayer
@@ -63,7 +62,7 @@ class SepApproximation(eqx.Module):
     q: Normal
 
 
-class SepState(eqx.Module):
+class _SepState(eqx.Module):
     """Hyper-parameters and sites, the last approximation, and the states of the optimiser and of minibatches."""
 
     layer: SparseLayer
@@ -71,14 +70,12 @@ class SepState(eqx.Module):
     optimiser: optax.OptState
     caution: Float[Array, ""]
     """Factor on damping and steps, which halves whenever a step makes the energy NaN."""
-    approximation: SepApproximation
+    approximation: _SepApproximation
     running: RunningProducts | None
 
 
 class SEP(SparseMethod, TwoClassMethod):
     """Scalable expectation propagation (Hernández-Lobato and Hernández-Lobato 2016): `sep`.
-
-    See the module's docstring.
 
     With all rows in each step the sites' directions follow the hyper-parameters.  With minibatches each site keeps the
     direction v_n = Kzz⁻¹ k_n it had when it was last refined: `memory="factors"` stores it, O(N M) as the paper does;
@@ -111,17 +108,20 @@ class SEP(SparseMethod, TwoClassMethod):
         1e-4, "nonnegative", "Largest change of a site at which EP has converged (update=outer)."
     )
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> SepState:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> _SepState:
         whole = self.batch_size is None or self.batch_size >= data.total
-        if self.gradient == "scalars" and not whole:
-            raise ConfigError("method.gradient=scalars needs all rows in each step: leave method.batch_size=null")
-        if self.update == "outer" and not whole:
-            raise ConfigError("method.update=outer needs all rows in each step: leave method.batch_size=null")
+        needs_all = "needs all rows in each step: leave method.batch_size=null"
+        refuse(
+            {
+                f"method.gradient=scalars {needs_all}": self.gradient == "scalars" and not whole,
+                f"method.update=outer {needs_all}": self.update == "outer" and not whole,
+            }
+        )
         self.class_likelihood(data.X)
         return self._at_prior(self.initial_layer(data, additive_noise=True, key=key), data)
 
     @eqx.filter_jit
-    def _at_prior(self, layer: SparseLayer, data: Batch) -> SepState:
+    def _at_prior(self, layer: SparseLayer, data: Batch) -> _SepState:
         """The state with these hyper-parameters and sites that say nothing."""
         n, dtype = len(data.y), data.X.dtype
         whole = self.batch_size is None or self.batch_size >= data.total
@@ -129,11 +129,11 @@ class SEP(SparseMethod, TwoClassMethod):
         flat = unit_factor(len(Kzz), dtype)
         directions = jnp.zeros((n, len(Kzz)), dtype) if self.memory == "factors" else None
         running = None if whole else RunningProducts(flat, flat, directions, jnp.zeros((), dtype))
-        approximation = SepApproximation(layer, inverse_cholesky(Kzz), flat.posterior())
+        approximation = _SepApproximation(layer, inverse_cholesky(Kzz), flat.posterior())
         sites = initial_sites(data.weight)
-        return SepState(layer, sites, self.optimiser.init(layer), jnp.ones((), dtype), approximation, running)
+        return _SepState(layer, sites, self.optimiser.init(layer), jnp.ones((), dtype), approximation, running)
 
-    def step(self, state: SepState, batch: Batch, *, key: PRNGKeyArray) -> tuple[SepState, Info]:
+    def step(self, state: _SepState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_SepState, Info]:
         likelihood = self.class_likelihood(batch.X)
         cov, pull_back = jax.vjp(lambda layer: layer.covariances(batch.X), state.layer)
         A = inverse_cholesky(cov.zz)
@@ -161,13 +161,13 @@ class SEP(SparseMethod, TwoClassMethod):
 
         updates, optimiser = self.optimiser.update(jax.tree.map(jnp.negative, gradient), state.optimiser, state.layer)
         layer = optax.apply_updates(state.layer, jax.tree.map(lambda u: state.caution * u, updates))
-        accepted = SepState(layer, sites, optimiser, state.caution, SepApproximation(state.layer, A, q), running)
+        accepted = _SepState(layer, sites, optimiser, state.caution, _SepApproximation(state.layer, A, q), running)
         return self._accept(is_finite, accepted, state, batch), Info(value)
 
-    def _accept(self, is_finite: Any, new: SepState, old: SepState, batch: Batch) -> SepState:
+    def _accept(self, is_finite: Any, new: _SepState, old: _SepState, batch: Batch) -> _SepState:
         """The new state; or, where the energy is lost to NaN, a return to the last approximation's hyper-parameters
         with half the caution: all later steps are half as bold (hl2016)."""
-        back = SepState(
+        back = _SepState(
             old.approximation.layer, old.sites, old.optimiser, 0.5 * old.caution, old.approximation, old.running
         )
         if new.running is None or old.running is None:
@@ -182,11 +182,11 @@ class SEP(SparseMethod, TwoClassMethod):
         per_row = lambda s: (s.sites, s.running.directions)
         empty = (None, None)
         is_none = lambda leaf: leaf is None
-        strip: Callable[[SepState], SepState] = lambda s: eqx.tree_at(per_row, s, empty, is_leaf=is_none)
+        strip: Callable[[_SepState], _SepState] = lambda s: eqx.tree_at(per_row, s, empty, is_leaf=is_none)
         state = select(is_finite, strip(new), strip(back))
         return tree_at(per_row, state, (sites, directions), is_leaf=is_none)
 
-    def _refine_all(self, state: SepState, data: Batch, V: Any, rest: Any) -> Sites:
+    def _refine_all(self, state: _SepState, data: Batch, V: Any, rest: Any) -> Sites:
         """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
         rho = self.damping * state.caution * data.weight
         likelihood = self.class_likelihood(data.X)
@@ -212,7 +212,7 @@ class SEP(SparseMethod, TwoClassMethod):
         return sites
 
     def _refine_minibatch(
-        self, state: SepState, running: RunningProducts, batch: Batch, cov: Covariances, A: Any, V: Any, rest: Any
+        self, state: _SepState, running: RunningProducts, batch: Batch, cov: Covariances, A: Any, V: Any, rest: Any
     ) -> Any:
         """The batch's sites refined, the running products with the batch's old factors replaced by the new, and the
         product of all sites outside the batch.
@@ -246,22 +246,16 @@ class SEP(SparseMethod, TwoClassMethod):
         running = RunningProducts(product, next_product, directions, jnp.where(whole, 0.0, visited))
         return sites, running, running.total(batch.total) - added
 
-    def objective(self, state: SepState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: _SepState, data: Batch) -> Float[Array, ""]:
         cov = state.layer.covariances(data.X)
         likelihood = self.class_likelihood(data.X)
         log_z = energy(likelihood, cov, data.y, state.sites, data.weight, None, fixed_factors=False)
         return log_z + state.layer.log_prior()
 
-    def predict(self, state: SepState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: _SepState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         last = state.approximation
         return self.class_likelihood(X).predictive(*last.layer.marginals(last.A, last.q, X))
-
-    def arrays(self, state: SepState) -> dict[str, Array]:
-        return {"inducing": state.layer.features.Z}
 
     def row_memory(self, n: int) -> int:
         minibatches = self.batch_size is not None and self.batch_size < n
         return 2 + (inducing_count(self.inducing, n) if minibatches and self.memory == "factors" else 0)
-
-    def diagnose(self, state: SepState) -> str:
-        return state.layer.diagnose()

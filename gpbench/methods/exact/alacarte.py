@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.bases.fastfood import Fastfood
-from gpbench.core.gaussians import Natural, Normal, Sites, site_product, unit_factor
+from gpbench.core.gaussians import MeanVariance, Natural, Normal, Sites, site_product, unit_factor
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import log_determinant
@@ -62,7 +62,7 @@ class AlaCarteParameters(eqx.Module):
 class AlaCarte(EvidenceMethod, SubsetStart):
     """Bayesian linear regression on Fastfood features (Yang et al. 2015): `alacarte`.
 
-    See the module's docstring.  L-BFGS maximises the evidence of all rows.
+    L-BFGS maximises the evidence of all rows.
 
     A step takes the memory of about six matrices of T x T and six of T x 2,048 numbers, however many rows there are.
     """
@@ -112,12 +112,8 @@ class AlaCarte(EvidenceMethod, SubsetStart):
             value += self.lengthscale_prior.log_prob(parameters.kernel, data.X.shape[1])
         return value, posterior
 
-    def marginals(
-        self, state: GradientState[AlaCarteParameters], X: Float[Array, "N D"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        posterior: Normal = state.optimiser.extra
-        return posterior.project(state.parameters.features(X))
+    def marginals(self, state: GradientState[AlaCarteParameters], X: Float[Array, "N D"]) -> MeanVariance:
+        return state.optimiser.extra.project(state.parameters.features(X))
 
     def kl(self, state: GradientState[AlaCarteParameters]) -> Float[Array, ""]:
-        posterior: Normal = state.optimiser.extra
-        return posterior.kl()
+        return state.optimiser.extra.kl()

@@ -5,6 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from gpbench.core.gaussians import MeanVariance
 from gpbench.core.linalg import describe_failure
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import ExactGP, ExactStart, Solution, log_posterior, require_rows
@@ -15,7 +16,7 @@ from gpbench.schema import setting
 class GPR(EvidenceMethod, ExactStart):
     """Exact Gaussian process regression (Rasmussen and Williams 2006): `gpr`.
 
-    See the module's docstring.  L-BFGS moves kernel and noise to the largest evidence.
+    L-BFGS moves kernel and noise to the largest evidence.
     """
 
     sample_weights: ClassVar[bool] = True
@@ -43,9 +44,7 @@ class GPR(EvidenceMethod, ExactStart):
         value, solution = log_posterior(parameters, data, self.lengthscale_prior)
         return value, (solution, data.X)
 
-    def marginals(
-        self, state: GradientState[ExactGP], X: Float[Array, "N D"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def marginals(self, state: GradientState[ExactGP], X: Float[Array, "N D"]) -> MeanVariance:
         solution, rows = state.optimiser.extra
         kernel = state.parameters.kernel
         V = solution.A @ kernel.cross(rows, X)
@@ -64,5 +63,4 @@ class GPR(EvidenceMethod, ExactStart):
 
     def diagnose(self, state: GradientState[ExactGP]) -> str:
         K = state.parameters.covariance(state.optimiser.extra[1])
-        name = f"the covariance of the targets under the {state.parameters.kernel.describe()}"
-        return describe_failure(name, K, str(K.dtype)) or ""
+        return describe_failure(f"the covariance of the targets under the {state.parameters.kernel.describe()}", K)

@@ -24,8 +24,8 @@ to `tolerance` times b, of the mean and of the samples; else after `steps`.
 
 Cost.  A step takes O(B N (D + S)) time, which grows with N: each of its rows meets every training row once.  The state
 holds 4 N (S + 1) numbers (b, α, v, ᾱ) and the N D of the inputs.  Kernel matrices exist in blocks alone
-(`kernel_products`): of B x 2,048 numbers in a step, and of 512 x 2,048 in predictions, which take O(N (D + S)) time for
-each row.
+(`core.bases.kernel`): of B x 2,048 numbers in a step, and of 512 x 2,048 in predictions, which take O(N (D + S)) time
+for each row.
 """
 
 import dataclasses
@@ -57,7 +57,7 @@ _WINDOW = 100
 """Ratio of the number of training steps to the window of the weights' average."""
 
 
-class SddState(eqx.Module):
+class _SddState(eqx.Module):
     """The model, the weights of the mean (first column) and of the samples, and their right-hand sides."""
 
     gp: ExactGP
@@ -80,10 +80,7 @@ class SddState(eqx.Module):
 
 
 class SDD(ExactStart):
-    """Gaussian process regression by stochastic dual descent (Lin et al. 2024): `sdd`.
-
-    See the module's docstring.
-    """
+    """Gaussian process regression by stochastic dual descent (Lin et al. 2024): `sdd`."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential", "matern12", "matern32", "matern52")
@@ -106,7 +103,7 @@ class SDD(ExactStart):
     def label(self) -> str:
         return size_label(self, f"samples={self.samples}")
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> SddState:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> _SddState:
         require(self.kernel, SPECTRAL, self.name)
         if data.task != "regression":
             raise ConfigError(f"{self.name} is for regression, and these are {data.classes} classes: try svi")
@@ -116,11 +113,11 @@ class SDD(ExactStart):
         limit = step_limit(gp.kernel, gp.likelihood.noise, data.X, rows, batch, self.momentum)
         return _start(self, gp, data.X, data.y, limit, key)
 
-    def with_rate(self, state: SddState, rate: float) -> SddState:
+    def with_rate(self, state: _SddState, rate: float) -> _SddState:
         """An initial state with another `step_size`."""
         return tree_at(lambda s: s.step_size, state, jnp.full_like(state.step_size, rate))
 
-    def step(self, state: SddState, batch: Batch, *, key: PRNGKeyArray) -> tuple[SddState, Info]:
+    def step(self, state: _SddState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_SddState, Info]:
         """One step.  It reports minus the dual objective of the mean at α + ρv, estimated from the batch.
 
         Weights become NaN where a residual has grown (`_GROWTH`), so that a run that diverges never ends well.
@@ -145,11 +142,11 @@ class SDD(ExactStart):
             new = tree_map(partial(jnp.where, converged), state, new)
         return new, Info(jnp.where(sound, value, jnp.nan))
 
-    def converged(self, state: SddState) -> Bool[Array, ""] | None:
+    def converged(self, state: _SddState) -> Bool[Array, ""] | None:
         """True where the residuals of mean and samples are below the tolerance; None without one."""
         return jnp.all(state.levels <= self.tolerance**2) if self.tolerance else None
 
-    def optimum(self, state: SddState) -> Bool[Array, ""] | None:
+    def optimum(self, state: _SddState) -> Bool[Array, ""] | None:
         """True where both residuals of the record are at most twice the tolerance; None without one.
 
         The criterion that ends training is an average over steps.
@@ -159,13 +156,13 @@ class SDD(ExactStart):
         numbers = self.diagnostics(state)
         return jnp.maximum(numbers["residual"], numbers["residual_samples"]) <= 2.0 * self.tolerance
 
-    def objective(self, state: SddState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: _SddState, data: Batch) -> Float[Array, ""]:
         """Minus the dual objective of the mean at ᾱ, at most ½ yᵀH⁻¹y.  O(N² D) time."""
         average = state.descent.average
         residual = state.system.first_residual(average, len(state.X))
         return 0.5 * jnp.sum(average[:, 0] * (state.targets + residual)[:, 0])
 
-    def posterior(self, state: SddState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
+    def posterior(self, state: _SddState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
         """The posterior mean at X, and the deviations of the S posterior samples from it."""
 
         def block(x: Any) -> Any:
@@ -175,11 +172,11 @@ class SDD(ExactStart):
         mean, deviations = in_blocks(block, X)
         return mean, deviations
 
-    def predict(self, state: SddState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: _SddState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         mean, deviations = self.posterior(state, X)
         return state.gp.likelihood.predictive(mean, jnp.mean(deviations**2, axis=1))
 
-    def diagnostics(self, state: SddState) -> dict[str, Array]:
+    def diagnostics(self, state: _SddState) -> dict[str, Array]:
         """|b - Hᾱ| / |b| on the first rows, in float64 of the mean, and of all samples together; and the step size."""
         b, weights = state.targets, state.descent.average
         with jax.named_scope("needs_float64"):
@@ -187,7 +184,7 @@ class SDD(ExactStart):
         samples = _residual(state.gp, state.X, b[:, 1:], weights[:, 1:])
         return {"residual": mean, "residual_samples": samples, "step_size": state.step_size}
 
-    def diagnose(self, state: SddState) -> str:
+    def diagnose(self, state: _SddState) -> str:
         if bool(jnp.isfinite(state.descent.average).all()):
             return ""
         step_size = float(state.step_size)
@@ -198,14 +195,14 @@ class SDD(ExactStart):
 
 
 @eqx.filter_jit
-def _start(method: SDD, gp: ExactGP, X: Any, y: Any, limit: Any, key: PRNGKeyArray) -> SddState:
+def _start(method: SDD, gp: ExactGP, X: Any, y: Any, limit: Any, key: PRNGKeyArray) -> _SddState:
     """The state before the first step; compiled once for all data of one shape."""
     draw_key, noise_key = jax.random.split(key)
     draws = prior_draws(gp.kernel, X, method.frequencies, method.samples, key=draw_key)
     noise = jnp.sqrt(gp.likelihood.noise) * jax.random.normal(noise_key, (len(X), method.samples), X.dtype)
     targets = jnp.column_stack([y, in_blocks(partial(draws, gp.kernel), X) + noise])
     step_size = jnp.asarray(method.step_size, X.dtype)
-    return SddState(gp, draws, X, targets, Descent.start(targets), limit, step_size, jnp.ones(2, X.dtype))
+    return _SddState(gp, draws, X, targets, Descent.start(targets), limit, step_size, jnp.ones(2, X.dtype))
 
 
 @jax.jit

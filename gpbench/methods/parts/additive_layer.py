@@ -20,7 +20,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.parts.components import Component
 
 
-class ComponentStack(eqx.Module):
+class _ComponentStack(eqx.Module):
     """G components of one kernel family, one number of inputs S and one of inducing points M."""
 
     kernel: Effect  # every leaf has a leading axis of length G
@@ -52,7 +52,7 @@ class AdditiveLayer(eqx.Module):
     `low` and `width` are the smallest training value and the range of every input; they are not trained.
     """
 
-    stacks: tuple[ComponentStack, ...]
+    stacks: tuple[_ComponentStack, ...]
     log_constant: Float[Array, ""]  # the variance of the constant
     low: Float[Array, " D"]
     width: Float[Array, " D"]
@@ -119,7 +119,7 @@ class AdditiveLayer(eqx.Module):
             for i, inputs in enumerate(stack.inputs):
                 kernel, Z = jax.tree.map(lambda leaf, i=i: leaf[i], (stack.kernel, stack.Z))
                 name = f"Kzz of component {list(inputs)}, {kernel.describe()}"
-                if reason := describe_failure(name, kernel.cross(Z, Z), str(Z.dtype)):
+                if reason := describe_failure(name, kernel.cross(Z, Z)):
                     return reason
         return ""
 
@@ -139,9 +139,6 @@ def initial_layer(
 
     Inducing points are a regular grid on [0, 1], as in the paper, for several inputs where their number is that of one
     (16 is 4 by 4), and else centres of the training rows by k-means.  `unit` has original units per unit of X.
-
-    Raises:
-        ConfigError: for an input that the data do not have or that does not vary, and more inducing points than rows.
     """
     on_host = np.asarray(X)  # where no operation is compiled
     low, width = on_host.min(axis=0), np.ptp(on_host, axis=0)
@@ -175,7 +172,7 @@ def initial_layer(
         places += [c for c, _, _ in members]
         kernels, Z = _stacked([(effect, Z) for _, effect, Z in members])
         inputs = tuple(components[c].inputs for c, _, _ in members)
-        stacks.append(ComponentStack(kernels, Z, fixed_points, inputs))
+        stacks.append(_ComponentStack(kernels, Z, fixed_points, inputs))
     order = tuple(int(i) for i in np.argsort(places))
     log_constant, low, width = jax.device_put((np.zeros((), X.dtype), low, width))
     return AdditiveLayer(tuple(stacks), log_constant, low, width, order)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from gpbench.core.bases import Basis, KernelFunctions, Locations
+from gpbench.core.gaussians import MeanVariance
 from gpbench.core.kernels import Kernel
 from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.methods.base import Batch
@@ -122,9 +123,9 @@ def negative_bound(
     else:
         factors = sample.halves(scales2 * (sample.times_drawn() if sample.third is None else sample.times_shared()))
         outputs, narrow = zip(*(project(basis, kernel, batch.X, *entry) for entry in zip(*ends, factors)))
-        mean, variance = site_moments([sample.scale * draw for draw in outputs], narrow[0], sample, drawn.width)
+        mean, variance = _site_moments([sample.scale * draw for draw in outputs], narrow[0], sample, drawn.width)
         misfit = -batch.sum(likelihood.expected_log_prob(mean, variance, batch.y))
-    value = misfit + prior_divergence(drawn, columns_, scales2, sample, kernel)
+    value = misfit + _prior_divergence(drawn, columns_, scales2, sample, kernel)
     if control is not None:
         precision = batch.total / (len(control.X) * noise)
         term = lambda first_outputs, second_outputs: control.term(
@@ -146,20 +147,16 @@ def squared_error(
     return batch.sum(mean + jnp.sum(first_outputs[:, 1:] * second_outputs[:, 1:], axis=1))
 
 
-def site_moments(
+def _site_moments(
     outputs: list[Float[Array, "N W"]], narrow: Float[Array, " N"], sample: Sample, width: int
-) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+) -> MeanVariance:
     """Mean and variance of the normal argument of theorem 3's sites, given the draws.
 
     Corrected: s Σ_i φ_i (mean_i + c_ii z_i + Σ_r C_ir z_r), z ~ N(0, I), with the scale s and the same i throughout; it
     is linear in the sampled sums, so that Jensen's inequality holds.  An i that was drawn t times has one z_i.
     Printed: s Σ_i φ_i mean_i + z s³ Σ_jri φ_j C_jr C_ir φ_i with independent draws j and r, which has a variance where
-    the deviation belongs.
-
-    Args:
-        outputs: unbiased estimates of Φ [mean, dense columns of C], of every draw.
-        narrow: Σ_i t_i φ_i² c_ii², with the printed form over the i that are in all three draws.
-        width: k, the number of dense columns.
+    the deviation belongs.  `outputs` are unbiased estimates of Φ [mean, dense columns of C], k = `width` of these, of
+    every draw, and `narrow` is Σ_i t_i φ_i² c_ii², with the printed form over the i that are in all three draws.
     """
     s, first = sample.scale, outputs[0]
     if sample.third is None:
@@ -175,7 +172,7 @@ def _times(blocks: Int[Array, " b"], among: Int[Array, " a"]) -> Int[Array, " b"
     return jnp.searchsorted(ordered, blocks, side="right") - jnp.searchsorted(ordered, blocks, side="left")
 
 
-def prior_divergence(
+def _prior_divergence(
     drawn: Weights, columns_: Float[Array, "c W"], scales2: Float[Array, " c"], sample: Sample, kernel: Kernel
 ) -> Float[Array, ""]:
     """KL[q(w) || N(0, S⁻¹)] = ½ (meanᵀS mean + tr SΣ - log|SΣ| - m), without log|S| where S is a kernel matrix."""

@@ -17,8 +17,7 @@ from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.mapping import tree_at
 from gpbench.core.memory import require_memory
-from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch
+from gpbench.methods.base import Batch, refuse
 from gpbench.methods.parts.basis_bound import Hyper
 from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
 from gpbench.methods.parts.exact import SubsetStart
@@ -148,7 +147,7 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
             None if gaussian else zeros,
             zeros if self.relevance else None,
         )
-        weights = with_closed_form_diagonal(weights, squares, basis, hyper, X)
+        weights = _with_closed_form_diagonal(weights, squares, basis, hyper, X)
         if self.regressors and solver == "adagrad":
             mean = regressors_mean(hyper, X, X[: self.regressors], data.y[: data.total])
             weights = tree_at(lambda w: w.mean, weights, zeros.ravel().at[: len(mean)].set(mean).reshape(zeros.shape))
@@ -171,43 +170,32 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
         random = self.features == "rff"
         if random:
             require(self.kernel, SPECTRAL, f"{self.name} with features=rff")
-            if self.basis is None:
-                raise ConfigError(
-                    "method.basis=null is one function for every training row, which needs"
-                    " method.features=inducing: set a number of random features"
-                )
-            if self.relevance or self.augmentation:
-                key = "relevance=true" if self.relevance else "augmentation=true"
-                raise ConfigError(f"method.{key} needs kernel functions: set method.features=inducing")
-        elif m > n:
-            raise ConfigError(
+        kernel_functions = "needs kernel functions: set method.features=inducing"
+        refuse(
+            {
+                "method.basis=null is one function for every training row, which needs"
+                " method.features=inducing: set a number of random features": random and self.basis is None,
+                f"method.relevance=true {kernel_functions}": random and self.relevance,
+                f"method.augmentation=true {kernel_functions}": random and self.augmentation,
                 f"method.basis={m}: there are {n} training rows to put kernel functions around; choose no"
-                " more, or null for all"
-            )
-        elif self.optimiser is not None and not self.relevance:
-            raise ConfigError(
-                "method.optimiser: log|S| of kernel functions has no cheap estimate, so that their"
-                " hyper-parameters stay fixed: set method.optimiser=null"
-            )
-        if self.augmentation and (m < n or self.relevance):
-            raise ConfigError(
-                "method.augmentation=true: proposition 4 needs a kernel function around every training"
-                " row: set method.basis=null and method.relevance=false"
-            )
-        if self.block > self.basis_batch:
-            raise ConfigError(
+                " more, or null for all": not random and m > n,
+                "method.optimiser: log|S| of kernel functions has no cheap estimate, so that their hyper-parameters"
+                " stay fixed: set method.optimiser=null": not (random or self.optimiser is None or self.relevance),
+                "method.augmentation=true: proposition 4 needs a kernel function around every training row: set"
+                " method.basis=null and method.relevance=false": self.augmentation and (m < n or self.relevance),
                 f"method.block={self.block}: functions are drawn in whole blocks, {self.basis_batch} in a"
-                " draw (method.basis_batch): choose no more"
-            )
-        if self.regressors and (random or self.relevance or self.regressors > m or data.task != "regression"):
-            raise ConfigError(
+                " draw (method.basis_batch): choose no more": self.block > self.basis_batch,
                 f"method.regressors={self.regressors}: needs regression on as many kernel functions, whose prior"
-                " precision is K: set method.regressors=0"
-            )
-        if self.dense_columns > m:
-            raise ConfigError(f"method.dense_columns={self.dense_columns} of {m} basis functions: choose no more")
-        if isinstance(self.control_rows, int) and self.control_rows > n:
-            raise ConfigError(f"method.control_rows={self.control_rows}: there are {n} training rows; choose no more")
+                " precision is K: set method.regressors=0": self.regressors
+                and (random or self.relevance or self.regressors > m or data.task != "regression"),
+                f"method.dense_columns={self.dense_columns} of {m} basis functions: choose no more": (
+                    self.dense_columns > m
+                ),
+                f"method.control_rows={self.control_rows}: there are {n} training rows; choose no more": (
+                    isinstance(self.control_rows, int) and self.control_rows > n
+                ),
+            }
+        )
         itemsize, d, c = data.X.dtype.itemsize, data.X.shape[1], 2 * min(self.basis_batch, m)
         numbers = 2 * (self.dense_columns + 2) * m + (m * (d + 1) if random and self.store else 0)
         work = 4 * c * (min(self.batch_size or n, n) + (self.support(n) or 0)) + 2 * c * (d + self.dense_columns)
@@ -229,16 +217,15 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
     def _initial_hyper(self, data: Batch) -> Hyper:
         floor, dtype = self.noise_floor, data.X.dtype
         likelihood = self.initial_likelihood(data)
-        if not likelihood.log_concave or likelihood.latents() > 1:
-            raise ConfigError(
-                f"{self.name} needs a log-concave likelihood of one function, such as gaussian, laplace,"
-                f" logistic or probit, and not {self.likelihood}"
-            )
-        if self.augmentation and not isinstance(likelihood, Gaussian):
-            raise ConfigError(
-                f"method.augmentation=true: proposition 4 is derived for Gaussian noise, not for"
-                f" {type(likelihood).__name__.lower()}: set method.augmentation=false"
-            )
+        refuse(
+            {
+                f"{self.name} needs a log-concave likelihood of one function, such as gaussian, laplace, logistic or"
+                f" probit, and not {self.likelihood}": not likelihood.log_concave or likelihood.latents() > 1,
+                "method.augmentation=true: proposition 4 is derived for Gaussian noise, not for"
+                f" {type(likelihood).__name__.lower()}: set method.augmentation=false": self.augmentation
+                and not isinstance(likelihood, Gaussian),
+            }
+        )
         if self.subset_rows is None or data.task != "regression":
             return Hyper(self.initial_kernel(data.first(2000).X, data), likelihood)
         model = self.subset_gp(data, self.subset_rows)
@@ -295,7 +282,7 @@ def _short(m: int) -> str:
     return f"{m // 10**zeros}e{zeros}" if zeros > 3 else str(m)
 
 
-def with_closed_form_diagonal(
+def _with_closed_form_diagonal(
     weights: Weights, squares: Float[Array, "B block"] | None, basis: Basis, hyper: Hyper, X: Float[Array, "N D"]
 ) -> Weights:
     """The diagonal entries of the dense columns start at those of a diagonal C (proposition 1)."""

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.gaussians import Natural, Normal, Sites, residual, site_product, unit_factor
+from gpbench.core.gaussians import MeanVariance, Natural, Normal, Sites, residual, site_product, unit_factor
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant, product
 from gpbench.methods.base import Batch
@@ -79,19 +79,10 @@ class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
         return value + parameters.layer.log_prior(), self.by_products(Optimum(A, q), factor, rest, data)
 
     def by_products(self, optimum: Optimum, factor: Natural, rest: Float[Array, " N"], data: Batch) -> Optimum:
-        """What the state keeps of an evaluation: q, by default.
-
-        Args:
-            optimum: q at its optimum.
-            factor: The targets' factor of q.
-            rest: dₙ of every row.
-            data: The rows.
-        """
+        """By-products that the state keeps: by default q; `factor` is the targets' factor of it, and `rest` dₙ."""
         return optimum
 
-    def marginals(
-        self, state: GradientState[CollapsedParameters], X: Float[Array, "N D"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def marginals(self, state: GradientState[CollapsedParameters], X: Float[Array, "N D"]) -> MeanVariance:
         optimum: Optimum = state.optimiser.extra
         return state.parameters.layer.marginals(optimum.A, optimum.q, X)
 
@@ -100,11 +91,4 @@ class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
         return state.parameters.layer.covariance(optimum.A, optimum.q, X)
 
     def kl(self, state: GradientState[CollapsedParameters]) -> Float[Array, ""]:
-        optimum: Optimum = state.optimiser.extra
-        return optimum.q.kl()
-
-    def arrays(self, state: GradientState[CollapsedParameters]) -> dict[str, Array]:
-        return {"inducing": state.parameters.layer.features.Z}
-
-    def diagnose(self, state: GradientState[CollapsedParameters]) -> str:
-        return state.parameters.layer.diagnose()
+        return state.optimiser.extra.q.kl()

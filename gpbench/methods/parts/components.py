@@ -27,12 +27,8 @@ class Component:
 def components_spec(value: Any) -> tuple[Component, ...] | None:
     """The components that the configuration's `value` means; None is one for each input that varies.
 
-    Args:
-        value: "univariate", or a list with the inputs of each component, [[0], [1], [0, 1]], an entry of which may
-            be a mapping with more about it, {inputs: [0], kernel: matern32, inducing: 10}.
-
-    Raises:
-        ConfigError: for anything else, an input that a component names twice, or two components of the same inputs.
+    The value is "univariate", or a list with the inputs of each component, [[0], [1], [0, 1]], an entry of which may be
+    a mapping with more about it, {inputs: [0], kernel: matern32, inducing: 10}.
     """
     if value is None or value == "univariate":
         return None

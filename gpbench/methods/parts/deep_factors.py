@@ -57,7 +57,7 @@ class Factors(eqx.Module):
         return q, log_normaliser
 
 
-class WhitenedFactors(Factors):
+class _WhitenedFactors(Factors):
     """Factors on w: precision R Rᵀ with R = tril(root)."""
 
     @staticmethod
@@ -76,7 +76,7 @@ class WhitenedFactors(Factors):
         return cls((1.0 + precision) * draw, jnp.broadcast_to(jnp.sqrt(precision) * eye, (units, m, m)))
 
 
-class OutputFactors(Factors):
+class _OutputFactors(Factors):
     """Factors on the inducing outputs u: precision R Rᵀ with R the lower triangle of `root` and exp of its diagonal."""
 
     @staticmethod
@@ -103,8 +103,8 @@ class NaturalFactors(Factors):
 
     @classmethod
     def initial(cls, layer: DeepLayer, depth: int, *, key: PRNGKeyArray) -> "Factors":
-        """The initial factors of `WhitenedFactors`, in natural parameters."""
-        start = WhitenedFactors.initial(layer, depth, key=key)
+        """The initial factors of `_WhitenedFactors`, in natural parameters."""
+        start = _WhitenedFactors.initial(layer, depth, key=key)
         return cls(start.shift, start.root @ start.root.mT)
 
     def towards(self, target: Natural, rate: float | Float[Array, ""]) -> "NaturalFactors":
@@ -120,5 +120,5 @@ class NaturalFactors(Factors):
         return NaturalFactors(*jax.vmap(unit)(self.shift, self.root, target))
 
 
-FACTORS: dict[str, type[Factors]] = {"whitened": WhitenedFactors, "outputs": OutputFactors}
+FACTORS: dict[str, type[Factors]] = {"whitened": _WhitenedFactors, "outputs": _OutputFactors}
 """Classes of factors by their names in a configuration."""

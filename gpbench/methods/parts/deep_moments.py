@@ -68,11 +68,11 @@ def propagate(projection: Projection, h: Moments, *, full: bool = False) -> Mome
 _LEAST = 1e-3
 """Smallest variance of a row's tilted distribution, in units of the cavity's, at which the row implies a factor."""
 
-LogZ = Callable[[list[Normal], Float[Array, "1 D"], Float[Array, " 1"]], Float[Array, ""]]
+_LogZ = Callable[[list[Normal], Float[Array, "1 D"], Float[Array, " 1"]], Float[Array, ""]]
 """log Z of one row as a function of the cavities of all layers, each with a leading axis P."""
 
 
-def average_factors(log_z: LogZ, cavities: list[Normal], batch: Batch) -> list[Natural]:
+def average_factors(log_z: _LogZ, cavities: list[Normal], batch: Batch) -> list[Natural]:
     """The average over the rows of a batch of the factors that they imply, N times: factors on w, for every unit.
 
     Moment matching allows rows whose tilted covariance is not positive definite: they imply no factor, and are left out

@@ -33,11 +33,7 @@ class Solution(eqx.Module):
     whitened: Float[Array, " N"]
 
     def kl(self, noise: Float[Array, ""]) -> Float[Array, ""]:
-        """KL[q(f | y) || p(f)] = ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|) of targets y with C = K + σ²I, in nats.
-
-        Args:
-            noise: σ².
-        """
+        """KL[q(f | y) || p(f)] = ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|) of targets y with C = K + σ²I, in nats."""
         A, n = self.A, len(self.whitened)
         fit = jnp.sum(self.whitened**2) - noise * jnp.sum((A.T @ self.whitened) ** 2)
         lost = n - noise * jnp.sum(A**2)

@@ -43,12 +43,6 @@ class GradientMethod(Method):
 
     A subclass has `init_parameters`, `loss` and `predict`.  The other functions have defaults: `init_variables`,
     `update` and `refine` are for variables that gradients do not move; `trainable` selects the parameters that they do.
-
-    Args:
-        **settings: Values of the class's settings by name, `optimiser` among them; those left out have their defaults.
-
-    Raises:
-        ConfigError: as `Method`; and in `init`, for L-BFGS on minibatches.
     """
 
     optimiser: optax.GradientTransformation | None = setting(
@@ -57,29 +51,12 @@ class GradientMethod(Method):
 
     @abc.abstractmethod
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
-        """Make the initial parameters.
-
-        Args:
-            data: All training rows, as concrete arrays.
-            key: Random key.
-
-        Returns:
-            Any pytree of arrays; all of its leaves are unconstrained.
-
-        Raises:
-            ConfigError: where settings and data do not fit.
-        """
+        """Make the initial parameters from all rows, concrete arrays: a pytree whose leaves are unconstrained."""
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Any]:
-        """Evaluate the loss; optional where `evaluate` has the gradient in closed form.
+        """Evaluate the loss, or an unbiased estimate of it from a minibatch, and by-products for predictions, or None.
 
-        Args:
-            parameters: Parameters, as `init_parameters` makes them.
-            batch: All training rows, or a minibatch.
-            key: Random key of this step, for losses that are sampled.
-
-        Returns:
-            The loss, or an unbiased estimate of it from a minibatch; and by-products for predictions, or None.
+        It is optional where `evaluate` has the gradient in closed form.  `key` is for losses that are sampled.
         """
         raise NotImplementedError
 
@@ -106,17 +83,7 @@ class GradientMethod(Method):
     def evaluate(
         self, parameters: Parameters, extra: Any, batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Parameters, Any]:
-        """Evaluate the loss with its gradient.
-
-        Args:
-            parameters: Parameters, as `init_parameters` makes them.
-            extra: By-products of the last evaluation, to start from.
-            batch: All training rows, or a minibatch.
-            key: Random key of this step.
-
-        Returns:
-            The loss, its gradient in the structure of the parameters, and by-products.
-        """
+        """Evaluate the loss, its gradient in the structure of the parameters, and by-products, from the last ones."""
         (value, extra), gradient = jax.value_and_grad(self.loss, has_aux=True)(parameters, batch, key=key)
         return value, gradient, extra
 
@@ -125,8 +92,7 @@ class GradientMethod(Method):
     ) -> tuple[Parameters, Any, Float[Array, ""], Parameters]:
         """Do `update`, then `evaluate`; a method overrides it where the two share work.
 
-        Returns:
-            Parameters, variables, the loss there, and its gradient in what `trainable` selects.
+        Parameters, variables, the loss there, and its gradient in what `trainable` selects.
         """
         parameters, variables = self.update(parameters, variables, batch)
         value, gradient, _ = self.evaluate(parameters, None, batch, key=key)
@@ -180,14 +146,7 @@ class GradientMethod(Method):
 
 
 class FullBatchMethod(AllRowsMethod, GradientMethod):
-    """A gradient method whose objective is no sum over rows: every step is L-BFGS on all rows.
-
-    Args:
-        **settings: As of `GradientMethod`; `batch_size` and `optimiser` can only be None.
-
-    Raises:
-        ConfigError: for a `batch_size` or an `optimiser`.
-    """
+    """A gradient method whose objective is no sum over rows: every step is L-BFGS on all rows."""
 
     optimiser: optax.GradientTransformation | None = setting(
         None, "null", "No other optimiser than L-BFGS: the objective is no sum over rows."
@@ -221,15 +180,10 @@ class EvidenceMethod(FullBatchMethod, MarginalMethod):
 
     @abc.abstractmethod
     def evidence(self, parameters: Parameters, data: Batch) -> tuple[Float[Array, ""], Any]:
-        """Evaluate the objective on the rows that the method is trained on.
+        """Evaluate the log evidence of the training rows, or a bound on it, in nats, and the posterior.
 
-        Args:
-            parameters: Parameters, as `init_parameters` makes them.
-            data: All training rows.
-
-        Returns:
-            The log evidence or a bound on it, in nats, plus the log density of a prior on the lengthscales where there
-            is one; and the posterior, of which predictions are made (`GradientState.optimiser.extra`).
+        With a prior on the lengthscales its log density is added.  Predictions are made of the posterior
+        (`GradientState.optimiser.extra`).
         """
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Any]:
@@ -241,13 +195,6 @@ class EvidenceMethod(FullBatchMethod, MarginalMethod):
 
 
 class SampledMethod(GradientMethod):
-    """A gradient method whose loss is a random estimate, which L-BFGS cannot minimise.
-
-    Args:
-        **settings: As of `GradientMethod`; `optimiser` is required.
-
-    Raises:
-        ConfigError: without an `optimiser`.
-    """
+    """A gradient method whose loss is a random estimate, which L-BFGS cannot minimise."""
 
     optimiser: optax.GradientTransformation = setting(range="optimiser", meaning="Optimiser of the sampled loss.")

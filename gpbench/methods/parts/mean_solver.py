@@ -79,14 +79,9 @@ class MeanSolver(eqx.Module):
             return relative(system.residual(weights, rows), system.targets[index])
 
     def step(self, hyper: Hyper, X: Float[Array, "N D"], batch: Batch, *, steps: int, tolerance: float) -> "MeanSolver":
-        """The next state; this one where it has converged.
+        """The next state; this one where the relative residual is below the tolerance.
 
-        Args:
-            hyper: Kernel and noise.
-            X: All training rows.
-            batch: Rows of the step, which cg ignores.
-            steps: Number of steps of the training, which sets the window of dual's average.
-            tolerance: Relative residual at which the solver has converged.
+        cg ignores the rows of the `batch`; the number of training `steps` sets the window of dual's average.
         """
         system = self.equations(hyper, X)
         all_rows = isinstance(self.solver, ConjugateGradients)
@@ -142,11 +137,7 @@ def noise_of(hyper: Hyper) -> Float[Array, ""]:
 
 
 def chosen_solver(method: "BasisMethod", data: Batch) -> str:
-    """The solver of a method's mean: `auto` is cg where that is possible with at most 100,000 rows, else adagrad.
-
-    Raises:
-        ConfigError: The setting asks for a solver where the mean is no solution of (K + σ²I) mean = y.
-    """
+    """The solver of a method's mean: `auto` is cg where that is possible with at most 100,000 rows, else adagrad."""
     reason = _obstacle(method, data)
     if method.solver == "auto":
         return "adagrad" if reason or method.search or data.total > _MOST else "cg"
@@ -185,20 +176,9 @@ def start_solver(
     rows: int,
     batch: int,
 ) -> MeanSolver:
-    """A solver with weights of 0.
+    """The solver cg, blocks or dual with weights of 0; `log_scales` are the logarithms of C's diagonal.
 
-    Args:
-        name: cg, blocks or dual.
-        hyper: Kernel and noise.
-        X: All training rows.
-        y: Their targets.
-        log_scales: Logarithms of C's diagonal.
-        rank: Rank of cg's preconditioner; None: no preconditioner.
-        rows: Number of rows from which dual's step size is computed.
-        batch: Number of rows in a minibatch.
-
-    Raises:
-        ConfigError: The matrices of a block need more memory than is free.
+    `rank` is that of cg's preconditioner, None for none; dual's step size is computed from the first `rows` rows.
     """
     noise, targets = noise_of(hyper), y[:, None]
     system = KernelSystem(hyper.kernel, noise, X, targets)

@@ -68,7 +68,7 @@ class NoiseMethod(Method):
         return Gaussian.initial(self.target_noise, 0, X.dtype, floor=self.noise_floor)
 
 
-class NamedLikelihoodMethod(Method):
+class _NamedLikelihoodMethod(Method):
     """A method whose likelihood is a setting."""
 
     likelihood: LikelihoodSpec = setting(
@@ -79,30 +79,22 @@ class NamedLikelihoodMethod(Method):
     )
 
 
-class LikelihoodMethod(NamedLikelihoodMethod, NoiseMethod):
+class LikelihoodMethod(_NamedLikelihoodMethod, NoiseMethod):
     """A method with any likelihood that it declares in `likelihoods`."""
 
     def initial_likelihood(self, data: Batch) -> Likelihood:
-        """The likelihood that training starts from.
-
-        Raises:
-            ConfigError: for a likelihood that does not fit the task.
-        """
+        """The likelihood that training starts from."""
         noise = {"noise": self.target_noise, "floor": self.noise_floor}
         likelihood = self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
         return likelihood.started(data.y[: data.total])
 
 
-class TwoClassMethod(NamedLikelihoodMethod):
+class TwoClassMethod(_NamedLikelihoodMethod):
     """A method for two classes, with a likelihood that has no parameters."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("probit", "logistic")
 
     def class_likelihood(self, X: Float[Array, "N D"]) -> Likelihood:
-        """The likelihood of the labels -1 and 1, in the dtype of X.
-
-        Raises:
-            ConfigError: for a likelihood of regression or of more classes.
-        """
+        """The likelihood of the labels -1 and 1, in the dtype of X."""
         return self.likelihood.initial("binary", 2, noise=1.0, dtype=X.dtype)

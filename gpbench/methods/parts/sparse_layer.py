@@ -5,12 +5,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.features import Features, InducingPoints, ScaledFeatures, inducing_points
-from gpbench.core.gaussians import Covariances, Normal, residual
+from gpbench.core.gaussians import Covariances, MeanVariance, Normal, residual
 from gpbench.core.greedy import select_rows
 from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, log_scalar, require
 from gpbench.core.linalg import describe_failure, product, whitened
 from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.settings import PriorMethod
+from gpbench.methods.protocols import State, learned
 from gpbench.schema import setting
 
 
@@ -47,9 +48,7 @@ class SparseLayer(eqx.Module):
         V = whitened(cov.zz, cov.zx)
         return V, residual(cov, V)
 
-    def marginals(
-        self, A: Float[Array, "M M"], q: Normal, X: Float[Array, "N D"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def marginals(self, A: Float[Array, "M M"], q: Normal, X: Float[Array, "N D"]) -> MeanVariance:
         """Mean and variance of f at X under q(w), where w = A u and A is the inverse Cholesky factor of Kzz."""
         cov = self.covariances(X)
         V = product(A, cov.zx)
@@ -73,8 +72,7 @@ class SparseLayer(eqx.Module):
 
     def diagnose(self) -> str:
         """Find the reason why a factorisation of Kzz fails with these parameters; "" where it does not."""
-        zz = self.gram()
-        return describe_failure(f"Kzz of the {self.kernel.describe()}", zz, str(zz.dtype)) or ""
+        return describe_failure(f"Kzz of the {self.kernel.describe()}", self.gram())
 
 
 class SparseMethod(PriorMethod):
@@ -106,6 +104,13 @@ class SparseMethod(PriorMethod):
     @property
     def label(self) -> str:
         return size_label(self, inducing_setting(self.inducing))
+
+    def arrays(self, state: State) -> dict[str, Array]:
+        layers = learned(state, SparseLayer)
+        return {"inducing": layers[0].features.Z} if layers else {}
+
+    def diagnose(self, state: State) -> str:
+        return next((layer.diagnose() for layer in learned(state, SparseLayer)), "")
 
     def initial_layer(
         self, data: Batch, *, additive_noise: bool, key: PRNGKeyArray, kernel: Kernel | None = None

@@ -10,14 +10,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, Info
+from gpbench.methods.base import Batch, Info, refuse
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 from gpbench.methods.protocols import STOP
 from gpbench.schema import setting
 
 
-class Clock(eqx.Module):
+class _Clock(eqx.Module):
     """Number of steps taken, and the number after which training stops: arrays, so that one program serves all."""
 
     count: Int[Array, ""]
@@ -30,15 +29,7 @@ class Clock(eqx.Module):
 
 
 class StopMethod(GradientMethod):
-    """A gradient method whose training can stop before `steps`, after a number of steps that `search` can choose.
-
-    Args:
-        **settings: As of `GradientMethod`, and `stop_after`.
-
-    Raises:
-        ConfigError: in `init`, for a `stop_after` above `steps`, or beside a `search` of it; for such a search by
-            halving.
-    """
+    """A gradient method whose training can stop before `steps`, after a number of steps that `search` can choose."""
 
     searchable: ClassVar[tuple[str, ...]] = (STOP,)
 
@@ -53,32 +44,30 @@ class StopMethod(GradientMethod):
         """Whether the run chooses when training stops."""
         return STOP in dict(self.search)
 
-    def _check_stop(self) -> None:
-        if self.stop_after and self.stop_after > self.steps:
-            raise ConfigError(f"method.stop_after={self.stop_after} must be at most method.steps={self.steps}")
-        if self.stop_after and self._chooses:
-            raise ConfigError(
-                f"method.stop_after={self.stop_after} leaves nothing to choose: set it to null, or set"
-                " method.search=null"
-            )
-        if self.halving and self._chooses:
-            raise ConfigError(
-                "method.halving=true drops candidates before they stop: set it to false to choose stop_after"
-            )
-
     def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState[Any]:
-        self._check_stop()
+        stop, chooses = self.stop_after or 0, self._chooses
+        refuse(
+            {
+                f"method.stop_after={stop} must be at most method.steps={self.steps}": stop > self.steps,
+                f"method.stop_after={stop} leaves nothing to choose: set it to null, or set method.search=null": (
+                    stop and chooses
+                ),
+                "method.halving=true drops candidates before they stop: set it to false to choose stop_after": (
+                    self.halving and chooses
+                ),
+            }
+        )
         state = super().init(data, key=key)
         if not (self.stop_after or self._chooses):
             return state
-        return replace(state, clock=Clock(jnp.asarray(0, int), jnp.asarray(self.stop_after or self.steps, int)))
+        return replace(state, clock=_Clock(jnp.asarray(0, int), jnp.asarray(self.stop_after or self.steps, int)))
 
     def step(self, state: GradientState[Any], batch: Batch, *, key: PRNGKeyArray) -> tuple[GradientState[Any], Info]:
         """One step, as of `GradientMethod`; none once training has stopped."""
         moved, info = super().step(state, batch, key=key)
         if (clock := state.clock) is None:
             return moved, info
-        moved = replace(moved, clock=Clock(clock.count + 1, clock.stop_after))
+        moved = replace(moved, clock=_Clock(clock.count + 1, clock.stop_after))
         return jax.tree.map(partial(jnp.where, clock.over), state, moved), info
 
     def converged(self, state: GradientState[Any]) -> Bool[Array, ""] | None:
@@ -96,7 +85,7 @@ class StopMethod(GradientMethod):
         """An initial state with another `stop_after`."""
         if STOP not in settings:
             return state
-        return replace(state, clock=Clock(state.clock.count, jnp.asarray(min(settings[STOP], self.steps), int)))
+        return replace(state, clock=_Clock(state.clock.count, jnp.asarray(min(settings[STOP], self.steps), int)))
 
     def settings(self, state: GradientState[Any]) -> dict[str, Array]:
         return {} if state.clock is None else {STOP: state.clock.stop_after}

@@ -5,7 +5,6 @@ equation 8), with fₙ = Vₙᵀw + independent rest.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import equinox as eqx
@@ -208,24 +207,14 @@ def _output(
     if parameters.likelihood.latents() == 1:
         mean, variance = parameters.q.project(V)
         return mean, variance + rest
-    mean, variance = jax.vmap(partial(_project, V), out_axes=1)(parameters.q)
+    mean, variance = jax.vmap(lambda q: q.project(V), out_axes=1)(parameters.q)
     return mean, variance + rest[:, None]
 
 
 def kl_of(parameters: VariationalParameters) -> Float[Array, ""]:
     """KL[q || prior] in nats, of all latent functions together."""
-    if parameters.likelihood.latents() == 1:
-        return _kl(parameters.q)
-    return jnp.sum(jax.vmap(_kl)(parameters.q))
-
-
-def _kl(q: Any) -> Float[Array, ""]:
-    value: Array = q.kl()
-    return value
-
-
-def _project(V: Float[Array, "M N"], q: Any) -> Any:
-    return q.project(V)
+    of_one: Callable[[Any], Array] = lambda q: q.kl()
+    return of_one(parameters.q) if parameters.likelihood.latents() == 1 else jnp.sum(jax.vmap(of_one)(parameters.q))
 
 
 def repeat(tree: Any, count: int) -> Any:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.actions import SparseActions, sparse_actions
+from gpbench.core.gaussians import MeanVariance
 from gpbench.core.kernels import Kernel
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import describe_failure, inverse_cholesky, log_determinant, product
@@ -32,7 +33,7 @@ class CAGPParameters(eqx.Module):
     """Entries of S before its columns are scaled: one for each row."""
 
 
-class CAGPPosterior(eqx.Module):
+class _CAGPPosterior(eqx.Module):
     """What predictions are made of: the actions, and the factor of A with the whitened Sᵀy."""
 
     actions: SparseActions
@@ -42,7 +43,7 @@ class CAGPPosterior(eqx.Module):
 class CAGP(EvidenceMethod, ExactStart):
     """Computation-aware Gaussian process regression with sparse actions (Wenger et al. 2024): `cagp`.
 
-    See the module's docstring.  An evaluation takes O(N² + N i²) time and O(N i) memory for i actions.
+    An evaluation takes O(N² + N i²) time and O(N i) memory for i actions.
     """
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"actions"})
@@ -69,12 +70,12 @@ class CAGP(EvidenceMethod, ExactStart):
         count = inducing_count(self.actions, len(data.X), name="actions", noun="actions")
         return sparse_actions(data.X, parameters.weights, count)
 
-    def init_extra(self, parameters: CAGPParameters, data: Batch) -> CAGPPosterior:
+    def init_extra(self, parameters: CAGPParameters, data: Batch) -> _CAGPPosterior:
         actions = self.actions_at(parameters, data.first(None))
         zero = jnp.zeros(len(actions.index), data.X.dtype)
-        return CAGPPosterior(actions, Solution(jnp.diag(zero), zero))
+        return _CAGPPosterior(actions, Solution(jnp.diag(zero), zero))
 
-    def evidence(self, parameters: CAGPParameters, data: Batch) -> tuple[Float[Array, ""], CAGPPosterior]:
+    def evidence(self, parameters: CAGPParameters, data: Batch) -> tuple[Float[Array, ""], _CAGPPosterior]:
         """The bound, and the posterior.
 
         With e = y - K S c and the posterior covariance C of f at the rows it is log N(Sᵀy | 0, A) and the log density
@@ -97,16 +98,14 @@ class CAGP(EvidenceMethod, ExactStart):
         value -= 0.5 * ((n - count) * jnp.log(2.0 * jnp.pi * noise) + other / noise)
         if self.lengthscale_prior is not None:
             value += self.lengthscale_prior.log_prob(kernel, data.X.shape[1])
-        return value, CAGPPosterior(actions, solution)
+        return value, _CAGPPosterior(actions, solution)
 
     def whitened(self, state: GradientState[CAGPParameters], X: Float[Array, "N D"]) -> Float[Array, "i N"]:
         """R Sᵀk(X_train, X), with R A Rᵀ = I."""
-        posterior: CAGPPosterior = state.optimiser.extra
+        posterior: _CAGPPosterior = state.optimiser.extra
         return product(posterior.solution.A, posterior.actions.cross(state.parameters.kernel, X))
 
-    def marginals(
-        self, state: GradientState[CAGPParameters], X: Float[Array, "N D"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def marginals(self, state: GradientState[CAGPParameters], X: Float[Array, "N D"]) -> MeanVariance:
         W = self.whitened(state, X)
         variance = state.parameters.kernel.diag(X) - jnp.sum(W**2, axis=0)
         return state.optimiser.extra.solution.whitened @ W, jnp.maximum(variance, 0.0)
@@ -124,4 +123,4 @@ class CAGP(EvidenceMethod, ExactStart):
         G = jax.lax.map(lambda action: actions.cross(kernel, action[0]) @ action[1], (actions.X, actions.entries))
         A = G + state.parameters.likelihood.noise * jnp.eye(len(G), dtype=G.dtype)
         name = f"the covariance of the combined targets under the {kernel.describe()}"
-        return describe_failure(name, A, str(A.dtype)) or ""
+        return describe_failure(name, A)

@@ -28,7 +28,7 @@ _NUMBER, _TOLERANCE, _ROUNDING = 0.0, 1.0, 2.0
 """Codes of the rule that ended a choice: all points were used, t was small enough, all variances were rounding."""
 
 
-class CertifiedOptimum(Optimum):
+class _CertifiedOptimum(Optimum):
     """q, and what bounds the evidence from above."""
 
     factor: Natural
@@ -45,7 +45,7 @@ class CertifiedOptimum(Optimum):
         return ratio * self.square / noise - factor.posterior().mean @ factor.shift
 
 
-class Rounds(eqx.Module):
+class _Rounds(eqx.Module):
     """Progress of the outer loop."""
 
     count: Int[Array, ""]
@@ -59,7 +59,7 @@ class Rounds(eqx.Module):
 class GreedySGPR(CollapsedMethod):
     """Sparse GP regression with greedily chosen inducing points (Burt et al. 2020): `sgpr_greedy`.
 
-    See the module's docstring.  Hyper-parameters start as those of vsgpr with the same settings.
+    Hyper-parameters start as those of vsgpr with the same settings.
     """
 
     features: str = setting("values", ["values"], "Inducing features: values of f at training rows.")
@@ -75,8 +75,8 @@ class GreedySGPR(CollapsedMethod):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> CollapsedParameters:
         return self.choose(super().init_parameters(data, key=key), data)[0]
 
-    def init_variables(self, parameters: CollapsedParameters, data: Batch) -> Rounds:
-        return Rounds(jnp.ones((), int), self.choose(parameters, data)[1], jnp.zeros((), bool))
+    def init_variables(self, parameters: CollapsedParameters, data: Batch) -> _Rounds:
+        return _Rounds(jnp.ones((), int), self.choose(parameters, data)[1], jnp.zeros((), bool))
 
     def choose(self, parameters: CollapsedParameters, data: Batch) -> tuple[CollapsedParameters, Float[Array, ""]]:
         """The parameters with points chosen under their kernel, and the code of the rule that ended the choice."""
@@ -90,9 +90,9 @@ class GreedySGPR(CollapsedMethod):
         rule = jnp.where(selection.count == m, _NUMBER, rule).astype(Z.dtype)
         return tree_at(lambda p: p.layer.features, parameters, features), rule
 
-    def init_extra(self, parameters: CollapsedParameters, data: Batch) -> CertifiedOptimum:
+    def init_extra(self, parameters: CollapsedParameters, data: Batch) -> _CertifiedOptimum:
         optimum, zero = super().init_extra(parameters, data), jnp.zeros((), data.X.dtype)
-        return CertifiedOptimum(optimum.A, optimum.q, unit_factor(len(optimum.A), data.X.dtype), zero, zero)
+        return _CertifiedOptimum(optimum.A, optimum.q, unit_factor(len(optimum.A), data.X.dtype), zero, zero)
 
     def evidence(self, parameters: CollapsedParameters, data: Batch) -> tuple[Float[Array, ""], Optimum]:
         fixed = jax.lax.stop_gradient(parameters.layer.features)
@@ -101,7 +101,7 @@ class GreedySGPR(CollapsedMethod):
     def by_products(self, optimum: Optimum, factor: Natural, rest: Float[Array, " N"], data: Batch) -> Optimum:
         """With what bounds the evidence from above."""
         sums = data.weight @ rest, data.weight @ data.y**2
-        return CertifiedOptimum(optimum.A, optimum.q, factor, *sums)
+        return _CertifiedOptimum(optimum.A, optimum.q, factor, *sums)
 
     def step(
         self, state: GradientState[CollapsedParameters], batch: Batch, *, key: PRNGKeyArray
@@ -121,7 +121,7 @@ class GreedySGPR(CollapsedMethod):
         parameters, optimiser = self.restart(parameters, state.optimiser.extra, data, key=key)
         gain = state.optimiser.value - optimiser.value
         better = gain > lbfgs.TOLERANCE * jnp.maximum(jnp.abs(optimiser.value), 1.0)
-        rounds = Rounds(state.variables.count + 1, rule, jnp.zeros((), bool))
+        rounds = _Rounds(state.variables.count + 1, rule, jnp.zeros((), bool))
         old = tree_at(lambda s: s.variables.finished, state, jnp.ones((), bool))
         new = GradientState(parameters, optimiser, rounds)
         return select(better, new, old)
@@ -140,12 +140,12 @@ class GreedySGPR(CollapsedMethod):
         any targets.  `rounds` counts the choices; `rule` is 0 where the present one ended with `inducing` points, 1 at
         the `tolerance`, 2 where only rounding was left.
         """
-        optimum: CertifiedOptimum = state.optimiser.extra
+        optimum: _CertifiedOptimum = state.optimiser.extra
         layer, noise = state.parameters.layer, state.parameters.likelihood.noise
         gap = 0.5 * optimum.rest / noise
         bound = -state.optimiser.value - layer.log_prior()
         upper = bound + gap + 0.5 * (optimum.fit(noise) - optimum.fit(noise, optimum.rest))
-        rounds: Rounds = state.variables
+        rounds: _Rounds = state.variables
         assert isinstance(layer.features, SelectedPoints)
         selected = jnp.sum(layer.features.mask)
         return {"selected": selected, "gap": gap, "evidence_upper": upper, "rounds": rounds.count, "rule": rounds.rule}

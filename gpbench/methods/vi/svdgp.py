@@ -13,12 +13,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.decoupled import Decoupled, Direct, Hybrid, Jacobi, Orthogonal
 from gpbench.core.features import unused_features
-from gpbench.core.gaussians import Natural, standard_normal, unit_factor
+from gpbench.core.gaussians import MeanVariance, Natural, standard_normal, unit_factor
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.linalg import describe_failure
 from gpbench.core.natural_gradient import natural_gradient_step
-from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, size_label
+from gpbench.methods.base import Batch, refuse, size_label
 from gpbench.methods.parts.gradient import GradientState, MarginalMethod, SampledMethod
 from gpbench.methods.parts.settings import KernelMethod, LikelihoodMethod
 from gpbench.schema import setting
@@ -89,21 +88,17 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
     def _check(self, data: Batch) -> None:
         require(self.kernel, SquaredExponential, self.name)
         rows = min(self.batch_size or data.total, data.total)
-        if self.growth > rows:
-            raise ConfigError(
-                f"method.growth={self.growth} features a step, but a step sees {rows} rows: choose no more than these"
-            )
-        for name in ("mean_basis", "covariance_basis"):
-            if getattr(self, name) > data.total:
-                raise ConfigError(
-                    f"method.{name}={getattr(self, name)} is more than the {data.total} training rows:"
-                    " choose no more than these"
-                )
-        if self.natural_step is not None and self.parametrisation != "orthogonal":
-            raise ConfigError(
-                "method.natural_step is for method.parametrisation=orthogonal, whose KL is a sum of q's"
-                " and the mean's; leave it null"
-            )
+        more = f"is more than the {data.total} training rows: choose no more than these"
+        refuse(
+            {
+                f"method.growth={self.growth} features a step, but a step sees {rows} rows: choose no more than"
+                " these": self.growth > rows,
+                f"method.mean_basis={self.mean_basis} {more}": self.mean_basis > data.total,
+                f"method.covariance_basis={self.covariance_basis} {more}": self.covariance_basis > data.total,
+                "method.natural_step is for method.parametrisation=orthogonal, whose KL is a sum of q's and the"
+                " mean's; leave it null": self.natural_step is not None and self.parametrisation != "orthogonal",
+            }
+        )
 
     def init_variables(self, parameters: Decoupled, data: Batch) -> Natural | None:
         """The factor q(w) / N(w | 0, I) for natural gradients; None without them."""
@@ -155,9 +150,7 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
     def objective(self, state: GradientState[Decoupled], data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
-    def marginals(
-        self, state: GradientState[Decoupled], X: Float[Array, "N D"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def marginals(self, state: GradientState[Decoupled], X: Float[Array, "N D"]) -> MeanVariance:
         p = state.parameters
         return p.marginals(p.factors(), X)
 
@@ -170,6 +163,4 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
 
     def diagnose(self, state: GradientState[Decoupled]) -> str:
         p = state.parameters
-        K = p.beta.gram(p.unit)
-        name = f"K of the covariance's basis of the {p.kernel.describe()}"
-        return describe_failure(name, K, str(K.dtype)) or ""
+        return describe_failure(f"K of the covariance's basis of the {p.kernel.describe()}", p.beta.gram(p.unit))

@@ -35,7 +35,7 @@ from gpbench.schema import setting
 class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
     """Sparse variational Gaussian processes (Hensman et al. 2013, 2015): `svi`.
 
-    See the module's docstring, and `VariationalMethod` for the optimisation.
+    `VariationalMethod` says how it is optimised.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
@@ -103,9 +103,6 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
         if not isinstance(parameters.likelihood, Gaussian):
             raise ConfigError(f"{self.name}: a joint covariance needs Gaussian noise: set method.likelihood=gaussian")
         return parameters.layer.covariance(inverse_cholesky(parameters.layer.gram()), parameters.q, X)
-
-    def arrays(self, state: GradientState[VariationalParameters]) -> dict[str, Array]:
-        return {"inducing": state.parameters.layer.features.Z}
 
 
 def _variational(parameters: VariationalParameters) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gpbench.core import lbfgs
-from gpbench.core.gaussians import Covariances, Natural, Normal, residual, unit_factor
+from gpbench.core.gaussians import Covariances, MeanVariance, Natural, Normal, residual, unit_factor
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant, product
 from gpbench.core.mapping import select, tree_at
@@ -48,7 +48,7 @@ class VIFParameters(eqx.Module):
         return A, ResidualProcess(self.layer.kernel, self.likelihood.noise, X, V, residual(cov, V))
 
 
-class VIFPosterior(eqx.Module):
+class _VIFPosterior(eqx.Module):
     """What predictions are made of: L⁻¹, q(w), the residual process, the targets, and the rows' neighbours."""
 
     A: Float[Array, "M M"]
@@ -58,7 +58,7 @@ class VIFPosterior(eqx.Module):
     neighbours: Neighbours
 
 
-class Round(eqx.Module):
+class _Round(eqx.Module):
     """Where a round of training began, the evidence there with neighbours of its own, and the round's length."""
 
     start: VIFParameters
@@ -73,7 +73,7 @@ class Round(eqx.Module):
 class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
     """Gaussian process regression by inducing points and neighbours (Gyger et al. 2025): `vif`.
 
-    See the module's docstring.  The state has a matrix of N x M numbers.
+    The state has a matrix of N x M numbers.
     """
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "neighbours"})
@@ -92,15 +92,15 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
             )
         return VIFParameters(self.initial_layer(data, additive_noise=False, key=key), self.initial_noise(data.X))
 
-    def init_extra(self, parameters: VIFParameters, data: Batch) -> VIFPosterior:
+    def init_extra(self, parameters: VIFParameters, data: Batch) -> _VIFPosterior:
         data = data.first(None)
         A, process = parameters.residual_process(data.X)
         q = unit_factor(len(A), A.dtype).posterior()
-        return VIFPosterior(A, q, process, data.y, self.nearest(process))
+        return _VIFPosterior(A, q, process, data.y, self.nearest(process))
 
-    def init_variables(self, parameters: VIFParameters, data: Batch) -> Round:
+    def init_variables(self, parameters: VIFParameters, data: Batch) -> _Round:
         first = jnp.ones((), int)
-        return Round(parameters, jnp.asarray(-jnp.inf, data.X.dtype), first, first, jnp.asarray(self.steps))
+        return _Round(parameters, jnp.asarray(-jnp.inf, data.X.dtype), first, first, jnp.asarray(self.steps))
 
     def nearest(self, process: ResidualProcess) -> Neighbours:
         """Neighbours of every row among those before it."""
@@ -110,7 +110,7 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
 
     def evidence(
         self, parameters: VIFParameters, data: Batch, neighbours: Neighbours | None = None
-    ) -> tuple[Float[Array, ""], VIFPosterior]:
+    ) -> tuple[Float[Array, ""], _VIFPosterior]:
         """log N(y | 0, VᵀV + S), and the posterior of w; `neighbours` are searched if None."""
         data = data.first(None)
         fixed = jax.lax.stop_gradient(parameters.layer.features)
@@ -123,15 +123,15 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         q = factor.posterior()
         value = -0.5 * jnp.sum(y**2 + jnp.log(2.0 * jnp.pi * variance))
         value += 0.5 * (q.mean @ factor.shift - log_determinant(q.root))
-        posterior = VIFPosterior(A, q, process, data.y, neighbours)
+        posterior = _VIFPosterior(A, q, process, data.y, neighbours)
         return value + parameters.layer.log_prior(), posterior
 
     def evaluate(
-        self, parameters: VIFParameters, extra: VIFPosterior, batch: Batch, *, key: PRNGKeyArray
-    ) -> tuple[Float[Array, ""], VIFParameters, VIFPosterior]:
+        self, parameters: VIFParameters, extra: _VIFPosterior, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], VIFParameters, _VIFPosterior]:
         """The loss with the neighbours of the last evaluation."""
 
-        def loss(parameters: VIFParameters) -> tuple[Float[Array, ""], VIFPosterior]:
+        def loss(parameters: VIFParameters) -> tuple[Float[Array, ""], _VIFPosterior]:
             value, posterior = self.evidence(parameters, batch, extra.neighbours)
             return -value, posterior
 
@@ -155,14 +155,14 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
 
     def next_round(self, state: GradientState[VIFParameters], data: Batch) -> GradientState[VIFParameters]:
         """The state before a round from where this one ended; if the evidence has not risen, from where it began."""
-        before: Round = state.variables
+        before: _Round = state.variables
         value, extra = self.evidence(state.parameters, data)
         rises = value - before.evidence > lbfgs.TOLERANCE * jnp.maximum(jnp.abs(value), 1.0)
         parameters = select(rises, state.parameters, before.start)
         extra = jax.lax.cond(rises, lambda: extra, lambda: self.evidence(before.start, data)[1])
         length = jnp.where(rises, 2 * before.length, before.length // 2)
         remaining = jnp.minimum(length + 1, before.horizon)  # L-BFGS's first step only evaluates
-        variables = Round(parameters, jnp.where(rises, value, before.evidence), length, remaining, before.horizon)
+        variables = _Round(parameters, jnp.where(rises, value, before.evidence), length, remaining, before.horizon)
         return GradientState(parameters, lbfgs.start(parameters, extra), variables)
 
     def converged(self, state: GradientState[VIFParameters]) -> Bool[Array, ""]:
@@ -170,10 +170,8 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         converged: Bool[Array, ""] = state.variables.length == 0
         return converged
 
-    def marginals(
-        self, state: GradientState[VIFParameters], X: Float[Array, "N D"]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        posterior: VIFPosterior = state.optimiser.extra
+    def marginals(self, state: GradientState[VIFParameters], X: Float[Array, "N D"]) -> MeanVariance:
+        posterior: _VIFPosterior = state.optimiser.extra
         process, cov = posterior.process, state.parameters.layer.covariances(X)
         V = product(posterior.A, cov.zx)
         rest = residual(cov, V)
@@ -181,9 +179,3 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         residual_mean, directions, variance = process.conditional(X, V, rest, near, posterior.y)
         mean, explained = posterior.q.project(directions.T)
         return residual_mean + mean, variance + explained
-
-    def arrays(self, state: GradientState[VIFParameters]) -> dict[str, Array]:
-        return {"inducing": state.parameters.layer.features.Z}
-
-    def diagnose(self, state: GradientState[VIFParameters]) -> str:
-        return state.parameters.layer.diagnose()

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis.provenance import provenance, seconds_lines
 from gpbench.errors import ConfigError
@@ -50,21 +50,27 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     kind = experiment.figure["kind"]
     require_recorded(experiment.id, preset, planned)
     _check_arrays(experiment, planned, arrays)
+    records = [record for cell in planned for record in cell.records]
+    facts = provenance(records)
+    of_runs = "; ".join(f"{name} {', '.join(facts[name])}" for name in ("device", "precision", "jax", "commit"))
+    # along an axis of seconds; devices are the other axis of `scaling`
+    axes = {"traces": (), "scaling": ("devices", "processes")}
+    seconds = seconds_lines(records, axes[kind]) if kind in axes else []
     with style.context():
         figure = FIGURES[kind].function(experiment, planned, arrays)
         preset_text = preset_line(planned, preset, experiment.presets.get(preset, ""))
-        kind_notes = figure.get_supxlabel().splitlines()
-        notes = [*kind_notes, preset_text, absent(planned, 2), _provenance(planned), *_seconds(kind, planned)]
+        notes = [*figure.get_supxlabel().splitlines(), preset_text, absent(planned, 2), of_runs, *seconds]
+        notes = [line for line in (*figure.notes, *notes) if line]
         if figure.notes:
-            figure.notes = [line for line in (*figure.notes, *notes) if line]
+            figure.notes = notes
             style.head(figure, experiment.title)
         else:
-            style.caption(figure, experiment.title, [line for line in notes if line])
+            style.caption(figure, experiment.title, notes)
     return figure
 
 
 def _check_arrays(experiment: Experiment, planned: Sequence[Cell], arrays: Arrays) -> None:
-    """Checks that some panel would not be empty, as all are for records that were collected without their traces."""
+    """Raises ConfigError where every panel would be empty, as for records that were collected without their traces."""
     options = experiment.figure
     needed = options["panels"] if options["kind"] == "traces" else FIGURES[options["kind"]].arrays
     ids = (record.id for cell in planned for record in cell.finished)
@@ -80,31 +86,21 @@ _MANY_PANELS = 12
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:
-    """Writes a figure as PNG and PDF, and its title and notes, if they are not in it, as Markdown.  Returns the paths
-    of the files.  Raises StorageError: A file cannot be written.
+    """Writes a figure as PNG and PDF, and its title and notes, if they are not in it, as Markdown.
+
+    The paths of the files.  Raises StorageError: a file cannot be written.
     """
     files = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
-    notes = getattr(figure, "notes", ())
-    if notes:
-        files.append(path.with_name(f"{path.name}.md"))
     for file in files:
-        if file.suffix == ".md":
-            with output(file) as page:
-                page.write(_page(figure.get_suptitle(), files[0].name, notes).encode())
-        else:
-            write(figure, file)
+        write(figure, file)
+    if notes := getattr(figure, "notes", ()):
+        title = " ".join(figure.get_suptitle().split())
+        look: dict[str, Any] = {"subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
+        items = [textwrap.fill(f"- {note}", 120, **look) for note in notes]
+        files.append(path.with_name(f"{path.name}.md"))
+        with output(files[-1]) as page:
+            page.write("\n".join([title, "", f"![{title}]({files[0].name})", "", *items, ""]).encode())
     return files
-
-
-def _page(title: str, picture: str, notes: Sequence[str]) -> str:
-    """A page with a picture and its notes."""
-    title = " ".join(title.split())
-    return "\n".join([title, "", f"![{title}]({picture})", "", *map(_item, notes), ""])
-
-
-def _item(note: str) -> str:
-    """A note as an item of a list, in lines of at most 120 characters."""
-    return textwrap.fill(f"- {note}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None) -> None:
@@ -130,16 +126,3 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
             engine.execute(figure)
             figure.set_layout_engine("none")
         figure.savefig(file, format=format, metadata=metadata.get(format or ""), dpi=dpi)
-
-
-def _seconds(kind: str, planned: Sequence[Cell]) -> list[str]:
-    """The lines of `seconds_lines` for figures with an axis of seconds; devices are the other axis of `scaling`."""
-    if kind not in ("traces", "scaling"):
-        return []
-    axis = ("devices", "processes") if kind == "scaling" else ()
-    return seconds_lines((record for cell in planned for record in cell.records), axis)
-
-
-def _provenance(planned: Sequence[Cell]) -> str:
-    facts = provenance(record for cell in planned for record in cell.records)
-    return "; ".join(f"{name} {', '.join(facts[name])}" for name in ("device", "precision", "jax", "commit"))

@@ -49,8 +49,9 @@ def draw_calibration(predictions: Predictions) -> style.Picture:
 
 
 def reliability(predictions: Predictions) -> tuple[Float[ndarray, " B"], Float[ndarray, " B"], Int[ndarray, " B"]]:
-    """Bins test rows by the probability of a class: of two the second one, of more the most probable one.  Returns mean
-    probability, share of the class, and number of rows of every bin that has rows.
+    """Mean probability, share of the class and number of rows of every bin of test rows that has rows.
+
+    Rows are binned by the probability of a class: of two the second one, of more the most probable one.
     """
     probabilities = np.exp(log_probs(predictions))
     if probabilities.shape[1] == 2:
@@ -58,11 +59,10 @@ def reliability(predictions: Predictions) -> tuple[Float[ndarray, " B"], Float[n
     else:
         confidence = probabilities.max(axis=1)
         is_right = probabilities.argmax(axis=1) == predictions["target"]
-    bin_of_row = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
-    counts = np.bincount(bin_of_row, minlength=_BINS)
-    sums = [np.bincount(bin_of_row, weights=values, minlength=_BINS)[counts > 0] for values in (confidence, is_right)]
-    counts = counts[counts > 0]
-    return sums[0] / counts, sums[1] / counts, counts
+    bins = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    counts, total, right = (np.bincount(bins, weights, _BINS) for weights in (None, confidence, is_right))
+    some = counts > 0
+    return total[some] / counts[some], right[some] / counts[some], counts[some]
 
 
 def _reliability(predictions: Predictions) -> style.Picture:

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gpbench.analysis import rankings
-from gpbench.analysis.differences import Difference
-from gpbench.analysis.differences_sheet import note
+from gpbench.analysis.differences import Difference, note
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.rankings import SetRanking
 from gpbench.analysis.ranks import Ranking, ranking_notes
@@ -35,17 +34,18 @@ _MAX_TICKS = 15
 def draw_ranking(ranking: Ranking) -> style.Picture:
     """Draws the critical-difference diagram of a ranking."""
     with style.context():
-        room = _room(ranking.methods)
-        figure = style.figure(_AXIS + 2 * room, height(ranking) + 0.4)
-        panel(figure.subplots(), ranking, height(ranking), room / _AXIS)
-        style.head(figure, _title(ranking))
+        room, inches = _room(ranking.methods), _height(ranking)
+        figure = style.figure(_AXIS + 2 * room, inches + 0.4)
+        _panel(figure.subplots(), ranking, inches, room / _AXIS)
+        known = ranking.known
+        style.head(figure, f"Average ranks: {ranking.metric}" + (f" ({known.better} is better)" if known else ""))
         figure.notes = ranking_notes(ranking)
     return figure
 
 
-def panel(axis: Axes, ranking: Ranking, inches: float, margin: float) -> None:
+def _panel(axis: Axes, ranking: Ranking, inches: float, margin: float) -> None:
     """Draws a diagram; bars join methods without a significant difference, the critical difference is at the top."""
-    k, top = len(ranking.methods), _top(ranking)
+    k, (top, bars) = len(ranking.methods), _edges(ranking)
     room = 0.5 + margin * (k - 1)
     axis.set(xlim=(1 - room, k + room), ylim=(top - inches, top))
     axis.axis("off")
@@ -54,25 +54,17 @@ def panel(axis: Axes, ranking: Ranking, inches: float, margin: float) -> None:
         y = -0.12 * row
         start, end = ranking.average[first] - 0.012 * k, ranking.average[last] + 0.012 * k
         axis.plot([start, end], [y, y], color="black", linewidth=3.2, solid_capstyle="butt")
-    _names(axis, ranking, -_bars(ranking))
+    _names(axis, ranking, -bars)
 
 
-def height(ranking: Ranking) -> float:
+def _height(ranking: Ranking) -> float:
     """The height in inches that a panel needs."""
-    return _top(ranking) + _bars(ranking) + max(sum(map(_step, names)) for names in _halves(ranking)) + 0.15
+    return sum(_edges(ranking)) + max(sum(map(_step, names)) for names in _halves(ranking)) + 0.15
 
 
-def _top(ranking: Ranking) -> float:
-    return 0.55 if ranking.critical else 0.3
-
-
-def _bars(ranking: Ranking) -> float:
-    return 0.12 * (len(ranking.groups) + 1)
-
-
-def _title(ranking: Ranking) -> str:
-    known = ranking.known
-    return f"Average ranks: {ranking.metric}" + (f" ({known.better} is better)" if known else "")
+def _edges(ranking: Ranking) -> tuple[float, float]:
+    """The height above the axis of ranks, and that of the bars below it, in inches."""
+    return 0.55 if ranking.critical else 0.3, 0.12 * (len(ranking.groups) + 1)
 
 
 def _scale(axis: Axes, ranking: Ranking) -> None:
@@ -131,17 +123,20 @@ def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable
 
     A panel without a diagram has the reason.  The options of the figure are
 
-    - `label`: Key or keys whose values name a method. - `metrics`: Metrics by which methods are ranked. - `sets`: Lists
-    of methods by name; optional. - `settings`: `all`, or by default `main`, one setting a method
-    (`gpbench.analysis.method_settings`).  Raises ConfigError: no set can be ranked.
+    - `label`: Key or keys whose values name a method.
+    - `metrics`: Metrics by which methods are ranked.
+    - `sets`: Lists of methods by name; optional.
+    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.method_settings`).
     """
     options = {"settings": rankings.MAIN, **experiment.figure}
     results = rankings.rankings(experiment, planned, options)
     columns = [[result for result in results if result.metric == metric] for metric in options["metrics"]]
-    heights = [max(map(_ranks_height, row)) for row in zip(*columns)]
+    needed = [[_height(result.ranking) if result.ranking else _NO_DIAGRAM for result in column] for column in columns]
+    heights = [*map(max, zip(*needed))]
     figure = style.figure(_WIDTH * len(columns), sum(heights) + 0.35 * len(heights) + 0.4)
     axes = figure.subplots(len(heights), len(columns), squeeze=False, height_ratios=heights)
-    margin = _margin(results)
+    longest = _room(name for result in results if result.ranking for name in result.ranking.methods)
+    margin = longest / max(_WIDTH - 2 * longest, 1.0)
     for axes_of_metric, column in zip(axes.T, columns):
         for axis, result, inches in zip(axes_of_metric, column, heights):
             _ranks_panel(axis, result, inches, margin)
@@ -151,23 +146,13 @@ def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable
 
 def _ranks_panel(axis: Axes, result: SetRanking, inches: float, margin: float) -> None:
     if result.ranking:
-        panel(axis, result.ranking, inches, margin)
+        _panel(axis, result.ranking, inches, margin)
         head = f"Friedman's p = {result.ranking.p:.2g}"
     else:
         axis.axis("off")
         axis.text(0, 0.8, fill(result.problem, 85), transform=axis.transAxes, va="top", fontsize=7.5, color="#666666")
         head = "no ranking"
     axis.set_title(f"{result.name}: {head}", loc="left", fontsize=9)
-
-
-def _ranks_height(result: SetRanking) -> float:
-    return height(result.ranking) if result.ranking else _NO_DIAGRAM
-
-
-def _margin(results: Sequence[SetRanking]) -> float:
-    """The room for the longest name and its rank on each side, as a fraction of the length of the axis of ranks."""
-    inches = _room(name for result in results if result.ranking for name in result.ranking.methods)
-    return inches / max(_WIDTH - 2 * inches, 1.0)
 
 
 def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:
@@ -194,10 +179,8 @@ def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Fig
             first, second = (a.value, b.value) if direction == "lower" else (b.value, a.value)
             label = f"← {first} better     {label}     {second} better →"
         axis.set_xlabel(label)
-        runs = provenance_lines(records)
-        timed = seconds_lines(records) if metric == "seconds" else []
         shared = [f"all with {', '.join(terms)}"] if (terms := differences[0].shared) else []
-        style.caption(
-            figure, f"{a.value} and {b.value}: {title(metric, records)}", [*shared, note(differences), *runs, *timed]
-        )
+        timed = seconds_lines(records) if metric == "seconds" else []
+        notes = [*shared, note(differences), *provenance_lines(records), *timed]
+        style.caption(figure, f"{a.value} and {b.value}: {title(metric, records)}", notes)
     return figure

@@ -1,19 +1,21 @@
 """Means over splits with their standard errors: a panel for each data set, a line for each method."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from gpbench.analysis import rankings
-from gpbench.analysis.cells import Entry
+from gpbench.analysis.cells import Entry, caveats
 from gpbench.analysis.printing import number
+from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
-from gpbench.report.dots import is_unranked, limits, notes, target
+from gpbench.papers.published import UNRANKED
 from gpbench.report.figures import style
 
 _COLUMNS = 5
@@ -47,7 +49,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> s
     axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
     for axis, (dataset, row) in zip(axes.flat, rows.items()):
         _panel(axis, row, colours, next(iter(row.values())).better)
-        axis.set_title(f"{dataset} †" if is_unranked(row) else dataset, fontsize=9)
+        axis.set_title(f"{dataset} †" if _is_unranked(row) else dataset, fontsize=9)
     for axis in axes[:, 0]:
         axis.set_yticks(range(len(colours)), [*colours], fontsize=7.5)
         for label, colour in zip(axis.get_yticklabels(), colours.values()):
@@ -58,12 +60,12 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> s
         axis.axis("off")
     if handles := _handles(hues, rows):
         spare[0].legend(handles=handles) if len(spare) else figure.legend(handles=handles, loc="outside right upper")
-    figure.notes = [*notes(rows, metric), *rankings.settings_notes(options)]
+    figure.notes = [*_notes(rows, metric), *rankings.settings_notes(options)]
     return figure
 
 
 def _panel(axis: Axes, row: Mapping[str, Entry], colours: Mapping[str, str], direction: str | None) -> None:
-    low, high = limits([*row.values()], direction)
+    low, high = _limits([*row.values()], direction)
     axis.set_xlim(low, high)
     axis.xaxis.set_major_locator(MaxNLocator(3))
     axis.tick_params(axis="x", labelsize=7)
@@ -72,7 +74,7 @@ def _panel(axis: Axes, row: Mapping[str, Entry], colours: Mapping[str, str], dir
         if method not in row:
             continue
         entry = row[method]
-        published = target(entry)
+        published = _target(entry)
         if entry.mean is None and (entry.no_value or published is None):
             _text(axis, 0.5, y, entry.no_value or "missing", "#999999")
         elif entry.mean is None:
@@ -93,7 +95,65 @@ def _text(axis: Axes, x: float, y: float, text: str, colour: str) -> None:
 
 
 def _handles(colours: Mapping[str, str], rows: Mapping[str, Mapping[str, Entry]]) -> list[Line2D]:
-    handles = [Line2D([], [], color=colour, marker="o", markersize=3.6, label=name) for name, colour in colours.items()]
-    if any(target(entry) is not None for row in rows.values() for entry in row.values()):
+    handles = [Line2D([], [], color=hue, marker="o", markersize=3.6, label=name) for name, hue in colours.items()]
+    if any(_target(entry) is not None for row in rows.values() for entry in row.values()):
         handles.append(Line2D([], [], linestyle="", label="published", **_DIAMOND))
     return handles
+
+
+_FENCE = 3
+"""Interquartile ranges, or median standard errors where larger, beyond the quartile on the worse side at which values
+no longer set the range of a panel."""
+
+
+def _limits(entries: Sequence[Entry], direction: str | None) -> tuple[float, float]:
+    """The horizontal range of a panel: targets, and means with their standard errors but those beyond the fence."""
+    spans = [(e.mean - (e.stderr or 0), e.mean, e.mean + (e.stderr or 0)) for e in entries if e.mean is not None]
+    return span_limits(spans, direction, [value for entry in entries if (value := _target(entry)) is not None])
+
+
+def span_limits(
+    spans: Sequence[tuple[float, float, float]], direction: str | None, targets: Sequence[float] = ()
+) -> tuple[float, float]:
+    """The range of targets and of spans (low, mean, high), but of those whose mean is beyond the fence."""
+    if not spans:
+        return 0.0, 1.0
+    first, third = np.quantile([mean for _, mean, _ in spans], [0.25, 0.75])
+    reach = _FENCE * max(third - first, np.median([high - mean for _, mean, high in spans]))
+    lowest = first - reach if direction == "higher" else -np.inf
+    highest = third + reach if direction == "lower" else np.inf
+    within = [span for span in spans if lowest <= span[1] <= highest]
+    low = min([max(lowest, min(span[0] for span in within)), *targets])
+    high = max([min(highest, max(span[2] for span in within)), *targets])
+    margin = 0.06 * (high - low) or 0.01 * abs(high) or 0.01
+    return float(low - margin), float(high + margin)
+
+
+def _target(entry: Entry) -> float | None:
+    """The published value of a cell if it is a target, else None."""
+    return entry.published.value if entry.published and entry.published.is_target else None
+
+
+def _notes(rows: Mapping[str, Mapping[str, Entry]], metric: str) -> Iterator[str]:
+    """A legend of dots and bars, then caveats with their methods."""
+    records = [record for row in rows.values() for entry in row.values() for record in entry.cell.records]
+    yield (
+        f"{title(metric, records)}: means over splits ± one standard error, not corrected for rows that splits share;"
+        " arrows: means outside of the panel, with their values"
+    )
+    for reason in dict.fromkeys(UNRANKED[name] for name, row in rows.items() if _is_unranked(row)):
+        yield f"† {reason}"
+    methods: dict[str, dict[str, None]] = {}
+    for dataset, row in rows.items():
+        for method, entry in row.items():
+            if entry.diverged:
+                methods.setdefault("diverged runs do not count", {})[f"{method} on {dataset} ({entry.diverged})"] = None
+            for words, n in entry.undefined.items():
+                methods.setdefault(words, {})[f"{method} on {dataset} ({n})"] = None
+            for note in caveats(entry.cell, metric, None):
+                methods.setdefault(note, {})[method] = None
+    yield from (f"{note}: {', '.join(names)}" for note, names in methods.items() if note not in UNRANKED.values())
+
+
+def _is_unranked(row: Mapping[str, Entry]) -> bool:
+    return any(entry.cell.dataset in UNRANKED for entry in row.values())

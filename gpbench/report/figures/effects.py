@@ -1,7 +1,6 @@
 """Effects of additive models: a row of panels for each data set, a panel for each effect, with bands and truth."""
 
 from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean, stdev
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,6 +8,7 @@ from matplotlib.figure import Figure
 from numpy import ndarray
 
 from gpbench.analysis.effects import Truth, errors, original
+from gpbench.analysis.statistics import mean_stderr
 from gpbench.data.builtin import friedman_effect
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
@@ -24,9 +24,9 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 
     Interactions are those of the last cell of each data set.  The options of the figure are
 
-    - `label`: Key or keys whose labels name a cell. - `truth`: Function with known effects, `friedman`; optional.  A
-    note has, for each data set and cell, the RMSE of the effects and the share of grid points whose 95 % band covers
-    the truth, mean ± standard error over splits.  Raises ConfigError: every component has three inputs or more.
+    - `label`: Key or keys whose labels name a cell.
+    - `truth`: Function with known effects, `friedman`; optional.  A note has, for each data set and cell, the RMSE of
+      the effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
     """
     options = experiment.figure
     truth = friedman_effect if "truth" in options else None
@@ -37,7 +37,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     width = max((_panels(run) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)
     if not width:
         raise ConfigError(f"{experiment.id}: all components have three inputs or more, whose effects are not kept")
-    figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + 0.2 * len(planned) * bool(truth))
+    figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + (0.2 * len(planned) if truth else 0.0))
     axes = figure.subplots(len(datasets), width, squeeze=False)
     notes = []
     for row, dataset in zip(axes, datasets):
@@ -48,15 +48,15 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
                 curve(axis, run, i, colours[name], truth if cell is cells[-1] else None)
             if truth:
                 notes.append(f"{dataset}, {name}: {_accuracy(runs[cell.id], truth)}")
-        for axis in row[_univariate(runs[cells[-1].id][0]) :] if cells else ():
+        last = runs[cells[-1].id][0] if cells else {}
+        for i, axis in enumerate(row[_univariate(last) :] if cells else ()):
             axis.grid(False)
-        if cells and "kept_effect2_mean" in (run := runs[cells[-1].id][0]):
-            for i, axis in enumerate(row[_univariate(run) :][: len(run["kept_effect2_mean"])]):
-                surface(axis, run, i, truth)
+            if i < len(last.get("kept_effect2_mean", ())):
+                surface(axis, last, i, truth)
         row[0].set_ylabel(dataset, fontsize=7.5)
     handles = [axes[0, 0].plot([], [], color=colour, label=name)[0] for name, colour in colours.items()]
     if truth:
-        handles.append(axes[0, 0].plot([], [], color="black", linestyle="dashed", linewidth=1, label="analytical")[0])
+        handles += axes[0, 0].plot([], [], color="black", linestyle="dashed", linewidth=1, label="analytical")
     figure.legend(handles=handles, ncols=len(handles), loc="upper center", bbox_to_anchor=(0.5, 0.0))
     figure.supxlabel("\n".join(notes))
     return figure
@@ -90,11 +90,11 @@ def surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: Truth | None 
 
 
 def _accuracy(runs: Sequence[Mapping[str, ndarray]], truth: Truth) -> str:
-    values = np.array([errors(run, truth) for run in runs])
-    rmse, coverage = (
-        f"{fmean(v):.3f}" + (f" ± {stdev(v) / len(v) ** 0.5:.3f}" if len(v) > 1 else "") for v in values.T
-    )
-    return f"RMSE of effects {rmse}, coverage {coverage} ({len(runs)})"
+    words = []
+    for values in zip(*(errors(run, truth) for run in runs)):
+        mean, stderr = mean_stderr(values)
+        words.append(f"{mean:.3f}" + ("" if stderr is None else f" ± {stderr:.3f}"))
+    return f"RMSE of effects {words[0]}, coverage {words[1]} ({len(runs)})"
 
 
 def _univariate(run: Mapping[str, ndarray]) -> int:

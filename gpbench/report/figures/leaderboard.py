@@ -1,5 +1,7 @@
 """The picture of a leaderboard: scores with their intervals, and the Pareto front of scores and seconds."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
@@ -48,13 +50,15 @@ def _colour(board: Board, k: int) -> str:
     return style.PALETTE["blue"] if board.on_front[k] else _OTHER
 
 
+def _finite(half: float) -> float | None:
+    """The half width of an interval; None, which draws none, where it is unknown."""
+    return half if np.isfinite(half) else None
+
+
 def _scores_panel(axis: Axes, board: Board, order: list[int]) -> None:
-    halves = board.scores.half_widths
     for y, k in enumerate(order):
-        half = halves[k] if np.isfinite(halves[k]) else None
-        axis.errorbar(
-            board.scores.values[k], y, xerr=half, fmt="o", color=_colour(board, k), markersize=4, elinewidth=1.3
-        )
+        x, half = board.scores.values[k], _finite(board.scores.half_widths[k])
+        axis.errorbar(x, y, xerr=half, fmt="o", color=_colour(board, k), markersize=4, elinewidth=1.3)
     axis.axvline(1000, color="black", linewidth=0.6)
     axis.set_yticks(range(len(order)), [board.methods[k] for k in order])
     axis.set_ylim(len(order) - 0.4, -0.6)
@@ -63,15 +67,13 @@ def _scores_panel(axis: Axes, board: Board, order: list[int]) -> None:
 
 def _front_panel(axis: Axes, board: Board) -> None:
     scores, seconds = board.scores.values, np.exp(board.seconds_of.values)
-    halves, widths = board.scores.half_widths, board.seconds_of.half_widths
     for k, x in enumerate(seconds):
         reach, half = None, None
         if board.on_front[k]:  # the other panel has all intervals of scores
-            reach = [[x - x * np.exp(-widths[k])], [x * np.exp(widths[k]) - x]] if np.isfinite(widths[k]) else None
-            half = halves[k] if np.isfinite(halves[k]) else None
-        axis.errorbar(
-            x, scores[k], xerr=reach, yerr=half, fmt="o", color=_colour(board, k), markersize=4, elinewidth=0.6
-        )
+            width, half = _finite(board.seconds_of.half_widths[k]), _finite(board.scores.half_widths[k])
+            reach = None if width is None else [[x - x * np.exp(-width)], [x * np.exp(width) - x]]
+        look: dict[str, Any] = {"color": _colour(board, k), "markersize": 4, "elinewidth": 0.6}
+        axis.errorbar(x, scores[k], xerr=reach, yerr=half, fmt="o", **look)
     members = sorted((seconds[k], scores[k]) for k in np.flatnonzero(board.on_front))
     axis.step(*zip(*members), where="post", color=style.PALETTE["blue"], linewidth=1.2, alpha=0.6)
     axis.set_xscale("log")
@@ -95,9 +97,10 @@ def _add_names(axis: Axes, board: Board, seconds: Float[ndarray, " K"], scores: 
     for k in sorted(range(len(points)), key=lambda k: (not board.on_front[k], -scores[k])):
         width, (x, y) = _LETTER * len(board.methods[k]), points[k]
         starts = [(across, up) for heights in _HEIGHTS for across in (5.0, -5.0 - width) for up in heights]
-        free = [s for s in starts if not any(_overlap(_box(x, y, s, width), box) for box in boxes)]
-        start = (free or starts)[0]
-        boxes.append(_box(x, y, start, width))
+        places = [(x + across, y + up, x + across + width, y + up + _LINE) for across, up in starts]
+        free = [n for n, area in enumerate(places) if not any(_overlap(area, box) for box in boxes)]
+        start = starts[free[0] if free else 0]
+        boxes.append(places[free[0] if free else 0])
         axis.annotate(
             board.methods[k],
             (seconds[k], scores[k]),
@@ -108,11 +111,6 @@ def _add_names(axis: Axes, board: Board, seconds: Float[ndarray, " K"], scores: 
             # a line to its point where another may be nearer
             arrowprops={"arrowstyle": "-", "color": _OTHER, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 1},
         )
-
-
-def _box(x: float, y: float, start: tuple[float, float], width: float) -> tuple[float, float, float, float]:
-    """Left, low, right and high of a name that starts beside a point."""
-    return x + start[0], y + start[1], x + start[0] + width, y + start[1] + _LINE
 
 
 def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:

@@ -34,13 +34,15 @@ class RunContent:
 
 
 class _Kind(NamedTuple):
+    """A kind of picture: whether it suits a run, its drawing, and what it needs."""
+
     suits: Callable[[RunContent], Any]
-    draw: Callable[[RunContent], Figure]
+    draw: Callable[[RunContent], style.Picture]
     needs: str
 
 
 def kinds(content: RunContent) -> dict[str, str]:
-    """What each kind of picture needs that the run lacks: "" for the kinds that suit the run."""
+    """The needs of each kind of picture that the run lacks: "" for the kinds that suit the run."""
     return {name: "" if kind.suits(content) else kind.needs for name, kind in _KINDS.items()}
 
 
@@ -76,9 +78,8 @@ def draw_kind(content: RunContent, kind: str) -> Figure:
         raise ConfigError(f"run {content.record.id} has no picture of the kind {kind}, which needs {lack}")
     with style.context():
         figure = _KINDS[kind].draw(content)
-        if isinstance(figure, style.Picture) and not figure.get_suptitle():
-            style.caption(figure, runs.run_title(content.record), [*figure.notes, f"run {content.record.id}"])
-            figure.notes = ()
+        style.caption(figure, runs.run_title(content.record), [*figure.notes, f"run {content.record.id}"])
+        figure.notes = ()
     return figure
 
 
@@ -86,10 +87,8 @@ def _has_fit(content: RunContent) -> bool:
     return "kept_grid" in content.arrays and "kept_shares" not in content.arrays
 
 
-def _draw_predictions(content: RunContent) -> Figure:
-    if _has_fit(content):
-        return runs.draw_run(content.record, content.arrays)
-    return checks.draw_intervals(content.predictions)
+def _draw_predictions(run: RunContent) -> style.Picture:
+    return runs.draw_fit(run.record, run.arrays) if _has_fit(run) else checks.draw_intervals(run.predictions)
 
 
 def _draw_units(content: RunContent) -> style.Picture:
@@ -112,16 +111,12 @@ def _draw_units(content: RunContent) -> style.Picture:
     return figure
 
 
-def _draw_learning(content: RunContent) -> Figure:
-    return runs.draw_learning(content.record, content.arrays)
-
-
 _KEEP = "run.keep=true (run.again=true where it is recorded)"
 _PREDICTED = "predictions of test rows: run.predictions=true, and its own results folder"
 _KINDS: Mapping[str, _Kind] = {
     "effects": _Kind(
         lambda run: "kept_shares" in run.arrays,
-        lambda run: runs.draw_run(run.record, run.arrays, run.columns),
+        lambda run: runs.draw_effects(run.record, run.arrays, run.columns),
         f"method=gam and {_KEEP}",
     ),
     "predictions": _Kind(
@@ -134,7 +129,11 @@ _KINDS: Mapping[str, _Kind] = {
         _draw_units,
         f"a deep GP with hidden units, data with one or two inputs, and {_KEEP}",
     ),
-    "learning": _Kind(lambda run: runs.traced_metrics([run.arrays]), _draw_learning, "a trace: its own results folder"),
+    "learning": _Kind(
+        lambda run: runs.traced_metrics([run.arrays]),
+        lambda run: runs.draw_learning(run.record, run.arrays),
+        "a trace: its own results folder",
+    ),
     "calibration": _Kind(lambda run: run.predictions, lambda run: checks.draw_calibration(run.predictions), _PREDICTED),
     "residuals": _Kind(
         lambda run: "mean" in run.predictions,

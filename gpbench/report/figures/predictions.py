@@ -36,7 +36,9 @@ def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
         axis.set_title(_title(experiment, options["label"], cell), fontsize=9)
         if "kept_mean" in run:
             curve(axis, run, options.get("margin", _MARGIN), None if run is lines else lines)
-            axis.set_xlabel(_caption(cell.finished[0]))
+            count = (cell.finished[0].diagnostics or {}).get("relevant")
+            vectors = "" if count is None else f", {count:.0f} relevance vectors"
+            axis.set_xlabel(_nmse(cell.finished[0]) + vectors)
         else:
             style.say(axis, "missing")
     return figure
@@ -50,12 +52,6 @@ def _first_run(cell: Cell, arrays: Callable) -> Mapping[str, ndarray]:
 def _title(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> str:
     first = keys if isinstance(keys, str) else keys[0]
     return " ".join(experiment.labels_of(keys, cell.job)) or experiment.label(first, cell.method)
-
-
-def _caption(record: Record) -> str:
-    """The nMSE, and the number of relevance vectors where the method has them."""
-    count = (record.diagnostics or {}).get("relevant")
-    return _nmse(record) + (f", {count:.0f} relevance vectors" if count is not None else "")
 
 
 def _nmse(record: Record) -> str:
@@ -131,8 +127,7 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
 
 def surface(axis: Axes, run: Mapping[str, ndarray], values: ndarray, **look: Any) -> None:
     """Draws values on the grid of a run, with contours; `look` are keywords of Matplotlib's `imshow`."""
-    points = _image(axis, run, values, **look)
-    axis.contour(*points, levels=8, colors="white", linewidths=0.5, alpha=0.7)
+    axis.contour(*_image(axis, run, values, **look), levels=8, colors="white", linewidths=0.5, alpha=0.7)
 
 
 def _image(axis: Axes, run: Mapping[str, ndarray], values: ndarray, **look: Any) -> tuple[ndarray, ndarray, ndarray]:

@@ -21,8 +21,7 @@ def draw_printed(compared: Sequence[Comparison]) -> style.Picture:
     if not targets:
         raise ConfigError("no recorded number is beside a printed one that is a target; `gpbench ls experiments`")
     colours = style.colours(list(dict.fromkeys(comparison.paper for comparison in targets)))
-    losses = [c for c in targets if c.entry.better == "lower"]
-    gains = [c for c in targets if c.entry.better != "lower"]
+    losses, gains = ([c for c in targets if (c.entry.better == "lower") == lower] for lower in (True, False))
     with style.context():
         figure = style.figure(10.2, 3.9)
         first, second, third = figure.subplots(1, 3, width_ratios=[1, 1, 1.35])
@@ -30,8 +29,10 @@ def draw_printed(compared: Sequence[Comparison]) -> style.Picture:
             _against(axis, members, colours, logarithmic=axis is first)
             axis.set_title(name)
         _deviations(third, targets, colours)
-        handles = [*(_marker(third, "o", colour, paper) for paper, colour in colours.items())]
-        handles += [_marker(third, marker, "#777777", _count(targets, name)) for name, marker in _MARKERS.items()]
+        looks = [("o", colour, paper) for paper, colour in colours.items()]
+        outcomes = [comparison.outcome for comparison in targets]
+        looks += [(mark, "#777777", f"{name}: {outcomes.count(name)}") for name, mark in _MARKERS.items()]
+        handles = [third.plot([], [], mark, color=hue, markersize=5, label=text)[0] for mark, hue, text in looks]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
         style.head(figure, f"Ours against printed: {len(targets)} numbers of the papers")
     band = f"equal: within {BAND:g} joint standard errors, the grey band; bars: ± {BAND:g} of them"
@@ -87,11 +88,3 @@ def _deviations(axis: Axes, targets: Sequence[Comparison], colours: dict[str, st
     axis.set_yticks([], minor=True)
     axis.set_ylim(min(1.5 * ends[0], -6 * 2.1 ** (n_worse - 1), -4), max(1.4 * ends[1], 4))
     axis.set(xlabel="printed numbers, sorted", title="deviation in joint standard errors (up: ours better)", xticks=[])
-
-
-def _count(targets: Sequence[Comparison], outcome: str) -> str:
-    return f"{outcome}: {sum(comparison.outcome == outcome for comparison in targets)}"
-
-
-def _marker(axis: Axes, marker: str, colour: str, label: str):
-    return axis.plot([], [], marker, color=colour, markersize=5, label=label)[0]

@@ -25,34 +25,27 @@ _NOTE = (
 )
 
 
-def draw_run(record: Record, arrays: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
-    """Draws every effect of an additive model, or the predictive mean with the training rows.
+def draw_fit(record: Record, arrays: Mapping[str, ndarray]) -> style.Picture:
+    """Draws the predictive mean, or the probability of a class, with the training rows.
 
-    An effect of one input has its mean ± 2 standard deviations, a dotted band that holds it as a whole, a rug of some
-    training rows, and its share of the variance under independent uniform inputs, mean and 95 % interval.  An
-    interaction has contours.  Raises ConfigError: the run kept nothing that can be drawn.
+    Raises ConfigError: the run kept nothing that can be drawn.
     """
-    with style.context():
-        if "kept_shares" in arrays:
-            figure = _effects(arrays, columns)
-        elif "kept_mean" in arrays and arrays["kept_X"].shape[1] == 1:
-            figure = style.figure(4.2, 3.0)
-            predictions.curve(figure.subplots(), arrays)
-        elif "kept_mean" in arrays:
-            figure = style.figure(3.6, 3.2)
-            predictions.surface(figure.subplots(), arrays, arrays["kept_mean"])
-        elif "kept_log_probs" in arrays and arrays["kept_X"].shape[1] == 2 == arrays["kept_log_probs"].shape[1]:
-            figure = style.figure(3.9, 3.5)
-            axis = figure.subplots()
-            axis.grid(False)
-            predictions.boundary(axis, arrays)
-        else:
-            raise ConfigError(
-                f"run {record.id} kept nothing to draw: run it again with run.keep=true (regression"
-                " with one or two inputs, or method=gam)"
-            )
-        notes = [*([_NOTE, _outside(record)] if "kept_shares" in arrays else []), f"run {record.id}"]
-        style.caption(figure, run_title(record), [*filter(None, notes)])
+    inputs = arrays["kept_X"].shape[1]
+    size = (4.2, 3.0) if inputs == 1 else (3.6, 3.2) if "kept_mean" in arrays else (3.9, 3.5)
+    figure = style.figure(*size)
+    axis = figure.subplots()
+    if "kept_mean" in arrays and inputs == 1:
+        predictions.curve(axis, arrays)
+    elif "kept_mean" in arrays:
+        predictions.surface(axis, arrays, arrays["kept_mean"])
+    elif "kept_log_probs" in arrays and inputs == 2 == arrays["kept_log_probs"].shape[1]:
+        axis.grid(False)
+        predictions.boundary(axis, arrays)
+    else:
+        raise ConfigError(
+            f"run {record.id} kept nothing to draw: run it again with run.keep=true (regression"
+            " with one or two inputs, or method=gam)"
+        )
     return figure
 
 
@@ -83,24 +76,13 @@ def traced_metrics(traces: _Traces) -> list[str]:
     return [name for name in ("objective", *METRICS) if any(_is_traced(trace, name) for trace in traces)]
 
 
-def _joint_band(axis: Axes, arrays: Mapping[str, ndarray], i: int) -> None:
-    """Draws the simultaneous band of the i-th effect of one input as dotted lines, if the run kept it."""
-    if "kept_effect1_joint" in arrays:
-        x, mean, std = original(arrays, 1, i)
-        for side in (-1, 1):
-            edge = mean + side * arrays["kept_effect1_joint"][i] * std
-            axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)
+def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequence[str] = ()) -> style.Picture:
+    """Draws a panel for each effect of an additive model, those of one input first.
 
-
-def _outside(record: Record) -> str:
-    """A note on test rows outside the range of the drawn effects; "" where the record lacks their number."""
-    if (outside := record.test_rows_outside) is None:
-        return ""
-    return f"An input of {outside} of the {record.test_rows} test rows lies outside the training range."
-
-
-def _effects(arrays: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:
-    """A panel for each effect, those of one input first."""
+    An effect of one input has its mean ± 2 standard deviations, a dotted band that holds it as a whole, a rug of some
+    training rows, and its share of the variance under independent uniform inputs, mean and 95 % interval.  An
+    interaction has contours.
+    """
     panels = [(size, i) for size in (1, 2) for i in range(len(arrays.get(f"kept_effect{size}_inputs", ())))]
     if not panels:
         raise ConfigError("all components of this run have three inputs or more, whose effects are not kept")
@@ -112,7 +94,10 @@ def _effects(arrays: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:
     for axis, (size, i), c in zip(axes, panels, order):
         if size == 1:
             effects.curve(axis, arrays, i, style.POSITIVE)
-            _joint_band(axis, arrays, i)
+            x, mean, std = original(arrays, 1, i)
+            for side in (-1, 1) if "kept_effect1_joint" in arrays else ():  # the simultaneous band
+                edge = mean + side * arrays["kept_effect1_joint"][i] * std
+                axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)
         else:
             axis.grid(False)
             effects.surface(axis, arrays, i)
@@ -123,6 +108,10 @@ def _effects(arrays: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:
         axis.set_title(f"{name}: {share}", fontsize=7.5)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
+    figure.notes = [_NOTE]
+    if (outside := record.test_rows_outside) is not None:
+        line = f"An input of {outside} of the {record.test_rows} test rows lies outside the training range."
+        figure.notes = [_NOTE, line]
     return figure
 
 
@@ -173,19 +162,16 @@ def _line(axis: Axes, record: Record, trace: Mapping[str, ndarray], panel: str, 
 def _names(records: Sequence[Record]) -> list[str]:
     """A name for each run: the fields in which the runs differ, or else its id."""
     fields = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) > 1]
-    names = [
-        ", ".join(_word(key, value) for key in fields if (value := getattr(record, key)) not in (None, ""))
-        for record in records
-    ]
+    names = [_words(record, fields) for record in records]
     return names if len(set(names)) == len(records) else [record.id for record in records]
-
-
-def _word(key: str, value: Any) -> str:
-    return f"{key} {value}" if key in ("split", "seed") else str(value)
 
 
 def _title(records: Sequence[Record]) -> str:
     """The fields that all runs share."""
     shared = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) == 1]
-    words = [_word(key, getattr(records[0], key)) for key in shared if getattr(records[0], key) not in (None, "")]
-    return ", ".join(words) or "traces"
+    return _words(records[0], shared) or "traces"
+
+
+def _words(record: Record, keys: Sequence[str]) -> str:
+    values = {key: value for key in keys if (value := getattr(record, key)) not in (None, "")}
+    return ", ".join(f"{key} {value}" if key in ("split", "seed") else str(value) for key, value in values.items())

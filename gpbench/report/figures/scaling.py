@@ -1,7 +1,8 @@
 """Costs against sizes: seconds of training by number of devices; time, operations and memory of a step by others."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean
 from typing import NamedTuple
 
@@ -51,6 +52,9 @@ def _simulated(cell: Cell) -> bool:
     return any(record.simulated for record in cell.finished)
 
 
+_Quantity = Callable[[Record], float]
+
+
 class Series(NamedTuple):
     """A quantity (K,) at K sizes, the other sizes being fixed."""
 
@@ -63,16 +67,18 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
 
     Notes have the exponents of lines through the points.  The options of the figure are
 
-    - `along`: Keys of the sizes; the label of each value is the number. - `colour`: Key whose values have colours. -
-    `published`: Exponents in time that the paper states, by key and value of `colour`; optional. - `counted`: True for
-    the operations of a step in place of its milliseconds; optional.  Raises ConfigError: the label of a size is no
-    number.
+    - `along`: Keys of the sizes; the label of each value is the number.
+    - `colour`: Key whose values have colours.
+    - `published`: Exponents in time that the paper states, by key and value of `colour`; optional.
+    - `counted`: True for the operations of a step in place of its milliseconds; optional.
     """
     options = experiment.figure
     keys, key = options["along"], options["colour"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
     figure = style.figure(2.6 * len(keys) + 0.3, 5.6)
-    quantities = {**(_OPERATIONS if options.get("counted") else _TIME), _MEMORY: _field("step_memory_mb")}
+    counted = partial(_value, "step_operations")
+    name, cost = ("operations a step", counted) if options.get("counted") else ("ms a step", _milliseconds)
+    quantities: dict[str, _Quantity] = {name: cost, _MEMORY: partial(_value, "step_memory_mb")}
     axes = figure.subplots(len(quantities), len(keys), squeeze=False, sharex="col", sharey="row")
     notes = []
     for (title, quantity), row in zip(quantities.items(), axes):
@@ -82,11 +88,11 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
             exponents, fixed = [], []
             for value, colour in colours.items():
                 cells = [cell for cell in planned if cell.job[key] == value and cell.finished]
-                if series := _along_size(experiment, cells, keys, along, quantity):
-                    name = experiment.label(key, value)
+                if line := _along_size(experiment, cells, keys, along, quantity):
+                    (series, sizes), name = line, experiment.label(key, value)
                     axis.plot(*series, "o-", color=colour, markersize=4, label=name)
                     exponents.append(f"{name} {exponent(series)}" + (f" [{stated[value]}]" if value in stated else ""))
-                    fixed.append(_fixed(experiment, cells, keys, along))
+                    fixed.append(sizes)
             _log_log(axis, [_size(experiment, along, cell) for cell in planned if along in cell.job])
             if exponents:
                 size = experiment.label("axes", along)
@@ -104,18 +110,24 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
 
 
 def _along_size(
-    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Record], float]
-) -> Series | None:
-    """The quantity against the size `along`, at the other sizes that the most cells share; None below two cells.
+    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: _Quantity
+) -> tuple[Series, str] | None:
+    """The quantity against the size `along`, at the other sizes that the most cells share, as in " (M = 32)".
 
-    Cells without that size are left out: their method does not have it.
+    None below two cells.  Cells without that size are left out: their method does not have it.
     """
-    _, group = _most([cell for cell in cells if along in cell.job], keys, along)
+    groups: dict[tuple, list[Cell]] = {}
+    for cell in (cell for cell in cells if along in cell.job):
+        others = tuple((key, cell.job[key]) for key in keys if key != along and key in cell.job)
+        groups.setdefault(others, []).append(cell)
+    fixed, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
     if len(group) < 2:
         return None
     points = sorted((_size(experiment, along, cell), fmean(map(quantity, cell.finished))) for cell in group)
     sizes, values = np.array(points).T
-    return Series(sizes, values) if np.isfinite(values).all() else None
+    names = [f"{experiment.label('axes', key)} = {experiment.label(key, value)}" for key, value in fixed]
+    words = f" ({', '.join(names)})" if names else ""
+    return (Series(sizes, values), words) if np.isfinite(values).all() else None
 
 
 def exponent(series: Series) -> str:
@@ -125,23 +137,6 @@ def exponent(series: Series) -> str:
         return f"{np.polyfit(x, y, 1)[0]:.2f}"
     (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
     return f"{round(slope, 2) + 0.0:.2f} ± {math.sqrt(covariance[0, 0]):.2f}"
-
-
-def _most(cells: Sequence[Cell], keys: Sequence[str], along: str) -> tuple[dict[str, str], list[Cell]]:
-    """The values of the other sizes that the most cells share, and these cells."""
-    groups: dict[tuple, list[Cell]] = {}
-    for cell in cells:
-        others = tuple((key, cell.job[key]) for key in keys if key != along and key in cell.job)
-        groups.setdefault(others, []).append(cell)
-    others, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
-    return dict(others), group
-
-
-def _fixed(experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str) -> str:
-    """The other sizes in words, as in " (M = 32)"."""
-    others, _ = _most(cells, keys, along)
-    sizes = [f"{experiment.label('axes', key)} = {experiment.label(key, value)}" for key, value in others.items()]
-    return f" ({', '.join(sizes)})" if sizes else ""
 
 
 def _size(experiment: Experiment, key: str, cell: Cell) -> float:
@@ -159,19 +154,12 @@ def _milliseconds(record: Record) -> float:
     return 1e3 * (record.seconds["train"] or math.nan) / (record.steps or math.nan)
 
 
-def _field(name: str) -> Callable[[Record], float]:
+def _value(name: str, record: Record) -> float:
     """The value of a field of a record, NaN where it has none."""
-
-    def value(record: Record) -> float:
-        number = record.value(name)
-        return math.nan if number is None else number
-
-    return value
+    return math.nan if (number := record.value(name)) is None else number
 
 
 _MEMORY = "MB a step"
-_TIME: Mapping[str, Callable[[Record], float]] = {"ms a step": _milliseconds}
-_OPERATIONS: Mapping[str, Callable[[Record], float]] = {"operations a step": _field("step_operations")}
 
 
 def _log_log(axis: Axes, sizes: Sequence[float]) -> None:

@@ -103,15 +103,23 @@ def take_literally(figure: Figure) -> None:
 
 
 def colours(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, str]:
-    """Assigns a colour to each value.  Raises ConfigError: the palette has no such colour."""
+    """A colour for each value.  Raises ConfigError: the palette has no such colour."""
     return _assign(PALETTE, "colour", values, choices)
 
 
 def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, Dash]:
-    """Assigns a dash pattern to each value, as `colours` does with those of DASHES.  Raises ConfigError: DASHES has no
-    such pattern.
-    """
+    """A dash pattern for each value.  Raises ConfigError: there is no such pattern."""
     return _assign(DASHES, "dash pattern", values, choices)
+
+
+def _assign(options: Mapping[str, Any], noun: str, values: Sequence[str], choices: Mapping[Any, str] | None) -> dict:
+    names = {str(value): name for value, name in (choices or {}).items()}
+    if unknown := [str(name) for name in names.values() if name not in options]:
+        raise ConfigError(f"no {noun} {unknown[0]!r}; {nearest(unknown[0], options)}")
+    free = [name for name in options if name not in names.values()] or list(options)
+    others = [value for value in values if value not in names]
+    names |= {value: free[k % len(free)] for k, value in enumerate(others)}
+    return {value: options[names[value]] for value in values}
 
 
 class Picture(Figure):
@@ -158,17 +166,6 @@ def caption(figure: Figure, title: str, notes: Sequence[str]) -> None:
     if notes:
         lines = [line for note in notes for line in textwrap.wrap(note, int(15 * figure.get_figwidth()))]
         figure.supxlabel("\n".join(lines), fontsize=7, color="#666666", x=0.01, ha="left")
-
-
-def _assign(options: Mapping[str, Any], noun: str, values: Sequence[str], choices: Mapping[Any, str] | None) -> dict:
-    names = {str(value): name for value, name in (choices or {}).items()}
-    for name in names.values():
-        if name not in options:
-            raise ConfigError(f"no {noun} {name!r}; {nearest(str(name), options)}")
-    free = [name for name in options if name not in names.values()] or list(options)
-    others = [value for value in values if value not in names]
-    names |= {value: free[k % len(free)] for k, value in enumerate(others)}
-    return {value: options[names[value]] for value in values}
 
 
 _GREYS = {

@@ -4,38 +4,53 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy import ndarray
 
+from gpbench.analysis.statistics import mean_stderr
+from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
-from gpbench.report.curves import Curve, curve
+from gpbench.records.arrays import share_seconds
 from gpbench.report.figures import style
 
-LABELS = {"nll": "negative test log-likelihood", "error": "test error", "rmse": "test RMSE"}
+_LABELS = {"nll": "negative test log-likelihood", "error": "test error", "rmse": "test RMSE"}
 """Labels of vertical axes; an experiment may have its own under `labels: axes`."""
 
 
 @dataclass(frozen=True)
-class _Look:
-    """Colours by the values of one key; dash patterns by those of another, or of the same."""
+class _Curve:
+    """A metric along training: mean and standard error over splits at each point, and the seconds of one split."""
 
-    colour_key: str
-    dash_key: str
-    colours: Mapping[str, str]
-    dashes: Mapping[str, style.Dash]
+    seconds: Float[ndarray, " T"]
+    mean: Float[ndarray, " T"]
+    stderr: Float[ndarray, " T"]
 
-    def handles(self, experiment: Experiment) -> list[Line2D]:
-        """The legend: a line for each colour, then for each dash pattern where these have a key of their own."""
-        separate = self.dash_key != self.colour_key
-        looks = [
-            (experiment.label(self.colour_key, value), colour, "solid" if separate else self.dashes[value])
-            for value, colour in self.colours.items()
-        ]
-        if separate:
-            looks += [(experiment.label(self.dash_key, value), "black", dash) for value, dash in self.dashes.items()]
-        return [Line2D([], [], color=colour, linestyle=dash, label=label) for label, colour, dash in looks]
+
+def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> _Curve | None:
+    """The curve of a cell over the splits that did not diverge; None without any.
+
+    A split whose training ended early, by convergence, keeps its last values.  Raises ConfigError: a run has a trace
+    without seconds.
+    """
+    by_id = {record.id: share_seconds(record, arrays(record.id)) for record in cell.finished}
+    traces = [trace for trace in by_id.values() if metric in trace and len(trace[metric])]
+    if not traces:
+        return None
+    if timeless := [id for id, trace in by_id.items() if metric in trace and "seconds" not in trace]:
+        raise ConfigError(f"the trace of {' '.join(timeless)} has no seconds, against which it is drawn; run it again")
+    length = max(len(trace[metric]) for trace in traces)
+
+    def extended(values: ndarray) -> ndarray:
+        return np.pad(values, (0, length - len(values)), mode="edge")
+
+    seconds = np.mean([extended(trace["seconds"]) for trace in traces], axis=0)
+    points = np.stack([extended(trace[metric]) for trace in traces], axis=1).tolist()
+    mean, stderr = zip(*map(mean_stderr, points))
+    return _Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
@@ -50,38 +65,38 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     """
     options = experiment.figure
     panels, level, vertical = options["panels"], options.get("level"), options.get("vertical", "linear")
-    look = _look(options, planned)
+
+    def values(key: str) -> list[str]:
+        return list(dict.fromkeys(cell.job[key] for cell in planned))
+
+    colour_key, dash_key = options["colour"], options.get("style", options["colour"])
+    patterns = dict(options.get("dashes") or {})
+    if dash_key == colour_key:  # dash patterns without a key of their own are the exception
+        patterns = {value: "dotted" if value == level else "solid" for value in values(dash_key)} | patterns
+    colours = style.colours(values(colour_key), options.get("colours"))
+    dashes = style.dashes(values(dash_key), patterns)
     figure = style.figure(2.0 + 3.5 * len(panels), 3.4)
     for axis, metric in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
         curves = []
         for cell in planned:
-            if not (line := curve(cell, metric, arrays)):
-                continue
-            value, dash = cell.job[look.colour_key], look.dashes[cell.job[look.dash_key]]
-            _plot(axis, line, look.colours[value], dash, horizontal=value == level)
-            curves.append(line)
+            if line := curve(cell, metric, arrays):
+                value, dash = cell.job[colour_key], dashes[cell.job[dash_key]]
+                _plot(axis, line, colours[value], dash, horizontal=value == level)
+                curves.append(line)
         label = experiment.label("axes", metric)
-        axis.set(xlabel="seconds of training", ylabel=LABELS.get(metric, metric) if label == metric else label)
+        axis.set(xlabel="seconds of training", ylabel=_LABELS.get(metric, metric) if label == metric else label)
         _scale(axis, curves, vertical)
         if not curves:
             style.say(axis, "missing")
-    figure.legend(handles=look.handles(experiment), loc="outside right center")
+    separate = dash_key != colour_key
+    looks = [(colour_key, value, colour, "solid" if separate else dashes[value]) for value, colour in colours.items()]
+    looks += [(dash_key, value, "black", dash) for value, dash in dashes.items()] if separate else []
+    handles = [Line2D([], [], color=hue, linestyle=dash, label=experiment.label(key, v)) for key, v, hue, dash in looks]
+    figure.legend(handles=handles, loc="outside right center")
     return figure
 
 
-def _look(options: Mapping, planned: Sequence[Cell]) -> _Look:
-    def values(key: str) -> list[str]:
-        return list(dict.fromkeys(cell.job[key] for cell in planned))
-
-    colour_key, dashes = options["colour"], dict(options.get("dashes") or {})
-    dash_key = options.get("style", colour_key)
-    if dash_key == colour_key:  # dash patterns without a key of their own are the exception
-        dashes = {value: "dotted" if value == options.get("level") else "solid" for value in values(dash_key)} | dashes
-    colours = style.colours(values(colour_key), options.get("colours"))
-    return _Look(colour_key, dash_key, colours, style.dashes(values(dash_key), dashes))
-
-
-def _plot(axis: Axes, curve: Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:
+def _plot(axis: Axes, curve: _Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:
     if horizontal:
         axis.axhline(curve.mean[-1], color=colour, linestyle=dash)
         return
@@ -90,7 +105,7 @@ def _plot(axis: Axes, curve: Curve, colour: str, dash: style.Dash, horizontal: b
     axis.fill_between(curve.seconds, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _scale(axis: Axes, curves: Sequence[Curve], vertical: str) -> None:
+def _scale(axis: Axes, curves: Sequence[_Curve], vertical: str) -> None:
     axis.set(xscale="log", yscale=vertical)
     if not curves:
         return

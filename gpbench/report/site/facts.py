@@ -124,7 +124,8 @@ class Facts:
         """
         by_preset = {planned.preset: planned for planned in self.planned if planned.experiment.id == id}
         full, quick = by_preset["full"], by_preset["quick"]
-        if _ids(quick) <= _ids(full):
+        ids, of_quick = ({record.id for cell in planned.cells for record in cell.records} for planned in (full, quick))
+        if of_quick <= ids:
             return [full]
         return sorted([full, quick], key=lambda planned: not planned.n_recorded)
 
@@ -156,7 +157,3 @@ def page(kind: str, name: str) -> str:
     if safe != name:
         safe += "-" + hashlib.sha256(name.encode()).hexdigest()[:8]
     return f"{kind}/{safe}.html"
-
-
-def _ids(planned: PlannedExperiment) -> set[str]:
-    return {record.id for cell in planned.cells for record in cell.records}

@@ -1,18 +1,110 @@
-"""The values of the front page beside its boards: papers beside ours, groups of data sets, the index of the search."""
+"""The front page: methods on data of one task and size, as `gpbench best` compares them; data sets; the search."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
+from statistics import median
 from typing import Any
 
-from gpbench.analysis.reproduction import Comparison
-from gpbench.report.site.boards import SIZES
-from gpbench.report.site.charts import free
+from gpbench.analysis import best_sheet
+from gpbench.analysis.best import BestMethods, Score, best_methods
+from gpbench.analysis.kinds import Kind
+from gpbench.analysis.printing import number
+from gpbench.errors import AbsentError
+from gpbench.records.record import Record
 from gpbench.report.site.facts import Facts, page
-from gpbench.report.site.scales import Scale
+
+_SIZES = {
+    "under 1,000 rows": (0, 999),
+    "1,000 to 10,000 rows": (1_000, 9_999),
+    "10,000 to 100,000 rows": (10_000, 99_999),
+    "100,000 rows and more": (100_000, inf),
+}
+"""Smallest and largest number of rows, by the name of a size."""
+_TASKS = ("binary", "multiclass", "regression")
+_METRICS = ("nll", "test_ll", "rmse")
+
+
+def _board(task: str, size: str, protocol: str, second: Sequence[str], result: BestMethods) -> dict[str, Any]:
+    """A comparison with its task, size, protocol and the command that prints it; `second` has what is not the main one.
+
+    `standings` are the ranked methods with their verdicts against the first, the one with the lowest average rank
+    first; `rows` has for each data set the method with the best mean, and how many are shown to be worse.
+    """
+    low, high = _SIZES[size]
+    rows = f"{low or ''}-{'' if high == inf else high}"
+    methods = {record.method for record in result.records}
+    return {
+        "task": task,
+        "size": size,
+        "protocol": protocol,
+        "second": second,
+        "command": f"gpbench best --task {task} --rows={rows} --metric {result.metric} --protocol {protocol}",
+        "result": result,
+        "sentence": best_sheet.sentence(result),
+        "standings": [
+            {
+                "name": name,
+                "method": _start(name, methods),
+                "rank": rank,
+                "verdict": "" if name == result.leader else result.verdict(name),
+                "seconds": _seconds(result.scores[name].values()),
+            }
+            for name, rank in result.average.items()
+        ],
+        "rows": [_row(result, dataset) for dataset in result.datasets],
+    }
+
+
+def _row(result: BestMethods, dataset: str) -> dict[str, Any]:
+    sign = 1 if result.direction == "lower" else -1
+    best = min(result.average, key=lambda method: sign * result.scores[method][dataset].mean)
+    score, name = result.scores[best][dataset], _start(dataset, {record.dataset for record in result.records})
+    verdicts = [result.verdict_on(other, dataset) for other in result.average if other != result.leader]
+    text = number(score.mean, score.corrected_stderr)
+    return {"dataset": dataset, "name": name, "method": best, "score": text, "worse": verdicts.count("worse")}
+
+
+def boards(facts: Facts) -> list[dict[str, Any]]:
+    """The boards of all recorded runs, by task, size and metric; the main ones first."""
+    every = [board for task in _TASKS for size in _SIZES for board in _boards(facts, task, size)]
+    return sorted(every, key=lambda board: len(board["second"]))
+
+
+def _boards(facts: Facts, task: str, size: str) -> Iterator[dict[str, Any]]:
+    by_protocol: dict[str, list[Record]] = {}
+    for record in Kind(task, _SIZES[size]).records(facts.records, facts.folders):
+        by_protocol.setdefault(record.protocol, []).append(record)
+    results_of: dict[str, dict[str, BestMethods]] = {}
+    for protocol, records in by_protocol.items():
+        recorded = {name for record in records for name in record.metrics}
+        for metric in filter(recorded.__contains__, _METRICS):
+            try:
+                results_of.setdefault(protocol, {})[metric] = best_methods(records, metric)
+            except AbsentError:
+                continue
+    breadths = {
+        name: max((len(result.average) * len(result.datasets) for result in results.values()), default=0)
+        for name, results in results_of.items()
+    }
+    main = max(breadths, key=lambda name: (breadths[name], name == "clean"), default="")
+    for protocol, results in results_of.items():
+        for metric, result in results.items():
+            second = {"metric": metric != next(iter(results)), "protocol": protocol != main}
+            yield _board(task, size, protocol, [name for name, is_second in second.items() if is_second], result)
+
+
+def _start(text: str, names: Iterable[str]) -> str:
+    """The longest of the names with which a text begins; the text itself where it begins with none."""
+    return max((name for name in names if f"{text} ".startswith(f"{name} ")), key=len, default=text)
+
+
+def _seconds(scores: Iterable[Score]) -> str:
+    known = [score.seconds for score in scores if score.seconds is not None]
+    return number(median(known)) if known else ""
+
 
 _UNKNOWN = "size not recorded"
-_ORDER = (*SIZES, _UNKNOWN)
+_ORDER = (*_SIZES, _UNKNOWN)
 """The sizes of data, in order."""
 
 
@@ -20,50 +112,7 @@ def _size_of(rows: object) -> str:
     """The name of a size of data; `rows` is the number of rows, if it is known."""
     if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
         return _UNKNOWN
-    return next(name for name, (low, high) in SIZES.items() if low <= rows <= high)
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """Our numbers against the printed ones by one metric."""
-
-    metric: str
-    x: Scale
-    y: Scale
-    dots: Sequence[tuple[float, float, Comparison, str, bool]]
-
-
-def scatter(facts: Facts, compared: Sequence[Comparison]) -> list[_Panel]:
-    """A panel for each metric that has targets."""
-    targets = [comparison for comparison in compared if not comparison.exclusion]
-    metrics = dict.fromkeys(comparison.entry.metric for comparison in targets)
-    return [_panel(facts, metric, [c for c in targets if c.entry.metric == metric]) for metric in metrics]
-
-
-def _panel(facts: Facts, metric: str, targets: Sequence[Comparison]) -> _Panel:
-    order = {"equal": 0, "better": 1, "worse": 2}
-    targets = sorted(targets, key=lambda comparison: order[comparison.outcome])
-    values = [value for c in targets for value in (c.entry.mean or 0.0, c.published.value)]
-    low, high = min(values), max(values)
-    log = low > 0 and high / low > 20
-    if log:
-        low, high = low / 1.2, high * 1.2
-    else:
-        margin = 0.05 * (high - low or abs(high) or 1.0)
-        low, high = low - margin, high + margin
-    x, y = Scale(low, high, 44, 312, log), Scale(low, high, 268, 8, log)
-    points = [(x.pixel(c.published.value), y.pixel(c.entry.mean or 0.0)) for c in targets]
-    worse = [point if c.outcome == "worse" else None for point, c in zip(points, targets)]
-    labelled = free(worse, width=130, height=14)
-    return _Panel(
-        metric,
-        x,
-        y,
-        [
-            (*point, c, facts.page_of.get(c.entry.cell.records[0].id, page("experiment", c.experiment)), label)
-            for point, c, label in zip(points, targets, labelled)
-        ],
-    )
+    return next(name for name, (low, high) in _SIZES.items() if low <= rows <= high)
 
 
 def by_task_and_size(facts: Facts) -> dict[tuple[str, str], list[str]]:
@@ -75,13 +124,8 @@ def by_task_and_size(facts: Facts) -> dict[tuple[str, str], list[str]]:
     return dict(sorted(groups.items(), key=lambda item: (item[0][0], _ORDER.index(item[0][1]))))
 
 
-def gap(deviation: float | None) -> str:
-    """A deviation in joint standard errors as text."""
-    return "" if deviation is None or math.isinf(deviation) else f"{deviation:+.1f} standard errors"
-
-
 def search_index(facts: Facts, presets: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """What the search finds: its kind, name, description and page, for methods, data sets, papers and claims."""
+    """The kind, name, description and page of all that the search finds: methods, data sets, papers, claims."""
     for name in facts.method_names:
         yield "method", name, facts.methods.get(name, ""), page("method", name)
     for name in facts.datasets:

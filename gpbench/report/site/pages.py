@@ -13,25 +13,24 @@ from markupsafe import Markup
 
 import gpbench
 from gpbench.analysis import marks
-from gpbench.analysis.cells import CellRuns, Entry, entries
+from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.method_settings import LEAKED_MARK
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
 from gpbench.analysis.reproduction import Comparison
 from gpbench.analysis.tables import LEGEND, title
-from gpbench.analysis.writers import grid_html
+from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
 from gpbench.claims import sentences
-from gpbench.claims.scale import SCALE, badge_grade
-from gpbench.claims.verdicts import Verdict, count
+from gpbench.claims.grades import SCALE, badge_grade
+from gpbench.claims.verdicts import count
 from gpbench.errors import listed, printable
 from gpbench.papers import published
 from gpbench.records.record import Record
+from gpbench.report.figures.printed import draw_printed
 from gpbench.report.site import charts, facts, front, views
-from gpbench.report.site.boards import boards
 from gpbench.report.site.facts import Facts, PlannedExperiment
-from gpbench.report.site.sections import section
-from gpbench.report.site.views import rank_sections
+from gpbench.report.site.sections import drawn, section
 
 _STATIC = ("style.css", "site.js")
 _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
@@ -40,14 +39,14 @@ _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
-Page = tuple[str, bytes]
+_Page = tuple[str, bytes]
 
 
 class _Site:
     """Renders templates with the values that all pages share."""
 
-    def __init__(self, facts_: Facts) -> None:
-        self.facts = facts_
+    def __init__(self, site_facts: Facts) -> None:
+        self.facts = site_facts
         self.environment = jinja2.Environment(
             loader=jinja2.PackageLoader("gpbench.report.site"),
             autoescape=True,
@@ -59,68 +58,70 @@ class _Site:
         self.environment.policies["json.dumps_function"] = lambda value, **_: escape_json(_ENCODE(value))
         self.environment.filters |= {"record": _json, "short": views.short}
         self.environment.globals |= {
+            "facts": site_facts,
             "version": gpbench.__version__,
             "page": facts.page,
-            "cell_page": facts.cell_page,
             "grid_html": lambda grid: Markup(grid_html(grid)),
-            "title_of": lambda metric: title(metric, facts_.records),
+            "title_of": lambda metric: title(metric, site_facts.records),
             "badges": views.badges,
             "legend": LEGEND,
             "tied": marks.MEANINGS["tied"],
-            "papers": facts_.papers,
             "number": number,
-            "gap": front.gap,
-            "docs": facts_.docs,
+            "docs": site_facts.docs,
+            "scale": SCALE,
+            "tones": lambda counts: [(grade.tone, counts[grade.word]) for grade in SCALE],
+            "kinds": views.VERDICT_BADGES,
+            "claims": claim_report,
+            "charts": charts,
+            "effect": sentences.effect,
+            "links": lambda verdict: views.links(verdict, site_facts.page_of),
+            "notes": published.NOTES,
         }
 
-    def page(self, path: str, template: str, heading: str, **values: Any) -> Page:
-        """One page; `root` leads from it to the site's root."""
+    def page(self, path: str, heading: str, template: str = "", **values: Any) -> _Page:
+        """One page, by the template of its folder or by another one; `root` leads from it to the site's root."""
+        name = template or f"{path.partition('/')[0].removesuffix('.html')}.html"
         root = "../" * path.count("/")
-        text = self.environment.get_template(template).render(root=root, heading=heading, facts=self.facts, **values)
-        return path, text.encode()
-
-    def table(self, entries: Sequence[Entry]) -> views.Table:
-        """These entries as a table."""
-        return views.table(entries, self.facts.page_of)
-
-    def by_cell(self, entries: Sequence[Entry]) -> list[views.CellTable]:
-        """These entries as tables with a row for each cell, one table for each first metric."""
-        return views.by_cell(entries, self.facts.page_of)
+        return path, self.environment.get_template(name).render(root=root, heading=heading, **values).encode()
 
 
-def render_pages(site_facts: Facts) -> Iterator[Page]:
-    """Makes all files of the site.  Yields the path of a file from the root of the site, and its bytes."""
+def render_pages(site_facts: Facts) -> Iterator[_Page]:
+    """All files of the site: pairs of a path from its root and bytes."""
     site = _Site(site_facts)
     for name in _STATIC:
         yield name, (resources.files(__package__) / "static" / name).read_bytes()
     presets = {planned.experiment.id: site_facts.presets(planned.experiment.id) for planned in site_facts.planned}
     marked = views.mark_datasets(site_facts.entries)
-    yield site.page("results.html", "results.html", "All results", table=_rows(site, marked), n=len(marked))
-    ranks = rank_sections(site_facts.records)
-    yield site.page("ranks.html", "ranks.html", "Average ranks", sections=ranks)
+    yield site.page("results.html", "All results", table=_rows(site, marked), n=len(marked))
+    if printed := any(not comparison.exclusion for comparison in site_facts.compared):
+        yield "printed.svg", drawn(draw_printed(site_facts.compared))
+    ranks = views.rank_sections(site_facts.records)
+    yield site.page("ranks.html", "Average ranks", sections=ranks)
     pictures: list[tuple[str, str]] = []
     for planned in presets.values():
         files = [*_experiment(site, planned)]
         yield from files
-        drawn = [name for name, _ in files if name.endswith((".svg", ".webp"))]
-        pictures += [(name, files[-1][0]) for name in drawn[:1]]
+        pictures += [(name, files[-1][0]) for name, _ in files if name.endswith((".svg", ".webp"))][:1]
     for paper, verdicts in site_facts.verdicts.items():
-        yield from _claims(site, paper, verdicts)
+        path, summary = facts.page("claims", paper), claim_report.summary(verdicts)
+        badge = path.removesuffix(".html") + ".svg"
+        colour = badge_grade([verdict.word for verdict in verdicts]).colour
+        yield badge, charts.badge(f"{paper} claims", summary, colour)
+        yield site.page(path, f"Claims of {paper}", paper=paper, verdicts=verdicts, badge=badge, summary=summary)
     index = _ENCODE([*front.search_index(site_facts, presets)])
     yield "search.js", f"const SEARCH = {escape_json(index)};\n".encode()
-    yield "badge.svg", _badge(site_facts)
+    met, targets = (sum(getattr(summary, name) for summary in site_facts.summaries) for name in ("met", "targets"))
+    text = f"{met} of {targets} targets reproduced" if targets else "no targets"
+    yield "badge.svg", charts.badge("gpbench", text, (SCALE[0] if targets else SCALE[-1]).colour)
     yield site.page(
-        "index.html",
         "index.html",
         "Gaussian processes at scale, measured",
         provenance=provenance(site_facts.records),
         presets=presets,
-        boards=boards(site_facts),
+        boards=front.boards(site_facts),
         summaries=site_facts.summaries,
-        panels=front.scatter(site_facts, site_facts.compared),
+        printed=printed,
         datasets=front.by_task_and_size(site_facts),
-        scale=SCALE,
-        tones=lambda counts: [(grade.tone, counts[grade.word]) for grade in SCALE],
         pictures=pictures[:2],
         ranks=ranks[:1],
     )
@@ -129,96 +130,58 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
     for name in site_facts.datasets:
         yield _dataset(site, name)
     for name in site_facts.method_names:
-        ours = [entry for entry in site_facts.entries if entry.cell.method == name]
-        yield site.page(
-            facts.page("method", name),
-            "method.html",
-            name,
-            description=site_facts.methods.get(name, ""),
-            tables=site.by_cell(ours),
-        )
+        tables = views.by_cell([e for e in site_facts.entries if e.cell.method == name], site_facts.page_of)
+        description = site_facts.methods.get(name, "")
+        yield site.page(facts.page("method", name), name, description=description, tables=tables)
     for cell in site_facts.cells:
         yield from _cell(site, cell)
 
 
-def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page]:
-    path = facts.page("claims", paper)
-    badge = path.removesuffix(".html") + ".svg"
-    colour = badge_grade([verdict.word for verdict in judged]).colour
-    yield badge, charts.badge(f"{paper} claims", claim_report.summary(judged), colour)
-    yield site.page(
-        path,
-        "claims.html",
-        f"Claims of {paper}",
-        paper=paper,
-        verdicts=judged,
-        badge=badge,
-        summary=claim_report.summary(judged),
-        note=claim_report.NOTE,
-        kinds=views.VERDICT_BADGES,
-        scale=SCALE,
-        plot=charts.claim_plot,
-        links=lambda verdict: views.links(verdict, site.facts.page_of),
-        evidence=claim_report.evidence,
-        marked=claim_report.marked,
-        effect=sentences.effect,
-    )
-
-
-def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> Page:
-    rows = [row for row in published.rows_of("papers") if row["source"] == paper]
-    experiments = [p for p in planned if p.experiment.paper == paper]
-    compared: dict[str, list[tuple[Comparison, str]]] = {}
-    exclusions: Counter[str] = Counter()
+def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> _Page:
     headings = {"worse": "Targets not reproduced", "better": "Targets with a better value", "equal": "Equal targets"}
-    compared |= {heading: [] for heading in headings.values()}
+    compared: dict[str, list[tuple[Comparison, str]]] = {heading: [] for heading in headings.values()}
+    exclusions: Counter[str] = Counter()
     for comparison in (item for item in site.facts.compared if item.paper == paper):
         heading = "Printed numbers that are no targets" if comparison.exclusion else headings[comparison.outcome]
-        exclusions.update([comparison.exclusion] * bool(comparison.exclusion))
+        exclusions.update([comparison.exclusion] if comparison.exclusion else [])
         target = site.facts.page_of[comparison.entry.cell.records[0].id]
         compared.setdefault(heading, []).append((comparison, target))
     return site.page(
         facts.page("paper", paper),
-        "paper.html",
         paper,
         citation=citation,
-        planned=experiments,
+        planned=[p for p in planned if p.experiment.paper == paper],
         compared={heading: ones for heading, ones in compared.items() if ones},
         exclusions=dict(exclusions.most_common()),
         summary=next((item for item in site.facts.summaries if item.paper == paper), None),
-        kinds=views.VERDICT_BADGES,
         counts=[(grade, n) for grade in SCALE if (n := count(site.facts.verdicts.get(paper, ()))[grade.word])],
-        published=rows,
-        notes=published.NOTES,
+        published=[row for row in published.rows_of("papers") if row["source"] == paper],
     )
 
 
-def _dataset(site: _Site, name: str) -> Page:
+def _dataset(site: _Site, name: str) -> _Page:
     ours = [entry for entry in site.facts.entries if entry.cell.dataset == name]
-    rows = [row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name]
     groups: dict[tuple[str, str], dict[str, Entry]] = {}
     several = len({entry.cell.split_set for entry in ours}) > 1
-    for entry in ours:
-        if entry.metric != "seconds":
-            on = " ".join(filter(None, [entry.cell.output, entry.cell.split_set if several else ""]))
-            label = f"{entry.cell.method} {entry.cell.label}".rstrip() + LEAKED_MARK * (not entry.cell.held_out)
-            groups.setdefault((entry.metric, on), {})[label] = entry
-    dots = {key: charts.dots(entries, site.facts.page_of) for key, entries in groups.items()}
+    for entry in (entry for entry in ours if entry.metric != "seconds"):
+        on = " ".join(filter(None, [entry.cell.output, entry.cell.split_set if several else ""]))
+        label = f"{entry.cell.method} {entry.cell.label}".rstrip() + ("" if entry.cell.held_out else LEAKED_MARK)
+        groups.setdefault((entry.metric, on), {})[label] = entry
+    dots = {", ".join(filter(None, key)): charts.dots(group, site.facts.page_of) for key, group in groups.items()}
+    card = site.facts.cards.get(name, {})
     return site.page(
         facts.page("dataset", name),
-        "dataset.html",
         name,
-        card=(card := site.facts.cards.get(name, {})),
+        card=card,
         facts_of=_facts_of(card, [record for entry in ours for record in entry.cell.records]),
-        tables=site.by_cell(views.mark_datasets(ours)),
-        published=rows,
-        notes=published.NOTES,
-        charts={", ".join(filter(None, key)): chart for key, chart in dots.items() if chart},
+        tables=views.by_cell(views.mark_datasets(ours), site.facts.page_of),
+        published=[row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name],
+        dots={name: chart for name, chart in dots.items() if chart},
     )
 
 
 def _facts_of(card: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
-    """What a page says of a data set, by name; the names of inputs and target are those of its runs or of its card."""
+    """Facts of a data set by name; the names of inputs and target are those of its runs or of its card."""
     inputs = next((r.inputs for r in records if r.inputs), None) or listed(map(str, card.get("columns") or ()))
     target = next((r.target for r in records if r.target), None) or card.get("target")
     names = {"inputs": ": ".join(str(text) for text in (card.get("inputs"), inputs) if text), "target": target}
@@ -226,21 +189,20 @@ def _facts_of(card: Mapping[str, Any], records: Sequence[Record]) -> dict[str, A
     return {key: value for key, value in every.items() if value}
 
 
-def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[Page]:
+def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[_Page]:
     """The page of an experiment with its figures and tables, which are also files beside it."""
     experiment = presets[0].experiment
     path = facts.page("experiment", experiment.id)
     sections: list[dict[str, Any]] = []
-    for planned in presets:
-        # of several presets the first has the figures
-        drawn = not any(values["figures"] for values in sections)
-        values, files = section(site.facts, planned, path.removesuffix(".html"), drawn=drawn)
+    for planned in presets:  # of several presets the first has the figures
+        with_figures = not any(values["figures"] for values in sections)
+        values, files = section(site.facts, planned, path.removesuffix(".html"), with_figures=with_figures)
         sections.append(values)
         yield from files.items()
-    yield site.page(path, "experiment.html", experiment.id, experiment=experiment, sections=sections)
+    yield site.page(path, experiment.id, experiment=experiment, sections=sections)
 
 
-def _cell(site: _Site, cell: CellRuns) -> Iterator[Page]:
+def _cell(site: _Site, cell: CellRuns) -> Iterator[_Page]:
     """The page of a cell, and the file of its configuration, which many cells share."""
     records = sorted(cell.records, key=lambda record: (record.split, record.seed))
     config = "".join(_SECTIONS.findall(site.facts.config(cell.records[-1].id))).encode()
@@ -249,12 +211,11 @@ def _cell(site: _Site, cell: CellRuns) -> Iterator[Page]:
         yield file, config
     yield site.page(
         facts.cell_page(cell),
-        "cell.html",
         f"{cell.method} {cell.label}".rstrip() + f" on {cell.dataset} {cell.output}".rstrip(),
         cell=cell,
         records=records,
         **_records(records),
-        table=site.table(entries([cell], ["all"])),
+        tables=views.by_cell(entries([cell], ["all"]), site.facts.page_of),
         curves=charts.learning_curves(cell, site.facts.trace),
         provenance=provenance(records),
         config=file,
@@ -287,8 +248,9 @@ def _by_field(values: list[Any]) -> Any:
 def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
     """All entries for site.js, which draws them as a table with filters: cells, each with its metrics."""
     cells: dict[str, list[Any]] = {}
-    for view in site.table(entries).views:
-        cell, entry = view.entry.cell, view.entry
+    footnotes = entry_notes(entries)
+    for entry in entries:
+        cell, view = entry.cell, views.view(entry, site.facts.page_of, footnotes)
         row = cells.setdefault(view.page, [cell.dataset, cell.output, cell.method, cell.label, view.page, {}, []])
         row[-2] |= dict.fromkeys(text for _, text in view.badges)
         mean = None if entry.mean is None else float(f"{entry.mean:.7g}")
@@ -302,13 +264,6 @@ def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
         "tasks": {name: str(card.get("task", "")) for name, card in site.facts.cards.items()},
         "cells": [[*row[:-2], ", ".join(row[-2]), row[-1]] for row in cells.values()],
     }
-
-
-def _badge(site_facts: Facts) -> bytes:
-    """The number of targets that are reproduced as a badge."""
-    met, targets = (sum(getattr(summary, name) for summary in site_facts.summaries) for name in ("met", "targets"))
-    text = f"{met} of {targets} targets reproduced" if targets else "no targets"
-    return charts.badge("gpbench", text, (SCALE[0] if targets else SCALE[-1]).colour)
 
 
 def _visible(value: Any) -> Any:

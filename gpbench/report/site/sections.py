@@ -1,119 +1,78 @@
 """The sections of an experiment's page, one for each preset: its figures and its table, which are also files."""
 
 import io
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis import experiment as experiment_tables
-from gpbench.analysis import rankings
 from gpbench.analysis.agreement import agreement
-from gpbench.analysis.notes import entry_notes
+from gpbench.analysis.cells import entry_notes
+from gpbench.analysis.formats import rows_as_csv
 from gpbench.analysis.provenance import provenance_footer
 from gpbench.analysis.tables import seconds_notes
-from gpbench.analysis.writers import rows_as_csv
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
-from gpbench.report import dots
-from gpbench.report.site import charts, views
-from gpbench.report.site.facts import Facts, PlannedExperiment, page
+from gpbench.report.site import views
+from gpbench.report.site.facts import Facts, PlannedExperiment
 
+if TYPE_CHECKING:
+    from gpbench.report.figures.style import Picture
+
+_Section = tuple[dict[str, Any], dict[str, bytes]]
 _Rows = Sequence[Mapping[str, object]]
 """Numbers of a table, for a file."""
 
 
-def section(
-    facts: Facts, planned: PlannedExperiment, stem: str, *, drawn: bool = True
-) -> tuple[dict[str, Any], Mapping[str, bytes]]:
-    """Makes the section of one preset.  Returns the values of the section by name, as `experiment.html` has them; and
-    its files by path.
-    """
-    experiment = planned.experiment
-    name = f"{stem}-{planned.preset}"
-    pictures: list[Mapping[str, Any]] = []
-    undrawn: list[str] = []
-    files: dict[str, bytes] = {}
-    table: dict[str, Any] = {"grids": (), "blocks": ()}
-    for label, picture in experiment.pictures.items() if planned.n_recorded and drawn else ():
-        try:
-            values, more = _figure(facts, picture, planned, name, label)
-        except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
-            undrawn.append(str(error))
-            continue
-        pictures.append({"title": picture.title, **values})
-        files |= more
-    if planned.n_recorded and experiment.table:
-        values, rows = (_ranks_table if experiment.table.get("kind") == "ranks" else _table)(facts, planned)
-        if values:
-            table |= values | {"csv": f"{name}.csv"}
-            files[table["csv"]] = (rows_as_csv(rows) + "\n").encode()
-    words = experiment.presets.get(planned.preset, "")
+def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures: bool = True) -> _Section:
+    """The section of one preset: its values by name, as `experiment.html` has them, and its files by path."""
+    experiment, name = planned.experiment, f"{stem}-{planned.preset}"
     missing = [cell for cell in planned.cells if cell.missing]
-    incomplete = [*zip(status.all_names(missing, planned.cells), missing)]
-    return {
+    values: dict[str, Any] = {
         "planned": planned,
-        "preset_line": status.preset_line(planned.cells, planned.preset, words),
-        "figures": pictures,
-        "undrawn": undrawn,
-        "incomplete": incomplete,
-        **table,
-    }, files
+        "preset_line": status.preset_line(planned.cells, planned.preset, experiment.presets.get(planned.preset, "")),
+        "figures": [],
+        "undrawn": [],
+        "incomplete": [*zip(status.all_names(missing, planned.cells), missing)],
+        "grids": (),
+        "blocks": (),
+    }
+    files: dict[str, bytes] = {}
+    for label, picture in experiment.pictures.items() if planned.n_recorded and with_figures else ():
+        try:
+            figure, drawn_files = _figure(facts, picture, planned, name, label)
+        except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
+            values["undrawn"].append(str(error))
+            continue
+        values["figures"].append({"title": picture.title, **figure})
+        files |= drawn_files
+    if planned.n_recorded and experiment.table:
+        table, rows = (_ranks_table if experiment.table.get("kind") == "ranks" else _table)(facts, planned)
+        if table:
+            values |= {**table, "csv": f"{name}.csv"}
+            files[f"{name}.csv"] = (rows_as_csv(rows) + "\n").encode()
+    return values, files
 
 
-def _figure(
-    facts: Facts, picture: Experiment, planned: PlannedExperiment, name: str, label: str
-) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The values of a figure for `experiment.html`, and its files.
-
-    Dots and ranks are drawn by the page, and of runs that ship with gpbench the committed figures are shown; only what
-    is left needs Matplotlib.
-    """
-    kind = picture.figure["kind"]
-    if charted := _CHARTS.get(kind):
-        options = {"settings": rankings.MAIN, **picture.figure}
-        status.require_recorded(picture.id, planned.preset, planned.cells)
-        charts_, notes_ = charted(facts, picture, planned, options)
-        return {"kind": kind, "charts": charts_, "notes": notes_}, {}
-    source, format = facts.figures.get((picture.id, label)), FIGURES[kind].format
+def _figure(facts: Facts, picture: Experiment, planned: PlannedExperiment, name: str, label: str) -> _Section:
+    """The values of a figure for `experiment.html`, and its file: of runs that ship with gpbench the committed one."""
+    source, format = facts.figures.get((picture.id, label)), FIGURES[picture.figure["kind"]].format
     shipped = source and facts.are_shipped(record for cell in planned.cells for record in cell.records)
     try:
-        content, lines = (b"", ()) if shipped else _drawn(facts, picture, planned, format)
+        if not shipped:
+            from gpbench.report import figures  # takes a third of a second
+
+            figure = figures.draw(picture, planned.preset, planned.cells, facts.trace)
+            file = f"{'-'.join(filter(None, [name, label]))}.{format}"
+            return {"file": file, "notes": figure.notes, "committed": False}, {file: drawn(figure, format)}
     except ConfigError:
         if not source:
             raise
-        content = b""
-    if content or not source:
-        file = f"{'-'.join(filter(None, [name, label]))}.{format}"
-        return {"kind": "drawn", "file": file, "notes": lines}, {file: content}
+    assert source
     file = f"{name.removesuffix(f'-{planned.preset}')}{label and '-'}{label}.webp"
-    return {"kind": "committed", "file": file, "notes": ()}, {file: _smaller(source)}
-
-
-def _dots(
-    facts: Facts, picture: Experiment, planned: PlannedExperiment, options: Mapping[str, Any]
-) -> tuple[dict[str, charts.Dots], list[str]]:
-    """The dots of each data set, and the notes beside them."""
-    metric = options["metric"]
-    rows = rankings.selected_rows(picture, planned.cells, options, metric)
-    pages = defaultdict(lambda: page("experiment", picture.id), facts.page_of)  # runs within a budget have none
-    drawn = {dataset: charts.dots(row, pages, targets=True) for dataset, row in rows.items()}
-    lines = [*dots.notes(rows, metric), *rankings.settings_notes(options)]
-    return {dataset: chart for dataset, chart in drawn.items() if chart}, lines[1:]
-
-
-def _ranks(
-    facts: Facts, picture: Experiment, planned: PlannedExperiment, options: Mapping[str, Any]
-) -> tuple[list[rankings.SetRanking], list[str]]:
-    """The rankings, and the notes beside their diagrams."""
-    results = rankings.rankings(picture, planned.cells, options)
-    return results, [*rankings.shared_notes(results), *rankings.settings_notes(options)]
-
-
-_CHARTS = {"dots": _dots, "ranks": _ranks}
-"""Functions of the kinds of figures that the page itself draws."""
+    return {"file": file, "notes": (), "committed": True}, {file: _smaller(source)}
 
 
 def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _Rows]:
@@ -157,12 +116,10 @@ def _smaller(picture: Path) -> bytes:
     return file.getvalue()
 
 
-def _drawn(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> tuple[bytes, Sequence[str]]:
-    """The content of a figure by Matplotlib, and the notes that stand beside it."""
-    from gpbench.report import figures  # takes a third of a second
-    from gpbench.report.figures import style
+def drawn(figure: "Picture", format: str = "svg") -> bytes:
+    """The content of a figure, of which a vector picture follows the page's colours."""
+    from gpbench.report.figures import style, write
 
-    figure = figures.draw(picture, planned.preset, planned.cells, facts.trace)
     file = io.BytesIO()
-    figures.write(figure, file, format)
-    return style.follow(file.getvalue()) if format == "svg" else file.getvalue(), figure.notes
+    write(figure, file, format)
+    return style.follow(file.getvalue()) if format == "svg" else file.getvalue()

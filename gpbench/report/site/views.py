@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Any
 
-from gpbench.analysis.cells import CellRuns, Entry, by_split, group_runs
+from gpbench.analysis.cells import CellRuns, Entry, by_split, entry_notes, group_runs
+from gpbench.analysis.comparison import comparison
 from gpbench.analysis.marks import with_marks
 from gpbench.analysis.method_settings import labels, method_of, with_metric
-from gpbench.analysis.notes import entry_notes, imported_note
+from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import number
 from gpbench.analysis.rank_tests import nemenyi_quantile
-from gpbench.analysis.rankings import metric_table
-from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
+from gpbench.analysis.ranks import rank_table, ranking_notes
 from gpbench.analysis.tables import seconds_notes
-from gpbench.claims.grades import Judged
-from gpbench.claims.scale import SCALE
+from gpbench.claims.grades import SCALE, Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED
@@ -58,55 +57,7 @@ class View:
         return self.ours or (f"all {self.entry.no_value}" if self.entry.no_value else "none yet")
 
 
-@dataclass(frozen=True)
-class Table:
-    """The views of one table, and the footnotes that they refer to."""
-
-    views: Sequence[View]
-    footnotes: Sequence[str]
-
-    @property
-    def remarks(self) -> list[str]:
-        """Lines on the table as a whole."""
-        return seconds_notes([view.entry for view in self.views])
-
-    @property
-    def printed(self) -> bool:
-        """Whether a printed number is beside one of them."""
-        return any(view.published for view in self.views)
-
-
-@dataclass(frozen=True)
-class _CellRow:
-    """A cell with its views by metric, the number of splits of the first, and its warnings."""
-
-    cell: CellRuns
-    views: Mapping[str, View]
-    splits: int
-    badges: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class CellTable:
-    """A table with a row for each cell and a column for each of these metrics; the rest as in `Table`."""
-
-    metrics: Sequence[str]
-    rows: Sequence[_CellRow]
-    footnotes: Sequence[str]
-    remarks: Sequence[str]
-
-    @property
-    def outputs(self) -> bool:
-        """Whether a row is of one output of several."""
-        return any(row.cell.output for row in self.rows)
-
-    @property
-    def remarked(self) -> bool:
-        """Whether one of them has a badge."""
-        return any(row.badges for row in self.rows)
-
-
-def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[CellTable]:
+def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[dict[str, Any]]:
     """Tables of these entries with a row for each cell, one table for all cells with the same first metric."""
     by_page: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -117,29 +68,30 @@ def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[CellTa
     return [_cell_table(group, page_of) for group in groups.values()]
 
 
-def _cell_table(cells: Sequence[Sequence[Entry]], page_of: Mapping[str, str]) -> CellTable:
+def _cell_table(cells: Sequence[Sequence[Entry]], page_of: Mapping[str, str]) -> dict[str, Any]:
     every = [entry for ours in cells for entry in ours]
     footnotes = entry_notes(every)
     rows = [
-        _CellRow(
-            ours[0].cell,
-            {entry.metric: view(entry, page_of, footnotes) for entry in ours},
-            max(entry.n_splits for entry in ours),
-            badges(ours[0].cell, ours),
-        )
+        {
+            "cell": ours[0].cell,
+            "views": {entry.metric: view(entry, page_of, footnotes) for entry in ours},
+            "splits": max(entry.n_splits for entry in ours),
+            "badges": badges(ours[0].cell, ours),
+        }
         for ours in cells
     ]
-    return CellTable([*dict.fromkeys(entry.metric for entry in every)], rows, footnotes, seconds_notes(every))
-
-
-def table(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Table:
-    """The views of these entries; `page_of` maps ids of records to pages."""
-    footnotes = entry_notes(entries)
-    return Table([view(entry, page_of, footnotes) for entry in entries], footnotes)
+    return {
+        "metrics": [*dict.fromkeys(entry.metric for entry in every)],
+        "rows": rows,
+        "footnotes": footnotes,
+        "remarks": seconds_notes(every),
+        "outputs": any(ours[0].cell.output for ours in cells),
+        "remarked": any(row["badges"] for row in rows),
+    }
 
 
 def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> View:
-    """The view of one entry."""
+    """The view of one entry; `page_of` maps ids of records to pages."""
     return View(
         entry=entry,
         page=page_of.get(entry.cell.records[0].id, "") if entry.cell.records else "",
@@ -184,21 +136,8 @@ def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[Record],
     return [(kind, text if n == len(cell.records) else f"{text} ({n} of {len(cell.records)})")] if n else []
 
 
-@dataclass(frozen=True)
-class _RankSection:
-    """The methods under one protocol and precision, ranked by one metric."""
-
-    title: str  # metric, protocol and precision
-    quick: bool  # whether runs of the quick preset are among these
-    data: dict[str, Any]  # values by data set, method and split, in columns, for site.js
-    ranking: Ranking  # the ranking of the methods with the most data sets
-    names: Sequence[str]  # their names in the diagram
-    notes: Sequence[str]  # notes on the ranking
-    settings: Sequence[str]  # settings of methods whose labels omit them
-
-
-def rank_sections(records: Sequence[Record]) -> list[_RankSection]:
-    """Makes a section for each protocol, precision and metric that can rank methods."""
+def rank_sections(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """A section for each protocol, precision and metric that can rank methods."""
     groups: dict[tuple, list[Record]] = {}
     for record in records:
         groups.setdefault((record.protocol, record.precision or ""), []).append(record)
@@ -214,49 +153,57 @@ def rank_sections(records: Sequence[Record]) -> list[_RankSection]:
     return sections
 
 
-def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection | None:
+def _section(cells: Sequence[CellRuns], metric: str, title: str) -> dict[str, Any] | None:
+    """The methods under one protocol and precision, ranked by one metric: those with the most data sets at first."""
     cells = [cell for cell in with_metric(cells, metric) if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
     cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
-    table, diverged, undefined = metric_table(cells, metric)
+    table = (compared := comparison(cells, metric)).values
     count = Counter(name for row in table.values() for name in row)
     most = {name for name in count if count[name] == max(count.values())}
     default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}
     records = [record for cell in cells for record in cell.records]
     try:
-        ranking = rank_table(default, metric, diverged=diverged, undefined=undefined, records=records)
+        ranking = rank_table(replace(compared, values=default))
     except ConfigError:
         return None
     labelled = [(name, cell) for name, cell in zip(labels(cells), cells) if name in count]
     quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
     pairs = [(name, *method_of(cell)) for name, cell in labelled]
     settings = sorted({f"{name} {label}" for name, method, label in pairs if name == method and label})
-    names = [*map(short, ranking.methods)]
-    data = {
-        "metric": metric,
-        "higher": better(metric, records) == "higher",
-        "quantiles": [nemenyi_quantile(k) for k in range(2, len(count) + 1)],
-        "methods": list(count),
-        "default": [name in most for name in count],
-        "quick": quick,
-        "diverged": [(*key, n) for key, n in diverged.items()],
-        "undefined": [(*key, words) for key, counts in undefined.items() for words in counts],
-        "datasets": {dataset: _columns(row, list(count)) for dataset, row in table.items()},
-    }
     imported = imported_note(record for cell in cells for record in cell.records)
-    notes = [*ranking_notes(ranking), *filter(None, [imported])]
-    return _RankSection(title, bool(quick), data, ranking, names, notes, settings)
+    return {
+        "title": title,
+        "quick": bool(quick),
+        "ranking": ranking,
+        "names": [*map(short, ranking.methods)],
+        "notes": [*ranking_notes(ranking), *filter(None, [imported])],
+        "settings": settings,  # of methods whose labels omit them
+        "data": {  # values by data set, method and split, in columns, for site.js
+            "metric": metric,
+            "higher": better(metric, records) == "higher",
+            "quantiles": [nemenyi_quantile(k) for k in range(2, len(count) + 1)],
+            "methods": list(count),
+            "default": [name in most for name in count],
+            "quick": quick,
+            "diverged": [(*key, n) for key, n in compared.diverged.items()],
+            "undefined": [(*key, words) for key, counts in compared.undefined.items() for words in counts],
+            "datasets": {dataset: _columns(row, list(count)) for dataset, row in table.items()},
+        },
+    }
 
 
 def _columns(row: Mapping[str, Mapping[int, float]], methods: Sequence[str]) -> list[Any]:
     """The splits of a data set, and by the number of a method its values there, to the 12 digits that ranks see."""
     splits = sorted({split for values in row.values() for split in values})
     columns = {name: [values.get(split) for split in splits] for name, values in row.items()}
-    return [splits, {methods.index(name): [*map(_to_12_digits, values)] for name, values in columns.items()}]
-
-
-def _to_12_digits(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.12g}")
+    return [
+        splits,
+        {
+            methods.index(name): [None if value is None else float(f"{value:.12g}") for value in values]
+            for name, values in columns.items()
+        },
+    ]
 
 
 def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -54,7 +54,7 @@ def run_job(plan, *, store, progress, stop):
                     "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.5},
                 }
             )
-            store.write(record, cfg, {}, replace=plan.again or plan.needs_arrays)
+            store.write(record, cfg, {}, replace=plan.again or "keep" in plan.extras)
             _note("record", id)
         records.append(record)
     return records

@@ -1,0 +1,152 @@
+"""What verbs write: a table to the terminal, to a file or as JSON, and the places of files that a user names."""
+
+import errno
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpbench import outputs, paths
+from gpbench.analysis import printing
+from gpbench.errors import ConfigError
+from gpbench.records.collection import SUFFIX
+from gpbench.records.unions import SHIPPED
+
+if TYPE_CHECKING:
+    from gpbench.analysis.sheets import Sheet
+    from gpbench.api.tables import Table
+
+
+class Answer(NamedTuple):
+    """What a verb prints: with --json the data, else the text; and its exit code."""
+
+    data: Any
+    text: str
+    code: int = 0
+
+
+Named = Sequence[str | Path] | None
+"""The results folders and files that a command line names."""
+
+_PICTURES = (".png", ".pdf", ".svg")
+_CRATE = ".zip"
+
+
+def results_folder(results: Named) -> Path:
+    """The results folder, or the collected file, of a command line: the first that --results names, or the default."""
+    folders = [Path(name) for name in results or () if name != SHIPPED]
+    return folders[0] if folders else paths.results_dir()
+
+
+def output_folder(results: Named) -> Path:
+    """The folder for what is made of the runs: the results folder, or that of a collected file."""
+    folder = results_folder(results)
+    return folder.parent if folder.suffix == SUFFIX else folder
+
+
+def require_run(run: str | None, last: bool) -> None:
+    """Raises ConfigError unless either RUN or --last is given."""
+    if bool(run) == last:
+        raise ConfigError("give the id of one run, or --last; `gpbench ls runs` lists the runs")
+
+
+def write_table(
+    table: "Table",
+    *,
+    config_dir: Sequence[str | Path] = (),
+    format: str | None = None,
+    plain: bool = False,
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Writes what --out names: the table, its picture, or an archive; prints the table unless that is written, or JSON.
+
+    Raises ConfigError where --out names a picture of a table that has none, or an archive of one without runs.
+    """
+    ending = out.suffix.lower() if out else ""
+    is_beside = ending in (*_PICTURES, _CRATE)
+    if out and ending in _PICTURES:
+        if not table.has_figure:
+            raise ConfigError(f"--out {out}: there is no picture of this table; name a file with another ending")
+        from gpbench.report.figures import write
+
+        write(table.figure(), out)
+    elif out and ending == _CRATE:
+        table.to_crate(out, config_dir=config_dir)
+    elif out:
+        others = [*(_PICTURES if table.has_figure else ()), *([_CRATE] if table.records else ())]
+        write_sheet(table.sheet, format, plain, out, others)
+    if is_beside:
+        _say_saved(out)
+    if json:
+        printing.print_json(table.data)
+    elif is_beside or not out:
+        write_sheet(table.sheet, format, plain)
+
+
+def write_answer(answer: Answer, *, json: bool) -> int:
+    """Prints an answer, and returns its exit code."""
+    if json:
+        printing.print_json(answer.data)
+    elif answer.text:
+        print(answer.text)
+    return answer.code
+
+
+def check_output(out: Path | None, format: str | None) -> None:
+    """Refuses what `write_table` would refuse of a table with a picture, before the hours that make the table."""
+    from gpbench.analysis.formats import format_of
+
+    endings = (*_PICTURES, _CRATE)
+    if out and out.suffix.lower() not in endings:
+        format_of(out, format, endings)
+    check_place(out)
+
+
+def check_place(out: Path | None) -> None:
+    """Raises StorageError where --out names a file that cannot be written: a folder, or below a file."""
+    if out is None or (out.exists() and not out.is_file() and not out.is_dir()):  # a device or a pipe
+        return
+    try:
+        if out.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        existing = next(folder for folder in out.absolute().parents if folder.exists())
+        tempfile.TemporaryFile(dir=existing).close()
+    except OSError as error:
+        raise outputs.unwritable(out, error) from error
+
+
+def require_place(option: str, file: Path) -> None:
+    """Raises ConfigError where a folder has a file's name, or its folder is missing, for verbs that make no folders."""
+    if file.is_dir():
+        raise ConfigError(f"{option} {file}: is a folder")
+    if not file.parent.is_dir():
+        raise ConfigError(f"{option} {file}: no such folder {file.parent}")
+
+
+def write_sheet(
+    sheet: "Sheet", format: str | None, plain: bool, out: Path | None = None, other_endings: Iterable[str] = ()
+) -> None:
+    """Prints a sheet, or writes it to a file, in the format that is chosen or that the file's ending names."""
+    from gpbench.analysis import formats
+
+    write = formats.FORMATS[formats.format_of(out, format, other_endings)]
+    text = write(formats.plain(sheet) if plain else sheet)
+    if out:
+        write_text(out, text + "\n")
+    else:
+        print(text)
+
+
+def write_text(out: Path, text: str) -> None:
+    """Writes a file that --out names, and says where it is.  Raises StorageError where it cannot be written."""
+    with outputs.output(out) as file:
+        file.write(text.encode())
+    _say_saved(out)
+
+
+def _say_saved(out: Path | None) -> None:
+    """Says where a file is: on stderr, for stdout may have a table or JSON."""
+    print(f"gpbench: saved in {out}", file=sys.stderr)
