@@ -47,7 +47,6 @@ def _without(drop: Sequence[int], X: np.ndarray, names: Sequence[str] = ()) -> t
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads `label index:value ...` lines with indices from 1; what a line leaves out is 0, and `#` begins a comment.
-
     Queries, `label qid:number index:value ...`, are groups of rows.  Raises DataError: a line is something else, or has
     an index out of range.
     """
