@@ -87,6 +87,7 @@ _ORDER = Range(
 )
 _TARGET = required("any", "Column or array of the targets; a list for several outputs.")
 _BITS = required("count", "Bits of a fingerprint.")
+_DROP = optional("list of whole or null", "Places of inputs that are left out, from 0.")
 
 
 def _reader(path: str, package: str = "", extra: str = "", **options: Key) -> Entry:
@@ -102,6 +103,7 @@ READERS: Mapping[str, Entry] = {
         order=optional(_ORDER, "Array of the order of rows in time: as for `table`."),
         split=optional("any", "Array of fixed splits, or several columns: as for `table`."),
         folds=optional(MAPPING, "Index arrays of split sets, by the name that gpbench gives them."),
+        drop=_DROP,
     ),
     "table": _reader(
         "tables.table",
@@ -133,7 +135,7 @@ READERS: Mapping[str, Entry] = {
     ),
     "libsvm": _reader("readers.libsvm", inputs=optional(_COUNT, "Number of inputs; by default the largest index.")),
     "idx": _reader("readers.idx"),
-    "uci_datasets": _reader("readers.uci_datasets"),
+    "uci_datasets": _reader("readers.uci_datasets", drop=_DROP),
     "mat": _reader(
         "readers.mat",
         matrix=required("any", "Array of the inputs, or one for each file, with the targets at the end."),

@@ -20,20 +20,23 @@ def data_sets() -> str:
         "`scripts/settings.py` makes this page from the cards in `conf/dataset`; `gpbench data info NAME` prints one.",
         "[Data](data.md) explains split sets, checksums and variants.  Sizes are after preparation.",
         "",
-        "| name | task | rows | inputs | targets | split sets | from |",
-        "|---|---|---:|---:|---|---|---|",
+        "| name | task | suite | rows | inputs | targets | split sets | from |",
+        "|---|---|---|---:|---:|---|---|---|",
     ]
     every = {name: cards.read(name) for name in cards.names()}
     for name, card in every.items():
         splits = ", ".join(f"{kind} {number}" for kind, number in card["splits"]["sets"].items())
         rows = f"{card['rows']:,}" if card["rows"] else "not fixed"
-        cells = [f"[{name}](#{name})", card["task"], rows, card["inputs"], _targets(card), splits]
+        cells = [f"[{name}](#{name})", card["task"], card.get("suite") or "", rows, card["inputs"]]
+        cells += [_targets(card), splits]
         lines.append(f"| {' | '.join(map(str, cells))} | {', '.join(_origins(card))} |")
     for name, card in every.items():
         target = f"  Target: {card['target']}." if card.get("target") else ""
         lines += ["", f"## {name}", "", f"{card['title']}.{target}", ""]
         lines += [f"- {oddity}" for oddity in card.get("oddities", [])]
         lines += [f"- licence: {card['licence']}", f"- source: {card['cite']}"]
+        if card.get("family") not in (None, name):
+            lines.append(f"- family: {card['family']}")
     return "\n".join(lines) + "\n"
 
 

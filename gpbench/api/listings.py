@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths, plugins
+from gpbench import paths, plugins, schema
 from gpbench.analysis import printing
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
+from gpbench.config.card_keys import CARD
 from gpbench.errors import ConfigError, require_known
 from gpbench.records.absences import absence
 from gpbench.records.record import Record
@@ -20,7 +21,9 @@ KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "e
 
 
 @checked
-def ls(kind: str, *, config_dir: Folders = (), results: Results = None) -> Table:
+def ls(
+    kind: str, *, config_dir: Folders = (), results: Results = None, suite: str | None = None, task: str | None = None
+) -> Table:
     """Lists methods, data sets, protocols, experiments or recorded runs, a row for each.
 
         gpbench.ls("methods").frame
@@ -30,15 +33,17 @@ def ls(kind: str, *, config_dir: Folders = (), results: Results = None) -> Table
         config_dir: folders with files of yours.
         results: where the runs are, for "runs" alone: the results folder, a file that `gpbench collect` made,
             "shipped", or several; by default the results folder, or the runs that ship with gpbench where it has none.
+        suite, task: of data sets, only those of this suite, "board" or "development", and of this task.
     """
     require_known(kind, KINDS, f"no list of {kind!r}")
+    check_selection(kind, suite=suite, task=task)
     if kind == "runs":
         records = open_one(results).all()
         rows = [dict(zip(RUN_HEADER, run_row(record))) for record in records]
         return _table(kind, rows, records=records, results=results)
     if results is not None:
         raise ConfigError(f"--results selects runs: leave it out for {kind}")
-    items, faults = entries(kind, folders(config_dir))
+    items, faults = entries(kind, folders(config_dir), suite=suite, task=task)
     if faults:
         raise faults[0]
     return _table(kind, items)
@@ -51,15 +56,27 @@ def _table(kind: str, rows: Sequence[Mapping[str, Any]], **options: Any) -> Tabl
     return Table(Sheet(title=title, grids=[Grid("", header, cells, prose=True)] * bool(rows), rows=rows), **options)
 
 
-def entries(kind: str, config_dirs: Sequence[Path]) -> tuple[list[dict[str, Any]], list[ConfigError]]:
-    """The rows of a list but that of runs, and the errors of faulty cards, which it lacks."""
+def check_selection(kind: str, **values: str | None) -> None:
+    """Checks the suite and the task of a list of data sets.  Raises ConfigError: an unknown one, or another list."""
+    for key, value in values.items():
+        if value is not None and kind != "datasets":
+            raise ConfigError(f"{key} {value} selects data sets: leave it out for {kind}")
+        if value is not None:
+            schema.parse(CARD.keys[key].range).check(key, value)
+
+
+def entries(
+    kind: str, config_dirs: Sequence[Path], **values: str | None
+) -> tuple[list[dict[str, Any]], list[ConfigError]]:
+    """The rows of a list but that of runs, of cards with these values; and the errors of faulty cards, left out."""
     if kind != "datasets":
         return [*descriptions(KINDS[kind], config_dirs)], []
     from gpbench.data import cards
 
     known, faults = cards.readable(config_dirs)
     fields = ("task", "rows", "inputs", "title")
-    ordered = sorted(known, key=printing.natural)
+    facts = {key: value for key, value in values.items() if value is not None}.items()
+    ordered = sorted((name for name, card in known.items() if facts <= card.items()), key=printing.natural)
     return [{"name": name} | {key: known[name].get(key) for key in fields} for name in ordered], faults
 
 

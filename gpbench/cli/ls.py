@@ -26,6 +26,8 @@ def ls(
     method: Names = None,
     protocol: Names = None,
     status: Names = None,
+    suite: str | None = None,
+    task: str | None = None,
     conditions: Sequence[str] = (),
     results: Named = None,
 ) -> Answer:
@@ -34,13 +36,17 @@ def ls(
     Args:
         kind: what to list
         config_dir: a folder with your own dataset/, method/, protocol/ files
+        suite: only data sets of this suite, board or development
+        task: only data sets of this task
         conditions (FIELD=A,B): only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in
             metrics.nll<0.4; may be repeated
 
     examples:
+      gpbench ls datasets --suite board --task binary
       gpbench ls runs --dataset pima --status diverged
       gpbench ls runs --where 'seconds.train>60'
     """
+    listings.check_selection(kind, suite=suite, task=task)
     filters_ = {"dataset": dataset, "method": method, "protocol": protocol, "status": status}
     fields = {name: value for name, value in filters_.items() if value}
     flags = [f"--{name} {value}" for name, value in fields.items()] + [f"--where {text}" for text in conditions]
@@ -57,7 +63,7 @@ def ls(
         records = filters.matching(records, [*(f"{name}={value}" for name, value in fields.items()), *conditions])
         lines = _run_lines(records, printing.width())
         return Answer([record.to_json() for record in records], "\n".join(lines))
-    items, faults = listings.entries(kind, config_dir)
+    items, faults = listings.entries(kind, config_dir, suite=suite, task=task)
     rows = [tuple("" if value is None else str(value) for value in item.values()) for item in items]
     lines = printing.aligned(tuple(items[0]), rows, printing.width()) if items else []
     for fault in faults:  # of the first faulty card is the exit code

@@ -46,6 +46,8 @@ CARD = Keys(
         "licence": optional("any", "Licence."),
         "cite": optional("any", "References."),
         "published": optional("any", "Sizes in publications."),
+        "suite": optional(["board", "development", None], "Suite; defaults are chosen on development sets alone."),
+        "family": optional(TEXT, "Name that sets of one generator, or nearly one kind, share."),
     }
 )
 """The keys of a card."""

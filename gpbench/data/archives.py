@@ -153,9 +153,8 @@ def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[
 
 
 def check_matlab(content: bytes) -> None:
-    """Raises DataError for compressed elements of a MATLAB 5 file that hold too much.
-
-    A header of 128 bytes; then elements, each with its kind and its length, of which kind 15 is compressed by zlib.
+    """Raises DataError for compressed elements of a MATLAB 5 file that hold too much.  A header of 128 bytes; then
+    elements, each with its kind and its length, of which kind 15 is compressed by zlib.
     """
     size, start = len(content), 128
     while start + 8 <= len(content):

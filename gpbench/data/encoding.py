@@ -20,10 +20,9 @@ ONEHOT, ORDINAL = "onehot", "ordinal"
 def labels_and_keys(
     cells: Iterable[Any], keys: Iterable[Any] = (), numbers: Numbers = DECIMAL_POINT
 ) -> tuple[list[str], list[str]]:
-    """Labels of a column, "" for a missing one, and those that a card names, equal ones in one spelling.
-
-    They are numbers where all that the card names are, and differ as numbers, or, where it names none, where all cells
-    are: then 1, "+1" and "1.0" are "1".  Else they are texts, of which 1E2 and 100 are two; true is in any case "True".
+    """Labels of a column, "" for a missing one, and those that a card names, equal ones in one spelling.  They are
+    numbers where all that the card names are, and differ as numbers, or, where it names none, where all cells are: then
+    1, "+1" and "1.0" are "1".  Else they are texts, of which 1E2 and 100 are two; true is in any case "True".
     """
     texts, names = [str(cell).strip() for cell in cells], [str(key).strip() for key in keys]
     of_text = {text: numbers.parse(text) for text in {*texts} if not numbers.is_missing(text)}

@@ -40,9 +40,8 @@ def from_folder(folder: Path, name: str, sha256: str | None) -> bytes:
 
 
 def from_address(address: str, name: str, sha256: str | None) -> bytes:
-    """The file `name` at an http(s) address.
-
-    Raises Absent where the address does not answer, DataError for a wrong checksum and beyond the limits of `download`.
+    """The file `name` at an http(s) address.  Raises Absent where the address does not answer, DataError for a wrong
+    checksum and beyond the limits of `download`.
     """
     import requests
 

@@ -149,7 +149,6 @@ def _texts(
     columns: Iterable[_Column], numbers: cells.Numbers
 ) -> tuple[dict[str, dict[str, int]], dict[str, str], dict[str, str], list[str]]:
     """Codes of columns with two texts, encodings of those with few, columns to leave out with the reason, and notes.
-
     These have many texts, or half of their cells is missing.  Raises DataError for numbers in another spelling.
     """
     codes: dict[str, dict[str, int]] = {}

@@ -62,10 +62,9 @@ def values(side: int) -> Float[np.ndarray, " nodes"]:
 
 
 def mountain_car(rng: np.random.Generator, rows: int) -> Raw:
-    """First the test states, `grid(SIDE)` without noise; all other rows are random states with `NOISE`.
-
-    Values are rounded to four decimals: the last bits of a cosine may differ from one machine to another.
-    Raises ConfigError for fewer rows than the grid has.
+    """First the test states, `grid(SIDE)` without noise; all other rows are random states with `NOISE`.  Values are
+    rounded to four decimals: the last bits of a cosine may differ from one machine to another.  Raises ConfigError for
+    fewer rows than the grid has.
     """
     if rows < SIDE**2:
         raise ConfigError(f"generator mountain_car: rows={rows}: must be at least {SIDE**2}, the grid of test states")

@@ -69,9 +69,8 @@ def new_inputs(
 
 
 def rows_of_frame(frame: "pd.DataFrame", decimal: str = ".") -> list[list[str]]:
-    """The cells of a DataFrame as a csv file has them: "" for all that pandas counts as missing, 3 for 3.0.
-
-    A column of whole numbers is one of floats where a cell is missing, and a code 3 must stay 3 beside 20B.
+    """The cells of a DataFrame as a csv file has them: "" for all that pandas counts as missing, 3 for 3.0.  A column
+    of whole numbers is one of floats where a cell is missing, and a code 3 must stay 3 beside 20B.
     """
     cells = frame.astype(object).where(frame.notna(), None)
 

@@ -25,7 +25,7 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     names_of = {"groups": options.get("group"), "order": time, "split": options.get("split")}
     labels = {key: str(name) for key, name in names_of.items() if name is not None}
     content = archives.arrays(blobs[0], "X", target, *folds.values(), *labels.values(), optional=("feature_names",))
-    names = tuple(map(str, content.get("feature_names", ())))
+    X, names = _without(options.get("drop") or (), content["X"], [*map(str, content.get("feature_names", ()))])
     of_rows: dict[str, Any] = {key: content[name] for key, name in labels.items()}
     if "order" in of_rows:
         title = row_labels.label(labels["order"], "order")
@@ -34,12 +34,19 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
         parts = row_labels.texts(of_rows["split"].reshape(len(of_rows["split"]), -1))
         columns = [f"{row_labels.label(labels['split'], 'split')}, split {k}" for k in range(parts.shape[1])]
         of_rows["split"] = row_labels.fixed_parts(columns, parts)
-    return Raw(content["X"], content[target], names, {key: content[name] for key, name in folds.items()}, **of_rows)
+    return Raw(X, content[target], names, {key: content[name] for key, name in folds.items()}, **of_rows)
+
+
+def _without(drop: Sequence[int], X: np.ndarray, names: Sequence[str] = ()) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The inputs and their names without those at these places.  Raises DataError: there is no such place."""
+    if not drop:
+        return X, (*names,)
+    require(max(drop) < X.shape[1], f"drop={[*drop]}: the file has {X.shape[1]} inputs, counted from 0")
+    return np.delete(X, drop, axis=1), tuple(name for k, name in enumerate(names) if k not in drop)
 
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads `label index:value ...` lines with indices from 1; what a line leaves out is 0, and `#` begins a comment.
-
     Queries, `label qid:number index:value ...`, are groups of rows.  Raises DataError: a line is something else, or has
     an index out of range.
     """
@@ -90,7 +97,7 @@ def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
         data = np.concatenate(parts)
     is_whole = len(mask) == len(data) and (mask.sum(axis=1) == 1).all()
     require(is_whole, "the test masks do not test every row exactly once")
-    return Raw(data[:, :-1], data[:, -1], (), {"yang": mask.argmax(axis=1)})
+    return Raw(_without(options.get("drop") or (), data[:, :-1])[0], data[:, -1], (), {"yang": mask.argmax(axis=1)})
 
 
 def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:

@@ -35,12 +35,10 @@ def kuka(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 @archives.parsing("the expected npz file")
 def mujoco_walk(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Trajectories of MuJoCo's Walker2d: one row per step, to predict how the nine velocities change in it.
-
-    The archive holds `length` (trajectories,) in steps; `act` (steps, 6); and `state`, positions (8) and velocities
-    (9), one row more than steps for each trajectory.  Inputs are state and action, with `frames: 2` also those of the
-    step before.  `variant: clipped` clips velocities to ±10 before anything else, as Gym's observations do; `raw` does
-    not.
+    """Trajectories of MuJoCo's Walker2d: one row per step, to predict how the nine velocities change in it.  The
+    archive holds `length` (trajectories,) in steps; `act` (steps, 6); and `state`, positions (8) and velocities (9),
+    one row more than steps for each trajectory.  Inputs are state and action, with `frames: 2` also those of the step
+    before.  `variant: clipped` clips velocities to ±10 before anything else, as Gym's observations do; `raw` does not.
     """
     content = archives.arrays(blobs[0], "state", "act", "length")
     state, act = (content[key].astype("<f8") for key in ("state", "act"))
@@ -87,7 +85,6 @@ def inverse_dynamics(
     q: Float[np.ndarray, "N 7"], qd: Float[np.ndarray, "N 7"], qdd: Float[np.ndarray, "N 7"]
 ) -> Float[np.ndarray, "N 7"]:
     """Torques (N m) that move the arm without friction: positions (rad), velocities and accelerations of the joints.
-
     The recursive Newton-Euler algorithm (Luh, Walker and Paul 1980): motions from the base outwards, forces back.
     """
     turning = accelerated = np.zeros((len(q), 3))  # rad/s, rad/s²
@@ -122,7 +119,6 @@ def _turned(
 
 def kuka_sim(rng: np.random.Generator, rows: int) -> Raw:
     """Motions of 25 seconds, 100 rows a second, each a group of its own; the last one ends with the rows asked for.
-
     Torques are those of `inverse_dynamics` and of friction, in `TORQUE_UNITS`, with noise.  All is rounded to four
     decimals, positions, velocities and accelerations before the torques: the values are sums of many terms, whose last
     bits may differ from one machine to another.

@@ -38,9 +38,8 @@ def with_set(card: Mapping, name: str | None) -> Mapping:
 
 
 def identity(card: Mapping) -> dict:
-    """The part of a card that decides the rows of a split: the split set and the numbers it is made from.
-
-    Raises ConfigError for an unknown set.
+    """The part of a card that decides the rows of a split: the split set and the numbers it is made from.  Raises
+    ConfigError for an unknown set.
     """
     count(card)
     name, splits = split_set(card), card.get("splits") or {}
@@ -89,7 +88,6 @@ def fewest(card: Mapping, dataset: Dataset) -> int | None:
 
 def sizes(card: Mapping) -> tuple[int, int] | None:
     """The fewest training rows of a split and the test rows with them, where the card alone says them; else None.
-
     Raises ConfigError for an unknown set.
     """
     count(card)

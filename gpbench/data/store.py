@@ -84,9 +84,8 @@ def save(dataset: Dataset, card: Mapping, store: Path) -> None:
 
 
 def _check_names(arrays: dict[str, np.ndarray]) -> None:
-    """Takes the list of names out of a file's arrays.  Raises ValueError where these are others.
-
-    Zip's checksums cover what an array holds and not what it is called.
+    """Takes the list of names out of a file's arrays.  Raises ValueError where these are others.  Zip's checksums cover
+    what an array holds and not what it is called.
     """
     others = [name for name in arrays if name not in _KNOWN and not name.startswith("fold_")]
     if _NAMES in arrays:  # not so in files from before there was a list

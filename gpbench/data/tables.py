@@ -27,11 +27,10 @@ _UNIT = re.compile(r"\W*[^\W\d_]|\W?[%°‰]")
 
 
 def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads delimited text, Excel sheets, Parquet, Feather or ARFF; several files are one table.
-
-    Columns that only label the rows (the index of a DataFrame, a column without a name, one that counts the rows) are
-    no inputs unless `keep` names them.  Raises DataError: a file is damaged, a column is absent, or a cell is no
-    number; the message names column and row.
+    """Reads delimited text, Excel sheets, Parquet, Feather or ARFF; several files are one table.  Columns that only
+    label the rows (the index of a DataFrame, a column without a name, one that counts the rows) are no inputs unless
+    `keep` names them.  Raises DataError: a file is damaged, a column is absent, or a cell is no number; the message
+    names column and row.
     """
     options = {key: value for key, value in options.items() if value is not None}
     targets = _listed(options["target"])

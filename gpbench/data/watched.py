@@ -27,9 +27,8 @@ _watched: dict[Path, WatchedFile] = {}
 
 
 def watch(path: Path) -> WatchedFile:
-    """The file as it is now.  Where it is mapped and cut short, this process ends in one line.
-
-    The system says so by SIGBUS in the middle of a read, from which there is no way back into Python's code.
+    """The file as it is now.  Where it is mapped and cut short, this process ends in one line.  The system says so by
+    SIGBUS in the middle of a read, from which there is no way back into Python's code.
     """
     path = path.absolute()
     _watched[path] = WatchedFile(path, _state(path))

@@ -91,6 +91,11 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         ("name: mine\ntask: binary\nsources: [{kind: file, path: a}]", "the file source lacks target"),
         ("name: [", "line 1: not YAML"),
         (FILE + "splitz: {}", "the card has an unknown key 'splitz'; did you mean splits?"),
+        (FILE + "suite: bord", "the card: suite=bord: must be board, development or null"),
+        (
+            SOURCE.format("kind: file, path: a, reader: npz, drop: [a]"),
+            r'drop=\["a"\]: must be a list, each entry a whole number from 0',
+        ),
         (FILE + "incomplete: dropp", "the card: incomplete=dropp: must be drop or null"),
         (SOURCE.format("kind: web").replace("binary", "ranking"), "task=ranking: must be binary, multiclass,"),
         (FILE + "labels: {a: -1.5, b: 1}", "the code of label 'a'=-1.5: must be a whole number"),
