@@ -41,21 +41,21 @@ def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
 def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> list[_Reference]:
     """The works that names cite, each once, in order.  Raises ConfigError: A name is unknown."""
     files, known = names(config_dirs), entries(config_dirs)
-    texts: dict[str, str] = {}
-    cited_by: dict[str, list[str]] = {}
+    cited_by: dict[str, tuple[str, list[str]]] = {}
     for name in dict.fromkeys(requests):
         if name not in files and name not in known:
             raise ConfigError(f"no method, data set or protocol {name!r}; {nearest(name, files)}")
         works = [text for path in files.get(name, ()) for text in _citations(path)] or [name] * (name in known)
         for text in works:
-            texts.setdefault(_key_of(text), text)
-            cited_by.setdefault(_key_of(text), []).append(name)
-    return [_Reference(key, text, known.get(key, ""), tuple(cited_by[key])) for key, text in texts.items()]
+            key = key if (key := _key_of(text)) in known else text  # keys of others may be alike
+            cited_by.setdefault(key, (text, []))[1].append(name)
+    return [_Reference(key, text, known.get(key, ""), tuple(by)) for key, (text, by) in cited_by.items()]
 
 
 def bibtex(works: Sequence[_Reference]) -> str:
     """The entries of works, with a comment in the place of those that references.bib lacks."""
-    return "\n\n".join(work.bibtex or f"% no entry in references.bib for {work.text} ({work.key})" for work in works)
+    lines = (work.bibtex or f"% no entry in references.bib for {work.text} ({_key_of(work.text)})" for work in works)
+    return "\n\n".join(lines)
 
 
 def _citations(path: Path) -> list[str]:
