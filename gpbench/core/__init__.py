@@ -3,9 +3,40 @@
 Importing this package does not import JAX, so that `memory` serves commands that start without it.
 """
 
-from pathlib import Path
-
 from gpbench import lazy
 
-_FILES = [path.stem for path in Path(__file__).parent.glob("[a-z]*")]
-__getattr__, __dir__, __all__ = lazy.attach(__name__, {}, submodules=_FILES)
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {},
+    submodules=(
+        "actions",
+        "additive",
+        "assumed_density",
+        "bases",
+        "clusters",
+        "decoupled",
+        "ep",
+        "features",
+        "gaussians",
+        "generalised",
+        "greedy",
+        "kernels",
+        "laplace",
+        "lbfgs",
+        "likelihoods",
+        "linalg",
+        "mapping",
+        "memory",
+        "natural_gradient",
+        "networks",
+        "operations",
+        "optimisers",
+        "predictive",
+        "psi",
+        "quadrature",
+        "random",
+        "samplers",
+        "solvers",
+        "vecchia",
+    ),
+)
