@@ -64,7 +64,7 @@ coverage: $(VENV)/.installed-dev
 	$(BIN)/pytest $(TESTS) -m "not slow" --cov --cov-report=term:skip-covered
 
 smoke: $(VENV)/.installed-dev
-	$(BIN)/pytest $(TESTS) $(SMOKE)
+	$(BIN)/pytest -n 0 $(SMOKE)
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

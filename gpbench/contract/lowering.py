@@ -19,7 +19,6 @@ from gpbench.methods.protocols import HasObjective
 from gpbench.train.group import Fit, Group
 from gpbench.train.programs import Programs
 
-PLATFORMS = ("cuda", "tpu")
 _PRECISIONS = ("float32", "float64")
 _SCOPE = "needs_float64"
 """Name scope (`jax.named_scope`) of computations that are in float64 whatever the precision of the data."""
