@@ -1,0 +1,106 @@
+"""Defaults of methods beside a small grid of settings, on the training rows of development sets.
+
+    python scripts/defaults.py rows DIR                  # the training rows of split 0, as data sets of their own
+    python scripts/defaults.py run DIR [METHOD ...]      # trains what is missing there, resumably
+    python scripts/defaults.py table DIR                 # the scores, in Markdown
+
+A fifth of the training rows of split 0 is held out and scored.  The test rows of split 0 are not in DIR, so that no
+score of a table is seen.  `scripts/defaults.yaml` has the sets and the settings.
+"""
+
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+import gpbench
+from gpbench.data import splits
+
+GRID = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+SETS = GRID["sets"]
+SCORE = {"regression": ("test_ll", 1.0), "binary": ("nll", -1.0)}
+"""The metric of each task, and its sign in a log density, of which more is better."""
+MARGIN = 0.05
+"""Nats a row by which a default may fall short of the best of its grid."""
+
+
+def write_rows(folder: Path) -> None:
+    """Writes the training rows of split 0 of each development set as a data set with five folds."""
+    (folder / "dataset").mkdir(parents=True, exist_ok=True)
+    for name in [name for names in SETS.values() for name in names]:
+        loaded = gpbench.load(name)
+        train, _ = splits.indices(loaded.card, loaded.rows, 0)
+        np.savez(folder / f"{name}_rows.npz", X=loaded.X[train], y=loaded.y[train])
+        source = {"kind": "file", "path": f"{name}_rows.npz", "reader": "npz"}
+        card = {"name": f"{name}_rows", "task": loaded.task, "sources": [source]}
+        card["splits"] = {"set": "kfold", "sets": {"kfold": 5}, "folds": 5}
+        (folder / "dataset" / f"{name}_rows.yaml").write_text(yaml.safe_dump(card, sort_keys=False))
+
+
+def settings(method: str) -> list[str]:
+    """The words of the default of a method, none, and those of each setting of its grid."""
+    return ["", *GRID["methods"][method].get("settings", [])]
+
+
+def sets(method: str) -> list[str]:
+    """The development sets of the tasks of a method."""
+    tasks = GRID["methods"][method].get("tasks", list(SETS))
+    return [name for task in tasks for name in SETS[task]]
+
+
+def results(folder: Path, method: str, words: str) -> Path:
+    """The results folder of the runs of a method with a setting."""
+    return folder / "results" / method / (re.sub(r"[^\w.-]+", "-", words).strip("-") or "default")
+
+
+def scores(folder: Path) -> dict[str, tuple[float, float]]:
+    """The log density of the rows held out, nats a row, and the seconds, for each data set in a results folder; a run
+    that diverged or failed has minus infinity."""
+    found: dict[str, tuple[float, float]] = {}
+    if not folder.exists():
+        return found
+    for _, row in gpbench.frame(folder).iterrows():
+        name = row["dataset"].removesuffix("_rows")
+        metric, sign = SCORE["regression" if name in SETS["regression"] else "binary"]
+        done = row["status"] == "done"
+        found[name] = (sign * row[f"metrics.{metric}"], row["seconds.train"]) if done else (-np.inf, np.nan)
+    return found
+
+
+def run(folder: Path, methods: list[str]) -> None:
+    """Trains the runs that are not recorded, a command for each setting."""
+    for method in methods or GRID["methods"]:
+        for words in settings(method):
+            names = ",".join(f"{name}_rows" for name in sets(method))
+            command = [sys.executable, "-m", "gpbench", "run", "--config-dir", str(folder), "-m", f"dataset={names}"]
+            command += [f"method={method}", *words.split(), f"run.results={results(folder, method, words)}"]
+            print(method, words or "default", flush=True)
+            subprocess.run(command, check=False)  # a job that fails or diverges is in its record
+
+
+def table(folder: Path) -> None:
+    """Prints each setting's score less the best of the grid, for each set, with the seconds of training."""
+    print("| method | setting | " + " | ".join([*SETS["regression"], *SETS["binary"]]) + " | worst | seconds |")
+    print("|---" * (4 + len(SETS["regression"] + SETS["binary"])) + "|")
+    for method in GRID["methods"]:
+        cells = {words: scores(results(folder, method, words)) for words in settings(method)}
+        best = {
+            name: max((row[name][0] for row in cells.values() if name in row), default=None) for name in sets(method)
+        }
+        for words, row in cells.items():
+            if not row:
+                continue
+            short = {name: row[name][0] - best[name] for name in row}
+            texts = [f"{short[name]:+.3f}" if name in short else "" for names in SETS.values() for name in names]
+            seconds = statistics.fmean(value[1] for value in row.values())
+            texts += [f"{min(short.values()):+.3f}", f"{seconds:.0f}"]
+            print(f"| {method} | {words or 'default'} | " + " | ".join(texts) + " |")
+
+
+if __name__ == "__main__":
+    verb, folder, *methods = sys.argv[1:]
+    {"rows": write_rows, "run": lambda path: run(path, methods), "table": table}[verb](Path(folder))
