@@ -8,9 +8,9 @@ import zipfile
 from collections.abc import Mapping
 from typing import Any
 
-from gpbench.data import archives, arff, arrow, delimited, excel
+from gpbench.data import archives, arff, arrow, excel
 from gpbench.data.faults import SpellingError
-from gpbench.data.lines import Cells
+from gpbench.data.lines import Cells, delimited
 from gpbench.errors import DataError, require
 
 _PARQUET, _ZIP, _FEATHER = b"PAR1", b"PK\x03\x04", b"ARROW1"
@@ -38,13 +38,14 @@ _LONG = 2**24  # bytes of plain text whose memory is counted
 
 def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     """Reads a table; some archives hold themselves, and so `levels` of packed files are unpacked."""
-    skip, delimiter, unpacked = options.get("skip", 0), options.get("delimiter", ","), None
+    skip, delimiter = options.get("skip", 0), options.get("delimiter", ",")
     if other := next((text for start, text in _OTHERS.items() if content.startswith(start)), None):
         raise SpellingError(*other)
     if content.startswith(_PARQUET):
         return arrow.parquet(content, skip)
     if content.startswith(_FEATHER):
         return arrow.feather(content, skip)
+    unpacked = archives.decompress(content)
     if content.startswith(_ZIP):
         with archives.parsing("a readable Excel file or zip archive"):
             names = [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if not name.endswith("/")]
@@ -53,9 +54,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
         if len(names) != 1:
             raise SpellingError(f"a zip archive of {len(names)} files ({', '.join(names[:5])})", "name one by `member`")
         unpacked = archives.member(content, names[0])
-    elif archives.is_packed(content):
-        unpacked = archives.decompress(content)
-    if unpacked is not None:
+    if unpacked is not content:
         require(levels, "packed more than twice: unpack it")
         return read(unpacked, options, levels - 1)
     if archives.size_of(content) < len(content) or len(content) > _LONG:
@@ -65,7 +64,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
         needed += archives.TEXT * is_text.count(b"\0\1\1")  # Python holds texts of one character once
         archives.require_memory(needed + 6 * len(content), content)  # bytes, text, and its stream
     text = _decoded(content, options.get("encoding"))
-    return arff.read(text, skip) if arff.is_arff(text, skip) else delimited.read(text, skip, delimiter, options)
+    return arff.read(text, skip) if arff.is_arff(text, skip) else delimited(text, skip, delimiter, options)
 
 
 def number(cell: str) -> float | None:
@@ -114,16 +113,12 @@ class Numbers:
 
     def plain(self, cell: str) -> str:
         """Rewrites a number with a point and without separators; other text and missing cells ("") stay."""
-        if self.is_missing(cell):
-            return ""
-        if self._signs == (".", None) or (value := self.parse(cell)) is None:
-            return cell
-        return repr(value)
+        value = None if self._signs == (".", None) else self.parse(cell)
+        return "" if self.is_missing(cell) else cell if value is None else repr(value)
 
 
-DECIMAL_POINT = (
-    Numbers()
-)  # the spelling of a table whose card states none: a decimal point, and only empty cells are missing
+DECIMAL_POINT = Numbers()
+"""The spelling of a table whose card states none: a decimal point, and only empty cells are missing."""
 
 
 def _decoded(content: bytes, encoding: str | None) -> str:

@@ -5,14 +5,15 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from gpbench.data.cells import Cells, number, read
-from gpbench.data.delimited import COMMENT_MARKS, DelimiterError
+from gpbench.data.lines import COMMENT_MARKS, DelimiterError
 from gpbench.errors import DataError
 
 _SOME = 50  # rows by which a delimiter is chosen
 
 
-def guess(content: bytes, targets: Set[str]) -> tuple[dict[str, Any], Cells]:
-    """The options of a source where they are not the usual ones, and the table."""
+def guess(content: bytes, target: Any) -> tuple[dict[str, Any], Cells]:
+    """The options of a source where they are not the usual ones, and the table.  Raises DataError."""
+    targets = {*map(str, target if isinstance(target, list) else [target])}
     if sign := re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", content):  # Excel's own first line
         options: dict[str, Any] = {"skip": 1, "delimiter": sign[1].decode(errors="replace")}
         return options, read(content, options)
