@@ -14,7 +14,7 @@ import numpy as np
 
 from gpbench import paths, yamls
 from gpbench.config.words import read
-from gpbench.data import guesses, spelling
+from gpbench.data import cells, guesses
 from gpbench.errors import ConfigError, DataError, StorageError, failure, require
 from gpbench.outputs import write_whole
 
@@ -133,7 +133,7 @@ def _write(
         if not node:
             options = {}
             with contextlib.suppress(DataError):
-                options = spelling.guess(content, target)[0]
+                options = cells.guess_spelling(content, target)[0]
             start = source | {"target": target or "COLUMN"} | options
             node = {"name": card.stem, "task": "regression", "sources": [start]}
         if re.search(r"\bcard\b|`\w+[:`]", reason):

@@ -10,7 +10,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from gpbench.data import cells, encoding, row_labels, spelling, tables
+from gpbench.data import cells, encoding, row_labels, tables
 from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
 from gpbench.data.lines import skip_also
 from gpbench.errors import ConfigError, DataError, listed, nearest, require
@@ -37,7 +37,7 @@ def guess(
         task, count = _task([*map(str, raw.target)], cells.DECIMAL_POINT, is_nominal=False), raw.X.shape[1]
         return task, {"reader": "libsvm", "inputs": count}, [task, f"{count} inputs"], []
     targets = target if isinstance(target, list) else [target]
-    options, table = spelling.guess(content, target)
+    options, table = cells.guess_spelling(content, target)
     numbers = cells.Numbers.from_options(options)
     is_number = [numbers.parse(cell.strip()) is not None for row in table.rows[:1] for cell in row]
     # without a header a target is a number; a first row with a text and a number may then be one of the rows

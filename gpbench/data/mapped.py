@@ -177,9 +177,9 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
 def _classes(name: str, task: str, values: set[float]) -> tuple[str, ...]:
     """The names of the classes.  Raises DataError for targets that are no counts, or no codes of classes."""
     codes = {"binary": {-1.0, 1.0}, "multiclass": set(map(float, range(len(values))))}.get(task, values)
-    if values != codes or (task == "count" and any(value < 0 or value % 1 for value in values)):
-        forms = {"binary": "-1 and 1", "multiclass": "0, 1, 2, ..., each of them", "count": "0, 1, 2, ..."}
-        raise DataError(f"{name}: the targets of task {task} in a mapped table must be {forms[task]}")
+    forms = {"binary": "-1 and 1", "multiclass": "0, 1, 2, ..., each of them", "count": "0, 1, 2, ..."}
+    is_fit = values == codes and not (task == "count" and any(value < 0 or value % 1 for value in values))
+    require(is_fit, f"{name}: the targets of task {task} in a mapped table must be {forms.get(task)}")
     return () if task in ("regression", "count") else tuple(f"{value:g}" for value in sorted(values))
 
 

@@ -100,27 +100,23 @@ def obtain(
         dataset = mapped(path, source, card=card, store=folders[-1])
         fault = f"{path}: sha256 is {dataset.checksum}, not {source.get('sha256')}: another version"
         require(source.get("sha256") in (None, dataset.checksum), fault)
-        return _verified(dataset, card, source)
-    if source["kind"] in _BUILTIN:
-        raw = _BUILTIN[source["kind"]](source)
     else:
-        (read, options), blobs = _reader(source), _content(source, mirror, offline, folders)
+        if source["kind"] in _BUILTIN:
+            raw = _BUILTIN[source["kind"]](source)
+        else:
+            (read, options), blobs = _reader(source), _content(source, mirror, offline, folders)
+            with _reading(name, describe(source)):
+                raw = read(blobs, {"variant": card.get("variant"), **source, **options})
+                archives.require_memory(16 * raw.X.size, *blobs)  # bytes and bits become numbers of eight bytes
+        if split_file:
+            with _reading(name, split_file):
+                file = _path(split_file, folders, source.get("note"))
+                raw = replace(raw, split=split_table(files.from_folder(file.parent, file.name, None)))
+            lengths = f"{split_file} has {len(raw.split)} rows, and the table {len(raw.X)}"
+            require(len(raw.split) == len(raw.X), f"{name}: {lengths}")
         with _reading(name, describe(source)):
-            raw = read(blobs, {"variant": card.get("variant"), **source, **options})
-            archives.require_memory(16 * raw.X.size, *blobs)  # bytes and bits become numbers of eight bytes
-    if split_file:
-        with _reading(name, split_file):
-            file = _path(split_file, folders, source.get("note"))
-            raw = replace(raw, split=split_table(files.from_folder(file.parent, file.name, None)))
-        lengths = f"{split_file} has {len(raw.split)} rows, and the table {len(raw.X)}"
-        require(len(raw.split) == len(raw.X), f"{name}: {lengths}")
-    with _reading(name, describe(source)):
-        dataset = from_raw(card, raw, source.get("labels"))
-    return _verified(dataset, card, source)
-
-
-def _verified(dataset: Dataset, card: Mapping, source: Mapping) -> Dataset:
-    subject, others = f"{card['name']}: {describe(source)}", differences(card, dataset.checksum, dataset.folds)
+            dataset = from_raw(card, raw, source.get("labels"))
+    subject, others = f"{name}: {describe(source)}", differences(card, dataset.checksum, dataset.folds)
     refuse(f"{subject} gives arrays with {key} {actual}, not {expected}" for key, (actual, expected) in others.items())
     return dataset
 

@@ -79,13 +79,9 @@ def fewest(card: Mapping, dataset: Dataset) -> int | None:
 def sizes(card: Mapping) -> tuple[int, int] | None:
     """The fewest training rows of a split and the test rows with them, where the card alone says them; else None."""
     count(card)
-    name, splits, rows = split_set(card), card.get("splits") or {}, card.get("rows")
-    if not rows or name not in ("random90", "stratified90", "kfold", "hla", "hla_int8", "random", "official", "draws"):
-        return None
-    test = rows - round(0.9 * rows)
-    if name in ("random", "draws"):
-        test = splits["test_rows"]
-    elif name == "kfold":
-        test = -(-rows // SPLIT_SETS[name].folds(splits))
+    name, splits, rows = split_set(card), card.get("splits") or {}, card.get("rows") or 0
     train = splits.get("train_rows") if name in ("random", "draws", "official") else None
-    return (train or rows - test), (rows - train if name == "official" else test)
+    tests = dict.fromkeys(("random90", "stratified90", "hla", "hla_int8"), rows - round(0.9 * rows))
+    tests |= dict.fromkeys(("random", "draws"), splits.get("test_rows"))
+    tests |= {"official": rows - (train or 0), "kfold": -(-rows // SPLIT_SETS["kfold"].folds(splits))}
+    return (train or rows - tests[name], tests[name]) if rows and name in tests else None
