@@ -58,6 +58,9 @@ class _Part:
     """A file of a workbook, of which elements are counted and let go."""
 
     def __init__(self, content: bytes, needed: int, stream: Any, *, is_sheet: bool):
+        from openpyxl.utils import column_index_from_string
+
+        self._number_of = column_index_from_string
         self.needed = needed  # bytes of memory of this file and those before it
         self.rows = self.width = self.hidden = 0
         self.merged: list[str] = []
@@ -83,8 +86,6 @@ class _Part:
 
     def _begin(self, name: str, element: ElementTree.Element) -> None:
         """Counts an element.  Raises DataError for rows or cells in no order, and for a sheet that is no worksheet."""
-        from openpyxl.utils import column_index_from_string
-
         attributes = element.attrib
         if name == "row" and self._is_sheet:
             above, self._in_row, self._column = self._row, True, 0
@@ -98,7 +99,7 @@ class _Part:
             before, self._cell, self._kind, self._texts = self._column, element, attributes.get("t", "n"), {}
             self._column += 1
             if "r" in attributes:
-                self._column = column_index_from_string(attributes["r"].rstrip("0123456789"))
+                self._column = self._number_of(attributes["r"].rstrip("0123456789"))
             order = f"row {self._row:,} of the sheet has cells in no order, or beyond the last column"
             require(before < self._column <= _COLUMNS, f"{order}: {_MEND}")
             self.needed += archives.memory_of_rows(1, 1)
