@@ -34,7 +34,7 @@ BUDGETS = {
     ("base",): 2_810,
     ("core",): 6_260,
     ("methods",): 6_900,
-    ("data",): 5_390,
+    ("data",): 5_060,
     ("config",): 1_460,
     ("records", "experiments"): 3_080,
     ("train",): 2_620,

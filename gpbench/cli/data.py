@@ -92,34 +92,33 @@ def probe(*names: str, **places: Unpack[Places]) -> int:
     Args:
         names (NAME|TABLE|all): data sets, or the path of a table; default: all
     """
-    from gpbench.data import cards, probe
+    from gpbench.data import cards, files
 
     known, places = _resolve(names, places)
-    addresses = [address for name in known for address in probe.addresses(cards.read(name, places["config_dir"]))]
+    addresses = [address for name in known for address in files.addresses(cards.read(name, places["config_dir"]))]
     answers, rows = [], []
-    for answer in probe.ask(addresses):
+    for answer in files.ask(addresses):
         answers.append(answer)
-        address, problem, redirect = answer.address, answer.problem, answer.redirect
         rows.append(
             {
-                "name": address.dataset,
-                "url": address.url,
-                "problem": problem or None,
+                "name": answer.dataset,
+                "url": answer.url,
+                "problem": answer.problem or None,
                 "bytes": answer.size,
-                "redirect": redirect or None,
+                "redirect": answer.redirect or None,
                 "checksum_compared": answer.compared,
             }
         )
         if not places["json"]:
             words = [
-                problem or "answers",
+                answer.problem or "answers",
                 "" if answer.size is None else f"{answer.size:,} bytes",
-                "checksum right" if answer.compared and not problem else "",
-                f"redirects to {redirect}" if redirect else "",
-                "" if address.read else "not read by gpbench",
+                "checksum right" if answer.compared and not answer.problem else "",
+                f"redirects to {answer.redirect}" if answer.redirect else "",
+                "" if answer.read else "not read by gpbench",
             ]
-            print(f"{address.dataset:<16} {address.url}: {', '.join(filter(None, words))}", flush=True)
-    unavailable = probe.unavailable(answers)
+            print(f"{answer.dataset:<16} {answer.url}: {', '.join(filter(None, words))}", flush=True)
+    unavailable = files.unavailable(answers)
     if places["json"]:
         print_json({"files": rows, "unavailable": unavailable})
     if unavailable:
