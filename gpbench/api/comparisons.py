@@ -20,8 +20,6 @@ from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from gpbench.analysis.differences import Difference
     from gpbench.analysis.sides import Side
 
@@ -63,13 +61,9 @@ def rank(
         records = [record for cell in cells for record in cell.records]
     ranks = rankings.ranking(cells, name, test, notes)
 
-    def draw() -> "Figure":
-        from gpbench.report.figures.comparisons import draw_ranking
-
-        return draw_ranking(ranks)
-
     data = {name: value for name, value in vars(ranks).items() if name != "known"}
-    return Table(sheet(ranks, records), data, draw, records=records, results=results)
+    picture = "comparisons.draw_ranking", ranks
+    return Table(sheet(ranks, records), data, picture, records=records, results=results)
 
 
 @checked
@@ -98,13 +92,8 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
     )
     compared = sheet(first, second, pairs, unmatched)
     compared = replace(compared, remarks=[*compared.remarks, *row_differences.lines(pairs, predictions_reader(stores))])
-
-    def draw() -> "Figure":
-        from gpbench.report.figures.comparisons import draw_differences
-
-        return draw_differences(first, second, pairs)
-
-    return Table(compared, draw=draw, records=(r for pair in pairs for r in pair.records), results=results)
+    picture = "comparisons.draw_differences", first, second, pairs
+    return Table(compared, picture=picture, records=(r for pair in pairs for r in pair.records), results=results)
 
 
 @checked
