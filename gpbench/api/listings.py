@@ -63,7 +63,7 @@ def ls(
     status: Names = None,
     suite: str | None = None,
     task: str | None = None,
-    where: Sequence[str] = (),
+    conditions: Sequence[str] = (),
     results: Results = None,
 ) -> Listing:
     """List methods, data sets, protocols, experiments or recorded runs.
@@ -75,7 +75,7 @@ def ls(
         config_dir: a folder with your own dataset/, method/, protocol/ files
         suite: only data sets of this suite, board or development
         task: only data sets of this task
-        where (FIELD=A,B): only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in
+        conditions (FIELD=A,B): only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in
             metrics.nll<0.4; may be repeated
         dataset, method, protocol, status, results: as for `table`, of runs alone
 
@@ -96,9 +96,11 @@ def ls(
     fields = {name: names(value) for name, value in fields.items() if value}
     config_dirs = folders(config_dir)
     if kind == "runs":
-        return _runs(open_one(results), fields, where, config_dirs, results)
+        return _runs(open_one(results), fields, conditions, config_dirs, results)
     places = [results] if isinstance(results, str | PathLike | Store) else [*(results or ())]
-    flags = [f"--{name} {','.join(value)}" for name, value in fields.items()] + [f"--where {text}" for text in where]
+    flags = [f"--{name} {','.join(value)}" for name, value in fields.items()] + [
+        f"--where {text}" for text in conditions
+    ]
     flags += ["--with-shipped"] if SHIPPED in places else [f"--results {name}" for name in places]
     if flags:
         raise ConfigError(f"{flags[0]} selects runs: write `gpbench ls runs {flags[0]}`, or leave it out")
@@ -132,7 +134,11 @@ def _files(group: str, config_dirs: Sequence[Path]) -> Mapping[str, Path]:
 
 
 def _runs(
-    store: Store, fields: Mapping[str, list[str]], where: Sequence[str], config_dirs: Sequence[Path], results: Results
+    store: Store,
+    fields: Mapping[str, list[str]],
+    conditions: Sequence[str],
+    config_dirs: Sequence[Path],
+    results: Results,
 ) -> Listing:
     """The runs with these values, and of these conditions."""
     records = store.all()
@@ -142,7 +148,7 @@ def _runs(
         for name in values:
             require_known(name, known, f"no run has {group} {name!r}")
     equal = [f"{name}={','.join(values)}" for name, values in fields.items()]
-    records = filters.matching(records, [*equal, *where])
+    records = filters.matching(records, [*equal, *conditions])
     sets: dict[str, set[str | None]] = {}
     for record in records:
         sets.setdefault(record.dataset, set()).add(record.split_set)

@@ -55,7 +55,7 @@ _ELSEWHERE = {
     "rm": "recorded:rm",
     "show": "recorded:show",
 }
-_FLAGS = {"whole": "--all", "details": "--why", "division": "--division", "multirun": "-m"}
+_FLAGS = {"whole": "--all", "details": "--why", "conditions": "--where", "division": "--division", "multirun": "-m"}
 """Options whose names are not those of their parameters, or whose parameters need no keyword in Python."""
 
 _TEXTS: Mapping[str, tuple[str, str]] = {
