@@ -1,27 +1,138 @@
-"""Ranks, differences and power of recorded runs: the functions behind the verbs of these names."""
+"""The functions behind `gpbench best`, `rank`, `compare` and `power`: which methods are better, and how sure that is."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from gpbench import paths
 from gpbench.analysis.cells import group_runs
-from gpbench.api.selection import (
-    Filters,
-    matching,
-    predictions_reader,
-    select,
-    settings_of,
-    single_metric,
-    without_budget,
-)
+from gpbench.api.selection import Filters, matching, select, settings_of, single_metric, without_budget
 from gpbench.api.tables import Table
+from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
+from gpbench.errors import AbsentError, ConfigError, DataError, require, require_known
+from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from gpbench.analysis.best import BestMethods
     from gpbench.analysis.differences import Difference
     from gpbench.analysis.sides import Side
+
+
+@checked
+def best(
+    *,
+    task: str | None = None,
+    rows: str | int | None = None,
+    inputs: str | int | None = None,
+    data: str | None = None,
+    seconds: float | None = None,
+    metric: str | None = None,
+    protocol: str = "clean",
+    whole: bool = False,
+    config_dir: Folders = (),
+    results: Results = None,
+) -> Table:
+    """Which methods have the best scores on recorded data of some task and size, and which differences are shown.
+
+        gpbench.best(task="regression", rows="30k-60k")
+        gpbench.best(data="boston", seconds=60)
+
+    Only runs whose test rows were held out count, under one protocol.  The module `gpbench.analysis.best` describes
+    ranks, tests and corrections step by step.
+
+    Args:
+        task: regression, count, binary, multiclass or classification; by default the task of `data`.
+        rows (A-B): rows of a data set, as 30k-60k, 30k- or -60k; 50k is 25k to 100k.
+        inputs (A-B): numbers of inputs, written likewise; by default any.
+        data (NAME|TABLE|CARD): a data set, or the path of its table or card: its task, and half to twice its rows.
+        seconds (S): only methods that train in so many seconds on average.
+        metric (NAME): a metric; by default nll, or rmse for regression.
+        protocol (NAME): the protocol of the runs; by default clean.
+        whole: show all methods instead of the first twelve.
+        config_dir: folders with dataset/ cards of yours.
+        results: as for `table`.
+
+    Returns:
+        A table; its head is the answer in one sentence, its `data` has all numbers, `frame` a row for each method and
+        data set.
+
+    examples:
+      gpbench best --task regression --rows 30k-60k
+      gpbench best --data boston --seconds 60
+    """
+    from gpbench.analysis import best as methods
+    from gpbench.analysis import best_sheet
+    from gpbench.analysis.kinds import TASKS, Kind, number_range
+
+    dirs = folders(config_dir)
+    if data is not None:
+        card, dirs = _card(data, dirs)
+        is_right = task is None or card["task"] in TASKS.get(task, ())
+        require(is_right, f"{data} is of the task {card['task']}, not {task}; leave the task out", ConfigError)
+        task, rows = task or card["task"], _rows_of(card, dirs) if rows is None else rows
+    if task is None:
+        raise ConfigError(f"say --task, one of {', '.join(TASKS)}, or --data with a data set")
+    require_known(task, TASKS, f"no task {task!r}")
+    kind = Kind(task, number_range(rows, "rows"), number_range(inputs, "inputs"))
+    scope = f"{kind}; protocol {protocol}, held-out rows alone"
+    if seconds is not None:
+        require(seconds > 0, f"seconds={seconds:g}: must be above 0", ConfigError)
+        scope += f"; at most {seconds:g} seconds of training"
+
+    def answer(stores: Sequence[Store]) -> "tuple[BestMethods, list[str]]":
+        records = latest(recorded(stores))
+        similar = kind.records(records, dirs)
+        others: dict[str, set[str]] = {}  # data sets by protocol
+        for record in similar:
+            others.setdefault(record.protocol, set()).add(record.dataset)
+        own = others.pop(protocol, None)
+        elsewhere = "; ".join(f"--protocol {name} ({', '.join(sorted(sets))})" for name, sets in sorted(others.items()))
+        if not own:
+            near = kind.nearest(records, dirs) if not elsewhere else []
+            hint = f"; other protocols have: {elsewhere}" if elsewhere else ""
+            hint += f"; the nearest recorded data are {', '.join(near)}" if near else ""
+            raise AbsentError(f"no recorded run has {scope}{hint}")
+        matches = without_budget([record for record in similar if record.protocol == protocol])
+        notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] if elsewhere else []
+        return methods.best_methods(matches, single_metric(metric, matches), seconds), notes
+
+    comparison, notes = first_answer(results, answer)
+    sheet = best_sheet.sheet(comparison, scope, notes, whole=whole)
+    return Table(sheet, best_sheet.as_dict(comparison, scope), records=comparison.records, results=results)
+
+
+def _card(data: str, dirs: list[Path]) -> tuple[dict[str, Any], list[Path]]:
+    """The card of a data set, by its name, its path or that of its table, and the folders with that of the card."""
+    from gpbench import yamls
+    from gpbench.data import cards
+
+    path = paths.expanded(data)
+    if path.suffix in (".yaml", ".yml"):
+        require(path.is_file(), f"{data}: no such card", ConfigError)
+        return cards.checked(yamls.read(path), path, dirs), dirs
+    try:
+        (word,), dirs = with_cards([f"dataset={data}"], dirs)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; `gpbench data check {data} target=NAME` writes its card") from None
+    return cards.read(word.removeprefix("dataset="), dirs), dirs
+
+
+def _rows_of(card: dict[str, Any], dirs: Sequence[Path]) -> int:
+    """The number of rows that a card states, or else those of its data, where these are at hand."""
+    if card.get("rows"):
+        return int(card["rows"])
+    from gpbench.data import load
+
+    try:
+        return len(load(card, offline=True, config_dirs=dirs).y)
+    except DataError as error:
+        raise ConfigError(f"{error}; or say how many rows it has by --rows") from None
 
 
 @checked
@@ -60,7 +171,6 @@ def rank(
         cells, notes = method_settings.main_cells(cells, name, all_methods=bool(filters.get("method")))
         records = [record for cell in cells for record in cell.records]
     ranks = rankings.ranking(cells, name, test, notes)
-
     data = {name: value for name, value in vars(ranks).items() if name != "known"}
     picture = "comparisons.draw_ranking", ranks
     return Table(sheet(ranks, records), data, picture, records=records, results=results)
@@ -90,8 +200,13 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
     stores, (first, second, pairs, unmatched) = first_answer(
         results, lambda stores: (stores, _differences(a, b, metric, stores, filters))
     )
+
+    def predictions(record: Record) -> "dict[str, np.ndarray]":  # of two stores with the same id that of the record
+        store = next((store for store in stores if store.get(record.id, whole=False) == record), None)
+        return store.predictions(record.id) if store else {}
+
     compared = sheet(first, second, pairs, unmatched)
-    compared = replace(compared, remarks=[*compared.remarks, *row_differences.lines(pairs, predictions_reader(stores))])
+    compared = replace(compared, remarks=[*compared.remarks, *row_differences.lines(pairs, predictions)])
     picture = "comparisons.draw_differences", first, second, pairs
     return Table(compared, picture=picture, records=(r for pair in pairs for r in pair.records), results=results)
 
