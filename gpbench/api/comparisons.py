@@ -1,4 +1,4 @@
-"""The functions behind `gpbench best`, `rank`, `compare` and `power`: which methods are better, and how sure that is."""
+"""Which methods are better, and how sure that is: the functions behind `gpbench best`, `rank`, `compare`, `power`."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from gpbench.errors import AbsentError, listed, nearest, printable, require, require_known
 from gpbench.papers import published
 from gpbench.records.record import Record
-from gpbench.records.store import Store, unlimited
+from gpbench.records.store import unlimited
 
 FIELDS = ("dataset", "method", "protocol", "preset", "precision", "split")
 """Fields of a record that a filter can ask for."""
@@ -110,10 +110,10 @@ def without_budget(records: Sequence[Record]) -> list[Record]:
     parts += [f"left out: the runs within a budget of {listed(others)}"] if others else []
     setting = f"--setting {settings[(absent or others)[0]]!r}"
     if absent:
-        shown = f"`gpbench table --method {absent[0]}` shows {absent[0]}, and {setting} all"
+        hint = f"`gpbench table --method {absent[0]}` shows {absent[0]}, and {setting} all"
     else:
-        shown = f"`gpbench table {setting}` shows all"
-    parts.append(f"{shown} of this setting")
+        hint = f"`gpbench table {setting}` shows all"
+    parts.append(f"{hint} of this setting")
     print(printable(f"gpbench: {'; '.join(parts)}"), file=sys.stderr)
     return selected
 
