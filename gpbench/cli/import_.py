@@ -93,6 +93,6 @@ def import_files(
 def _say_absent(absent: list[Record]) -> None:
     """Says on stderr which runs with a budget are on no board."""
     names = sorted({f"{r.dataset} split {r.split}, protocol {r.protocol}" for r in absent})
-    named = ", ".join([*names[:3], *(["..."] if len(absent) > 3 else [])])
-    text = f"gpbench: {printing.counted(len(absent), 'run')} of no board ({named})"
+    some = ", ".join([*names[:3], *(["..."] if len(absent) > 3 else [])])
+    text = f"gpbench: {printing.counted(len(absent), 'run')} of no board ({some})"
     print(f"{text}: boards have protocol clean, and the data sets and splits of their division", file=sys.stderr)
