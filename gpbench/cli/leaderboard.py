@@ -7,8 +7,8 @@ from pathlib import Path
 from gpbench import paths, targets
 from gpbench.analysis import divisions
 from gpbench.api.leaderboards import board_of, board_table
-from gpbench.cli import output
-from gpbench.cli.output import Named
+from gpbench.api.tables import Table
+from gpbench.cli.output import Named, results_folder
 from gpbench.config.words import require_once, word
 from gpbench.errors import AbsentError, ConfigError, DivergedError, SweepError, require
 from gpbench.records.collection import SUFFIX
@@ -27,11 +27,7 @@ def add(
     dry_run: bool = False,
     config_dir: Sequence[Path] = (),
     results: Named = None,
-    format: str | None = None,
-    plain: bool = False,
-    out: Path | None = None,
-    json: bool = False,
-) -> int:
+) -> Table | int:
     """Train a method on half of the data sets of a division, and show its place there.
 
     Args:
@@ -56,9 +52,8 @@ def add(
     from gpbench.records.plan import RunPlan
     from gpbench.sweep.jobs import Jobs
 
-    output.check_output(out, format)
     folders = targets.add_folders(config_dir)
-    folder = output.results_folder(results)
+    folder = results_folder(results)
     fault = f"--results {folder}: runs are recorded in a folder: name one, and --with-shipped"
     require(folder.suffix != SUFFIX, fault, ConfigError)
     words = _jobs(division, budget, overrides, folder)
@@ -89,14 +84,14 @@ def add(
     except AbsentError as error:
         raise failure or error from None
     table = board_table(board, place_sheet(board, name), stores)
-    output.write(table, format=format, plain=plain, out=out, json=json)
     if folder == paths.results_dir():
         flags = f" --division {division}" if division != "regression" else ""
         flags += f" --budget {budget}" if budget != 10 else ""
         print(f"gpbench: `gpbench leaderboard --half --with-shipped{flags}` shows it again", file=sys.stderr)
     if failure:
-        raise failure
-    return 0
+        print(f"gpbench: {failure}", file=sys.stderr)
+        table.exit_code = failure.exit_code
+    return table
 
 
 def _jobs(division: str, budget: int, words: Sequence[str], results: Path) -> list[list[str]]:

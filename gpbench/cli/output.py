@@ -94,7 +94,7 @@ def write(
 
 
 def check_output(out: Path | None, format: str | None) -> None:
-    """Refuses what `write` would refuse of a table with a picture, before the hours that make the table."""
+    """Refuses what `write` would refuse of a table with a picture, before it is made."""
     from gpbench.analysis.formats import format_of
 
     if out and out.suffix.lower() not in _BESIDE:

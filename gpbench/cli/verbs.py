@@ -160,11 +160,15 @@ def call(argv: Sequence[str]) -> int:
     entry = Verb(name)
     arguments, options = entry.parse(words)
     output = {key: options.pop(key) for key in entry.output}
+    if "out" in output and "dry_run" in options:
+        from gpbench.cli.output import check_output
+
+        check_output(output["out"], output["format"])  # before the hours of training
     try:
         result = entry.function(*arguments, **options)
     except SystemExit as error:  # of a module of the user's: ours return their codes
         raise exit_error(error) from error
-    if not output:
+    if not output or isinstance(result, int):
         return result or 0
     from gpbench.cli.output import write
 
@@ -231,6 +235,7 @@ class Verb:
 
         self.function = _function_of(name)
         returned = inspect.signature(self.function).return_annotation
+        returned = next(iter(get_args(returned)), returned)
         self.output = _OUTPUT.get(getattr(returned, "__name__", ""), ())
         self.description, texts, epilog = _described(inspect.getdoc(self.function) or "")
         self.parser = _Parser(f"gpbench {name}", description=self.description, epilog=epilog)
