@@ -10,7 +10,7 @@ from gpbench.api.leaderboards import board_of, board_table
 from gpbench.api.tables import Table
 from gpbench.cli.output import Named, results_folder
 from gpbench.config.words import require_once, word
-from gpbench.errors import AbsentError, ConfigError, DivergedError, SweepError, require
+from gpbench.errors import AbsentError, ConfigError, DivergedError, SweepError, printable, require
 from gpbench.records.collection import SUFFIX
 from gpbench.records.store import latest
 from gpbench.records.unions import SHIPPED, open_stores
@@ -89,7 +89,7 @@ def add(
         flags += f" --budget {budget}" if budget != 10 else ""
         print(f"gpbench: `gpbench leaderboard --half --with-shipped{flags}` shows it again", file=sys.stderr)
     if failure:
-        print(f"gpbench: {failure}", file=sys.stderr)
+        print(f"gpbench: {printable(str(failure))}", file=sys.stderr)
         table.exit_code = failure.exit_code
     return table
 
