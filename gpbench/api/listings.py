@@ -92,8 +92,8 @@ def ls(
         if value is not None:
             require(kind == "datasets", f"{key} {value} selects data sets: leave it out for {kind}", ConfigError)
             schema.parse(CARD.keys[key].range).check(key, value)
-    fields = {"dataset": dataset, "method": method, "protocol": protocol, "status": status}
-    fields = {name: names(value) for name, value in fields.items() if value}
+    values = {"dataset": dataset, "method": method, "protocol": protocol, "status": status}
+    fields = {name: names(value) for name, value in values.items() if value}
     config_dirs = folders(config_dir)
     if kind == "runs":
         return _runs(open_one(results), fields, conditions, config_dirs, results)

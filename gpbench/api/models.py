@@ -60,8 +60,8 @@ class RecordedRun:
         """The versions of all packages that were installed where the run was made, by name."""
         from gpbench.records import packages
 
-        fault = f"run {self.record.id} is from before records named all installed packages, or imported"
-        require(self.record.packages, fault, AbsentError)
+        if not self.record.packages:
+            raise AbsentError(f"run {self.record.id} is from before records named all installed packages, or imported")
         return packages.parse(self._store.packages(self.record.packages))
 
     @property

@@ -57,11 +57,10 @@ def plot(
     folders = targets.add_folders(config_dir)
     of_runs = all(re.fullmatch("[0-9a-f]+", id) for id in ids)
     subject = _PRINTED if ids == (_PRINTED,) else "runs" if of_runs else "figures"
-    options = {"runs": {"kind": kind, "metric": metric}, "figures": {"preset": preset, "all-settings": all_settings}}
-    for other, values in options.items():
-        for name in (name for name, value in values.items() if value):
-            fault = f"--{name} is for {other}, and not for {subject}: leave it out"
-            require(other == subject, fault, ConfigError)
+    subjects = {"kind": "runs", "metric": "runs", "preset": "figures", "all-settings": "figures"}
+    for (name, other), value in zip(subjects.items(), (kind, metric, preset, all_settings)):
+        is_fit = not value or other == subject
+        require(is_fit, f"--{name} is for {other}, and not for {subject}: leave it out", ConfigError)
     require(not (out and out.is_file()), f"--out {out} is a file: pictures go into a folder", StorageError)
     folder = out or output_folder(results)
     cells: list[Cell] = []
