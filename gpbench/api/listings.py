@@ -88,10 +88,10 @@ def ls(
       gpbench ls runs --where 'seconds.train>60'
     """
     require_known(kind, _KINDS, f"no list of {kind!r}")
-    for key, value in {"suite": suite, "task": task}.items():
-        if value is not None:
-            require(kind == "datasets", f"{key} {value} selects data sets: leave it out for {kind}", ConfigError)
-            schema.parse(CARD.keys[key].range).check(key, value)
+    facts = {key: value for key, value in {"suite": suite, "task": task}.items() if value is not None}
+    for key, value in facts.items():
+        require(kind == "datasets", f"{key} {value} selects data sets: leave it out for {kind}", ConfigError)
+        schema.parse(CARD.keys[key].range).check(key, value)
     values = {"dataset": dataset, "method": method, "protocol": protocol, "status": status}
     fields = {name: names(value) for name, value in values.items() if value}
     config_dirs = folders(config_dir)
@@ -109,8 +109,7 @@ def ls(
     from gpbench.data import cards
 
     known, faults = cards.readable(config_dirs)
-    facts = {key: value for key, value in {"suite": suite, "task": task}.items() if value is not None}.items()
-    selected = sorted((name for name, card in known.items() if facts <= card.items()), key=printing.natural)
+    selected = sorted((name for name, card in known.items() if facts.items() <= card.items()), key=printing.natural)
     for fault in faults:
         print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
     rows = [{"name": name} | {key: known[name].get(key) for key in _FACTS} for name in selected]

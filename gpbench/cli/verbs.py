@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, Unpack, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
 from gpbench.errors import ConfigError, exit_error, require_known
 
@@ -233,6 +233,8 @@ class Verb:
     def __init__(self, name: str):
         import inspect
 
+        from gpbench.arguments import parameters_of
+
         self.function = _function_of(name)
         returned = inspect.signature(self.function).return_annotation
         returned = next(iter(get_args(returned)), returned)
@@ -241,11 +243,11 @@ class Verb:
         self.parser = _Parser(f"gpbench {name}", description=self.description, epilog=epilog)
         self._words: list[str] = []
         self.rest = ""  # name of the parameter that takes any number of words
-        parameters = _parameters(self.function)
+        parameters = parameters_of(self.function)
         if self.output:
             from gpbench.cli.output import write
 
-            parameters += [parameter for parameter in _parameters(write) if parameter.name in self.output]
+            parameters += [parameter for parameter in parameters_of(write) if parameter.name in self.output]
         for parameter in parameters:
             self._add(parameter, *texts.get(parameter.name, ("", "")))
 
@@ -295,24 +297,12 @@ class Verb:
         self.parser.add_argument(name, **options if "choices" in options else {"metavar": name.upper(), **options})
 
 
-def _parameters(function: Callable[..., Any]) -> "list[inspect.Parameter]":
-    """The parameters of a function; of `**values: Unpack[TYPE]` the keys of the type."""
-    import inspect
-
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(function).parameters.values():
-        is_open = get_origin(parameter.annotation) is Unpack
-        hints = inspect.get_annotations(get_args(parameter.annotation)[0]) if is_open else {}
-        keys = [inspect.Parameter(n, parameter.KEYWORD_ONLY, default=None, annotation=h) for n, h in hints.items()]
-        parameters += keys or [parameter]
-    return parameters
-
-
 def _reading(parameter: "inspect.Parameter") -> dict[str, Any]:
     """How argparse reads the values of a parameter."""
-    hint = parameter.annotation
-    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    first, several = kinds[0], next((kind for kind in kinds if get_origin(kind) is Sequence), None)
+    from gpbench.arguments import kinds
+
+    hints = kinds(parameter.annotation)
+    first, several = hints[0], next((kind for kind in hints if get_origin(kind) is Sequence), None)
     if first is bool:
         return {"action": "store_true"}
     if parameter.name == "format":
@@ -321,8 +311,8 @@ def _reading(parameter: "inspect.Parameter") -> dict[str, Any]:
         return {"choices": FORMATS}
     if get_origin(first) is Literal:
         return {"choices": get_args(first)}
-    if several and (several is first or any(get_origin(kind) is PathLike for kind in kinds)):
-        default: list[str] | None = None if types.NoneType in kinds else []
+    if several and (several is first or any(get_origin(kind) is PathLike for kind in hints)):
+        default: list[str] | None = None if types.NoneType in hints else []
         return {"action": "append", "default": default} | ({"type": Path} if Path in get_args(several) else {})
     if several:
         return {"metavar": "A,B"}
