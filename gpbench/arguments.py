@@ -15,7 +15,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _NAMES = {str: "a text", int: "a whole number", bool: "True or False", types.NoneType: "None", PathLike: "a path"}
 _COLLECTIONS = (Iterable, Sequence)
-_OPEN = inspect.Parameter.VAR_KEYWORD
 _FLAG = re.compile(
     r"gpbench [a-z][^;:,`]*|add -m\b|(?<!\S)--(?P<flag>[a-z][a-z-]*)|\brun\.(?P<key>\w+)=(?P<value>true|false)\b"
 )
@@ -28,8 +27,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     command line, which calls the same functions, prints its own options.
     """
     signature, parameters = inspect.signature(function), parameters_of(function)
-    hints = {parameter.name: parameter.annotation for parameter in parameters if parameter.kind is not _OPEN}
-    is_open = any(parameter.kind is _OPEN for parameter in parameters)
+    hints = {p.name: p.annotation for p in parameters if p.kind is not p.VAR_KEYWORD}
+    is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -3,25 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
-from gpbench import paths
+import numpy as np
+
+from gpbench import paths, yamls
+from gpbench.analysis import best as methods
+from gpbench.analysis import best_sheet, differences, method_settings, rankings, ranks, row_differences, sides
+from gpbench.analysis import power as powers
 from gpbench.analysis.cells import group_runs
+from gpbench.analysis.kinds import TASKS, Kind, number_range
 from gpbench.api.selection import Filters, matching, select, settings_of, single_metric, without_budget
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
+from gpbench.data import cards
 from gpbench.errors import AbsentError, ConfigError, DataError, require, require_known
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from gpbench.analysis.best import BestMethods
-    from gpbench.analysis.differences import Difference
-    from gpbench.analysis.sides import Side
 
 
 @checked
@@ -66,10 +66,6 @@ def best(
       gpbench best --task regression --rows 30k-60k
       gpbench best --data boston --seconds 60
     """
-    from gpbench.analysis import best as methods
-    from gpbench.analysis import best_sheet
-    from gpbench.analysis.kinds import TASKS, Kind, number_range
-
     dirs = folders(config_dir)
     if data is not None:
         card, dirs = _card(data, dirs)
@@ -85,7 +81,7 @@ def best(
         require(seconds > 0, f"seconds={seconds:g}: must be above 0", ConfigError)
         scope += f"; at most {seconds:g} seconds of training"
 
-    def answer(stores: Sequence[Store]) -> "tuple[BestMethods, list[str]]":
+    def answer(stores: Sequence[Store]) -> tuple[methods.BestMethods, list[str]]:
         records = latest(recorded(stores))
         similar = kind.records(records, dirs)
         others: dict[str, set[str]] = {}  # data sets by protocol
@@ -109,9 +105,6 @@ def best(
 
 def _card(data: str, dirs: list[Path]) -> tuple[dict[str, Any], list[Path]]:
     """The card of a data set, by its name, its path or that of its table, and the folders with that of the card."""
-    from gpbench import yamls
-    from gpbench.data import cards
-
     path = paths.expanded(data)
     if path.suffix in (".yaml", ".yml"):
         require(path.is_file(), f"{data}: no such card", ConfigError)
@@ -161,19 +154,16 @@ def rank(
     examples:
       gpbench rank --method sep,svi,gfitc --setting m=15% --out ranks.pdf
     """
-    from gpbench.analysis import method_settings, rankings
-    from gpbench.analysis.ranks import sheet
-
     records = first_answer(results, lambda stores: select(latest(recorded(stores)), filters))
     cells, name = group_runs(records), single_metric(metric, records)
     notes: list[str] = []
     if not all_settings and not filters.get("setting"):
         cells, notes = method_settings.main_cells(cells, name, all_methods=bool(filters.get("method")))
         records = [record for cell in cells for record in cell.records]
-    ranks = rankings.ranking(cells, name, test, notes)
-    data = {name: value for name, value in vars(ranks).items() if name != "known"}
-    picture = "comparisons.draw_ranking", ranks
-    return Table(sheet(ranks, records), data, picture, records=records, results=results)
+    ranking = rankings.ranking(cells, name, test, notes)
+    data = {name: value for name, value in vars(ranking).items() if name != "known"}
+    picture = "comparisons.draw_ranking", ranking
+    return Table(ranks.sheet(ranking, records), data, picture, records=records, results=results)
 
 
 @checked
@@ -194,21 +184,18 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
       gpbench compare sep svi --setting m=15% --out difference.png
       gpbench compare commit:1a2b commit:3c4d --results before --results after
     """
-    from gpbench.analysis import row_differences
-    from gpbench.analysis.differences import sheet
-
     stores, (first, second, pairs, unmatched) = first_answer(
         results, lambda stores: (stores, _differences(a, b, metric, stores, filters))
     )
 
-    def predictions(record: Record) -> "dict[str, np.ndarray]":  # of two stores with the same id that of the record
+    def predictions(record: Record) -> dict[str, np.ndarray]:  # of two stores with the same id that of the record
         store = next((store for store in stores if store.get(record.id, whole=False) == record), None)
         return store.predictions(record.id) if store else {}
 
-    compared = sheet(first, second, pairs, unmatched)
-    compared = replace(compared, remarks=[*compared.remarks, *row_differences.lines(pairs, predictions)])
+    sheet = differences.sheet(first, second, pairs, unmatched)
+    sheet = replace(sheet, remarks=[*sheet.remarks, *row_differences.lines(pairs, predictions)])
     picture = "comparisons.draw_differences", first, second, pairs
-    return Table(compared, picture=picture, records=(r for pair in pairs for r in pair.records), results=results)
+    return Table(sheet, picture=picture, records=(r for pair in pairs for r in pair.records), results=results)
 
 
 @checked
@@ -226,8 +213,6 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
     examples:
       gpbench power sep svi --setting m=15%
     """
-    from gpbench.analysis import power as powers
-
     first, second, pairs, _ = first_answer(results, lambda stores: _differences(a, b, metric, stores, filters))
     sheet = powers.sheet(first, second, pairs)
     return Table(sheet, records=(record for pair in pairs for record in pair.records), results=results)
@@ -235,10 +220,8 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
 
 def _differences(
     a: str, b: str, metric: str | None, stores: Sequence[Store], filters: Filters
-) -> "tuple[Side, Side, list[Difference], list[Any]]":
+) -> tuple[sides.Side, sides.Side, list[differences.Difference], list[Any]]:
     """Both sides, their differences on every data set, and the cells without a partner."""
-    from gpbench.analysis import differences, sides
-
     records = matching(recorded(stores), filters)
     first, second = sides.parse_sides(a, b, records)
     if not settings_of(filters):

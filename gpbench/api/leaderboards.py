@@ -1,15 +1,16 @@
 """The boards of recorded runs: the function behind `gpbench leaderboard`."""
 
-from typing import TYPE_CHECKING
-
+from gpbench.analysis import leaderboard as boards
+from gpbench.analysis import leaderboard_sheet
+from gpbench.analysis.divisions import cpu_budget, division_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
 from gpbench.arguments import checked
+from gpbench.experiments import definition
+from gpbench.experiments.plan import plans
+from gpbench.records.plan import RunPlan
 from gpbench.records.store import latest, recorded
 from gpbench.records.unions import Results, first_answer
-
-if TYPE_CHECKING:
-    from gpbench.analysis.leaderboard import Board
 
 
 @checked
@@ -41,19 +42,12 @@ def leaderboard(
     the rules:
       docs/reference/leaderboard.md
     """
-    from gpbench.analysis.leaderboard_sheet import sheet
+    board = board_of(division, budget, half, results)
+    return board_table(board, leaderboard_sheet.sheet(board), results)
 
-    return board_table(board := board_of(division, budget, half, results), sheet(board), results)
 
-
-def board_of(division: str, budget: int, half: bool, results: Results) -> "Board":
+def board_of(division: str, budget: int, half: bool, results: Results) -> boards.Board:
     """The board of recorded runs, as `leaderboard` has it."""
-    from gpbench.analysis import leaderboard as boards
-    from gpbench.analysis.divisions import cpu_budget, division_of
-    from gpbench.experiments import definition
-    from gpbench.experiments.plan import plans
-    from gpbench.records.plan import RunPlan
-
     kind, limit = division_of(division), str(cpu_budget(budget))
     jobs = [job for job in definition.read(kind.experiment).jobs("full") if job["run.budget"] == limit]
     planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
@@ -63,6 +57,6 @@ def board_of(division: str, budget: int, half: bool, results: Results) -> "Board
     )
 
 
-def board_table(board: "Board", sheet: Sheet, results: Results) -> Table:
+def board_table(board: boards.Board, sheet: Sheet, results: Results) -> Table:
     """A sheet of a board as a table, whose picture is that of the board."""
     return Table(sheet, picture=("leaderboard.draw_board", board), records=board.runs.values(), results=results)

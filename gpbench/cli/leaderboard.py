@@ -6,12 +6,16 @@ from pathlib import Path
 
 from gpbench import paths, targets
 from gpbench.analysis import divisions
+from gpbench.analysis.leaderboard import eligible, name_of
+from gpbench.analysis.leaderboard_sheet import place_sheet
 from gpbench.api.leaderboards import board_of, board_table
 from gpbench.api.tables import Table
 from gpbench.cli.output import Named, results_folder
 from gpbench.config.words import require_once, word
 from gpbench.errors import AbsentError, ConfigError, DivergedError, SweepError, printable, require
+from gpbench.experiments.plan import plans
 from gpbench.records.collection import SUFFIX
+from gpbench.records.plan import RunPlan
 from gpbench.records.store import latest
 from gpbench.records.unions import SHIPPED, open_stores
 
@@ -46,10 +50,6 @@ def add(
     the rules:
       docs/reference/leaderboard.md
     """
-    from gpbench.analysis.leaderboard import name_of
-    from gpbench.analysis.leaderboard_sheet import place_sheet
-    from gpbench.experiments.plan import plans
-    from gpbench.records.plan import RunPlan
     from gpbench.sweep.jobs import Jobs
 
     folders = targets.add_folders(config_dir)
@@ -126,8 +126,6 @@ def _jobs(division: str, budget: int, words: Sequence[str], results: Path) -> li
 
 def _require_others(ids: Collection[str], division: str, budget: int, stores: Sequence[str | Path]) -> None:
     """Raises AbsentError where the method with these runs, by id, would have no other to stand beside."""
-    from gpbench.analysis.leaderboard import eligible
-
     records = latest(record for store in (open_stores(stores) if stores else []) for record in store.all())
     runs = eligible(records, divisions.division_of(division), budget, half=True)
     if all(record.id in ids for record in runs):
