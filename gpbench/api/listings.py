@@ -98,9 +98,8 @@ def ls(
     if kind == "runs":
         return _runs(open_one(results), fields, conditions, config_dirs, results)
     places = [results] if isinstance(results, str | PathLike | Store) else [*(results or ())]
-    flags = [f"--{name} {','.join(value)}" for name, value in fields.items()] + [
-        f"--where {text}" for text in conditions
-    ]
+    flags = [f"--{name} {','.join(value)}" for name, value in fields.items()]
+    flags += [f"--where {text}" for text in conditions]
     flags += ["--with-shipped"] if SHIPPED in places else [f"--results {name}" for name in places]
     if flags:
         raise ConfigError(f"{flags[0]} selects runs: write `gpbench ls runs {flags[0]}`, or leave it out")

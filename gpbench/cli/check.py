@@ -77,9 +77,9 @@ def _of_method(
     runtime.start(device)
     from gpbench.contract import findings, lowering
 
-    return (
-        lowering.examine_platform(cfg["method"], platform, rows) if platform else findings.examine(cfg["method"], rows)
-    )
+    if platform:
+        return lowering.examine_platform(cfg["method"], platform, rows)
+    return findings.examine(cfg["method"], rows)
 
 
 def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Path]) -> "Iterator[Finding]":
