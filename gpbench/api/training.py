@@ -11,7 +11,8 @@ from gpbench import runtime
 from gpbench.api.runs import Runs
 from gpbench.api.words import Folders, folders, with_cards, with_results, words
 from gpbench.arguments import checked
-from gpbench.config.compose import compose
+from gpbench.config.compose import Composer, applicable, compose
+from gpbench.config.words import require_once, word
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, require
 from gpbench.records.absences import divergence
 from gpbench.records.collection import open_store
@@ -120,8 +121,6 @@ def multirun(
         SweepError: some jobs failed; the others are recorded.
         DivergedError, Stopped: as for `run`.
     """
-    from gpbench.config.compose import Composer, applicable
-    from gpbench.config.words import require_once, word
     from gpbench.experiments.plan import plans
     from gpbench.sweep.jobs import Jobs
     from gpbench.sweep.launcher import chosen_launcher
