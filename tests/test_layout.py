@@ -42,7 +42,7 @@ BUDGETS = {
     ("analysis",): 4_960,
     ("claims",): 2_170,
     ("report",): 3_410,
-    ("cli", "api"): 4_230,
+    ("cli", "api"): 3_960,
     ("contract", "estimators", "imports", "papers"): 2_590,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
