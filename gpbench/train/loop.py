@@ -18,9 +18,9 @@ from gpbench.errors import Stopped
 from gpbench.train.budget import Budget, Pace
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, Predictions, initial
-from gpbench.train.halving import search
 from gpbench.train.programs import Programs, lay_out
 from gpbench.train.progress import Progress
+from gpbench.train.search import by_halving, by_trials
 from gpbench.train.stop import StopRequest
 
 _LARGE = 0.25e9  # the bytes from which a run says what it takes, before its first step
@@ -85,7 +85,7 @@ def fit(
     winner = None
     if method.halving and (method.search or method.rates) and run.step == 0 and not run.over:
         trial_steps = _trial_steps(pace, programs, group, run) if pace else method.trial_steps
-        winner = search(programs, on_host, group, run, trial_steps)
+        winner = by_halving(programs, on_host, group, run, trial_steps)
     while not run.over:
         if winner is None:
             remaining = method.steps - run.step
@@ -155,5 +155,5 @@ def _begin(programs: Programs, group: Group, checkpoint: Checkpoint | None, prog
             return Fit(lay(state), trace=trace, on_part=progress.stage, **known)
         progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     run = Fit(state=None, over=method.steps == 0, on_part=progress.stage)
-    run.state = lay(initial(method, group, run))
+    run.state = lay(initial(method, group, run, None if method.halving else by_trials))
     return run
