@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gpbench import paths, yamls
-from gpbench.errors import ConfigError, as_word, nearest
+from gpbench.errors import ConfigError, as_word, nearest, require, require_known
 from gpbench.experiments import layout
 from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, mapping, optional, required
 
@@ -89,12 +89,11 @@ def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = 
     """The experiment of this id, ours or one in the folder `experiment` of `config_dirs`.  `readers` are those
     experiments whose `same` or `runs_of` led here.  Raises ConfigError for an unknown id, for a file that is none, and
     for experiments that name each other."""
-    if id in readers:
-        circle = " -> ".join([*readers, id])
-        raise ConfigError(f"{circle}: an experiment cannot have its own runs by `runs_of` or `same`")
+    circle = " -> ".join([*readers, id])
+    fault = f"{circle}: an experiment cannot have its own runs by `runs_of` or `same`"
+    require(id not in readers, fault, ConfigError)
     files = paths.yaml_files("experiment", config_dirs)
-    if id not in files:
-        raise ConfigError(f"no experiment {id!r}; {nearest(id, files)}")
+    require_known(id, files, f"no experiment {id!r}")
     content = yamls.read(files[id])
     if isinstance(content, dict) and "same" in content:
         return read(str(content["same"]), config_dirs, readers=[*readers, id])

@@ -8,7 +8,7 @@ from gpbench.config import words
 from gpbench.config.compose import Composer, advice
 from gpbench.config.declared import check_task
 from gpbench.config.values import check_values
-from gpbench.errors import ConfigError, GpbenchError, nearest
+from gpbench.errors import ConfigError, GpbenchError, require_known
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell, cells_of, require_recorded
@@ -63,7 +63,7 @@ class Planner:
         for job in dict.fromkeys(tuple(job) for job in jobs if tuple(job) not in self._known):
             try:
                 configurations[job] = self._composed(job)
-                check_task(configurations[job])
+                check_task(configurations[job]["method"], configurations[job]["dataset"])
             except ConfigError as error:
                 hint = advice(jobs, self._composer)
                 raise ConfigError(hint or f"{error}{job_note(job, jobs)}") from error
@@ -97,8 +97,7 @@ def plan(
     """The cells of a preset with what is recorded of them, in the order of its jobs.  `records` is a store, or a dict
     of records by id; `planner` one of the same folders, by default a new one.  Raises ConfigError for an unknown preset
     and a job that cannot be composed, DataError where an identity needs data that are unavailable."""
-    if preset not in PRESETS:
-        raise ConfigError(f"no preset {preset!r}; {nearest(preset, PRESETS)}")
+    require_known(preset, PRESETS, f"no preset {preset!r}")
     jobs = experiment.jobs(preset)
     cells: list[Cell] = []
     planned = (planner or Planner(config_dirs)).plans([overrides(job) for job in jobs])

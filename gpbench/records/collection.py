@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import limits
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.outputs import output
 from gpbench.records import packages, parquet
 from gpbench.records.folder import CONFIG, TRACE, plain
-from gpbench.records.record import Record
+from gpbench.records.record import Record, verify
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
@@ -115,9 +115,8 @@ def open_existing(results: Path | str) -> Store:
     """The records in a results folder, or in a collection.  A folder without runs stands for the `records.parquet` in
     it.  Raises ConfigError: there is no such folder."""
     folder = Path(results)
-    if not str(results).endswith(SUFFIX) and not folder.is_dir():
-        problem = "is a file, and no results folder" if folder.exists() else "no such folder"
-        raise ConfigError(f"{results}: {problem}")
+    problem = "is a file, and no results folder" if folder.exists() else "no such folder"
+    require(str(results).endswith(SUFFIX) or folder.is_dir(), f"{results}: {problem}", ConfigError)
     collection = folder / f"records{SUFFIX}"
     return open_store(collection if collection.is_file() and not (folder / "runs").is_dir() else folder)
 
@@ -156,14 +155,13 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
     """The records of a collection, each with the text of its config.yaml, and what is wrong with those left out.
     Raises ConfigError: the file cannot be read, or is no collection."""
     table = _table(path, [*_COLUMNS, _RECORD, _CONFIG, _OLD])
-    if _OLD in table.column_names:
-        raise ConfigError(
-            f"{path} was collected by an earlier gpbench, in another format; `gpbench collect DIR --out {path}` makes"
-            " it again from the results folder"
-        )
+    mend = f"`gpbench collect DIR --out {path}` makes it again from the results folder"
+    fault = f"{path} was collected by an earlier gpbench, in another format; {mend}"
+    require(_OLD not in table.column_names, fault, ConfigError)
     for name in (_RECORD, _CONFIG):
-        if name not in table.column_names or str(table.schema.field(name).type) not in _TEXT_TYPES:
-            raise ConfigError(f"{path} is no collection: it has no column {name} of texts; `gpbench collect` makes one")
+        is_text = name in table.column_names and str(table.schema.field(name).type) in _TEXT_TYPES
+        fault = f"{path} is no collection: it has no column {name} of texts; `gpbench collect` makes one"
+        require(is_text, fault, ConfigError)
     rows: dict[str, tuple[Record, str]] = {}
     faults: list[str] = []
     was_enabled = gc.isenabled()
@@ -173,8 +171,8 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
         for row, (text, config) in enumerate(texts):
             try:
                 record = Record.from_json(_parsed(text or ""))
-                if rows.setdefault(record.id, (record, config or ""))[0] is not record:
-                    raise ValueError(f"another row has the id {record.id}")
+                first, _ = rows.setdefault(record.id, (record, config or ""))
+                verify(first is record, f"another row has the id {record.id}")
             except ValueError as error:
                 faults.append(f"row {row}: {error}")
     finally:
@@ -189,12 +187,12 @@ def read_times(path: Path) -> list[tuple[str, str | None]]:
 
 
 def _read_traces(path: Path) -> dict[str, bytes | None]:
-    """The packed arrays of every record by its id; None where it has none.  Raises ConfigError."""
+    """The packed arrays of every record by its id; None where it has none."""
     return dict(zip(*_columns(path, "id", _TRACE), strict=True))
 
 
 def _read_packages(path: Path) -> dict[str, str]:
-    """The lists of installed packages by checksum; what is none is left out.  Raises ConfigError."""
+    """The lists of installed packages by checksum; what is none is left out."""
     lists = {}
     for text in {text for text in _columns(path, _PACKAGES)[0] if isinstance(text, str)}:
         with contextlib.suppress(ValueError):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 from gpbench.records.record import Record
 
 _Compare = Callable[[Any, Any], bool]
@@ -23,8 +23,7 @@ def matching(records: Iterable[Record], conditions: Sequence[str]) -> list[Recor
         if not (match := _CONDITION.fullmatch(condition)):
             raise ConfigError(f"cannot read {condition!r}; write FIELD=VALUE, FIELD<NUMBER or FIELD>NUMBER")
         field, sign, text = match.groups()
-        if known and field not in known:
-            raise ConfigError(f"no run has a field {field!r}; {nearest(field, known)}")
+        require_known(field, known or {field}, f"no run has a field {field!r}")
         holds = _equals(text) if sign == "=" else _compares(_COMPARE[sign], text, condition)
         matches = [record for record in matches if holds(record.value(field))]
     return matches

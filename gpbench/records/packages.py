@@ -12,7 +12,7 @@ from pathlib import Path
 from gpbench import limits
 from gpbench.errors import AbsentError, ConfigError, failure
 from gpbench.outputs import write_whole
-from gpbench.records.record import Record
+from gpbench.records.record import Record, verify
 
 _CHECKSUM = re.compile(r"[0-9a-f]{16}")
 _LINE = re.compile(r"[a-z0-9-]+==[!-~]+")
@@ -48,8 +48,7 @@ def parse(text: str) -> dict[str, str]:
     """The versions in a list, by name.  Raises ValueError: a line is no NAME==VERSION."""
     lines = text.removesuffix("\n").split("\n")
     for number, line in enumerate(lines, 1):
-        if not _LINE.fullmatch(line):
-            raise ValueError(f"its line {number} is no NAME==VERSION")
+        verify(_LINE.fullmatch(line), f"its line {number} is no NAME==VERSION")
     return {name: version for name, _, version in (line.partition("==") for line in lines)}
 
 
@@ -74,10 +73,8 @@ def read(results: Path, checksum: str) -> str:
 
 def verified(content: bytes, expected: str) -> str:
     """The list that a file's content is.  Raises ValueError: it is another list, or none."""
-    if not content.isascii():
-        raise ValueError("it is no plain text")
-    if checksum(text := content.decode()) != expected:
-        raise ValueError("it is not what was written (the checksum differs)")
+    verify(content.isascii(), "it is no plain text")
+    verify(checksum(text := content.decode()) == expected, "it is not what was written (the checksum differs)")
     parse(text)
     return text
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpbench import paths
-from gpbench.errors import AbsentError, ConfigError, SoleMethodError
+from gpbench.errors import AbsentError, ConfigError, SoleMethodError, require
 from gpbench.records import packages
 from gpbench.records.collection import Collection, open_existing, open_store
 from gpbench.records.record import Record
@@ -96,10 +96,9 @@ def open_stores(results: Results = None) -> list[Store]:
         print(f"gpbench: nothing recorded here: these are {_count(stores)}", file=sys.stderr)
         return stores
     several = [results] if isinstance(results, str | PathLike | Store) else list(results)
-    if not several:
-        raise ConfigError("the list of results folders is empty")
-    if SHIPPED in map(str, several) and not paths.shipped_files():
-        raise ConfigError(f"no records ship with this gpbench: {SHIPPED} names none")
+    require(several, "the list of results folders is empty", ConfigError)
+    is_there = SHIPPED not in map(str, several) or paths.shipped_files()
+    require(is_there, f"no records ship with this gpbench: {SHIPPED} names none", ConfigError)
     opened = lambda item: [item if isinstance(item, Store) else open_existing(Path(item))]
     return [s for item in several for s in (_shipped(len(several) > 1) if str(item) == SHIPPED else opened(item))]
 

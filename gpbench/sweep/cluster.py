@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.records.plan import RunPlan
 from gpbench.sweep import private
-from gpbench.sweep.job import Ended, Job, Outcome
+from gpbench.sweep.job import Job, Outcome
 from gpbench.sweep.local import Child
 
 _ASK_S = 5.0  # seconds between two looks at Slurm's queue; after two more a shared disk shows a result if there is one
@@ -43,11 +43,10 @@ class Cluster:
         except ImportError as error:
             install = "pip install -c constraints.txt -e '.[cluster]' in the checkout"
             raise ConfigError(f"hydra/launcher={kind} needs submitit: {install}") from error
-        if kind == "slurm" and not all(map(shutil.which, ("sbatch", "squeue", "scancel"))):
-            raise ConfigError(
-                "hydra/launcher=slurm: no sbatch, squeue and scancel here; start the sweep where Slurm's"
-                " commands are, or leave it out to use this machine"
-            )
+        fault = "hydra/launcher=slurm: no sbatch, squeue and scancel here"
+        mend = "start the sweep where Slurm's commands are, or leave it out to use this machine"
+        is_there = kind != "slurm" or all(map(shutil.which, ("sbatch", "squeue", "scancel")))
+        require(is_there, f"{fault}; {mend}", ConfigError)
         self.flags, self.resubmit = flags, settings["resubmit"]
         self.at_a_time = run["jobs"] if kind == "local" else sys.maxsize
         self.queue = _Slurm() if kind == "slurm" else _Local()
@@ -95,12 +94,12 @@ class Cluster:
 
 
 def _run_child(words: list[str], plan: RunPlan | None) -> str:
-    """The work of a submitted job: `gpbench run --json WORDS` to its end, with the signals passed on; the fields of an
-    `Ended` in JSON."""
+    """The work of a submitted job: `gpbench run --json WORDS` to its end, with the signals passed on; the fields of its
+    outcome in JSON."""
     child = Child([], words, {}, plan=plan)
     for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
         signal.signal(number, lambda *_: child.terminate())
-    return json.dumps(dataclasses.asdict(child.how_it_ended()))
+    return json.dumps(dataclasses.asdict(child.outcome()))
 
 
 class _Submitted:
@@ -112,7 +111,6 @@ class _Submitted:
         self._since = time.monotonic()
 
     def ended(self) -> bool:
-        """True if its result is there, or it has left the queue without one."""
         if self.job.paths.result_pickle.exists():
             return True
         state = self.queue.state(self.job, self._since)
@@ -133,7 +131,7 @@ class _Submitted:
             status, result = private.read_result(path)
             if status == "error":
                 return failed(result.strip().rpartition("\n")[2], f"the log of job {id} is")
-            judged = Ended(**json.loads(result)).judged(self.overrides)
+            judged = Outcome(**{**json.loads(result), "overrides": self.overrides})
         except (TypeError, ValueError) as error:
             return failed(f"the result of job {id} cannot be read ({error})")
         if judged.status != "failed":
@@ -152,7 +150,7 @@ class _Slurm:
         self.cancelled = False
 
     def state(self, job: Any, since: float) -> str | None:
-        """PENDING, RUNNING, ... of a job submitted at `since`; None when it has left the queue, and for a while."""
+        """PENDING, RUNNING, ... of a job submitted at `since`; None when it has left the queue for a while."""
         now, id = time.monotonic(), job.job_id
         if now - self.last_query >= _ASK_S:
             self._ask(now)
@@ -164,7 +162,6 @@ class _Slurm:
         return None if no_result or now - last_time > 2 * _ASK_S else "ending"
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Signal the jobs to end, which Slurm does with SIGTERM first."""
         if ids:
             subprocess.run(["scancel", *ids], capture_output=True)
         self.last_query, self.cancelled = -_ASK_S, True
@@ -186,7 +183,6 @@ class _Local:
         self.signalled_at: dict[str, float] = {}
 
     def state(self, job: Any, since: float) -> str | None:
-        """ "RUNNING", or None."""
         if job.done():
             return None
         if time.monotonic() - self.signalled_at.get(job.job_id, math.inf) > 1:  # the first may have come too early
@@ -194,7 +190,6 @@ class _Local:
         return "RUNNING"
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Signal the processes to end."""
         for id in ids:
             self.signalled_at[id] = time.monotonic()
             with contextlib.suppress(ProcessLookupError):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpbench.analysis.printing import counted
-from gpbench.errors import ConfigError, GpbenchError, SweepError
+from gpbench.errors import ConfigError, GpbenchError, SweepError, require
 from gpbench.experiments.plan import plans
 from gpbench.records import locks
 from gpbench.records.collection import open_store
@@ -17,9 +17,9 @@ from gpbench.sweep.classes import check_classes
 from gpbench.sweep.job import Outcome, Running
 
 
-def make(jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError] = ()) -> "Lines":
-    """The display that suits stdout, for jobs given as lists of overrides and their plans; a context manager."""
-    return _Terminal(jobs, plans) if sys.stdout.isatty() else Lines(jobs)
+def make(jobs: Sequence[Sequence[str]], work: Sequence[float]) -> "Lines":
+    """The display that suits stdout, for jobs given as lists of overrides and their work; a context manager."""
+    return _Terminal(jobs, work) if sys.stdout.isatty() else Lines(jobs)
 
 
 class Lines:
@@ -39,7 +39,7 @@ class Lines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to clear away."""
+        pass
 
     def ended(self, outcome: Outcome) -> None:
         """One line for a job that is over."""
@@ -59,11 +59,11 @@ class Lines:
 class _Terminal(Lines):
     """The same with a bar of all jobs and the time left, and below it the running jobs with the last line of each."""
 
-    def __init__(self, jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError] = ()):
+    def __init__(self, jobs: Sequence[Sequence[str]], work: Sequence[float] = ()):
         from rich.live import Live
 
         super().__init__(jobs)
-        self.work = {tuple(job): _work(plan) for job, plan in zip(jobs, plans)}
+        self.work = dict(zip(map(tuple, jobs), work))
         self.remaining_work = sum(self.work.get(tuple(job), 1.0) for job in jobs)
         self.finished_work, self.partial_work, self.began = 0.0, 0.0, time.monotonic()
         self.live = Live(refresh_per_second=4, transient=True)
@@ -76,14 +76,13 @@ class _Terminal(Lines):
         self.live.stop()
 
     def ended(self, outcome: Outcome) -> None:
-        """One line for a job that is over; those recorded before say nothing of the time that the others take."""
         super().ended(outcome)
         work = self.work.get(tuple(outcome.overrides), 1.0)
         self.remaining_work -= work
-        self.finished_work += work if outcome.status != "already" else 0.0
+        if outcome.status != "already":  # one recorded before says nothing of the time that the others take
+            self.finished_work += work
 
     def running(self, children: Sequence[Running]) -> None:
-        """The bar, and a line for each running job, cut at the terminal's width."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -105,16 +104,7 @@ class _Terminal(Lines):
         return f"{text}  {datetime.timedelta(seconds=round(remaining))} left"
 
     def print(self, line: str) -> None:
-        """Print one line above the running jobs."""
         self.live.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _work(plan: RunPlan | GpbenchError) -> float:
-    """Runs times steps times rows of a job: what its seconds grow with, as far as that is known before."""
-    if not isinstance(plan, RunPlan):
-        return 1.0
-    steps, rows = plan.cfg["method"].get("steps"), plan.cfg["dataset"].get("rows")
-    return float(len(plan.runs) * (steps or 1) * (rows or 1))
 
 
 def _fraction(line: str) -> float:
@@ -128,9 +118,8 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path], *, sweep
     """Prints a line for each job (a list of overrides) and how many runs are to train; trains and writes nothing.  In a
     `sweep` runs with a budget have a process each.  Raises ConfigError where any job cannot be composed, SweepError
     where the runs of some are unknown."""
-    view = Lines(jobs)
+    view, failed = Lines(jobs), 0
     train: set[str] = set()
-    failed = 0
     planned = [_checked(plan, sweep) for plan in plans(jobs, config_dirs)]
     check_classes(jobs, planned, config_dirs)
     for words, plan in zip(jobs, planned, strict=True):
@@ -144,8 +133,7 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path], *, sweep
             failed, text = failed + 1, f"fails: {' '.join(str(plan).split())}"
         view.print(f"{text}  {view.label(words) if len(jobs) > 1 else ' '.join(words)}".rstrip())
     print(f"{counted(len(jobs), 'job')}; {counted(len(train), 'run')} to train")
-    if failed:
-        raise SweepError(f"{failed} of {len(jobs)} jobs would fail, as listed above")
+    require(not failed, f"{failed} of {len(jobs)} jobs would fail, as listed above", SweepError)
     return 0
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import jax
 
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.records.absences import is_late
 
 _SEARCH = 0.3  # share of the seconds left for training that its searches may take
@@ -30,8 +30,8 @@ class Budget:
     not counted."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = cpu_seconds):
-        if (device := jax.default_backend()) != "cpu":
-            raise ConfigError(f"run.budget counts CPU seconds, and JAX computes on a {device}: add run.device=cpu")
+        fault = f"run.budget counts CPU seconds, and JAX computes on a {(device := jax.default_backend())}"
+        require(device == "cpu", f"{fault}: add run.device=cpu", ConfigError)
         self.seconds, self.clock = seconds, clock
 
     @property

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from gpbench.core.mapping import map_members
 from gpbench.core.memory import require_memory
 from gpbench.core.operations import count_operations
-from gpbench.errors import ConfigError, MemoryShortage
+from gpbench.errors import ConfigError, MemoryShortage, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasConvergence
 from gpbench.train import batches
@@ -29,16 +29,13 @@ _FEWEST = 64  # rows that programs for new rows are for, at least
 
 
 def lay_out(devices: Devices, group: Group) -> Group:
-    """The group with its arrays where the steps need them; on the host where they are streamed.  Raises ConfigError:
-    JAX cuts float64 to float32."""
+    """The group with its arrays where the steps need them; on the host where they are streamed."""
     if group.stream:
         return group
     trained = devices.by_rows((group.X, group.y, group.weight), rows=group.X.shape[1])
-    if (dtype := trained[0].dtype) != group.X.dtype:
-        raise ConfigError(
-            f"JAX makes {dtype} of {group.X.dtype}: something in this process has set jax_enable_x64 to false, such as"
-            " the module of a method; leave that out"
-        )
+    fault = f"JAX makes {(dtype := trained[0].dtype)} of {group.X.dtype}: something in this process has set"
+    mend = "jax_enable_x64 to false, such as the module of a method; leave that out"
+    require(dtype == group.X.dtype, f"{fault} {mend}", ConfigError)
     others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
     names = ("X", "y", "weight", "X_test", "y_test", "init_keys", "step_keys")
     return replace(group, **dict(zip(names, (*trained, *others), strict=True)))

@@ -1,6 +1,6 @@
 """Settings that a run chooses for itself: a step size by its objective, others by validation rows.  After trials
-training starts again with the choice; after successive halving (Jamieson and Talwalkar, AISTATS 2016) it goes on from the
-winner's state, which, with its optimiser and its random keys, is that of it trained alone, to the bit."""
+training starts again with the choice; after successive halving (Jamieson and Talwalkar, AISTATS 2016) it goes on from
+the winner's state, which, with its optimiser and its random keys, is that of it trained alone, to the bit."""
 
 import dataclasses
 import itertools
