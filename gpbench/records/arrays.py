@@ -73,8 +73,7 @@ def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:
 
 
 def unpack_trace(content: bytes) -> "dict[str, ndarray]":
-    """The arrays of a trace, and those that `run.keep=true` keeps.  Raises ValueError: they are damaged, unpack to too
-    much, or are none that a run leaves: pictures are drawn of them."""
+    """The arrays of a trace, and those that `run.keep=true` keeps.  Raises ValueError: no run leaves such arrays."""
     arrays = _unpack(content, limits.TRACE) or {}
     traces = [values for name, values in arrays.items() if not name.startswith(kept.PREFIX)]
     verify(all(values.dtype.kind in "biuf" for values in arrays.values()), "its arrays are not of real numbers")
@@ -86,8 +85,7 @@ def unpack_trace(content: bytes) -> "dict[str, ndarray]":
 
 
 def unpack_state(content: bytes, expected: Headers | None = None) -> "dict[str, ndarray] | None":
-    """The arrays of a trained state; None, and none is read, where they are others than expected.  Raises ValueError:
-    it is damaged, or unpacks to too much."""
+    """The arrays of a trained state; None, and none is read, where they are others than expected."""
     return _unpack(content, limits.STATE, expected)
 
 
@@ -118,8 +116,7 @@ def write_predictions(folder: Path, predictions: Predictions) -> None:
 
 
 def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
-    """The columns of a file of predictions, each (rows,).  Raises ValueError: it is damaged, or has other columns and
-    numbers than a run writes: pictures are drawn of them."""
+    """The columns of a file of predictions, each (rows,).  Raises ValueError: no run writes such a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -113,7 +113,7 @@ def open_store(results: Path | str) -> Store:
 
 def open_existing(results: Path | str) -> Store:
     """The records in a results folder, or in a collection.  A folder without runs stands for the `records.parquet` in
-    it.  Raises ConfigError: there is no such folder."""
+    it."""
     folder = Path(results)
     problem = "is a file, and no results folder" if folder.exists() else "no such folder"
     require(str(results).endswith(SUFFIX) or folder.is_dir(), f"{results}: {problem}", ConfigError)
@@ -152,8 +152,7 @@ def content(
 
 
 def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
-    """The records of a collection, each with the text of its config.yaml, and what is wrong with those left out.
-    Raises ConfigError: the file cannot be read, or is no collection."""
+    """The records of a collection, each with the text of its config.yaml, and what is wrong with those left out."""
     table = _table(path, [*_COLUMNS, _RECORD, _CONFIG, _OLD])
     mend = f"`gpbench collect DIR --out {path}` makes it again from the results folder"
     fault = f"{path} was collected by an earlier gpbench, in another format; {mend}"

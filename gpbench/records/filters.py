@@ -15,8 +15,7 @@ _CONDITION = re.compile(r"\s*([\w.\-]+)\s*(<=|>=|=|<|>)(.*)", re.DOTALL)
 
 
 def matching(records: Iterable[Record], conditions: Sequence[str]) -> list[Record]:
-    """The records for which all conditions hold.  Raises ConfigError: a condition cannot be read, or no record has its
-    field."""
+    """The records for which all conditions hold."""
     matches = list(records)
     known = {name for record in matches for name in record.names()}
     for condition in conditions:

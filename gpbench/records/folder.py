@@ -37,8 +37,7 @@ def read(runs: str, id: str) -> tuple[Record | None, str]:
 
 
 def content(runs: str, id: str, name: str) -> bytes | None:
-    """Another file of the run; None where it has none of this name.  Raises ValueError that says what is wrong where it
-    is not what was written with the record, or cannot be read."""
+    """Another file of the run; None where it has none of this name.  Raises ValueError: it is damaged."""
     try:
         whole = limits.read(f"{runs}/{id}/{name}", _SIZES[name])
         _, checksums = unseal(limits.read(f"{runs}/{id}/{RECORD}", limits.RECORD))
@@ -93,8 +92,8 @@ def decode_config(content: bytes) -> str:
 
 
 def parse_config(text: str) -> dict[str, Any]:
-    """The configuration; empty for an empty text.  Aliases are refused, since a few of them stand for billions of
-    values, and we write none.  Raises ValueError that says what is wrong."""
+    """The configuration; empty for an empty text.  Aliases, of which a few stand for billions of values, are
+    refused."""
     import yaml
 
     depth = 0
@@ -115,15 +114,14 @@ def parse_config(text: str) -> dict[str, Any]:
 
 
 def seal(record: Mapping[str, Any], others: Mapping[str, bytes]) -> bytes:
-    """The content of record.json, with the checksums of these files and of itself.  Raises ValueError as JSON does."""
+    """The content of record.json, with the checksums of these files and of itself."""
     checksums = {name: _digest(content) for name, content in others.items()}
     text = json.dumps({**record, "checksums": checksums}, indent=1, allow_nan=False).removesuffix("\n}").encode()
     return text + _END + _rest(text)
 
 
 def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
-    """The record, and the checksums of the other files; None in place of these where it is from before there were any.
-    Raises ValueError that says what is wrong."""
+    """The record, and the checksums of the other files; None for those of a record from before there were any."""
     text, end, rest = content.rpartition(_END)
     verify(not end or rest == _rest(text), _CHANGED)
     try:
@@ -157,7 +155,6 @@ def plain(text: str) -> Any:
 
 
 def _digest(content: bytes) -> str:
-    """The SHA-256 of a file's content, in hex digits."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -175,8 +172,9 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(digits: str) -> int:
-    verify(len(digits) < 19 or -(2**63) <= int(digits) < 2**63, "a number of more than 64 bits")
-    return int(digits)
+    if len(digits) < 19 or -(2**63) <= int(digits) < 2**63:
+        return int(digits)
+    raise ValueError("a number of more than 64 bits")
 
 
 def _real(digits: str) -> float | None:

@@ -28,8 +28,7 @@ _SILENT_S = 120.0
 
 @contextlib.contextmanager
 def claim(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
-    """Hold these runs, all of them or none, while they are trained.  Raises ClaimedError where another process has one
-    of them, StorageError where the folder cannot be written."""
+    """Hold these runs, all of them or none, while they are trained.  Raises ClaimedError: another process has one."""
     folder, held = Path(results) / "claims", list[Path]()
     over = threading.Event()
     beat = threading.Thread(target=_beat, args=(held, over), daemon=True)

@@ -42,8 +42,7 @@ def content(table: "pa.Table", dictionaries: Sequence[str]) -> bytes:
 
 
 def read(path: Path, names: Sequence[str], dictionaries: Sequence[str]) -> "pa.Table":
-    """Reads columns of a file, all of them checked.  Raises ValueError: the file cannot be read, or has more rows or
-    bytes than `limits` says."""
+    """Columns of a file, all of them checked.  Raises ValueError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -66,11 +66,6 @@ class Store:
         """The folder of a run."""
         return self.runs / id
 
-    def select(self, **fields: Any) -> list[Record]:
-        """The records whose fields have these values; a list, tuple or set means any of its members."""
-        values_of = {key: value if isinstance(value, list | tuple | set) else (value,) for key, value in fields.items()}
-        return [r for r in self.all() if all(r.value(key) in values for key, values in values_of.items())]
-
     def find(self, prefix: str) -> Record:
         """The one record whose id starts with `prefix`.  Raises ConfigError if none or several do, or it is damaged."""
         record, fault = self._read(id := self.id_of(prefix))

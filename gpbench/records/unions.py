@@ -104,7 +104,7 @@ def open_stores(results: Results = None) -> list[Store]:
 
 
 def open_one(results: Results = None) -> Store:
-    """The stores of `open_stores` as one.  Raises ConfigError: as there."""
+    """The stores of `open_stores` as one."""
     return union(open_stores(results))
 
 
@@ -178,5 +178,4 @@ def _shipped(marked: bool = False) -> list[Store]:
 
 
 def _count(stores: Sequence[Store]) -> str:
-    runs = len({id for store in stores for id in store.ids()})
-    return f"the {runs:,} runs that ship with gpbench"
+    return f"the {len({id for store in stores for id in store.ids()}):,} runs that ship with gpbench"

@@ -32,8 +32,7 @@ _OF_SLURM = ("partition", "account", "array_parallelism", "setup")
 
 
 class Cluster:
-    """Submits jobs.  `kind` is slurm or local, `settings` those of conf/hydra/launcher, `run` the sweep's section.
-    Raises ConfigError where submitit or Slurm is not there, or a setting is not one of theirs."""
+    """Submits jobs.  `kind` is slurm or local, `settings` those of conf/hydra/launcher, `run` the sweep's section."""
 
     parting = "the submitted jobs are cancelled; those that run write a checkpoint"
 
@@ -93,9 +92,8 @@ class Cluster:
                 self.folder.parent.rmdir()
 
 
-def _run_child(words: list[str], plan: RunPlan | None) -> str:
-    """The work of a submitted job: `gpbench run --json WORDS` to its end, with the signals passed on; the fields of its
-    outcome in JSON."""
+def _run_child(words: list[str], plan: RunPlan) -> str:
+    """The outcome in JSON of `gpbench run --json WORDS`, with the signals passed on: the work of a submitted job."""
     child = Child([], words, {}, plan=plan)
     for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
         signal.signal(number, lambda *_: child.terminate())
@@ -120,20 +118,20 @@ class _Submitted:
     def outcome(self, stopping: bool) -> Outcome:
         """Its outcome; the files of one that went well are deleted."""
         seconds, id, path = time.monotonic() - self._since, self.job.job_id, self.job.paths.result_pickle
-        failed = lambda reason, log="its log is": Outcome(
-            self.overrides, "failed", f"{reason}; {log} {self.job.paths.stderr}", seconds
-        )
+        log = self.job.paths.stderr
+        failed = lambda text: Outcome(self.overrides, "failed", text, seconds)
         if not path.exists():
             if stopping:
                 return Outcome(self.overrides, "stopped", "cancelled", seconds)
-            return failed(f"job {id} ended without a result (killed, or out of memory or time?)")
+            return failed(f"job {id} ended without a result (killed, or out of memory or time?); its log is {log}")
         try:
             status, result = private.read_result(path)
             if status == "error":
-                return failed(result.strip().rpartition("\n")[2], f"the log of job {id} is")
+                reason = result.strip().rpartition("\n")[2]
+                return failed(f"{reason}; the log of job {id} is {log}")
             judged = Outcome(**{**json.loads(result), "overrides": self.overrides})
         except (TypeError, ValueError) as error:
-            return failed(f"the result of job {id} cannot be read ({error})")
+            return failed(f"the result of job {id} cannot be read ({error}); its log is {log}")
         if judged.status != "failed":
             for file in path.parent.glob(f"{id}_*"):
                 file.unlink(missing_ok=True)

@@ -4,7 +4,8 @@ import datetime
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from gpbench.analysis.printing import counted
@@ -17,12 +18,12 @@ from gpbench.sweep.classes import check_classes
 from gpbench.sweep.job import Outcome, Running
 
 
-def make(jobs: Sequence[Sequence[str]], work: Sequence[float]) -> "Lines":
+def make(jobs: Sequence[Sequence[str]], work: Mapping[tuple[str, ...], float]) -> "Lines":
     """The display that suits stdout, for jobs given as lists of overrides and their work; a context manager."""
     return _Terminal(jobs, work) if sys.stdout.isatty() else Lines(jobs)
 
 
-class Lines:
+class Lines(AbstractContextManager):
     """Plain lines: first the overrides that all jobs share, then for each job those it does not."""
 
     def __init__(self, jobs: Sequence[Sequence[str]]):
@@ -34,9 +35,6 @@ class Lines:
     def label(self, overrides: Sequence[str]) -> str:
         """Words of a job that the others do not share."""
         return " ".join(word for word in overrides if word not in self.shared)
-
-    def __enter__(self) -> "Lines":
-        return self
 
     def __exit__(self, *_: object) -> None:
         pass
@@ -59,12 +57,11 @@ class Lines:
 class _Terminal(Lines):
     """The same with a bar of all jobs and the time left, and below it the running jobs with the last line of each."""
 
-    def __init__(self, jobs: Sequence[Sequence[str]], work: Sequence[float] = ()):
+    def __init__(self, jobs: Sequence[Sequence[str]], work: Mapping[tuple[str, ...], float]):
         from rich.live import Live
 
         super().__init__(jobs)
-        self.work = dict(zip(map(tuple, jobs), work))
-        self.remaining_work = sum(self.work.get(tuple(job), 1.0) for job in jobs)
+        self.work, self.remaining_work = work, sum(work.get(tuple(job), 1.0) for job in jobs)
         self.finished_work, self.partial_work, self.began = 0.0, 0.0, time.monotonic()
         self.live = Live(refresh_per_second=4, transient=True)
 
@@ -115,9 +112,7 @@ def _fraction(line: str) -> float:
 
 
 def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path], *, sweep: bool = True) -> int:
-    """Prints a line for each job (a list of overrides) and how many runs are to train; trains and writes nothing.  In a
-    `sweep` runs with a budget have a process each.  Raises ConfigError where any job cannot be composed, SweepError
-    where the runs of some are unknown."""
+    """Prints a line for each job (a list of overrides) and how many runs are to train; trains and writes nothing."""
     view, failed = Lines(jobs), 0
     train: set[str] = set()
     planned = [_checked(plan, sweep) for plan in plans(jobs, config_dirs)]
@@ -130,11 +125,16 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path], *, sweep
             text = f"to train  {len(missing)} of {runs}{busy}" if missing else f"recorded  {runs}"
             train.update(missing)
         else:
-            failed, text = failed + 1, f"fails: {' '.join(str(plan).split())}"
+            failed, text = failed + 1, f"fails: {one_line(plan)}"
         view.print(f"{text}  {view.label(words) if len(jobs) > 1 else ' '.join(words)}".rstrip())
     print(f"{counted(len(jobs), 'job')}; {counted(len(train), 'run')} to train")
     require(not failed, f"{failed} of {len(jobs)} jobs would fail, as listed above", SweepError)
     return 0
+
+
+def one_line(error: GpbenchError) -> str:
+    """An error in one line."""
+    return " ".join((error.printed or str(error)).split())
 
 
 def _checked(plan: RunPlan | GpbenchError, sweep: bool) -> RunPlan | GpbenchError:

@@ -40,15 +40,14 @@ class Outcome:
 
 
 def judged(code: int, last_line: str, printed: str) -> tuple[str, str]:
-    """The status and the text of a `gpbench run --json` with this exit code (negative: killed by that signal), last
-    line on stderr, and output."""
+    """The status and the text of a `gpbench run --json` by its exit code, last line on stderr, and output."""
     last = last_line.partition("gpbench: ")[2] or last_line  # a print may stand before
     statuses = {Stopped: "stopped", DivergedError: _recorded(last), ClaimedError: "claimed"}
     if known := [status for error, status in statuses.items() if error.exit_code == code]:
         return known[0], last
     if code < 0:
         name = signal.Signals(-code).name
-        return "failed", f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+        return "failed", f"killed by {name}{' (out of memory?)' if name == 'SIGKILL' else ''}"
     if code > 0:
         return "failed", last or f"exit code {code}"
     try:
@@ -82,10 +81,8 @@ def _scores(records: list[Record]) -> str:
     return "  ".join(means)
 
 
-def separate(words: Sequence[str], plan: RunPlan | GpbenchError) -> "list[Job]":
+def separate(words: Sequence[str], plan: RunPlan) -> "list[Job]":
     """The jobs as which a job is trained: one for each of its runs where these have a budget, else itself."""
-    if not isinstance(plan, RunPlan):
-        return [Job(list(words), None)]
     if not plan.cfg["run"].get("budget"):
         return [Job(list(words), plan)]
     shared = [word for word in words if not word.startswith(("split=", "output="))]
@@ -94,13 +91,12 @@ def separate(words: Sequence[str], plan: RunPlan | GpbenchError) -> "list[Job]":
 
 
 def prepare_data(jobs: "Sequence[Job]") -> None:
-    """Loads the data sets of runs with a budget that are not recorded: a file that is prepared first would cost CPU
-    seconds of the run that comes first.  Errors are left to these runs."""
+    """Loads the data sets of runs with a budget that are not recorded, which would cost the first of them CPU
+    seconds."""
     prepared: set[str] = set()
     for job in jobs:
-        if not job.plan or not job.plan.cfg["run"].get("budget"):
-            continue
-        if (name := job.plan.cfg["dataset"]["name"]) not in prepared and job.missing:
+        name = job.plan.cfg["dataset"]["name"]
+        if job.plan.cfg["run"].get("budget") and name not in prepared and job.missing():
             prepared.add(name)
             with contextlib.suppress(GpbenchError):
                 data.configured(job.plan.cfg)
@@ -108,43 +104,36 @@ def prepare_data(jobs: "Sequence[Job]") -> None:
 
 @dataclass
 class Job:
-    """A job that is not done.  `plan` is None where its runs are unknown: its own process then says why.  `not_before`
-    is when it may start next, by the monotonic clock; `stops`, how often it was stopped."""
+    """A job that is not done: when it may start next, by the monotonic clock, and how often it was stopped."""
 
     overrides: list[str]
-    plan: RunPlan | None
+    plan: RunPlan
     not_before: float = 0.0
     stops: int = 0
 
-    @property
     def missing(self) -> list[Run]:
-        """The runs that are to train, as far as they are known."""
-        return self.plan.missing(open_store(self.plan.results)) if self.plan else []
+        """The runs that are to train."""
+        return self.plan.missing(open_store(self.plan.results))
 
-    @property
     def work(self) -> float:
         """Runs times steps times rows: what its seconds grow with, as far as that is known before."""
-        if self.plan is None:
-            return 1.0
         steps, rows = self.plan.cfg["method"].get("steps"), self.plan.cfg["dataset"].get("rows")
         return float(len(self.plan.runs) * (steps or 1) * (rows or 1))
 
     def finished(self) -> Outcome | None:
         """Its outcome, if all its runs are recorded."""
-        if self.plan is None:
-            return None
         records = list(self.plan.recorded(open_store(self.plan.results)).values())
         return _recorded_before(self.overrides, records) if len(records) == len(self.plan.runs) else None
 
     def claimed(self) -> bool:
         """True if another process trains one of its runs."""
-        return self.plan is not None and any(locks.holder(self.plan.results, run.id) for run in self.missing)
+        return any(locks.holder(self.plan.results, run.id) for run in self.missing())
 
     def limited(self, seconds: float | None) -> "Job":
         """The same with another time limit, None for none."""
         words = [word for word in self.overrides if not word.startswith("run.time_limit=")]
         words += [] if seconds is None else [f"run.time_limit={seconds:.3f}"]
-        return Job(words, self.plan and self.plan.with_run(time_limit=seconds))
+        return Job(words, self.plan.with_run(time_limit=seconds))
 
 
 def longest_first(jobs: Sequence[Job], store: Store) -> list[Job]:
@@ -152,7 +141,7 @@ def longest_first(jobs: Sequence[Job], store: Store) -> list[Job]:
     others, those first whose runs took most seconds: so all workers are busy to the end."""
 
     def seconds(job: Job) -> float:
-        records = [store.get(run.id, whole=False) for run in job.plan.runs] if job.plan else [None]
+        records = [store.get(run.id, whole=False) for run in job.plan.runs]
         return sum(sum(filter(None, record.seconds.values())) if record else math.inf for record in records)
 
     return sorted(jobs, key=seconds, reverse=True)

@@ -13,11 +13,12 @@ from typing import Any
 from gpbench import paths, runtime, targets
 from gpbench.analysis.printing import counted
 from gpbench.config.values import check_values
-from gpbench.errors import ConfigError, DivergedError, Stopped, SweepError, nearest, require
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, SweepError, nearest, require
 from gpbench.experiments.plan import plans
 from gpbench.records.unions import SHIPPED, open_one
 from gpbench.sweep import display
 from gpbench.sweep.classes import check_classes
+from gpbench.sweep.display import one_line
 from gpbench.sweep.job import RECORDED, STATUSES, Job, Outcome, Running, longest_first, prepare_data, separate
 from gpbench.sweep.local import Child, Forks, core_numbers
 from gpbench.train.stop import StopRequest
@@ -27,8 +28,7 @@ _CLAIMED_S = 1.0  # seconds for which a job that another process trains is left 
 
 
 class Local:
-    """Starts jobs as children of this process, `run.jobs` at a time, with a GPU for each where there are several.
-    `run` is the sweep's section, `flags` come before every job's words."""
+    """Starts jobs as children of this process, `run.jobs` at a time, with a GPU for each where there are several."""
 
     parting = ""
     resubmit = 0
@@ -45,7 +45,7 @@ class Local:
             limited = job if remaining is None else job.limited(max(remaining, 0.001))
             slot = min(set(range(self.at_a_time)) - {child.slot for child in (*running, *children)})
             words, environment = [*self.flags, *limited.overrides], self.environment(slot, job.overrides)
-            environment |= self.cores(slot, job.plan.cfg["run"]) if job.plan else {}
+            environment |= self.cores(slot, job.plan.cfg["run"])
             children.append(Child(job.overrides, words, environment, slot, plan=limited.plan, forks=self.forks))
         return children
 
@@ -61,8 +61,7 @@ class Local:
         return environment
 
     def cores(self, slot: int, run: Mapping[str, Any]) -> dict[str, str]:
-        """The variable with the cores of the job in this slot, where its `run` section asks for some; the processes of
-        a job with several divide its cores themselves.  Raises ConfigError where there are too few for one job."""
+        """The variable with the cores of the job in this slot, where its `run` section asks for some."""
         if not (count := run["cores"]) or run["processes"] != 1:
             return {}
         runtime.require_cores(count)
@@ -110,19 +109,25 @@ class Jobs:
         self._running: list[tuple[Job, Running]] = []
 
     def launch(self, jobs: Sequence[Sequence[str]]) -> None:
-        """Run these jobs (each a list of overrides), whatever becomes of any; those that have their records do not run.
-        Raises ConfigError before anything starts where any job cannot be composed."""
+        """Run these jobs (each a list of overrides), whatever becomes of any, unless they have their records."""
         planned = plans(jobs, self.config_dirs)
         check_classes(jobs, planned, self.config_dirs)
-        all_jobs = [job for words, plan in zip(jobs, planned, strict=True) for job in separate(words, plan)]
+        failed, all_jobs = list[Outcome](), list[Job]()
+        for words, plan in zip(jobs, planned, strict=True):
+            if isinstance(plan, GpbenchError):
+                failed.append(Outcome(list(words), "failed", one_line(plan)))
+            else:
+                all_jobs += separate(words, plan)
         prepare_data(all_jobs)
-        lines = [job.overrides for job in all_jobs]
-        work = [job.work for job in all_jobs]
+        work = {tuple(job.overrides): job.work() for job in all_jobs}
+        lines = [*(outcome.overrides for outcome in failed), *(job.overrides for job in all_jobs)]
         if 1 < self.executor.at_a_time < len(all_jobs) and paths.shipped_files():
             all_jobs = longest_first(all_jobs, open_one(SHIPPED))
         self._waiting.extend(all_jobs)
         with self.stop, display.make(lines, work) as self._view:
             try:
+                for outcome in failed:
+                    self._report(outcome)
                 self._run()
             except BaseException:  # as of a full disk that its lines go to
                 self.executor.cancel(children := [child for _, child in self._running])
@@ -191,16 +196,16 @@ class Jobs:
         self._view.ended(ended)
 
     def conclude(self) -> int:
-        """Print how many jobs ended how, and the failed ones; 0 if all are done.  Otherwise raises Stopped, SweepError
-        or DivergedError, the first of them that any job calls for."""
+        """Print how many jobs ended how, and the failed ones; 0 if all are done, and otherwise the error that they call
+        for."""
         counts = Counter(outcome.status for outcome in self.outcomes)
         print(f"{counted(len(self.outcomes), 'job')}: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s]))
         for status in (*RECORDED, "failed"):
             for ended in (outcome for outcome in self.outcomes if outcome.status == status):
                 flags = [f"--config-dir={folder}" for folder in self.config_dirs]
                 print(f"{status}: {ended.text}\n  {shlex.join(['gpbench', 'run', *flags, *ended.overrides])}")
-        left = f"jobs left: {counts['stopped']}; run the same command to resume"
-        require(not counts["stopped"], f"{self.stop.reason or 'a job was stopped'}; {left}", Stopped)
+        rest = f"jobs left: {counts['stopped']}; run the same command to resume"
+        require(not counts["stopped"], f"{self.stop.reason or 'a job was stopped'}; {rest}", Stopped)
         failed = f"{counts['failed']} of {len(self.outcomes)} jobs failed, as listed above"
         require(not counts["failed"], failed, SweepError)
         parts = [f"{counts[status]} {words}" for status, words in RECORDED.items() if counts[status]]

@@ -25,9 +25,8 @@ _SHARED = ("device", "memory_fraction", "devices", "cores")
 
 
 class Child:
-    """A running job.  `words` are the command line after `gpbench run`, `overrides` what names the job to the user.
-    `environment` is added to ours; `slot` is its number among the jobs that run at a time.  With a `plan` the job does
-    not compose its configuration again, and with `forks` it need not import JAX."""
+    """A running job.  `words` are the command line after `gpbench run`, `overrides` what names the job to the user;
+    `environment` is added to ours, and `slot` is its number among the jobs that run at a time."""
 
     def __init__(
         self,
@@ -36,14 +35,13 @@ class Child:
         environment: Mapping[str, str],
         slot: int = 0,
         *,
-        plan: RunPlan | None = None,
+        plan: RunPlan,
         forks: "Forks | None" = None,
     ):
         self.overrides, self.slot, self.last_line, self._printed = overrides, slot, "", ""
         self._started = time.monotonic()
-        words = ["--json", *(["--plan"] if plan else []), *words]
-        content = plan.to_json().encode() if plan else b""
-        forked = forks.start(plan.cfg["run"], content, words, environment) if forks and plan else None
+        words, content = ["--json", "--plan", *words], plan.to_json().encode()
+        forked = forks.start(plan.cfg["run"], content, words, environment) if forks else None
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
         self.process = forked or start_run(content, words, environment, **pipes)
         streams = ((self.process.stdout, "_printed"), (self.process.stderr, "last_line"))
@@ -52,7 +50,6 @@ class Child:
             reader.start()
 
     def ended(self) -> bool:
-        """True if the process is over."""
         return self.process.poll() is not None
 
     def terminate(self) -> None:
@@ -68,7 +65,6 @@ class Child:
         return Outcome(self.overrides, *judged(code, self.last_line, self._printed), seconds)
 
     def _drain(self, stream: Iterable[str], name: str) -> None:
-        """Keeps the last line of a stream that says something."""
         for line in stream:
             setattr(self, name, line.strip() or getattr(self, name))
 
@@ -103,9 +99,8 @@ class Forks:
     def start(
         self, run: Mapping[str, Any], content: bytes, words: Sequence[str], environment: Mapping[str, str]
     ) -> "_Forked | None":
-        """The process of `gpbench run WORDS` with this `run` section, started; None where it needs one that starts from
-        nothing: off Linux, with several processes or a budget, which pays for its imports, and where the server is
-        gone."""
+        """The process of `gpbench run WORDS` with this `run` section; None where it needs one that starts from nothing:
+        off Linux, with several processes or a budget, which pays for its imports, and where the server is gone."""
         if sys.platform != "linux" or "GPBENCH_PEERS" in os.environ or run["processes"] != 1 or run.get("budget"):
             return None
         key = json.dumps({name: run[name] for name in _SHARED})
@@ -117,7 +112,6 @@ class Forks:
             return None
 
     def close(self) -> None:
-        """Lets the servers end, each with its last job."""
         for server in self._servers.values():
             server.close()
 

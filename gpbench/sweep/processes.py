@@ -25,9 +25,7 @@ def needed(run: Mapping[str, Any]) -> bool:
 
 
 def run(plan: RunPlan, *, json: bool) -> int:
-    """Starts the processes of a plan and waits for them; the exit code of the first.  Raises ConfigError: the devices
-    cannot be shared equally, or there are too few cores; PeerError: a process was killed or hangs; the others are
-    killed then too."""
+    """Starts the processes of a plan and waits for them; the exit code of the first."""
     count = plan.cfg["run"]["processes"]
     devices = plan.cfg["run"]["devices"] or count
     fault = f"run.devices={devices} cannot be shared equally by run.processes={count}"
@@ -51,8 +49,7 @@ def run(plan: RunPlan, *, json: bool) -> int:
             return _watch(processes, others, stop)
         finally:
             for process in processes:
-                if process.poll() is None:
-                    process.send_signal(signal.SIGKILL)
+                process.kill()
                 process.wait()
 
 

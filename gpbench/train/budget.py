@@ -1,7 +1,6 @@
-"""A budget of CPU seconds for one run, and how many steps still fit into it.  CPU seconds are the sum over all threads,
-user and system, from the start of the process: the interpreter, imports, data, initial state, compilation, searches,
-steps and the predictions of the test rows.  Another process on the same cores hardly changes them, and a method gains
-nothing by keeping more cores busy."""
+"""A budget of CPU seconds for one run, and how many steps still fit into it.  They are the sum over all threads, user
+and system, from the start of the process to the predictions of the test rows: another process on the same cores hardly
+changes them, and a method gains nothing by keeping more cores busy."""
 
 import resource
 import threading
@@ -26,8 +25,7 @@ def cpu_seconds() -> float:
 
 
 class Budget:
-    """A budget of CPU seconds of this process.  Raises ConfigError: JAX computes on another device, whose seconds are
-    not counted."""
+    """A budget of CPU seconds of this process."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = cpu_seconds):
         fault = f"run.budget counts CPU seconds, and JAX computes on a {(device := jax.default_backend())}"
@@ -65,8 +63,8 @@ class Budget:
 
 
 class Pace:
-    """Numbers of steps that still fit into a budget, by the highest cost of a step so far, beside the predictions of
-    the test rows, which cost `reserve` seconds."""
+    """Numbers of steps that still fit into a budget beside the predictions of the test rows, which cost `reserve`
+    seconds."""
 
     def __init__(self, budget: Budget, reserve: float):
         self._budget, self._reserve = budget, reserve

@@ -41,8 +41,7 @@ _GPU_BYTES = 2**34  # share of a GPU's memory that a group of `run.together=auto
 
 
 class Context:
-    """A plan with its method and compiled programs, its data, and what training and records need of the configuration,
-    which nothing behind it reads.  `facts` are in every record of the job."""
+    """A plan with its method and compiled programs, its data, and `facts`, which are in every record of the job."""
 
     def __init__(self, plan: RunPlan):
         self.plan, cfg = plan, plan.cfg

@@ -20,8 +20,7 @@ _ROWS = "rows"
 
 
 class Devices:
-    """`count` devices, shared by the processes of the run; None is all devices of several processes, or one.  With one
-    device, JAX's default, nothing is sharded.  Raises ConfigError where there are fewer."""
+    """`count` devices, shared by the processes of the run; None is all devices of several processes, or one."""
 
     def __init__(self, count: int | None = None):
         devices = jax.devices()
@@ -54,12 +53,16 @@ class Devices:
 
     def everywhere(self, tree: Any) -> Any:
         """Replicated arrays, the same in every process."""
-        return self._arrange(tree, None)
+        return self.by_rows(tree, None)
 
-    def by_rows(self, tree: Any, rows: int) -> Any:
+    def by_rows(self, tree: Any, rows: int | None) -> Any:
         """Arrays with splits as first axis: those with `rows` as second are sharded, the others replicated.  An M x M
         matrix with M = N is sharded too: the layout changes no number."""
-        return self._arrange(tree, rows)
+        if (mesh := self._mesh) is None:
+            return jax.device_put(tree)  # jnp.asarray would compile a copy for each shape
+        along = lambda leaf: rows is not None and leaf.ndim > 1 and leaf.shape[1] == rows
+        spec = lambda leaf: PartitionSpec(None, _ROWS) if along(leaf) else PartitionSpec()
+        return jax.tree.map(lambda leaf: _on(NamedSharding(mesh, spec(leaf)), leaf), tree)
 
     def split(self, batch: Any) -> Any:
         """Inside a program: a minibatch in parts as equal as possible, whichever rows it has."""
@@ -108,13 +111,6 @@ class Devices:
         """Waits for the other processes."""
         if jax.process_count() > 1:
             multihost_utils.sync_global_devices(stage)
-
-    def _arrange(self, tree: Any, rows: int | None) -> Any:
-        if (mesh := self._mesh) is None:
-            return jax.device_put(tree)  # jnp.asarray would compile a copy for each shape
-        along = lambda leaf: rows is not None and leaf.ndim > 1 and leaf.shape[1] == rows
-        spec = lambda leaf: PartitionSpec(None, _ROWS) if along(leaf) else PartitionSpec()
-        return jax.tree.map(lambda leaf: _on(NamedSharding(mesh, spec(leaf)), leaf), tree)
 
 
 def _on(layout: NamedSharding, leaf: Any) -> jax.Array:

@@ -48,8 +48,7 @@ def one_line_if_users_code(cfg: Mapping[str, Any], group: Any = None) -> Iterato
 
 
 def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRNGKeyArray) -> Predictive:
-    """Predicts rows by a method, and checks what it returns; traced, so once for each program.  Raises ConfigError: it
-    is no `Predictive`, or one of another number of rows; ContractError: it has another precision than the rows."""
+    """The prediction of rows by a method, checked; traced, so once for each program."""
     value = method.predict(state, X, key=key)
     kind = "an array" if isinstance(value, jax.Array) else type(value).__name__
     mend = "return a gpbench.core.predictive.Predictive, such as GaussianPredictive(mean, variance)"
@@ -61,8 +60,7 @@ def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRN
 def predictions(
     method: Method, classes: int, state: State, X: Float[Array, "T D"], y: Float[Array, " T"], *, key: PRNGKeyArray
 ) -> dict[str, Array]:
-    """The arrays by which rows are scored: those of the prediction, and of the bound where the method has one.  Raises
-    ConfigError and ContractError for arrays that no metric could take, before anything is computed."""
+    """The arrays by which rows are scored, checked: those of the prediction, and of the bound where there is one."""
     value = predictive(method, state, X, key=key)
     arrays = value.arrays(y)
     if isinstance(method, HasBound):

@@ -95,10 +95,9 @@ class Fit:
 
 
 def initial(method: Method, group: Group, run: Fit | None = None, choose: Callable[..., State] | None = None) -> State:
-    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  `choose` makes
-    the choices of each (`gpbench.train.search.by_trials`); without it the step size is the first of `method.rates`, and
-    the settings are the configured ones.  The seconds are added to those of `run`.  Raises ConfigError where a state
-    has numbers for each row and saw a sample of them."""
+    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  Without a
+    function that makes the choices of each (`gpbench.train.search.by_trials`) the step size is the first of
+    `method.rates`, and the settings are the configured ones."""
     states, timed = [], run.timed if run else nullcontext
     of_all = [None] * group.size
     keys = [group.init_keys[member] for member in range(group.size)]  # which JAX can trace, and no iteration

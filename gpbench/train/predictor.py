@@ -24,18 +24,20 @@ from gpbench.train.group import Fit, initial
 
 
 class Predictor:
-    """A recorded run with its trained state and its compiled predictions, its data set and that one's card.  The run's
-    training rows are loaded and scaled once more, and the method's initial state is made anew to know the structure of
-    the saved one, which takes the place of its numbers."""
+    """A recorded run with its trained state and its compiled predictions, its data set and that one's card."""
 
     def __init__(self, store: Store, record: Record, cfg: Mapping[str, Any]):
         check_recorded(cfg["method"], folders([Path(folder) for folder in cfg["config_dirs"]]))
-        plan = _plan(cfg, record)
-        self._context = context = Context(plan)
+        alone = {"devices": None, "processes": 1, "again": False}
+        card = splits.with_set(cfg["dataset"], record.split_set)  # what a card without one has may change
+        plan = RunPlan.from_config({**cfg, "dataset": card, "split": record.split, "run": {**cfg["run"], **alone}})
+        runs = [run for run in plan.runs if run.output_name == (record.output or "")]
+        require(runs, f"the data set {record.dataset} has no output {record.output!r}", ConfigError)
+        self._context = context = Context(replace(plan, runs=runs))
         self.card, self.dataset = context.card, context.dataset
         fault = f"the data set {context.dataset.name} has other data here than the run was trained on"
         require(context.dataset.checksum == record.data_checksum, fault)
-        self._group, (self._split,) = load(context, plan.runs)
+        self._group, (self._split,) = load(context, runs)
         start = lambda: jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group))
         with one_line_if_users_code(cfg, self._group):
             arrays = store.state(record.id, headers_of(start))
@@ -57,13 +59,3 @@ class Predictor:
         if "log_probs" in arrays:
             return {f"probability of {c}": np.exp(p) for c, p in zip(context.dataset.classes, arrays["log_probs"].T)}
         return {"mean": split.original_targets(arrays["mean"]), "variance": arrays["var"] * split.y_std**2}
-
-
-def _plan(cfg: Mapping[str, Any], record: Record) -> RunPlan:
-    """The plan of this run alone, on one device."""
-    alone = {"devices": None, "processes": 1, "again": False}
-    card = splits.with_set(cfg["dataset"], record.split_set)  # what a card without one has may change
-    plan = RunPlan.from_config({**cfg, "dataset": card, "split": record.split, "run": {**cfg["run"], **alone}})
-    outputs = [run for run in plan.runs if run.output_name == (record.output or "")]
-    require(outputs, f"the data set {record.dataset} has no output {record.output!r}", ConfigError)
-    return replace(plan, runs=outputs)

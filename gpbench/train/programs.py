@@ -1,5 +1,4 @@
-"""The compiled programs of a method: chunks of steps, and predictions.  Several splits or outputs advance at once.
-Nothing runs on the host within a chunk."""
+"""The compiled programs of a method: chunks of steps, and predictions, of several splits or outputs at once."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -67,8 +66,7 @@ class Programs:
         block = self._prediction(group, run, 0, size)[0].operations
         return None if step is None or block is None else (step, block * group.X_test.shape[1] / size)
 
-    def _start(self, group: Group) -> Any:
-        """Sum of the objectives of no steps."""
+    def _start(self, group: Group) -> Any:  # sum of the objectives of no steps
         return self.devices.everywhere(np.zeros(group.size, group.X.dtype))
 
     def _advance(self, group: Group, run: Fit, total: Any, end: int) -> tuple["_Program", tuple, int]:
@@ -103,7 +101,7 @@ class Programs:
 
     def predict_new(self, group: Group, run: Fit, X: Float[np.ndarray, "S T D"]) -> Predictions:
         """Predictions of rows without targets, on the host.  Copies of the last row fill them up to one of few numbers
-        of rows, for which alone a program is compiled: the prediction of a row does not depend on other rows."""
+        of rows, for which alone a program is compiled."""
         rows = X.shape[1]
         step = max(_FEWEST, 2 ** (rows.bit_length() - 3))  # so that copies are a quarter at most
         size = -(-rows // step) * step
@@ -171,10 +169,9 @@ class Programs:
         return self._compiled[key]
 
     def _body(self, function: Callable, group: Group) -> Callable:
-        if function is _predict:
-            return partial(_predict, self.method, group.classes)
-        rows = group.stream.total if group.stream else group.rows
-        return partial(_advance, self.method, group.classes, rows, self.devices)
+        total = group.stream.total if group.stream else group.rows
+        more = (total, self.devices) if function is _advance else ()
+        return partial(function, self.method, group.classes, *more)
 
 
 class _Program(NamedTuple):

@@ -20,7 +20,7 @@ from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Batch, Method
 from gpbench.methods.protocols import STOP, HasConvergence, HasRates, HasSearch, State
 from gpbench.train import batches
-from gpbench.train.batches import prediction_key, take_step, validation_key
+from gpbench.train.batches import prediction_key, take_step
 from gpbench.train.devices import fill
 from gpbench.train.faults import predictive
 from gpbench.train.group import Fit, Group, initial
@@ -47,12 +47,9 @@ def by_trials(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -
 
 
 def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str, float]:
-    """The combination of `method.search` with the largest mean log density of a random fifth of the rows, held out.
-
-    With each the method takes `trial_steps` steps on the others, from the same start.  Combinations that differ only in
-    `stop_after` are points of one trial, which is as long as the largest of them.  Raises ConfigError for too few rows,
-    and for a setting that the method does not have among its `settings`.
-    """
+    """The combination of `method.search` with the largest mean log density of a random fifth of the rows, after
+    `trial_steps` steps on the others.  Those that differ only in `stop_after` are points of one trial, which is as long
+    as the largest of them."""
     parts = validation_split(data.total, key=key)
     whole = partial(batches.whole, classes=data.classes, unit=data.unit)
     weight_of = lambda rows: data.weight[rows] if data.is_weighted else None
@@ -125,7 +122,7 @@ def validation_split(rows: int, *, key: Key[Array, ""]) -> tuple[Int[np.ndarray,
     n = round(_VALIDATION * rows)
     fault = f"needs {_FEWEST} validation rows, a fifth of the training rows, and there are {rows} training rows"
     require(n >= _FEWEST, f"method.search {fault}: set method.search=null", ConfigError)
-    order = np.asarray(jax.random.permutation(validation_key(key), rows))
+    order = np.asarray(jax.random.permutation(jax.random.fold_in(key, batches.VALIDATION), rows))
     return order[n:], order[:n]
 
 
@@ -140,10 +137,9 @@ def _combinations(method: Method, state: State) -> list[dict[str, float]]:
 
 
 def by_halving(programs: Programs, group: Group, laid: Group, run: Fit, steps: int) -> _Point | None:
-    """Chooses among `method.search` and `method.rates` by trials of so many steps, and puts the choice into the run.
-    The result is the point of the trace where training goes on; None where it starts at its first step with the
-    settings chosen: where the method does not carry the state of a search over to all rows, and where the winner has
-    converged on fewer."""
+    """The point of the trace where training goes on from the winner's state, which is put into the run; None where it
+    starts at its first step with the settings chosen: where the method does not carry the state of a search over to all
+    rows, and where the winner has converged on fewer."""
     method, winner = programs.method, None
     if isinstance(method, HasSearch) and method.search:
         winner = _settings(method, programs, group, run, steps)
@@ -204,8 +200,7 @@ def _without_validation(programs: Programs, group: Group) -> tuple[Group, Float[
 
 
 def _rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
-    """Rising numbers of steps after which the worse half of the candidates is dropped, as [50, 100] for three
-    candidates and 100 steps; none for a single candidate."""
+    """Rising numbers of steps after which the worse half of the candidates is dropped."""
     rounds = (candidates - 1).bit_length()
     return sorted({max(1, min(trial_steps >> k, steps // 2)) for k in range(rounds)})
 
@@ -238,8 +233,7 @@ def _halve(
 
 
 def _candidates(functions: Sequence[Callable[[State], State]], state: State) -> list[State]:
-    """The states of all members that each of these functions of one member's state makes, in memory of their own, since
-    steps overwrite it."""
+    """The states of all members that each function of one member's state makes, in memory of their own."""
     leaves, structure = jax.tree.flatten(state)
     size = sum(leaf.nbytes for leaf in leaves) * len(functions)
     require_memory(size, f"the states of {len(functions)} candidates", "candidates")
