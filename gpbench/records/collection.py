@@ -47,20 +47,14 @@ class Collection(Store):
         super().__init__(path)
         self.runs = Path(path)
         self._marks = shipped
-        self._known: dict[str, None] | None = None
-        self._records: dict[str, Record] | None = None
-        self._configs: dict[str, str] = {}
 
     def ids(self) -> Sequence[str]:
         """The ids of all runs, read without their records."""
-        if self._known is None:
-            ids = self._records or _columns(self.runs, "id")[0]
-            self._known = dict.fromkeys(id for id in ids if isinstance(id, str))
         return list(self._known)
 
     def contains(self, id: str) -> bool:
         """True if there is a run of this id."""
-        return id in (self._known or self.ids())
+        return id in self._known
 
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name.  Raises AbsentError; ConfigError where none can be read."""
@@ -69,17 +63,21 @@ class Collection(Store):
         return self._packages[checksum]
 
     def _ids(self) -> Iterator[str]:
-        yield from self._loaded()
+        yield from self._rows
 
     def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
-        record = self._loaded().get(id)
+        record, _ = self._rows.get(id, (None, ""))
         return record, "" if record else f"{self.runs} has no such record"
 
     def _content(self, id: str, name: str) -> bytes | None:
         if name == TRACE:
             return self._traces.get(id)
-        self._loaded()
-        return self._configs.get(id, "").encode() if name == CONFIG else None
+        return self._rows.get(id, (None, ""))[1].encode() if name == CONFIG else None
+
+    @cached_property
+    def _known(self) -> dict[str, None]:
+        ids = vars(self).get("_rows") or _columns(self.runs, "id")[0]
+        return dict.fromkeys(id for id in ids if isinstance(id, str))
 
     @cached_property
     def _traces(self) -> dict[str, bytes | None]:
@@ -93,17 +91,16 @@ class Collection(Store):
     def _packages(self) -> dict[str, str]:
         return _read_packages(self.runs)
 
-    def _loaded(self) -> dict[str, Record]:
-        if self._records is None:
-            rows, faults = read(self.runs)
-            self._records = {record.id: record for record, _ in rows}
-            for record in self._records.values() if self._marks else ():
-                vars(record)["shipped"] = True
-            self._configs = {record.id: config for record, config in rows}
-            if faults:
-                some = "; ".join(faults[:3]) + ("; ..." if len(faults) > 3 else "")
-                print(f"gpbench: skipped {len(faults)} records in {self.runs}: {some}", file=sys.stderr)
-        return self._records
+    @cached_property
+    def _rows(self) -> dict[str, tuple[Record, str]]:
+        """Each record with the text of its config.yaml, by id."""
+        rows, faults = read(self.runs)
+        for record, _ in rows if self._marks else ():
+            vars(record)["shipped"] = True
+        if faults:
+            some = "; ".join(faults[:3]) + ("; ..." if len(faults) > 3 else "")
+            print(f"gpbench: skipped {len(faults)} records in {self.runs}: {some}", file=sys.stderr)
+        return {record.id: (record, config) for record, config in rows}
 
 
 def open_store(results: Path | str) -> Store:

@@ -129,13 +129,13 @@ class _Submitted:
             if status == "error":
                 reason = result.strip().rpartition("\n")[2]
                 return failed(f"{reason}; the log of job {id} is {log}")
-            judged = Outcome(**{**json.loads(result), "overrides": self.overrides})
+            outcome = Outcome(**{**json.loads(result), "overrides": self.overrides})
         except (TypeError, ValueError) as error:
             return failed(f"the result of job {id} cannot be read ({error}); its log is {log}")
-        if judged.status != "failed":
+        if outcome.status != "failed":
             for file in path.parent.glob(f"{id}_*"):
                 file.unlink(missing_ok=True)
-        return judged
+        return outcome
 
 
 class _Slurm:

@@ -39,7 +39,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-def judged(code: int, last_line: str, printed: str) -> tuple[str, str]:
+def judge(code: int, last_line: str, printed: str) -> tuple[str, str]:
     """The status and the text of a `gpbench run --json` by its exit code, last line on stderr, and output."""
     last = last_line.partition("gpbench: ")[2] or last_line  # a print may stand before
     statuses = {Stopped: "stopped", DivergedError: _recorded(last), ClaimedError: "claimed"}

@@ -18,7 +18,7 @@ from typing import IO, Any
 from gpbench import runtime
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.child import signals_blocked
-from gpbench.sweep.job import Outcome, judged
+from gpbench.sweep.job import Outcome, judge
 
 _SHARED = ("device", "memory_fraction", "devices", "cores")
 """Settings of a `run` section that are made before the import of JAX."""
@@ -62,7 +62,7 @@ class Child:
         for reader in self._readers:
             reader.join(timeout=1)  # a grandchild may hold the pipe
         seconds = time.monotonic() - self._started
-        return Outcome(self.overrides, *judged(code, self.last_line, self._printed), seconds)
+        return Outcome(self.overrides, *judge(code, self.last_line, self._printed), seconds)
 
     def _drain(self, stream: Iterable[str], name: str) -> None:
         for line in stream:

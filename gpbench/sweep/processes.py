@@ -49,7 +49,7 @@ def run(plan: RunPlan, *, json: bool) -> int:
             return _watch(processes, others, stop)
         finally:
             for process in processes:
-                process.kill()
+                process.send_signal(signal.SIGKILL)
                 process.wait()
 
 

@@ -28,8 +28,9 @@ class Budget:
     """A budget of CPU seconds of this process."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = cpu_seconds):
-        fault = f"run.budget counts CPU seconds, and JAX computes on a {(device := jax.default_backend())}"
-        require(device == "cpu", f"{fault}: add run.device=cpu", ConfigError)
+        device = jax.default_backend()
+        fault = f"run.budget counts CPU seconds, and JAX computes on a {device}: add run.device=cpu"
+        require(device == "cpu", fault, ConfigError)
         self.seconds, self.clock = seconds, clock
 
     @property

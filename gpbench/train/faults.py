@@ -85,9 +85,8 @@ def _check_arrays(method: Method, arrays: Mapping[str, Any], X: Float[Array, "T 
         kind = "None" if array is None else f"of shape {shape}"
         fault = f"predict returns {name} {kind} for {len(X)} rows: its shape must be {right}"
         require(array is not None and shape == right, f"method {method.name}: {fault}", ConfigError)
-        fault = (
-            f"predicts {name} in {(dtype := jnp.result_type(array))} from data in {X.dtype}: use the dtype of the data"
-        )
+        dtype = jnp.result_type(array)
+        fault = f"predicts {name} in {dtype} from data in {X.dtype}: use the dtype of the data"
         require(dtype == X.dtype, f"method {method.name} {fault}", ContractError)
 
 

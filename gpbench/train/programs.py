@@ -32,7 +32,8 @@ def lay_out(devices: Devices, group: Group) -> Group:
     if group.stream:
         return group
     trained = devices.by_rows((group.X, group.y, group.weight), rows=group.X.shape[1])
-    fault = f"JAX makes {(dtype := trained[0].dtype)} of {group.X.dtype}: something in this process has set"
+    dtype = trained[0].dtype
+    fault = f"JAX makes {dtype} of {group.X.dtype}: something in this process has set"
     mend = "jax_enable_x64 to false, such as the module of a method; leave that out"
     require(dtype == group.X.dtype, f"{fault} {mend}", ConfigError)
     others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
