@@ -186,11 +186,10 @@ def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:
             time.sleep(_POLL_S)
         if stop.reason:
             child.terminate()
-        ended = child.how_it_ended()
-    outcome = ended.judged([])
-    if ended.code not in (0, DivergedError.exit_code):
+        outcome, code = child.outcome(), child.process.wait()
+    if code not in (0, DivergedError.exit_code):
         kinds = {kind.exit_code: kind for kind in GpbenchError.__subclasses__()}
-        raise kinds.get(ended.code, GpbenchError)(outcome.text)
+        raise kinds.get(code, GpbenchError)(outcome.text)
     records = plan.with_run(again=False).recorded(Store(plan.results))
     if len(records) < len(plan.runs):
         raise GpbenchError(outcome.text)

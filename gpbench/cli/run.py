@@ -101,7 +101,7 @@ def run(
         print(_title(config), file=sys.stderr, flush=True)  # before JAX, which takes seconds to import
     if several:
         whole = RunPlan.from_config(config)
-        with claim(whole, Store(whole.results)):
+        with claim(whole.results, [run.id for run in whole.missing(Store(whole.results))]):
             return processes.run(whole, json=json)
     # what a method of the user prints stands beside the JSON, not in it
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():

@@ -103,7 +103,7 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
             _check_family(kind, node[kind])
     declared.check_declared(node, declaration, constructor.__name__)
     if card is not None:
-        declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+        declared.check_task(node, card, constructor.tasks)
 
 
 def _is_method(target: Any) -> bool:

@@ -77,26 +77,14 @@ def _canonical(key: str, value: Any) -> Any:
     return float(value) if is_whole(value) and is_real(ranges().get(key, "")) else value
 
 
-def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """A configuration whose default numbers of rows, such as `inducing`, are at most those that train.
-
-    The new number is part of the run's identity and of its setting, as if the user had set it.  A number that the user
-    or an experiment did set stays as it is: the method refuses it where it is too large.
-    """
-    method, explicit = cfg["method"], set(cfg.get("explicit", ["method"]))  # records of before have no such list
-    large = [key for key in _beyond(method, rows) if not explicit & {"method", f"method.{key}"}]
-    changes = cfg["changes"] | {f"method.{key}": rows for key in large} if large else cfg["changes"]
-    return {**cfg, "method": {**method, **dict.fromkeys(large, rows)}, "changes": changes}
-
-
 def check_inducing(method: Mapping[str, Any], rows: int) -> None:
     """Checks that a method, whose defaults are within the rows, has no more inducing points than rows that train."""
-    if "inducing" in _beyond(method, rows):
+    if "inducing" in beyond(method, rows):
         m = method["inducing"]
         raise ConfigError(f"method.inducing={m}: there are {rows} training rows; choose a number from 1 to {rows}")
 
 
-def _beyond(method: Mapping[str, Any], rows: int) -> list[str]:
+def beyond(method: Mapping[str, Any], rows: int) -> list[str]:
     """The settings of one of gpbench's methods that are numbers of rows, and larger than this one."""
     known = classes().get(str(method.get("_target_")), {}).get("settings", {})
     ranges = {key: {*str(setting["range"]).split(" or ")} for key, setting in known.items()}
@@ -149,9 +137,8 @@ def check_protocol(node: Mapping[str, Any]) -> None:
         _check_values(f"protocol.{name}", node.get(name) or {}, ranges())
 
 
-def check_task(cfg: Mapping[str, Any], tasks: object = None) -> None:
+def check_task(method: Mapping[str, Any], card: Mapping[str, Any], tasks: object = None) -> None:
     """Checks that the method and its likelihood are for the data set's task."""
-    method, card = cfg["method"], cfg["dataset"]
     task, tasks = card["task"], tasks or classes().get(str(method.get("_target_")), {}).get("tasks")
     if isinstance(tasks, list | frozenset) and task not in tasks:
         raise ConfigError(

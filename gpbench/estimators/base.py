@@ -13,7 +13,6 @@ from sklearn.utils import _safe_indexing, check_consistent_length, check_random_
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench.arguments import in_python
-from gpbench.config.declared import within_rows
 from gpbench.config.words import word
 from gpbench.data.conversion import check_counts
 from gpbench.data.new_rows import as_pandas, check_dates
@@ -23,6 +22,7 @@ from gpbench.estimators.compiled import configuration, folder_of, methods_with, 
 from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, checked_weights, repeat_rows, value_errors
 from gpbench.estimators.saved import from_pickle, to_pickle
 from gpbench.estimators.table import fit_table
+from gpbench.records.plan import within_rows
 
 NAME = "data"
 """The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training

@@ -20,7 +20,7 @@ from gpbench.methods.parts.sparse_layer import SparseLayer
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.train.batches import whole
-from gpbench.train.trials import best_rate
+from gpbench.train.search import best_rate
 
 CLASSES = {"direct": Direct, "jacobi": Jacobi, "hybrid": Hybrid, "orthogonal": Orthogonal}
 RANDOM = np.random.default_rng(3)

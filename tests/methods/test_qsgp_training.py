@@ -15,7 +15,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.parts.basis_weights import columns
 from gpbench.methods.weight_space.qsgp import QSGP
 from gpbench.train.batches import take_step, whole
-from gpbench.train.trials import best_settings
+from gpbench.train.search import best_settings
 
 N = 12
 RNG = np.random.default_rng(1)

@@ -21,7 +21,7 @@ from gpbench.methods.exact import sdd
 from gpbench.methods.exact.sdd import SDD
 from gpbench.methods.parts.exact import ExactGP
 from gpbench.train.batches import whole
-from gpbench.train.trials import best_rate
+from gpbench.train.search import best_rate
 
 GP = ExactGP(KERNEL, Gaussian(jnp.log(jnp.array(0.1))))
 

@@ -19,7 +19,7 @@ def arrays(shapes, **changes):
 
 @pytest.mark.parametrize("shapes", [FIT, EFFECTS, {"inducing": (4, 9), "lengthscales": (9,)}, {}])
 def test_what_runs_leave_passes(shapes):
-    kept.check(arrays(shapes, own=np.zeros((2, 3, 4))))  # a user's method keeps what it likes
+    assert not [*kept.faults(arrays(shapes, own=np.zeros((2, 3, 4))))]  # a user's method keeps what it likes
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_what_runs_leave_passes(shapes):
     ],
 )
 def test_what_no_run_leaves_is_refused(shapes, changes, message):
-    with pytest.raises(ValueError, match=message):
-        kept.check(arrays(shapes, **changes))
+    assert message in next(kept.faults(arrays(shapes, **changes)))
 
 
 def test_inducing_points_that_are_not_drawn_and_probabilities_of_zero_pass():
     log_probs = np.log([[1.0, 1e-300]] * 9)
     log_probs[0] = [0.0, -np.inf]
-    kept.check(arrays(X | {"grid": (9, 2)}, log_probs=log_probs, inducing=np.full((4, 2), np.nan)))
+    inducing = np.full((4, 2), np.nan)
+    assert not [*kept.faults(arrays(X | {"grid": (9, 2)}, log_probs=log_probs, inducing=inducing))]

@@ -182,13 +182,6 @@ def test_last_is_the_record_made_last(store):
     assert store.last().id == "aa00000000000000"
 
 
-def test_select_takes_one_value_or_several(store):
-    for split in range(3):
-        write(store, f"a{split}00000000000000", split=split)
-    assert [r.split for r in store.select(dataset="pima", split=[0, 2])] == [0, 2]
-    assert store.select(dataset="wdbc") == []
-
-
 def test_what_dead_processes_left_is_deleted_and_what_live_ones_write_is_not(store):
     dead = subprocess.Popen(["true"])
     dead.wait()

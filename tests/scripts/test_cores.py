@@ -43,7 +43,7 @@ def test_the_cells_that_are_measured_are_committed_and_in_the_file(cores, rows):
 def test_a_shift_is_a_multiple_of_the_standard_error_of_the_cell(cores):
     store = open_store(ROOT / "results/gam/records.parquet")
     one = next(record for record in store.all() if record.dataset == "boston")
-    cell = store.select(cell=one.cell)
+    cell = [record for record in store.all() if record.cell == one.cell]
     two = dataclasses.replace(one, metrics={**one.metrics, "rmse": one.metrics["rmse"] - 0.25})
     stderr = np.std([record.metrics["rmse"] for record in cell], ddof=1) / np.sqrt(len(cell))
     made = cores.shift(one, two, cell, "rmse")

@@ -6,14 +6,14 @@ import pytest
 from samples import sample
 
 from gpbench.config.compose import compose as composed
-from gpbench.sweep.job import Ended, _recorded_before
+from gpbench.sweep.job import _recorded_before, judge
 from gpbench.sweep.jobs import Jobs
 
 
 @pytest.mark.parametrize("printed", ["", "hello", "{}", "[1]", "{'a': 1}"])
 def test_a_process_without_an_answer_is_a_failed_job(printed):
-    outcome = Ended(0, "", printed, 1.0).judged([])
-    assert outcome.status == "failed" and "ended without an answer" in outcome.text
+    status, text = judge(0, "", printed)
+    assert status == "failed" and "ended without an answer" in text
 
 
 class Child:

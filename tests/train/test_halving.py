@@ -17,10 +17,9 @@ from gpbench.methods.vi.svi import SVI
 from gpbench.train.batches import whole
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import PARTS, initial
-from gpbench.train.halving import _rungs
 from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
-from gpbench.train.trials import best_settings
+from gpbench.train.search import _rungs, best_settings
 
 
 class Race(Method):

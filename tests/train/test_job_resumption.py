@@ -123,7 +123,7 @@ def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, 
     words = ["dataset=moons", "method=fragile", "split=[0,1,2,3,4,5]", f"run.results={tmp_path}"]
     assert cli.main(["run", "--config-dir", str(HERE), *words]) == 4
     assert "diverged (at step 20 of 40: the objective is not finite)" in capsys.readouterr().err
-    records = {status: Store(tmp_path).select(status=status) for status in ("done", "diverged")}
+    records = {status: [r for r in Store(tmp_path).all() if r.status == status] for status in ("done", "diverged")}
     assert len(records["done"]) + len(records["diverged"]) == 6 and records["done"] and records["diverged"]
     for record in records["diverged"]:
         assert record.metrics == dict.fromkeys(records["done"][0].metrics) and record.objective is None

@@ -18,12 +18,12 @@ from gpbench.methods.deep.dsdgp import DSDGP
 from gpbench.methods.ep.pep import PowerEP
 from gpbench.methods.parts.stopping import StopMethod
 from gpbench.methods.vi.svi import SVI
-from gpbench.train import trials
+from gpbench.train import search
 from gpbench.train.batches import take_step, whole
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Group
 from gpbench.train.loop import Cadence, fit
-from gpbench.train.trials import best_settings, validation_split
+from gpbench.train.search import best_settings, validation_split
 
 STOPS = (200, 5, 40, 15)
 SPLITS = (0, 1, 3)
@@ -108,9 +108,9 @@ def test_training_stops_at_the_candidate_that_makes_validation_rows_likeliest():
 
 def test_one_trial_passes_through_all_candidates(monkeypatch):
     data, taken = members(), []
-    validated = trials._validated
+    validated = search._validated
     monkeypatch.setattr(
-        trials, "_validated", lambda *args: taken.append((int(args[4]), int(args[5]))) or validated(*args)
+        search, "_validated", lambda *args: taken.append((int(args[4]), int(args[5]))) or validated(*args)
     )
     batch = whole(data.X[0], data.y[0])
     best_settings(line(search={"stop_after": (40, 1000, 5, 15, 200)}), batch, key=data.init_keys[0])

@@ -12,9 +12,9 @@ from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Info, Method
 from gpbench.schema import setting
-from gpbench.train import trials
+from gpbench.train import search
 from gpbench.train.batches import whole
-from gpbench.train.trials import best_settings
+from gpbench.train.search import best_settings
 
 KEY = jax.random.key(0)
 
@@ -105,5 +105,5 @@ def test_a_row_of_weight_two_counts_twice_in_the_choice():
 
 
 def test_what_is_not_finite_is_chosen_only_where_all_is():
-    assert trials._best([0.1, math.inf, math.nan]) == 0
-    assert trials._best([math.nan, -math.inf]) == 0
+    assert search._order(np.array([0.1, math.inf, math.nan]))[0] == 0
+    assert search._order(np.array([math.nan, -math.inf]))[0] == 0
