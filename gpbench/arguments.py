@@ -50,23 +50,16 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         subject = f"{function.__name__}: "  # who leaves out the keyword need not know it
         checked_args = [_fitted(name, value, hints.get(name, Any), subject) for name, value in positional]
         try:
-            return _without_exit(function, *checked_args, **checked_kwargs)  # type: ignore[arg-type]
-        except GpbenchError as error:
+            return function(*checked_args, **checked_kwargs)  # type: ignore[arg-type]
+        except (GpbenchError, SystemExit) as cause:  # the latter of a module of the user's
+            error = exit_error(cause) if isinstance(cause, SystemExit) else cause
             error.printed = error.printed or str(error)
             error.args = (printable(in_python(str(error))),)
             if shows_traceback():
-                raise
+                raise error from error.__cause__ if error is cause else cause
             raise error.with_traceback(None) from None  # our own frames, and Hydra's, say nothing to the user
 
     return call
-
-
-def _without_exit(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Calls a function.  Raises ConfigError where a module of the user's wants to end the program."""
-    try:
-        return function(*args, **kwargs)
-    except SystemExit as error:
-        raise exit_error(error) from error
 
 
 def _fitted(name: str, value: Any, hint: Any, subject: str = "") -> Any:
@@ -74,7 +67,8 @@ def _fitted(name: str, value: Any, hint: Any, subject: str = "") -> Any:
     if any(get_origin(kind) in _COLLECTIONS for kind in _kinds(hint)) and _is_collection(value):
         value = list(value)
     fault = "" if _fits(value, hint) else f"must be {_description(hint)}"
-    if any("\0" in str(entry) for entry in (value if _is_collection(value) else [value]) if _is_text(entry)):
+    entries = value if _is_collection(value) else [value]
+    if any("\0" in str(entry) for entry in entries if isinstance(entry, str | PathLike)):
         fault = "has a null character, as no name or path does"
     if fault:
         text = " ".join(repr(value).split())
@@ -90,10 +84,6 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
 def _is_collection(value: Any) -> bool:
     is_scalar = getattr(value, "ndim", 1) == 0  # an array of no axes has __iter__ too
     return isinstance(value, Iterable) and not is_scalar and not isinstance(value, str | bytes | Mapping | PathLike)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str | PathLike)
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -10,6 +10,7 @@ of settings.  The source of a card names a custom reader by
 `expand` turns names of the last two kinds into the first.  Nothing that a record says adds a name.
 """
 
+import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from typing import Any
 
 from gpbench import custom, targets
 from gpbench.errors import ConfigError, nearest
-from gpbench.keys import MAPPING, TEXTS, Key, Keys, optional, required
+from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, TEXTS, Key, Keys, optional, required
 from gpbench.registry import TARGET
 from gpbench.schema import Range, is_whole
 
@@ -37,7 +38,7 @@ class Entry:
     @property
     def function(self) -> Callable:
         """The function, imported."""
-        return targets.load_own(self.path)
+        return pkgutil.resolve_name(self.path)
 
     def folds(self, splits: Mapping[str, Any]) -> int:
         """The number of folds, of a split set that has some."""
@@ -126,7 +127,7 @@ READERS: Mapping[str, Entry] = {
         decimal=optional([".", ","], "Decimal sign.", "."),
         thousands=optional("text", "Sign between groups of three digits."),
         comment=optional("text", "Lines that begin with this are left out."),
-        codes=optional(MAPPING, "Numbers for the texts of a column: {column: {text: number}}."),
+        codes=optional(MAPPING_OF_MAPPINGS, "Numbers for the texts of a column: {column: {text: number}}."),
         encode=optional(ENCODINGS, "Encodings of columns of categories."),
     ),
     "mapped": _reader(
@@ -184,10 +185,9 @@ SPLIT_SETS: Mapping[str, Entry] = {
 def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
     """A source's reader with a custom name replaced by its `_target_` and options."""
     if isinstance(reader, str):
-        own = custom.own("reader", reader, folders, READERS)
-        if own is None and reader not in READERS:
-            raise ConfigError(f"{subject}: unknown reader {reader!r}: {nearest(reader, READERS)}")
-        reader = own or reader
+        reader = custom.own("reader", reader, folders, READERS) or reader
+    if isinstance(reader, str) and reader not in READERS:
+        raise ConfigError(f"{subject}: unknown reader {reader!r}: {nearest(reader, READERS)}")
     if isinstance(reader, Mapping):
         targets.check_path(reader.get(TARGET), "reader")
     return reader

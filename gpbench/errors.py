@@ -104,6 +104,12 @@ def require(is_right: object, message: str, error: type[GpbenchError] = DataErro
         raise error(message)
 
 
+def refuse(subject: object, *faults: tuple[object, str], error: type[GpbenchError] = ConfigError) -> None:
+    """Raises an error, which begins with the subject, for the first of these faults whose condition holds."""
+    for fault in (text for is_so, text in faults if is_so):
+        raise error(f"{subject}{fault}")
+
+
 def exit_error(error: SystemExit) -> ConfigError:
     """The error for a module of the user's that tries to end the program."""
     import traceback
@@ -178,10 +184,10 @@ def _plain(name: str) -> str:
     return re.sub(r"(?<!\d)0+(?=\d)", "", name.lower())
 
 
-def either(names: Iterable[str]) -> str:
-    """Joins one or more names as a choice: "a", "a or b", "a, b or c"."""
+def either(names: Iterable[str], conjunction: str = "or") -> str:
+    """Joins one or more names as a choice: "a", "a or b", "a, b or c"; by "and", all of them."""
     *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
+    return f"{', '.join(others)} {conjunction} {last}" if others else last
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:

@@ -4,6 +4,7 @@ The classes declare their options by `setting`.  The tables repeat them for the 
 holds the two equal.  Custom ones are in `gpbench.custom`.
 """
 
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -184,7 +185,7 @@ def options_of(cls: type) -> dict[str, Words | Range]:
 def load(kind: str, name: str, base: type | None = None) -> Any:
     """The class of a name of gpbench, or of a dotted path.  Raises ConfigError as `gpbench.targets.load` does."""
     table = KINDS.get(kind, {})
-    return targets.load_own(table[name].path) if name in table else targets.load(name, kind, base)
+    return pkgutil.resolve_name(table[name].path) if name in table else targets.load(name, kind, base)
 
 
 def load_class(kind: str, name: str, base: type) -> Any:

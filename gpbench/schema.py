@@ -211,8 +211,3 @@ def check_declarations(cls: type) -> None:
             raise ConfigError(f"{subject}: {error}") from None
         if field.default is not dataclasses.MISSING:
             range.check(f"{subject}: the default", field.default)
-
-
-def choices(range: Words | Range) -> Sequence[Any] | None:
-    """The admissible values of a range that is a list of choices; None for any other."""
-    return None if isinstance(range, str | Range) else tuple(range)

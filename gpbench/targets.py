@@ -100,12 +100,6 @@ def check_called(path: Any, subject: str, folders: Iterable[Path]) -> None:
     require(is_named, f"{subject}: a record may not call {path}: {mend}", ConfigError)
 
 
-def load_own(path: str) -> Any:
-    """The object of gpbench that one of gpbench's own tables names by its dotted path."""
-    module, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(module), name)
-
-
 _RULE = "a target is of gpbench, of a package with an entry point, or of a module in a folder of --config-dir"
 
 

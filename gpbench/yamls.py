@@ -109,7 +109,7 @@ def read(path: Path) -> Any:
         except yaml.YAMLError:
             return yaml.load(text, Loader=loader(fast=False))  # its message says more
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise unreadable(path, error) from error
+        raise _unreadable(path, error) from error
 
 
 def dump(content: Any, **options: Any) -> str:
@@ -128,7 +128,7 @@ def is_section(content: Any) -> bool:
     return isinstance(content, dict) and all(isinstance(key, str) for key in content)
 
 
-def unreadable(path: Path | str, error: Exception) -> ConfigError:
+def _unreadable(path: Path, error: Exception) -> ConfigError:
     """The error for the user of reading YAML, by file, line and cause."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:

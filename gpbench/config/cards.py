@@ -95,15 +95,13 @@ def _checked_source(path: Path | str, source: Mapping[str, Any], folders: Sequen
         elif name:
             source = {**source, "reader": name}
     keys.check(source, subject)
-    for column, codes in (source.get("codes") or {}).items():
-        mapping(codes, f"{path}: the codes of column {column!r}")
     _check_labels(path, source)
     return dict(source)
 
 
 def _check_labels(path: Path | str, node: Mapping[str, Any]) -> None:
     """Checks that the codes of the classes are whole numbers."""
-    for label, code in mapping(node.get("labels"), f"{path}: labels").items():
+    for label, code in (node.get("labels") or {}).items():
         parse("integer").check(f"{path}: the code of label {label!r}", code)
 
 

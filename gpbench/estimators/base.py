@@ -13,13 +13,13 @@ from sklearn.utils import _safe_indexing, check_consistent_length, check_random_
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench.arguments import in_python
-from gpbench.config.declared import within_rows
+from gpbench.config.declared import methods, within_rows
 from gpbench.config.words import word
 from gpbench.data.coding import check_counts
 from gpbench.data.frames import as_pandas, check_dates
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, cause, either
-from gpbench.estimators.compiled import configuration, folder_of, methods_with, programs_of
+from gpbench.estimators.compiled import configuration, folder_of, programs_of
 from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, checked_weights, repeat_rows, value_errors
 from gpbench.estimators.saved import from_pickle, to_pickle
 from gpbench.estimators.table import fit_table
@@ -238,7 +238,7 @@ class Estimator(BaseEstimator):
 
         method = programs_of(self.config_).method
         if not isinstance(method, HasCovariance):
-            others = methods_with(lambda cls: issubclass(cls, HasCovariance))
+            others = ", ".join(methods(lambda declared: declared["covariance"]))
             raise ValueError(f"method {self.method} has no joint covariance: use one of {others}")
         rows = jnp.asarray(self._new_rows(X), self.config_["protocol"]["precision"])
         with value_errors(), self._one_line():

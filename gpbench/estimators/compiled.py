@@ -1,12 +1,11 @@
 """Configurations and compiled programs of methods, which estimators share: searches fit often."""
 
 import json
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths, runtime, targets, yamls
+from gpbench import runtime, targets
 from gpbench.errors import ConfigError
 
 
@@ -56,14 +55,3 @@ def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str
         return class_of(method, config_dir).tasks  # type: ignore[attr-defined]
     except ConfigError:
         return frozenset()
-
-
-def methods_with(has_property: Callable[[type], bool]) -> str:
-    """The names of gpbench's methods whose class has a property, for messages."""
-    files = paths.yaml_files("method")
-
-    def class_of_file(name: str) -> type:
-        cfg = yamls.read(files[name])
-        return targets.load(cfg["_target_"], "method") if "_target_" in cfg else class_of_file(cfg["defaults"][0])
-
-    return ", ".join(name for name in sorted(files) if has_property(class_of_file(name)))
