@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
 
-from gpbench.errors import ConfigError, GpbenchError, either, exit_error, nearest, printable, shows_traceback
+from gpbench.errors import ConfigError, GpbenchError, either, exit_error, printable, require_known, shows_traceback
 from gpbench.schema import is_whole
 
 P = ParamSpec("P")
@@ -21,11 +21,9 @@ _FLAG = re.compile(
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a function that users call.
-
-    Arguments that do not fit its annotations raise ConfigError.  Any `GpbenchError` names the keywords of Python; the
-    command line, which calls the same functions, prints its own options.
-    """
+    """Decorates a function that users call: arguments that do not fit its annotations raise ConfigError.  Any
+    `GpbenchError` names the keywords of Python; the command line, which calls the same functions, prints its own
+    options."""
     signature = inspect.signature(function)
     hints = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     is_open = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
@@ -38,9 +36,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not is_open and (unknown := [key for key in kwargs if key not in hints]):
+        for key in kwargs if not is_open else ():
             known = [name for name in hints if name != "self"]
-            raise ConfigError(f"{function.__name__}: no argument {unknown[0]!r}; {nearest(unknown[0], known)}")
+            require_known(key, known, f"{function.__name__}: no argument {key!r}")
         try:
             values = signature.bind(*args, **kwargs).arguments
         except TypeError as error:

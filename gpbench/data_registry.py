@@ -1,14 +1,6 @@
 """Readers of raw files and split sets by name: dotted path of the function and its options.  Needs no NumPy.
 
-The tables serve the check of cards (`gpbench.config.cards`), the layer of data that calls the functions, and the page
-of settings.  The source of a card names a custom reader by
-
-- its function and options, as in `reader: {_target_: my_readers.table, separator: tab}`;
-- a file `reader/NAME.yaml` with such a mapping, in a folder of `--config-dir`;
-- an entry point NAME of the group `gpbench.readers`, whose value is the function.
-
-`expand` turns names of the last two kinds into the first.  Nothing that a record says adds a name.
-"""
+The tables serve the check of cards, the layer of data that calls the functions, and the page of settings."""
 
 import pkgutil
 import re
@@ -19,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import custom, targets
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import require_known
 from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, TEXTS, Key, Keys, optional, required
 from gpbench.registry import TARGET
-from gpbench.schema import Range, is_whole
+from gpbench.schema import Range, is_whole, parse
 
 
 @dataclass(frozen=True)
@@ -51,10 +43,10 @@ class Entry:
 
 def _is_encoding(value: Any) -> bool:
     """Tests for a kind, or a mapping from a kind to levels."""
+    levels: Any = [None]
     if isinstance(value, Mapping) and len(value) == 1:
-        value, levels = next(iter(value.items()))
-        return value in ("onehot", "ordinal") and isinstance(levels, list | tuple) and len(levels) > 0
-    return value in ("onehot", "ordinal")
+        ((value, levels),) = value.items()
+    return value in ("onehot", "ordinal") and isinstance(levels, list | tuple) and len(levels) > 0
 
 
 def _is_format(value: Any) -> bool:
@@ -66,18 +58,17 @@ def _is_format(value: Any) -> bool:
     return False
 
 
-def _are_lines(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(is_whole(n) and n >= 1 for n in value)
-    return is_whole(value) and value >= 0
-
-
 _COUNT = "count or null"
 _MARKERS = Range(
     lambda value: not any(isinstance(entry, Mapping) for entry in (value if isinstance(value, list) else [value])),
     "a text, a number or a list of them",
 )
-_LINES = Range(_are_lines, "a whole number from 0, or a list of numbers of lines")
+_LINES = Range(
+    lambda value: (
+        all(map(parse("count").contains, value)) if isinstance(value, list | tuple) else parse("whole").contains(value)
+    ),
+    "a whole number from 0, or a list of numbers of lines",
+)
 ENCODINGS = Range(
     lambda value: value is None or (isinstance(value, Mapping) and all(map(_is_encoding, value.values()))),
     "a mapping from columns to onehot or ordinal, or to one of them with its levels, as in {size: {ordinal: [S, L]}}",
@@ -186,8 +177,8 @@ def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
     """A source's reader with a custom name replaced by its `_target_` and options."""
     if isinstance(reader, str):
         reader = custom.own("reader", reader, folders, READERS) or reader
-    if isinstance(reader, str) and reader not in READERS:
-        raise ConfigError(f"{subject}: unknown reader {reader!r}: {nearest(reader, READERS)}")
+    if isinstance(reader, str):
+        require_known(reader, READERS, f"{subject}: unknown reader {reader!r}:")
     if isinstance(reader, Mapping):
         targets.check_path(reader.get(TARGET), "reader")
     return reader

@@ -1,8 +1,6 @@
 """Custom metrics: files `metric/NAME.yaml` in a folder of `--config-dir`, and entry points of `gpbench.metrics`.
-
-They are scored on the test rows of every run beside ours, and change the identity of none.  A record keeps title, unit
-and direction as plain data, so that nothing that reads it imports the function.  Starts without JAX and NumPy.
-"""
+Scored on the test rows of every run beside ours, they change the identity of none, and a record keeps title, unit and
+direction as plain data.  Starts without JAX and NumPy."""
 
 import inspect
 import sys
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import custom, paths, targets, yamls
-from gpbench.errors import ConfigError, as_word, either, nearest, refuse
+from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require
 from gpbench.registry import AUTO, TARGET
 from gpbench.schema import Range
 
@@ -73,9 +71,9 @@ class OwnMetric:
             result = np.asarray(self.compute(scored))
         except (Exception, SystemExit) as error:  # a user's function can raise anything
             raise ConfigError(f"{self}: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
-        if result.dtype.kind not in "fiub" or result.shape not in ((), scored.y.shape):
-            kind = f"{result.dtype} of shape {result.shape}"
-            raise ConfigError(f"{self}: must return a number, or one for each of {len(scored.y)} rows, not {kind}")
+        is_number = result.dtype.kind in "fiub" and result.shape in ((), scored.y.shape)
+        fact = f"one for each of {len(scored.y)} rows, not {result.dtype} of shape {result.shape}"
+        require(is_number, f"{self}: must return a number, or {fact}", ConfigError)
         return result
 
     def __str__(self) -> str:
@@ -124,11 +122,9 @@ def declarations(folders: Sequence[Path]) -> dict[str, OwnMetric]:
 
 
 def load(folders: Sequence[Path]) -> OwnMetrics:
-    """The metrics of these folders, and those of installed packages.
-
-    Broken entry points are reported on stderr and skipped.  Raises ConfigError: as `declarations` does; a function that
-    cannot be imported or lacks one of the options.
-    """
+    """The metrics of these folders, and those of installed packages; broken entry points are reported on stderr and
+    skipped.  Raises ConfigError: as `declarations` does; a function that cannot be imported or lacks one of the
+    options."""
     own = {name: _imported(declared) for name, declared in declarations(folders).items()}
     return OwnMetrics([*own.values(), *(metric for metric in _installed() if metric.name not in own)])
 

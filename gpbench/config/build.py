@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from gpbench import custom, registry, targets
 from gpbench.config import declared
-from gpbench.errors import ConfigError, GpbenchError, as_word, either, require, require_known
+from gpbench.errors import ConfigError, GpbenchError, as_word, either, located, require, require_known
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasCovariance, HasRates, HasSearch
 from gpbench.schema import MEANING, RANGE, check_declarations, settings
@@ -33,17 +33,15 @@ def build_method(node: Mapping[str, Any]) -> Method:
     except (Exception, SystemExit) as error:  # whatever a constructor of the user's raises
         fault = f"method: cannot construct {node['_target_']}: {type(error).__name__}: {error}"
         raise ConfigError(fault) from error
-    if not method.name:
-        raise ConfigError("method has no name, by which records and tables know it: add `name: NAME` to its file")
+    fault = "method has no name, by which records and tables know it: add `name: NAME` to its file"
+    require(method.name, fault, ConfigError)
     return method
 
 
 def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
-    """Checks that a record's `method` section calls no function of the user's that the record has chosen.
-
-    It may call functions of gpbench, optax, and the method and protocol files of these folders.  The classes of the
-    method, of kernels and of likelihoods are checked where they are constructed.
-    """
+    """Checks that a record's `method` section calls no function of the user's that the record has chosen: gpbench's,
+    optax's, and those of the method and protocol files of these folders alone.  Classes are checked where they are
+    constructed."""
     for name, value in node.items():
         if name != "_target_":
             for key, path in targets.entries(custom.without_target(name, value), f"method.{name}"):
@@ -51,11 +49,8 @@ def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
 
 
 def _constructed(value: Any, key: str) -> Any:
-    """A value with each mapping that has a `_target_` replaced by what its target makes of the mapping's other entries.
-
-    `_args_` are positional arguments, and with `_partial_` the call is left to the receiver, as in Hydra.  Other
-    mappings and lists are OmegaConf's, which can be hashed.
-    """
+    """A value with each mapping that has a `_target_` replaced by what its target makes of the mapping's other entries,
+    as Hydra does.  Other mappings and lists are OmegaConf's, which can be hashed."""
     if isinstance(value, list):
         return OmegaConf.create([_constructed(item, key) for item in value], flags={"allow_objects": True})
     if not isinstance(value, Mapping):
@@ -88,8 +83,8 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
     cls = _check_signature(node, "method")
     check_declarations(cls)
     name = cls.__name__
-    if not isinstance(cls.tasks, tuple | list | set | frozenset):
-        raise ConfigError(f"{name}: tasks must be a tuple, such as tasks = ('regression',)")
+    is_tuple = isinstance(cls.tasks, tuple | list | set | frozenset)
+    require(is_tuple, f"{name}: tasks must be a tuple, such as tasks = ('regression',)", ConfigError)
     for task in sorted(cls.tasks):
         require_known(task, registry.AUTO, f"{name}: no task {task!r}")
     declaration = declaration_of(cls)
@@ -109,12 +104,10 @@ def _check_family(kind: str, value: Any) -> None:
     from gpbench.core.kernels import kernel_spec
     from gpbench.core.likelihoods import likelihood_spec
 
-    try:
+    with located(f"method.{kind}"):
         (kernel_spec if kind == "kernel" else likelihood_spec)(value)
         for path in paths:
             check_declarations(registry.load(kind, path))
-    except ConfigError as error:
-        raise ConfigError(f"method.{kind}: {error}") from error
 
 
 def declaration_of(cls: type[Method]) -> dict[str, Any]:
@@ -141,10 +134,8 @@ def _declared(field: dataclasses.Field) -> dict[str, Any]:
 
 
 def _check_signature(node: Mapping[str, Any], key: str) -> Any:
-    """The `_target_` of a node, whose signature has the fields of the node, and of those below it.
-
-    A field that `setting` declares is checked by its range, not by its annotation.
-    """
+    """The `_target_` of a node, whose signature has the fields of the node, and of those below it.  A field that
+    `setting` declares is checked by its range, not by its annotation."""
     if not isinstance(target := node.get("_target_"), str):
         raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
     constructor, name = targets.load(target, key, Method), target.rpartition(".")[2]
@@ -153,8 +144,8 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
         fields = inspect.signature(constructor).parameters
     except (TypeError, ValueError):
         raise ConfigError(f"{key}: _target_ {target} is no class or function of Python's") from None
-    if abstract := sorted(getattr(constructor, "__abstractmethods__", ())):
-        raise ConfigError(f"{key}: {target} lacks {', '.join(abstract)}; see docs/how-to/own_method.md")
+    abstract = ", ".join(sorted(getattr(constructor, "__abstractmethods__", ())))
+    require(not abstract, f"{key}: {target} lacks {abstract}; see docs/how-to/own_method.md", ConfigError)
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
     values = {name: custom.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
@@ -177,10 +168,8 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
 
 
 def _check_annotation(key: str, value: Any, annotation: Any) -> None:
-    """Checks the value of a field annotated as a Literal, int, float, bool, str, None or a union of these.
-
-    A field annotated as a class of a library, such as an optimiser, takes a mapping with a `_target_`.
-    """
+    """Checks the value of a field annotated as a Literal, int, float, bool, str, None or a union of these; one
+    annotated as a class of a library, such as an optimiser, takes a mapping with a `_target_`."""
     kinds = typing.get_args(annotation)
     if typing.get_origin(annotation) is typing.Literal:
         names, is_fit = list(map(as_word, kinds)), value in kinds
@@ -197,5 +186,4 @@ def _check_annotation(key: str, value: Any, annotation: Any) -> None:
         is_fit = type(value) in kinds or (float in kinds and type(value) is int) or (bool(objects) and is_node)
         names = [f"a mapping whose _target_ returns a {kind.__name__}" for kind in objects]
         names += [_KINDS[kind] for kind in kinds if kind not in objects and (kind is not int or float not in kinds)]
-    if not is_fit:
-        raise ConfigError(f"{key}={as_word(value)}: must be {either(names)}")
+    require(is_fit, f"{key}={as_word(value)}: must be {either(names)}", ConfigError)

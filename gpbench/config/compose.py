@@ -95,11 +95,8 @@ class Composer:
         return str(defaults.get("method.name") or defaults.get("method._target_")), in_file or is_declared
 
     def restore(self, stored: Mapping[str, Any]) -> dict:
-        """The configuration of a recorded run, as far as a record can say it.
-
-        Its settings are checked as those of a command line are.  Folders, stores, mirrors and the sources of the data
-        are the user's own: a record may come from somebody else.
-        """
+        """The configuration of a recorded run, as far as a record can say it, checked as a command line is.  Folders,
+        stores, mirrors and the sources of the data are the user's own: a record may come from somebody else."""
         if not all(isinstance(stored.get(group), dict) and stored[group] for group in GROUPS):
             mend = "put its config.yaml back, or train it again with run.again=true"
             raise ConfigError(f"the record has no whole configuration: {mend}")
@@ -204,8 +201,8 @@ def advice(jobs: Sequence[Sequence[str]], composer: Composer) -> str | None:
     for key in dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith("method.")):
         having, lacking = _methods(key, jobs, composer)
         if having and lacking:
-            has, does = "have" if len(having) > 1 else "has", "do" if len(lacking) > 1 else "does"
-            methods = f"{either(having, 'and')} {has} it, {either(lacking, 'and')} {does} not"
+            verbs = "have" if len(having) > 1 else "has", "do" if len(lacking) > 1 else "does"
+            methods = f"{either(having, 'and')} {verbs[0]} it, {either(lacking, 'and')} {verbs[1]} not"
             return f"{key}: {methods}; {words.OPTIONAL}{key}=VALUE sets it only where it exists"
     return None
 
@@ -248,10 +245,8 @@ def _with_sign(word: Word, method: Any) -> Word:
 
 
 def _implied(method: dict[str, Any]) -> dict[str, Any]:
-    """Takes the reserved section `implied` out of a method's node.  Raises ConfigError where it is not one.
-
-    It has the keys that the method got after runs of it were recorded, each with the value that does what was done
-    before: with that value a key is no part of the identity."""
+    """Takes the reserved section `implied` out of a method's node: keys that the method got after runs of it were
+    recorded, each with the value that does what was done before, which is then no part of the identity."""
     if "ranges" in method:
         raise ConfigError(
             'method.ranges: declare ranges at the fields of the class, as in `df: float = setting(4.0, "positive")`'

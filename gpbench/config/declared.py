@@ -1,8 +1,6 @@
 """The declarations of gpbench's methods, protocols and optimisers, known without JAX, and the checks against them.
 
-`settings.json` is made from the classes and functions by `scripts/settings.py`; a test holds it equal to them.  A
-user's class is checked by the same declarations where it is imported (`gpbench.config.build.check_class`).
-"""
+`scripts/settings.py` makes `settings.json` from the classes and functions; a test holds it equal to them."""
 
 import importlib.util
 import json
@@ -56,11 +54,9 @@ def ranges() -> Mapping[str, Words]:
 
 
 def canonical(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A protocol, or a method, in the form that is recorded: a whole number in a setting of real numbers is a float.
-
-    So 1 and 1.0 are one value, except of settings that distinguish them, such as `inducing`.  The settings of a user's
-    class stay as they are written: a built-in name may mean something else there.
-    """
+    """A protocol, or a method, in the form that is recorded: a whole number in a setting of real numbers is a float, so
+    that 1 and 1.0 are one value.  The settings of a user's class, where a name may mean something else, stay as they
+    are."""
     as_float = lambda value: float(value) if is_whole(value) else value
     form = dict(node)
     if str(node.get("_target_", "gpbench.")).startswith("gpbench."):
@@ -71,11 +67,9 @@ def canonical(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """A configuration whose default numbers of rows, such as `inducing`, are at most those that train.
-
-    The new number is part of the run's identity and of its setting, as if the user had set it.  A number that the user
-    or an experiment did set stays as it is: the method refuses it where it is too large.
-    """
+    """A configuration whose default numbers of rows, such as `inducing`, are at most those that train, as if the user
+    had set them.  A number that the user or an experiment did set stays: the method refuses it where it is too
+    large."""
     method, explicit = cfg["method"], set(cfg.get("explicit", ["method"]))  # records of before have no such list
     large = [key for key in _beyond(method, rows) if not explicit & {"method", f"method.{key}"}]
     changes = cfg["changes"] | {f"method.{key}": rows for key in large} if large else cfg["changes"]
@@ -204,11 +198,6 @@ def _optax_names() -> frozenset[str]:
         return frozenset(re.findall(r"[A-Za-z]\w+", Path(spec.origin).read_text(encoding="utf-8")))  # type: ignore
     except (AttributeError, TypeError, OSError, ValueError):
         return frozenset()
-
-
-def methods_with(key: str) -> str:
-    """The methods that have a setting; "" for none."""
-    return listed(methods(lambda declared: key in declared["settings"]), 20)
 
 
 def methods(fits: Callable[[Mapping[str, Any]], bool]) -> list[str]:

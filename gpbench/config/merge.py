@@ -1,11 +1,9 @@
 """A configuration as a merge: config.yaml, a file of each chosen group, the changes of a command line, and `${...}`.
-
-The rules are Hydra's, for files of a group that extend others of the same group.
-"""
+The rules are Hydra's, for files of a group that extend others of the same group."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 from gpbench import paths, yamls
 from gpbench.config import declared
 from gpbench.config.words import Word
-from gpbench.errors import ConfigError, as_word, either, nearest, refuse
+from gpbench.errors import ConfigError, as_word, either, listed, nearest, refuse
 
 _Node = dict[str, Any]
 MISSING = "???"
@@ -88,11 +86,9 @@ def merged(below: Any, above: Any) -> Any:
 
 
 def changed(node: Any, word: Word, path: Sequence[str] = (), root: _Node | None = None) -> _Node:
-    """The configuration with the change of one word; inside, the section `node` of `root` with that of `path` in it.
-
-    A key below a `${...}`, such as method.optimiser.learning_rate, changes a copy of the section that it names.  Raises
-    ConfigError for a key that is not there, or with a + for one that is.
-    """
+    """The configuration with the change of one word; inside, the section `node` of `root` with that of `path` in it.  A
+    key below a `${...}` changes a copy of the section that it names.  Raises ConfigError for a key that is not there,
+    or with a + for one that is."""
     key, *rest = path or word.key.split(".")
     root = node if root is None else root
     is_added = word.sign in ("+", "++")
@@ -194,7 +190,8 @@ def _unknown_key(full_key: str, root: _Node) -> ConfigError:
     for name in section.split(".") if section else ():
         node = _section(node[name], root)
     sections = {name: _section(below, root) for name, below in node.items()} if isinstance(node, dict) else {}
-    inside = [".".join(filter(None, [section, name, key])) for name in sections if key in _keys(sections[name])]
+    nodes = [name for name, below in sections.items() if isinstance(below, dict) and key in below]
+    inside = [".".join(filter(None, [section, name, key])) for name in nodes]
     hint = "it has none of its own: one value, or the protocol's section"
     if inside:
         hint = f"did you mean {either(inside)}?"
@@ -206,10 +203,6 @@ def _unknown_key(full_key: str, root: _Node) -> ConfigError:
         files = sorted((paths.conf_dir() / "protocol").glob("*.yaml"))
         if others := [path.stem for path in files if key in _file(path)[0]]:
             hint = f"it is one of protocol={' and protocol='.join(others)}"
-    if section == "method" and (names := declared.methods_with(key)):
-        hint = f"it is one of method={names}"
+    if section == "method" and (names := declared.methods(lambda entry: key in entry["settings"])):
+        hint = f"it is one of method={listed(names, 20)}"
     return ConfigError(f"no key {key!r}{' in ' if section else ''}{section}; {hint}")
-
-
-def _keys(value: Any) -> Iterable[str]:
-    return value if isinstance(value, dict) else ()

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpbench import paths
-from gpbench.errors import ConfigError, either
+from gpbench.errors import ConfigError, either, require
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -28,11 +28,8 @@ _SIGNS = {"CHANGE": "", "ADD": "+", "FORCE_ADD": "++", "DEL": "~"}
 
 
 class Word(NamedTuple):
-    """A word as it was written, its sign, its key and its value.
-
-    The sign "" changes a key, "+" adds one, "++" does either, "~" removes one; "@" is that of a word with a package, as
-    in `a@b=c`.
-    """
+    """A word as it was written, its sign, its key and its value.  The sign "" changes a key, "+" adds one, "++" does
+    either, "~" removes one; "@" is that of a word with a package, as in `a@b=c`."""
 
     text: str
     sign: str
@@ -57,8 +54,8 @@ def _read(text: str) -> Word:
         with contextlib.suppress(ValueError, RecursionError):
             return _remember(text, sign, key, _NAMED.get(name.lower(), name) if name else json.loads(numbers))
     (parsed,) = parse([text])
-    if parsed.is_sweep_override():
-        raise ConfigError(f"{text} is a sweep: add -m, or write a list as in split=[0,3]")
+    is_sweep = parsed.is_sweep_override()
+    require(not is_sweep, f"{text} is a sweep: add -m, or write a list as in split=[0,3]", ConfigError)
     return remember(text, parsed)
 
 
@@ -109,11 +106,11 @@ def require_once(texts: Sequence[str], both: str | None = None) -> None:
 
 def require_launcher(text: str) -> None:
     """Raises ConfigError for a word of Hydra's own that chooses no launcher."""
-    if not text.lstrip("+").startswith(LAUNCHER):
-        raise ConfigError(
-            f"{text}: gpbench reads only hydra/launcher=NAME and hydra.launcher.KEY of Hydra's keys, and those in"
-            " sweeps; records go to run.results=DIR, and --config-dir DIR has your own files"
-        )
+    fault = (
+        "gpbench reads only hydra/launcher=NAME and hydra.launcher.KEY of Hydra's keys, and those in sweeps; records go"
+        " to run.results=DIR, and --config-dir DIR has your own files"
+    )
+    require(text.lstrip("+").startswith(LAUNCHER), f"{text}: {fault}", ConfigError)
 
 
 def word(value: Any) -> str:
@@ -130,8 +127,5 @@ def word(value: Any) -> str:
         return "[" + ", ".join(map(word, value)) + "]"
     text = str(value)
     # backslashes before a quote are escaped, and no others
-    return text if _UNQUOTED.fullmatch(text) else "'" + re.sub(r"(\\*)('|$)", _escaped, text) + "'"
-
-
-def _escaped(match: re.Match) -> str:
-    return match[1] * 2 + match[2].replace("'", r"\'")
+    escaped = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + match[2].replace("'", r"\'"), text)
+    return text if _UNQUOTED.fullmatch(text) else f"'{escaped}'"

@@ -30,17 +30,11 @@ def kind(value: Any) -> str:
     return f"{value.dtype}[{','.join(map(str, value.shape))}]"
 
 
-def same_structure(old: Any, new: Any) -> bool:
-    """Test whether two pytrees have the same structure and static fields."""
-    first, second = jax.tree.structure(old), jax.tree.structure(new)
-    return first is not None and first == second
-
-
 def largest_difference(old: Any, new: Any) -> tuple[float, str]:
     """The largest difference of two pytrees, relative to its leaf's largest entry or 1, and where it is.  NaN agrees
     with NaN; infinite where structure, shapes or what is not finite differ.
     """
-    if not same_structure(old, new):
+    if jax.tree.structure(old) != jax.tree.structure(new):
         return np.inf, "in structure or static fields"
     worst, position = 0.0, ""
     for (location, a), (_, b) in zip(leaves(old), leaves(new)):
@@ -63,10 +57,10 @@ def difference(old: Any, new: Any, tolerance: float) -> str:
     return position if not gap <= tolerance else ""
 
 
-def require(good: Any, fault: str) -> None:
-    """Raises Broken, with what was seen and how to mend it, unless a claim is good."""
+def require(good: Any, fault: str, error: type[Exception] = Broken) -> None:
+    """Raises an error, with what was seen and how to mend it, unless a claim is good."""
     if not good:
-        raise Broken(fault)
+        raise error(fault)
 
 
 def require_same(old: Any, new: Any, tolerance: float, fault: str) -> None:

@@ -72,13 +72,9 @@ def finding(task: str, check: Callable[..., None], *arguments: Any) -> Finding:
     except (Broken, GpbenchError) as error:
         return Finding(*claim, "broken", str(error))
     except (Exception, SystemExit) as error:
-        return Finding(*claim, "broken", _line(error))
+        # its position in the author's code: the last frame outside libraries and here
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+        frame = ([f for f in frames if "/gpbench/contract/" not in f.filename] or frames)[-1]
+        name, _, text = runtime.described(error).partition(": ")
+        return Finding(*claim, "broken", f"{name} at {frame.filename}:{frame.lineno}: {text}")
     return Finding(*claim, "kept")
-
-
-def _line(error: BaseException) -> str:
-    """An exception in a line, with its position in the author's code: the last frame outside libraries and here."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
-    own = [f for f in frames if "/gpbench/contract/" not in f.filename] or frames
-    name, _, text = runtime.described(error).partition(": ")
-    return f"{name} at {own[-1].filename}:{own[-1].lineno}: {text}"

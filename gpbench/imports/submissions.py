@@ -1,10 +1,5 @@
 """A table of predictions made by another program, as one `Submission` for each data set, split, method and output.
-
-Columns: `dataset`, `split`, `method`, `row`, and `mean` and `variance` (regression, original units, noise included) or
-`prob_0`, `prob_1`, ... or `log_prob_0`, `log_prob_1`, ... (classification, the classes in order of code); optional are
-`setting`, `output` (the number of one of several outputs), `seconds` of training, `versions` of the programs, and
-`lost`, why there are no predictions.
-"""
+docs/how-to/import.md describes its columns."""
 
 import io
 import re
@@ -19,7 +14,7 @@ from jaxtyping import Float, Int
 
 from gpbench import limits
 from gpbench.data import arrow
-from gpbench.errors import ConfigError, DataError, GpbenchError, nearest
+from gpbench.errors import ConfigError, DataError, GpbenchError, nearest, require
 from gpbench.records.absences import LARGE, LATE
 
 if TYPE_CHECKING:
@@ -67,10 +62,8 @@ class Submission:
             row = "" if np.ndim(good) == 0 else f"row {self.rows[int(np.argmin(good))]} "
             raise DataError(f"{self.title}: {row}{problem}")
 
-    def in_order_of(
-        self, test: Int[np.ndarray, " t"], train: Int[np.ndarray, " m"], total: int
-    ) -> dict[str, Float[np.ndarray, " t"]]:
-        """The values in the order of the test rows, each of which must be there once, and no other of `total` rows."""
+    def in_order_of(self, test: Int[np.ndarray, " t"], train: Int[np.ndarray, " m"], total: int) -> "Submission":
+        """The same in the order of the test rows, each of which must be there once, and no other of `total` rows."""
         exists = (self.rows >= 0) & (self.rows < total)
         self.require(exists, f"does not exist: {self.dataset} has rows 0 to {total - 1}")
         _, first = np.unique(self.rows, return_index=True)
@@ -84,14 +77,14 @@ class Submission:
         self.require(not absent, f"{len(absent)} of {len(test)} test rows {verb} missing: {row} {_first(absent)}")
         order = np.argsort(self.rows)
         positions = order[np.searchsorted(self.rows[order], test)]
-        return {name: column[positions] for name, column in self.values.items()}
+        return replace(self, rows=test, values={name: column[positions] for name, column in self.values.items()})
 
     def check_values(self, classes: int, target_variance: float) -> None:
         """Checks columns, range and sum of the predictions of a data set with so many classes: 0 for regression, and 1
         for counts, which are refused.  `target_variance` is that of the training targets.
         """
         self.require(classes != 1, "predictions of counts cannot be imported, for they have no one form")
-        names = ["mean", "variance"] if classes == 0 else self.class_columns(classes)
+        names = ["mean", "variance"] if classes == 0 else self._class_columns(classes)
         absent, extra = [n for n in names if n not in self.values], [n for n in self.values if n not in names]
         self.require(not absent, f"no column {_first(absent)}; {_described(classes)}")
         self.require(not extra, f"column {_first(extra)} does not belong there; {_described(classes)}")
@@ -107,12 +100,18 @@ class Submission:
             self.require(variance >= smallest, f"has a variance below {smallest:.2g}, too small to compute a density")
             return
         with np.errstate(over="ignore"):
-            columns = np.stack([self.values[name] for name in names], axis=1)
-            probs = np.exp(columns) if names[0].startswith("log_") else columns
+            probs = np.exp(self.log_probs(classes))
         self.require(probs.min(axis=1) >= 0, "has a negative probability")
         self.require(abs(probs.sum(axis=1) - 1) <= _SUM_TOLERANCE, "has probabilities that do not sum to one")
 
-    def class_columns(self, classes: int) -> list[str]:
+    def log_probs(self, classes: int) -> Float[np.ndarray, "n C"]:
+        """The logarithms of the probabilities of the classes; NaN of negative ones."""
+        names = self._class_columns(classes)
+        columns = np.stack([self.values[name] for name in names], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return columns if names[0].startswith("log_") else np.log(columns)
+
+    def _class_columns(self, classes: int) -> list[str]:
         """The names of the columns of the classes: log probabilities if there are any, else probabilities."""
         logs = any(name.startswith("log_prob_") for name in self.values)
         return [f"{'log_prob' if logs else 'prob'}_{c}" for c in range(classes)]
@@ -142,17 +141,15 @@ def read(path: Path) -> list[Submission]:
         if unknown[0].startswith("Unnamed: "):
             hint = "a column without a name, as pandas writes an index: write the table with index=False"
         raise ConfigError(f"{path}: unknown column {unknown[0]!r}; {hint}")
-    if table.empty:
-        raise DataError(f"{path}: no rows")
+    require(not table.empty, f"{path}: no rows")
     return list(_groups(path, table))
 
 
 def _table(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
-    if path.exists() and not path.is_file():
-        fault = "is a folder" if path.is_dir() else "not a regular file: write the predictions to one"
-        raise ConfigError(f"{path}: {fault}")
+    fault = "is a folder" if path.is_dir() else "not a regular file: write the predictions to one"
+    require(path.is_file() or not path.exists(), f"{path}: {fault}", ConfigError)
     is_csv = path.suffix == ".csv"
     try:
         content = limits.read(path, limits.IMPORTED, "split it")

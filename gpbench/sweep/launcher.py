@@ -1,8 +1,6 @@
-"""Sweeps: Hydra's grammar says which jobs there are, and each runs as `gpbench run` in a process of its own.
-
-That keeps XLA's flags, caches and memory of one job away from the next.  Records that exist are not made
-again, so run the same command to resume where a sweep stopped.
-"""
+"""Sweeps: Hydra's grammar says which jobs there are, and each runs as `gpbench run` in a process of its own, which keeps
+XLA's flags, caches and memory of one job away from the next.  Records that exist are not made again, so run the same
+command to resume where a sweep stopped."""
 
 import itertools
 import re
@@ -28,9 +26,7 @@ _MOST_JOBS = 100_000
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:
     """Runs all jobs of a sweep.  Returns 0 if every job is done.  Raises ConfigError: there are no jobs or more than
-    `_MOST_JOBS`, or one cannot be composed; none has started then; SweepError: jobs failed, as `Jobs.conclude` raises
-    it.
-    """
+    `_MOST_JOBS`, or one cannot be composed; none has started then; SweepError: jobs failed."""
     parsed = parse(overrides)
     launcher = chosen_launcher([str(word.input_line) for word in parsed if word.is_hydra_override()], config_dirs)
     composer = Composer(config_dirs)
@@ -61,8 +57,8 @@ def _sorted(parsed: "Sequence[Override]") -> "tuple[list[Override], list[Overrid
         raise ConfigError(f"the sweep has more than {_MOST_JOBS:,} jobs; give {key} fewer values")
     sections = [word.key_or_group.partition(".")[0] if not word.is_sweep_override() else "" for word in parsed]
     of_sweep = [section in ("run", "data") for section in sections]
-    parts = [[word for word, is_shared in zip(parsed, of_sweep) if is_shared == kind] for kind in (True, False)]
-    return parts[0], parts[1]
+    shared, own = ([w for w, is_shared in zip(parsed, of_sweep) if is_shared == kind] for kind in (True, False))
+    return shared, own
 
 
 def _length(word: "Override") -> float:
