@@ -49,13 +49,13 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         checked_args = [_fitted(name, value, hints.get(name, Any), subject) for name, value in positional]
         try:
             return function(*checked_args, **checked_kwargs)  # type: ignore[arg-type]
-        except (GpbenchError, SystemExit) as cause:  # the latter of a module of the user's
-            error = exit_error(cause) if isinstance(cause, SystemExit) else cause
-            error.printed = error.printed or str(error)
-            error.args = (printable(in_python(str(error))),)
+        except (GpbenchError, SystemExit) as raised:  # the latter of a module of the user's
+            fault = exit_error(raised) if isinstance(raised, SystemExit) else raised
+            fault.printed = fault.printed or str(fault)
+            fault.args = (printable(in_python(str(fault))),)
             if shows_traceback():
-                raise error from error.__cause__ if error is cause else cause
-            raise error.with_traceback(None) from None  # our own frames, and Hydra's, say nothing to the user
+                raise fault from fault.__cause__ if fault is raised else raised
+            raise fault.with_traceback(None) from None  # our own frames, and Hydra's, say nothing to the user
 
     return call
 

@@ -18,7 +18,7 @@ from gpbench.schema import Range, is_whole, parse
 
 
 @dataclass(frozen=True)
-class Entry:
+class _Entry:
     """A reader or a split set."""
 
     path: str  # dotted path of its function
@@ -82,12 +82,12 @@ _BITS = required("count", "Bits of a fingerprint.")
 _DROP = optional("list of whole or null", "Places of inputs that are left out, from 0.")
 
 
-def _reader(path: str, package: str = "", extra: str = "", **options: Key) -> Entry:
+def _reader(path: str, package: str = "", extra: str = "", **options: Key) -> _Entry:
     """A reader by its function in `gpbench.data`."""
-    return Entry(f"gpbench.data.{path}", Keys(options), package, extra)
+    return _Entry(f"gpbench.data.{path}", Keys(options), package, extra)
 
 
-READERS: Mapping[str, Entry] = {
+READERS: Mapping[str, _Entry] = {
     "npz": _reader(
         "readers.npz",
         target=optional("any", "Array of the targets.", "y"),
@@ -166,8 +166,8 @@ _SPLIT_KEYS: Mapping[str, Mapping[str, Key]] = {
     "official": {"train_rows": required(_COUNT, _TRAIN)},
     "draws": {"test_rows": required(_COUNT, _TEST), "train_rows": required(_COUNT, _TRAIN)},
 }
-SPLIT_SETS: Mapping[str, Entry] = {
-    name: Entry(f"gpbench.data.split_sets.{name}", Keys(keys), splits=_SPLITS_OF.get(name, 0))
+SPLIT_SETS: Mapping[str, _Entry] = {
+    name: _Entry(f"gpbench.data.split_sets.{name}", Keys(keys), splits=_SPLITS_OF.get(name, 0))
     for name, keys in _SPLIT_KEYS.items()
 }
 """The split sets, with the keys of a card's section `splits` besides `set` and `sets`."""

@@ -18,7 +18,7 @@ def is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-COLUMNS = Range(
+_COLUMNS = Range(
     lambda value: (
         value is None
         or (
@@ -113,22 +113,22 @@ def read(kind: str, value: Any, task: str | None = None) -> _Choice:
     if (kind, name) == ("likelihood", "auto"):
         option = next(iter(options), "")
         require(not options, f"likelihood auto has no option {option!r}: name the likelihood", ConfigError)
-    elif name not in table:
-        require("." in name, f"unknown {kind} {name!r}: {nearest(name, _names(kind, task))}", ConfigError)
+    elif name not in table and "." not in name:
+        raise ConfigError(f"unknown {kind} {name!r}: {nearest(name, _names(kind, task))}")
     elif kind == "kernel" and name in COMPOSITES:
         kernels = options["parts"]
         fact = f"kernel {name} must be a list of two or more kernels, not {as_word(kernels)}"
         require(is_list(kernels) and len(kernels) > 1, fact, ConfigError)
         for kernel in kernels:
             read(kind, kernel)
-    else:
+    elif name in table:
         check_options(kind, name, options, table[name].options)
     return _Choice(name, options)
 
 
 def check_options(kind: str, name: str, options: Mapping[str, Any], ranges: Mapping[str, Words | Range]) -> None:
     """Raises ConfigError for an option that has no range, or a value outside its range."""
-    known = {**ranges, "inputs": COLUMNS} if kind == "kernel" else ranges
+    known = {**ranges, "inputs": _COLUMNS} if kind == "kernel" else ranges
     for option, value in options.items():
         require_known(option, known, f"{kind} {name} has no option {option!r}:")
         parse(known[option]).check(f"{kind} {name}: {option}", value)
@@ -203,12 +203,14 @@ def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
         targets.check_path(name, kind)
     elif isinstance(value, Mapping) and len(value) == 1:
         ((name, options),) = value.items()
-    form = f"a {kind} is a name or a name with its options"
-    require(isinstance(name, str), f"{form}, not {as_word(value)}: choose {either(_names(kind))}", ConfigError)
+    if not isinstance(name, str):
+        form = f"a {kind} is a name or a name with its options, not {as_word(value)}"
+        raise ConfigError(f"{form}: choose {either(_names(kind))}")
     if kind == "kernel" and name in COMPOSITES:
         return name, {"parts": options}
-    form = f"the options of {kind} {name} must be a mapping such as {{{name}: {{OPTION: VALUE}}}}"
-    require(isinstance(options, Mapping | None), f"{form}, not {as_word(options)}", ConfigError)
+    if not isinstance(options, Mapping | None):
+        form = f"the options of {kind} {name} must be a mapping such as {{{name}: {{OPTION: VALUE}}}}"
+        raise ConfigError(f"{form}, not {as_word(options)}")
     return name, {str(option): setting for option, setting in (options or {}).items()}
 
 

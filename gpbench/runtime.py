@@ -129,11 +129,12 @@ def start(device: str | None = None, *, joins: bool = False) -> tuple[int, int]:
     if device == "gpu":
         require_gpu()
     try:
-        return jax.process_index(), jax.process_count()
+        jax.devices()
     except (AssertionError, RuntimeError) as error:
         reason = str(error).partition("\n")[0] or "there is none"
         names = os.environ.get("JAX_PLATFORMS", "")
         raise ConfigError(f"JAX_PLATFORMS={names}: JAX finds no such device ({reason}); set it to cpu") from error
+    return (jax.process_index(), jax.process_count()) if joins else (0, 1)
 
 
 def import_jax() -> None:

@@ -153,7 +153,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     no_method = f"method: {target} is no gpbench.Method: derive its class from gpbench.Method"
     is_nameless = not is_open and "name" in values.keys() - parameters.keys()  # every method has the field
     require(not (is_other and is_nameless), no_method, ConfigError)
-    has_ranges = settings(constructor) if is_class and dataclasses.is_dataclass(constructor) else {}
+    has_ranges = settings(constructor) if is_class and hasattr(constructor, "__dataclass_fields__") else {}
     for field, value in values.items():
         if not is_open:
             require_known(field, parameters, f"{key}.{field}: {name} has no such field")

@@ -14,7 +14,7 @@ from gpbench.config.words import Word
 from gpbench.errors import ConfigError, as_word, either, listed, nearest, refuse
 
 _Node = dict[str, Any]
-MISSING = "???"
+_MISSING = "???"
 """The value of a key that must have one."""
 _PLAIN = (str, int, float, type(None))
 _REFERENCE = re.compile(r"\$\{([\w-]+(?:\.[\w-]+)*)\}", re.A)
@@ -130,7 +130,7 @@ def resolved(values: _Node, *, allow_missing: bool = False) -> _Node:
         cfg = {key: _resolved(value, values, 0) for key, value in values.items()}
     except LookupError:
         cfg = _by_omegaconf(values)
-    missing = [key for key, value in leaves(cfg) if value == MISSING] if repr(MISSING) in repr(cfg) else []
+    missing = [key for key, value in leaves(cfg) if value == _MISSING] if repr(_MISSING) in repr(cfg) else []
     if missing and not allow_missing:
         raise ConfigError(f"{missing[0]}: no value is set, and it must have one")
     return cfg

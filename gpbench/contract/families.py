@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.contract.compare import Doubtful, require
 from gpbench.contract.findings import Finding, finding
-from gpbench.contract.problems import CLASSES
+from gpbench.contract.problems import CLASSES, Doubtful, require
 from gpbench.core.kernels import kernel_spec
 from gpbench.core.likelihoods import likelihood_spec
 from gpbench.core.predictive import (

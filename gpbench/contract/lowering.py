@@ -12,9 +12,8 @@ from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from gpbench.config.build import build_method
-from gpbench.contract.compare import Broken
 from gpbench.contract.findings import ROWS, Finding, finding, startable
-from gpbench.contract.problems import CLASSES, Problem
+from gpbench.contract.problems import CLASSES, Broken, Problem
 from gpbench.methods.protocols import HasObjective
 from gpbench.train.group import Fit, Group
 from gpbench.train.programs import Programs

@@ -40,18 +40,14 @@ def _build(method: str) -> Any:
     return Programs(build_method(json.loads(method)))
 
 
-def class_of(method: str, config_dir: str | Path | None = None) -> type:
-    """The class of a method.  Raises ConfigError for an unknown one."""
-    runtime.require_float64()
-    from gpbench.methods.base import Method
-
-    cfg = configuration(f"method={method}", folder=folder_of(config_dir))
-    return targets.load(cfg["method"]["_target_"], "method", Method)
-
-
 def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:
     """The tasks of a method; none for an unknown one, for which `fit` raises an error."""
     try:
-        return class_of(method, config_dir).tasks  # type: ignore[attr-defined]
+        runtime.require_float64()
+        from gpbench.methods.base import Method
+
+        cfg = configuration(f"method={method}", folder=folder_of(config_dir))
+        cls: type[Method] = targets.load(cfg["method"]["_target_"], "method", Method)
+        return cls.tasks
     except ConfigError:
         return frozenset()

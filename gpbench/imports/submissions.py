@@ -195,7 +195,9 @@ def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
             values={str(n): _numbers(path, group[n]) for n in others if not group[n].isna().all()},
         )
         facts = {name: _per_run(submission, group, name) for name in _PER_RUN}
-        known = {name: _PARSERS[name](submission, fact) for name, fact in facts.items() if fact is not None}
+        known: dict[str, Any] = {
+            name: _PARSERS[name](submission, fact) for name, fact in facts.items() if fact is not None
+        }
         yield replace(submission, **known)
 
 

@@ -148,10 +148,7 @@ def _published(row: dict[str, str], metric: str) -> Published:
     n = int(row["reps"]) if row["reps"] else None
     stderr = err / math.sqrt(n) if err is not None and n and row["err_kind"] == "std" else None
     return Published(
-        source=row["source"],
-        table=row["table"],
-        method=row["method"],
-        setting=row["setting"],
+        **{name: row[name] for name in ("source", "table", "method", "setting")},
         value=round(scale * float(row["mean"]) + offset, 10),
         err=err,
         stderr=err if row["err_kind"] == "stderr" else stderr,

@@ -1,6 +1,6 @@
-"""Sweeps: Hydra's grammar says which jobs there are, and each runs as `gpbench run` in a process of its own, which keeps
-XLA's flags, caches and memory of one job away from the next.  Records that exist are not made again, so run the same
-command to resume where a sweep stopped."""
+"""Sweeps: Hydra's grammar says which jobs there are, and each runs as `gpbench run` in a process of its own, away from
+XLA's flags, caches and memory of the others.  Records that exist are not made again, so run the same command to resume
+where a sweep stopped."""
 
 import itertools
 import re
