@@ -8,7 +8,7 @@ from gpbench import data_registry, limits, paths
 from gpbench.config.card_keys import CARD, KINDS, NAME, READER, SOURCE, SPLITS
 from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require, require_known
-from gpbench.keys import TEXT, Keys, mapping, optional
+from gpbench.keys import TEXT, Keys, optional
 from gpbench.schema import parse
 
 _COUNTED = [name for name, entry in SPLIT_SETS.items() if entry.count({})]
@@ -29,10 +29,10 @@ def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()
     require(NAME.fullmatch(str(card["name"])), fault, ConfigError)
     _check_labels(path, card)
     sources = [_checked_source(path, source, folders) for source in card["sources"]]
-    variants = mapping(card.get("variants"), f"{path}: variants")
-    for variant in variants.values():
-        Keys({name: optional(key.range) for name, key in CARD.keys.items()}).check(variant, f"{path}: a variant")
-    if variants:
+    if variants := card.get("variants"):
+        keys = Keys({name: optional(key.range) for name, key in CARD.keys.items()})
+        for entry in variants.values():
+            keys.check(entry, f"{path}: a variant")
         variant = str(card.get("variant"))
         require_known(variant, variants, f"{card['name']} has no variant {variant!r}:")
     _check_splits(path, card)
@@ -113,9 +113,8 @@ def _check_read(path: Path | str, splits: Mapping[Any, Any], sets: Iterable[str]
 
 
 def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
-    splits = mapping(card.get("splits"), f"{path}: splits")
-    counts = mapping(splits.get("sets"), f"{path}: splits.sets")
-    Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(counts, f"{path}: splits.sets")
+    splits = card.get("splits") or {}
+    counts = Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(splits.get("sets"), f"{path}: splits.sets")
     TEXT.check(f"{path}: splits: set", splits.get("set"))
     if (name := split_set(card)) not in counts and (name not in SPLIT_SETS or not SPLIT_SETS[name].count({})):
         hint = nearest(name, {*counts, *_COUNTED})
