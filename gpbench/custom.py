@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import yamls
-from gpbench.errors import refuse
-from gpbench.registry import COMPOSITES, KINDS, TARGET, check_value, is_list, load, read
+from gpbench.errors import located, refuse
+from gpbench.registry import COMPOSITES, KINDS, TARGET, is_list, load, read
 
 
 def check(section: Mapping[str, Any], folders: Sequence[Path], task: Any = None) -> dict:
@@ -20,7 +20,8 @@ def check(section: Mapping[str, Any], folders: Sequence[Path], task: Any = None)
     for kind in KINDS.keys() & section.keys():
         expanded[kind] = expand(kind, section[kind], folders)
         if str(section.get(TARGET, "gpbench.")).startswith("gpbench."):
-            check_value(kind, expanded[kind], task)
+            with located(f"method.{kind}"):
+                read(kind, expanded[kind], task)
     return expanded
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpbench import targets
-from gpbench.errors import ConfigError, as_word, either, located, nearest, refuse, require, require_known
+from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require, require_known
 from gpbench.schema import RANGE, Range, Words, is_number, is_whole, parse, settings
 
 TARGET = "_target_"
@@ -132,12 +132,6 @@ def check_options(kind: str, name: str, options: Mapping[str, Any], ranges: Mapp
     for option, value in options.items():
         require_known(option, known, f"{kind} {name} has no option {option!r}:")
         parse(known[option]).check(f"{kind} {name}: {option}", value)
-
-
-def check_value(kind: str, value: Any, task: Any = None) -> None:
-    """Raises ConfigError, with the key in front, as `read` does."""
-    with located(f"method.{kind}"):
-        read(kind, value, task)
 
 
 def check_family(

@@ -90,7 +90,6 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
     declaration = declaration_of(cls)
     for kind in registry.KINDS.keys() & node.keys():
         if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
-            registry.check_value(kind, node[kind])
             _check_family(kind, node[kind])
     declared.check_declared(node, declaration, name)
     if card is not None:
@@ -99,13 +98,12 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
 
 def _check_family(kind: str, value: Any) -> None:
     """Check the custom classes in the value of a kernel or a likelihood: what they declare, and their options."""
-    if not (paths := custom.custom_paths(kind, value)):
-        return
     from gpbench.core.kernels import kernel_spec
     from gpbench.core.likelihoods import likelihood_spec
 
     with located(f"method.{kind}"):
-        (kernel_spec if kind == "kernel" else likelihood_spec)(value)
+        if paths := custom.custom_paths(kind, value):
+            (kernel_spec if kind == "kernel" else likelihood_spec)(value)
         for path in paths:
             check_declarations(registry.load(kind, path))
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from gpbench.config.compose import folders
 from gpbench.data import cards, members, splits
 from gpbench.errors import ConfigError, located, refuse, require
 from gpbench.imports.submissions import Submission
+from gpbench.own_metrics import OwnMetrics
 from gpbench.records import identity
 from gpbench.records.absences import FAULT, LARGE, LATE, is_late
 from gpbench.records.arrays import MOST_ROWS, Predictions
@@ -49,19 +49,16 @@ class Importer:
 
     def score(self, submissions: Sequence[Submission]) -> list[_ImportedRun]:
         """Every submission, checked and scored.  Raises ConfigError and DataError that name file and data set."""
+        own = own_metrics.load(folders(self.config_dirs))
         datasets: dict[str, tuple[Mapping, Dataset]] = {}
         for submission in submissions:
             if (name := submission.dataset) not in datasets:
                 with located(submission.file):
                     card = splits.with_set(cards.read(name, self.config_dirs), self.split_set)
                 datasets[name] = card, data_layer.load(card, config_dirs=self.config_dirs)
-        return [self._score(submission, *datasets[submission.dataset]) for submission in submissions]
+        return [self._score(submission, *datasets[submission.dataset], own) for submission in submissions]
 
-    @cached_property
-    def _own_metrics(self) -> own_metrics.OwnMetrics:
-        return own_metrics.load(folders(self.config_dirs))
-
-    def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> _ImportedRun:
+    def _score(self, submission: Submission, card: Mapping, dataset: "Dataset", own: OwnMetrics) -> _ImportedRun:
         outputs = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
         no_output = bool(outputs) and submission.output is None
         with located(submission.title):
@@ -76,7 +73,7 @@ class Importer:
             prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
         submission = submission.in_order_of(test, train, len(dataset.y))
         lost = self._lost(submission, prepared.task)
-        outcome, predictions = (lost, {}) if lost else self._scores(submission, prepared)
+        outcome, predictions = (lost, {}) if lost else _scores(submission, prepared, own)
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
         other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
         budget = f"budget={self.budget}" if self.budget else ""
@@ -120,31 +117,6 @@ class Importer:
         )
         return _ImportedRun(submission.file, record, config, predictions)
 
-    def _scores(self, submission: Submission, prepared: "ScaledSplit") -> tuple[dict[str, Any], Predictions]:
-        """The fields of a record with the scores of predictions in the order of the test rows, and the predictions
-        where they are few.  Raises DataError."""
-        import jax.numpy as jnp
-
-        from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive, Predictive
-        from gpbench.train import result
-        from gpbench.train.doubts import doubts, unit_doubts
-
-        submission.check_values(prepared.classes, float(np.var(prepared.y)))
-        if prepared.classes == 0:
-            moments = (jnp.asarray(submission.values[name]) for name in ("mean", "variance"))
-            predictive: Predictive = GaussianPredictive(*moments)
-        else:
-            predictive = CategoricalPredictive(jnp.asarray(submission.log_probs(prepared.classes)))
-        arrays = predictive.arrays(jnp.asarray(prepared.y_test))
-        batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
-        fault = "has probability 0 for its target, and the nll is infinite"
-        submission.require(np.isfinite(batch["log_prob"][0]), fault)
-        test_set = result.scored(prepared, batch, 0)
-        scores = result.metric_fields(prepared.task, test_set, self._own_metrics)
-        absurd = doubts(prepared, test_set) | (unit_doubts(prepared, test_set) if prepared.classes == 0 else {})
-        by_row = result.predictions_by_row(prepared, batch, 0) if len(prepared.y_test) <= MOST_ROWS else {}
-        return {"status": "done", "message": None, **scores, **({"diagnostics": absurd} if absurd else {})}, by_row
-
     def _lost(self, submission: Submission, task: str) -> dict[str, Any]:
         """The fields of a record without predictions, or with predictions that are late; {} for another one."""
         late = bool(self.budget) and is_late(submission.seconds or 0.0, self.budget or 0)
@@ -160,6 +132,32 @@ class Importer:
             "metrics": dict.fromkeys(names),
             "undefined": dict.fromkeys(names, reason),
         }
+
+
+def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) -> tuple[dict[str, Any], Predictions]:
+    """The fields of a record with the scores of predictions in the order of the test rows, and the predictions
+    where they are few.  Raises DataError."""
+    import jax.numpy as jnp
+
+    from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive, Predictive
+    from gpbench.train import result
+    from gpbench.train.doubts import doubts, unit_doubts
+
+    submission.check_values(prepared.classes, float(np.var(prepared.y)))
+    if prepared.classes == 0:
+        moments = (jnp.asarray(submission.values[name]) for name in ("mean", "variance"))
+        predictive: Predictive = GaussianPredictive(*moments)
+    else:
+        predictive = CategoricalPredictive(jnp.asarray(submission.log_probs(prepared.classes)))
+    arrays = predictive.arrays(jnp.asarray(prepared.y_test))
+    batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
+    fault = "has probability 0 for its target, and the nll is infinite"
+    submission.require(np.isfinite(batch["log_prob"][0]), fault)
+    test_set = result.scored(prepared, batch, 0)
+    scores = result.metric_fields(prepared.task, test_set, own)
+    absurd = doubts(prepared, test_set) | (unit_doubts(prepared, test_set) if prepared.classes == 0 else {})
+    by_row = result.predictions_by_row(prepared, batch, 0) if len(prepared.y_test) <= MOST_ROWS else {}
+    return {"status": "done", "message": None, **scores, **({"diagnostics": absurd} if absurd else {})}, by_row
 
 
 def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) -> int:
