@@ -31,11 +31,11 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_810,
+    ("base",): 2_690,
     ("core",): 6_260,
     ("methods",): 6_900,
     ("data",): 5_060,
-    ("config",): 1_460,
+    ("config",): 1_390,
     ("records", "experiments"): 2_970,
     ("train",): 2_500,
     ("sweep",): 1_290,
@@ -43,7 +43,7 @@ BUDGETS = {
     ("claims",): 2_170,
     ("report",): 3_410,
     ("cli", "api"): 3_960,
-    ("contract", "estimators", "imports", "papers"): 2_590,
+    ("contract", "estimators", "imports", "papers"): 2_470,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

@@ -172,7 +172,7 @@ def _trains_here(run: Mapping[str, Any]) -> bool:
     """True if this process can train with these settings: JAX has them, or is not imported yet."""
     own = run["processes"] != 1 or any(run[key] is not None for key in ("cores", "memory_fraction", "budget"))
     in_main_thread = threading.current_thread() is threading.main_thread()  # the only one that can handle signals
-    return in_main_thread and not own and runtime.can_configure(device=run["device"], devices=run["devices"] or 1)
+    return in_main_thread and not own and runtime.can_configure(run["device"], run["devices"] or 1)
 
 
 def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:

@@ -16,7 +16,7 @@ from gpbench.data.faults import SpellingError
 from gpbench.data.new_rows import new_inputs, rows_of_frame
 from gpbench.data.tables import columns_of
 from gpbench.data_registry import ENCODINGS
-from gpbench.errors import ConfigError, DataError, nearest
+from gpbench.errors import ConfigError, DataError, require, require_known
 
 _MEND = "impute='mean' (or 'median') fills missing ones; else leave these rows out"
 
@@ -55,9 +55,9 @@ def fit_table(
     if _is_frame(X):
         specs |= {column: {encoding.ORDINAL: levels} for column, levels in _orders(X, specs).items()}
         numbers, names, levels = _numbers(X, specs)
-    elif specs:
-        raise ConfigError("encode names columns, and X is an array without names: give a pandas DataFrame")
     else:
+        fault = "encode names columns, and X is an array without names: give a pandas DataFrame"
+        require(not specs, fault, ConfigError)
         numbers, levels = np.asarray(X, np.float64), {}
         names = tuple(f"x{i + 1}" for i in range(numbers.shape[1]))
     filled, indicators = encoding.filling_rules(name, impute, names, levels, numbers)
@@ -84,8 +84,8 @@ def _numbers(
 ) -> tuple[Float[np.ndarray, "N C"], tuple[str, ...], dict[str, tuple[str, ...]]]:
     """The inputs of a DataFrame with missing cells, their names, and the levels of its encoded columns."""
     header = [str(column) for column in X.columns]
-    if unknown := [name for name in specs if name not in header]:
-        raise DataError(f"encode: no column {unknown[0]!r} in X; {nearest(unknown[0], header)}")
+    for name in specs:
+        require_known(name, header, f"encode: no column {name!r} in X", DataError)
     columns = dict(zip(header, columns_of(rows_of_frame(X), len(header)), strict=True))
     try:
         inputs, names, levels = encoding.inputs_of(columns, DECIMAL_POINT, specs, {})

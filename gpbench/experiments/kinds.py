@@ -2,11 +2,10 @@
 and gives its options, which `gpbench.experiments.layout` checks when the file is read.  The function is imported when
 the table or figure is made; its docstring describes the options."""
 
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-from gpbench.targets import load_own
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Kind:
     @property
     def function(self) -> Callable:
         """The function, imported."""
-        return load_own(self.path)
+        return pkgutil.resolve_name(self.path)
 
 
 def _figure(function: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None, **more: Any) -> Kind:

@@ -35,13 +35,12 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
     joins = bool(runtime.peers()) or run["processes"] == "cluster"
     if not joins and len(known := plan.recorded(store)) == len(plan.runs):  # without JAX, whose import takes seconds
         return list(known.values()), len(known)
-    runtime.start(run["device"], joins=joins)
+    rank, count = runtime.start(run["device"], joins=joins)
 
     from gpbench.core.memory import release_programs
     from gpbench.train import progress
     from gpbench.train.job import run_job
 
-    rank, count = runtime.rank_and_count() if joins else (0, 1)
     leads = rank == 0
     display = progress.make(run["progress"] and leads)
     try:
