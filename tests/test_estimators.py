@@ -43,24 +43,17 @@ def test_scikit_learns_checks_pass(estimator, check):
 
 
 FEW = {"method.inducing": 6, "method.steps": 20}
-ACCURATE = [
-    (Classifier(method="logistic"), "check_classifiers_train"),
-    (Classifier(options={"method.inducing": 2, "method.steps": 40}), "check_classifiers_train"),
-    (Regressor(options=FEW), "check_regressors_train"),
-]
+FEWER = {"method.inducing": 2, "method.steps": 40}
+ACCURATE = [Classifier(method="logistic"), Classifier(options=FEWER), Regressor(options=FEW)]
 
 
-@pytest.mark.parametrize(
-    "estimator, check",
-    [
-        pytest.param(owner, check, id=f"{owner.method}-{check.func.__name__}{check.keywords or ''}")
-        for estimator, name in ACCURATE
-        for owner, check in estimator_checks_generator(estimator)
-        if check.func.__name__ == name
-    ],
-)
-def test_the_checks_of_accuracy_pass_for_methods_that_see_the_inputs(estimator, check):
-    check(estimator)
+@pytest.mark.parametrize("estimator", ACCURATE, ids=lambda estimator: estimator.method)
+def test_the_checks_of_accuracy_pass_for_methods_that_see_the_inputs(estimator):
+    names = ("check_classifiers_train", "check_regressors_train")
+    of = [(owner, check) for owner, check in estimator_checks_generator(estimator) if check.func.__name__ in names]
+    assert of
+    for owner, check in of:
+        check(owner)
 
 
 @pytest.fixture
@@ -147,33 +140,26 @@ def test_three_classes_with_a_method_for_two_go_one_against_the_rest():
     assert Classifier(method="constant").fit(X[:54], y).predict_proba(X[54:]).shape == (6, 3)
 
 
-@pytest.mark.parametrize(
-    "estimator, line",
-    [
-        (Classifier(method="sepp"), "method=sepp: no such method; did you mean sep"),
-        (Classifier(protocol="cleen"), "protocol=cleen: no such protocol; did you mean clean"),
-        (Classifier(options={"method.indcing": 3}), "no key 'indcing' in method"),
-        (
-            Classifier(options={"protocol.inputs": "standardize"}),
-            "protocol.inputs=standardize: must be standardise, unit",
-        ),
-        (
-            Classifier(options={"method.inducing": 1.5}),
-            "method.inducing=1.5: must be a whole number from 1, or a number",
-        ),
-        (Classifier(options={"method.noise": float("nan")}), "method.noise=nan: must be a number above 0"),
-        (Classifier(config_dir="/nowhere"), "config_dir /nowhere: no such folder"),
-        (Classifier(random_state=-1), "random_state=-1: must be a whole number from 0 to 4294967295"),
-        (Classifier(random_state="abc"), "random_state='abc': give a whole number, a RandomState or None"),
-        (Classifier(options={"run.jobs": 3}), "'run.jobs' is no setting of the method or the protocol"),
-        (Classifier(options={"method.inducing": 3000}), "asks for 3000 inducing points, but there are 60"),
-        (Classifier(method="linear"), "method linear is for regression data, and these are binary"),
-    ],
-)
-def test_mistakes_are_a_value_error_of_one_line(estimator, line):
-    with pytest.raises(ValueError, match=re.escape(line)) as caught:
-        estimator.fit(X, F > 0)
-    assert "\n" not in str(caught.value)
+MISTAKES = {
+    "method=sepp: no such method; did you mean sep": {"method": "sepp"},
+    "protocol=cleen: no such protocol; did you mean clean": {"protocol": "cleen"},
+    "no key 'indcing' in method": {"options": {"method.indcing": 3}},
+    "protocol.inputs=standardize: must be standardise, unit": {"options": {"protocol.inputs": "standardize"}},
+    "method.noise=nan: must be a number above 0": {"options": {"method.noise": float("nan")}},
+    "config_dir /nowhere: no such folder": {"config_dir": "/nowhere"},
+    "random_state=-1: must be a whole number from 0 to 4294967295": {"random_state": -1},
+    "random_state='abc': give a whole number, a RandomState or None": {"random_state": "abc"},
+    "'run.jobs' is no setting of the method or the protocol": {"options": {"run.jobs": 3}},
+    "asks for 3000 inducing points, but there are 60": {"options": {"method.inducing": 3000}},
+    "method linear is for regression data, and these are binary": {"method": "linear"},
+}
+
+
+def test_mistakes_are_a_value_error_of_one_line():
+    for line, parameters in MISTAKES.items():
+        with pytest.raises(ValueError, match=re.escape(line)) as caught:
+            Classifier(**parameters).fit(X, F > 0)
+        assert "\n" not in str(caught.value)
 
 
 def test_random_state_is_the_seed_a_generator_of_it_or_none():
@@ -216,12 +202,10 @@ def test_jax_without_64_bit_types_is_an_error_and_not_changed():
     assert in_a_new_process(code).startswith("ValueError: JAX was imported without 64-bit types")
 
 
+_SMALL = {"method.basis": 50, "method.basis_batch": 10, "method.block": 10}
 SAVED = {
     "of two classes": (Classifier("logistic", options={"method.steps": 3}), F > 0),
-    "with a random key": (
-        Regressor("qsgp", options={"method.basis": 50, "method.basis_batch": 10, "method.block": 10}),
-        F,
-    ),
+    "with a random key": (Regressor("qsgp", options=_SMALL), F),
     "of a method of one's own": (Regressor("robust_gp", config_dir=ROOT / "docs" / "examples", options=FEW), F),
 }
 
@@ -340,33 +324,28 @@ def test_a_method_without_weights_takes_whole_numbers_as_repeated_rows():
     np.testing.assert_array_equal(weighted.predict_proba(X), repeated.predict_proba(X))
 
 
-@pytest.mark.parametrize("method", ["sep", "logistic"])
-def test_boosting_by_weights_that_sum_to_one_is_a_line(method):
+def test_boosting_by_weights_that_sum_to_one_is_a_line():
     line = r"^sample_weight sums to 1, .*AdaBoostClassifier gives weights that sum to 1: use BaggingClassifier$"
-    with pytest.raises(ValueError, match=line):
-        AdaBoostClassifier(Classifier(method)).fit(X, F > 0)
+    for method in ("sep", "logistic"):
+        with pytest.raises(ValueError, match=line):
+            AdaBoostClassifier(Classifier(method)).fit(X, F > 0)
 
 
-@pytest.mark.parametrize(
-    "weight, line",
-    [
+def test_unfit_weights_are_one_line():
+    few = "sample_weight sums to 1, and a weight w is w rows, so that fewer than two are left: multiply"
+    for weight, line in (
         ([1.0, 2.0], "sample_weight has the shape (2,): give one weight for each of the 60 rows"),
         (np.full(60, "a"), "sample_weight must be numbers, one for each row"),
         ([1.0] * 59 + [-1.0], "sample_weight[59] is -1: weights must be finite, and at least 0"),
         ([1.0] * 59 + [np.nan], "sample_weight[59] is nan: weights must be finite, and at least 0"),
         (np.zeros(60), "sample_weight is zero in all rows but 0: at least two rows must count"),
-        (
-            np.full(60, 1 / 60),
-            "sample_weight sums to 1, and a weight w is w rows, so that fewer than two are left: multiply",
-        ),
+        (np.full(60, 1 / 60), few),
         (np.full(60, 1.5), "method sep takes whole numbers alone as sample_weight, as repeats: use one of alacarte"),
         (np.full(60, 1e12), "repeated rows need "),
-    ],
-)
-def test_unfit_weights_are_one_line(weight, line):
-    with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
-        Classifier().fit(X, F > 0, sample_weight=weight)
-    assert "\n" not in str(caught.value)
+    ):
+        with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
+            Classifier().fit(X, F > 0, sample_weight=weight)
+        assert "\n" not in str(caught.value)
 
 
 def test_the_methods_that_the_message_and_the_guide_name_take_weights():
@@ -377,11 +356,10 @@ def test_the_methods_that_the_message_and_the_guide_name_take_weights():
     assert named and named <= weighing == {*methods_with(lambda cls: cls.sample_weights).split(", ")}
 
 
-@pytest.mark.parametrize(
-    "value", [{"sum": [{"periodic": {"period": 70.0}}, "linear"]}, "{sum: [{periodic: {period: 70.0}}, linear]}"]
-)
-def test_options_are_mappings_in_lists_numbers_of_numpy_and_words_of_a_command_line(value):
-    options = {"method.kernel": value, "method.steps": np.int64(3), "method.rates": ()}
-    model = Regressor("gpr", options=options).fit(X[:, :2], F)
-    assert model.config_["method"]["kernel"] == {"sum": [{"periodic": {"period": 70.0}}, "linear"]}
-    assert model.config_["method"]["steps"] == 3 and np.isfinite(model.predict(X[:2, :2])).all()
+def test_options_are_mappings_in_lists_numbers_of_numpy_and_words_of_a_command_line():
+    kernel = {"sum": [{"periodic": {"period": 70.0}}, "linear"]}
+    for value in (kernel, "{sum: [{periodic: {period: 70.0}}, linear]}"):
+        options = {"method.kernel": value, "method.steps": np.int64(3), "method.rates": ()}
+        model = Regressor("gpr", options=options).fit(X[:, :2], F)
+        assert model.config_["method"]["kernel"] == kernel
+        assert model.config_["method"]["steps"] == 3 and np.isfinite(model.predict(X[:2, :2])).all()

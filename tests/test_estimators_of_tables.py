@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
-from gpbench.estimators import Classifier, Regressor
+from gpbench.estimators import Regressor
 
 pandas = pytest.importorskip("pandas")
 RNG = np.random.default_rng(0)
@@ -108,11 +108,11 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("X, y, line", FITS.values(), ids=FITS)
-def test_a_mistake_in_the_rows_of_fit_is_one_line_with_its_remedy(X, y, line):
-    with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
-        linear().fit(X, y)
-    assert "\n" not in str(caught.value)
+def test_a_mistake_in_the_rows_of_fit_is_one_line_with_its_remedy():
+    for X, y, line in FITS.values():
+        with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
+            linear().fit(X, y)
+        assert "\n" not in str(caught.value)
 
 
 def test_a_mistake_in_new_rows_is_one_line_with_its_remedy():
@@ -128,49 +128,35 @@ def test_a_mistake_in_new_rows_is_one_line_with_its_remedy():
         model.predict(sparse.csr_array(X))
 
 
-@pytest.mark.parametrize(
-    "options, line",
-    [
-        ({"encode": {"city": "dummy"}}, "encode={city: dummy}: must be a mapping from columns to onehot or ordinal"),
-        ({"encode": {"town": "onehot"}}, "encode: no column 'town' in X; known are age, city, member, size"),
-        ({"encode": {"city": "onehot"}}, "column 'size', row 1: "),
-        ({"impute": "mode"}, "impute=mode: must be mean or median, or a mapping"),
-        ({"impute": {"ago": "mean"}, "encode": ENCODE}, "data: impute: no input 'ago'; did you mean age?"),
-    ],
-)
-def test_a_mistake_in_the_options_is_one_line(options, line):
-    with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
-        linear(**options).fit(FRAME, Y)
-    assert "\n" not in str(caught.value)
-
-
-def test_encode_needs_names():
+def test_a_mistake_in_the_options_is_one_line():
+    town = "encode: no column 'town' in X; known are age, city, member, size"
+    for line, options in {
+        "encode={city: dummy}: must be a mapping from columns to onehot or ordinal": {"encode": {"city": "dummy"}},
+        town: {"encode": {"town": "onehot"}},
+        "column 'size', row 1: ": {"encode": {"city": "onehot"}},
+        "impute=mode: must be mean or median, or a mapping": {"impute": "mode"},
+        "data: impute: no input 'ago'; did you mean age?": {"impute": {"ago": "mean"}, "encode": ENCODE},
+    }.items():
+        with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
+            linear(**options).fit(FRAME, Y)
+        assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match=r"^encode names columns, and X is an array without names: give a pandas Data"):
         linear(encode={"x1": "onehot"}).fit(X, Y)
+    with pytest.raises(ValueError, match=r"X is an array: give a DataFrame with the columns city, age, member, size"):
+        linear(encode=ENCODE).fit(FRAME, Y).predict(np.zeros((3, 4)))
 
 
 DATES = pandas.date_range("2024", periods=N)
 
 
-@pytest.mark.parametrize(
-    "dates", [DATES, DATES.tz_localize("UTC"), DATES - DATES[0], pandas.period_range("2024", periods=N)]
-)
-@pytest.mark.parametrize("beside", [{}, {"age": AGE}], ids=["alone", "beside numbers"])
-def test_dates_and_times_are_no_numbers(dates, beside):
-    with pytest.raises(ValueError, match=r"^X, column 'day': dates and times are no numbers: leave the column out"):
-        linear().fit(pandas.DataFrame({**beside, "day": dates}), Y)
+def test_dates_and_times_are_no_numbers():
+    for dates in (DATES, DATES.tz_localize("UTC"), DATES - DATES[0], pandas.period_range("2024", periods=N)):
+        for beside in ({}, {"age": AGE}):
+            line = r"^X, column 'day': dates and times are no numbers: leave the column out"
+            with pytest.raises(ValueError, match=line):
+                linear().fit(pandas.DataFrame({**beside, "day": dates}), Y)
     with pytest.raises(ValueError, match=r"^X: dates and times are no numbers"):
         linear().fit(AGE[:, None], Y).predict(np.asarray(DATES)[:, None])
-
-
-def test_an_array_has_no_columns_to_encode():
-    with pytest.raises(ValueError, match=r"X is an array: give a DataFrame with the columns city, age, member, size"):
-        linear(encode=ENCODE).fit(FRAME, Y).predict(np.zeros((3, 4)))
-
-
-def test_none_among_labels_is_a_line():
-    with pytest.raises(ValueError, match=r"^Input y contains None\. Leave these rows out$"):
-        Classifier("logistic").fit(AGE[:, None], np.where(AGE > 40, CITY, None))
 
 
 def test_two_underscores_stand_for_a_dot():

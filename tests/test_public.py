@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
@@ -101,18 +99,13 @@ def definitions(path: Path) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-@pytest.fixture(scope="module")
-def words() -> dict[Path, set[str]]:
-    """The words of every file that may use a name: code, tests, configuration."""
+def test_a_public_name_is_used_in_another_file():
     folders = [PACKAGE, ROOT / "tests", ROOT / "scripts", ROOT / "conf", ROOT / "docs"]
     files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".yaml")]
-    return {path: set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in files}
-
-
-@pytest.mark.parametrize("room", TIDY)
-def test_a_public_name_is_used_in_another_file(room, words):
+    words = {path: set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in files}
     unused = [
         f"{path.relative_to(ROOT)}: {name}"
+        for room in TIDY
         for path in sorted((PACKAGE / room).rglob("*.py"))
         for name in sorted(definitions(path))
         if not any(name in used for other, used in words.items() if other != path)

@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from samples import sample
+from samples import sample, write
 from scipy import stats
 
 import gpbench
@@ -16,7 +14,6 @@ from gpbench.analysis.best import best_methods
 from gpbench.analysis.statistics import holm
 from gpbench.cli import main
 from gpbench.errors import ConfigError
-from gpbench.records.store import Store
 
 METHODS = ("a", "b", "c")
 SHIFT = {"a": 0.0, "b": 0.02, "c": 1.0}
@@ -40,12 +37,6 @@ def records(datasets=("kin8nm",), methods=METHODS, splits=6, **fields):
 
 def values(runs, method, dataset="kin8nm"):
     return np.array([r.metrics["rmse"] for r in runs if (r.method, r.dataset) == (method, dataset)])
-
-
-def write(folder, runs):
-    for record in runs:
-        Store(folder).write(record, {}, {})
-    return folder
 
 
 def test_means_intervals_and_p_values_are_those_of_the_corrected_resampled_t_test():
@@ -174,39 +165,6 @@ def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two(results, tmp_p
 
 def test_the_number_of_inputs_is_that_of_the_card(results):
     assert len(gpbench.best(task="regression", rows="30k-60k", inputs="8", results=results).frame) == 3
-    with pytest.raises(ConfigError, match="no recorded run"):
-        gpbench.best(task="regression", rows="30k-60k", inputs="100-", results=results)
-    with pytest.raises(ConfigError, match=r'rows=-5: a number of rows is 0 or more; up to 5 is "-5", a text'):
-        gpbench.best(task="regression", rows=-5, results=results)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "say task, one of"),
-        ({"task": "regresion"}, "did you mean regression"),
-        ({"task": "regression", "rows": "many"}, "30k-60k"),
-        ({"task": "regression", "rows": "9-2"}, "larger than its last"),
-        ({"task": "regression", "metric": "rmsee"}, "did you mean rmse"),
-        ({"task": "regression", "protocol": "cleen"}, "no recorded run has"),
-        ({"data": "bostn"}, "did you mean boston"),
-        ({"data": "boston", "task": "binary"}, "boston is of the task regression, not binary"),
-    ],
-)
-def test_a_mistake_is_one_line(options, message, results):
-    with pytest.raises(ConfigError, match=message):
-        gpbench.best(**options, results=results)
-
-
-def test_the_rows_of_ones_own_table_are_counted(results):
-    with pytest.raises(ConfigError, match=r"no recorded run has regression, \d+ to \d+ rows"):  # coffee is small
-        gpbench.best(data="coffee", config_dir="docs/examples", results=results)
-
-
-def test_the_verb_starts_no_jax(results):
-    words = ["best", "--task", "regression", "--rows", "30k-60k", "--results", str(results)]
-    code = f"import sys; from gpbench.cli import main; main({words!r}); sys.exit('jax' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
 def test_names_leave_out_what_all_settings_of_a_method_share_and_a_line_says_it():

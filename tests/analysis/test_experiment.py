@@ -16,14 +16,9 @@ from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 
 TABLE = {"blocks": "method.inducing", "rows": "dataset", "columns": "method", "metrics": ["nll"], "average": "seconds"}
+LABELS = {"method.inducing": {"0.15": "m=15%"}}
 EXPERIMENT = Experiment(
-    id="sep/test",
-    title="A table",
-    paper="sep",
-    blocks=[],
-    presets={"quick": "4 splits"},
-    labels={"method.inducing": {"0.15": "m=15%"}},
-    table=TABLE,
+    "sep/test", "A table", "sep", blocks=[], presets={"quick": "4 splits"}, labels=LABELS, table=TABLE
 )
 NLL = {"gfitc": [0.40, 0.52, 0.47, 0.55], "sep": [0.41, 0.50, 0.48, 0.54], "svi": [0.60, 0.71, 0.69, 0.75]}
 
@@ -55,20 +50,17 @@ def render(format, records=RECORDS, preset="quick"):
     return formats.FORMATS[format](sheet)
 
 
-@pytest.mark.parametrize(
-    "format, best, tied",
-    [
+def test_best_and_tied_are_marked_and_a_table_beside_the_paper_has_the_printed_values():
+    for format, best, tied in (
         ("terminal", "0.482 ± 0.027*", "0.485 ± 0.033≈"),
         ("md", "**0.482 ± 0.027**", "*0.485 ± 0.033*"),
         ("latex", r"\textbf{0.482 $\pm$ 0.027}", r"\underline{0.485 $\pm$ 0.033}"),
-    ],
-)
-def test_best_and_tied_are_marked_and_a_table_beside_the_paper_has_the_printed_values(format, best, tied):
-    text = render(format)
-    assert best in text and tied in text and "0.688 ± 0.032" in text.replace(r"$\pm$", "±")
-    assert text.count("beside the paper: m=15") == 1 and "4 splits" in text
-    assert all(cell in text for cell in ("0.52 (-1.2)", "0.54 (-1.5)", "0.49 (+5.9)"))
-    assert "not significantly different from the best (corrected resampled t test over splits, 5" in text
+    ):
+        text = render(format)
+        assert best in text and tied in text and "0.688 ± 0.032" in text.replace(r"$\pm$", "±")
+        assert text.count("beside the paper: m=15") == 1 and "4 splits" in text
+        assert all(cell in text for cell in ("0.52 (-1.2)", "0.54 (-1.5)", "0.49 (+5.9)"))
+        assert "not significantly different from the best (corrected resampled t test over splits, 5" in text
 
 
 def test_csv_has_the_same_numbers_and_marks():

@@ -20,17 +20,8 @@ NORMAL = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
 
 
 def record(method, split, nll, dataset="pima", **rows):
-    return sample(
-        **{
-            "id": f"{method}{dataset}{split}",
-            "dataset": dataset,
-            "method": method,
-            "split": split,
-            "metrics": {"nll": nll},
-        }
-        | {"train_rows": 90, "test_rows": 10}
-        | rows
-    )
+    fields = {"dataset": dataset, "method": method, "split": split, "metrics": {"nll": nll}}
+    return sample(f"{method}{dataset}{split}", **fields | {"train_rows": 90, "test_rows": 10} | rows)
 
 
 def differences(values, **fields):

@@ -27,22 +27,11 @@ RANKS = {
     "settings": "all",
 }
 DOTS = {"kind": "dots", "label": RANKS["label"], "metric": "test_ll", "sets": RANKS["sets"], "settings": "all"}
-EXPERIMENT = Experiment(
-    id="aep_dgp/test",
-    title="A ranking",
-    paper="aep_dgp",
-    blocks=[],
-    presets={"quick": "few", "full": "all"},
-    labels={"method.hidden": {"[2]": "2"}},
-    table=RANKS,
-)
-JOBS = [
-    {"method": "dgp", "method.hidden": "[2]"},
-    {"method": "dgp", "method.hidden": "[3]"},
-    {"method": "svi"},
-    {"method": "pbp"},
-    {"method": "hmc"},
-]
+LABELS = {"method.hidden": {"[2]": "2"}}
+PRESETS = {"quick": "few", "full": "all"}
+EXPERIMENT = Experiment("aep_dgp/test", "A ranking", "aep_dgp", blocks=[], presets=PRESETS, labels=LABELS, table=RANKS)
+JOBS = [{"method": "dgp", "method.hidden": size} for size in ("[2]", "[3]")]
+JOBS += [{"method": name} for name in ("svi", "pbp", "hmc")]
 NAMES = ["dgp-2", "dgp-[3]", "svi", "pbp", "hmc"]
 DATASETS = ["boston", "concrete", "energy", "naval", "yacht"]
 SPLITS = 3
@@ -62,19 +51,13 @@ def record(dataset, name, split, **fields):
 
 def cells(without=(), datasets=DATASETS, **fields):
     """Every method on every data set; those pairs of data set and method that are `without` have no records."""
-    return [
-        Cell(
-            job={"dataset": dataset, **job},
-            id=f"{dataset}{name}",
-            dataset=dataset,
-            method=job["method"],
-            seed=0,
-            splits=range(SPLITS),
-            records=() if (dataset, name) in without else [record(dataset, name, k, **fields) for k in range(SPLITS)],
-        )
-        for dataset in datasets
-        for name, job in zip(NAMES, JOBS)
-    ]
+
+    def cell(dataset, name, job):
+        records = [] if (dataset, name) in without else [record(dataset, name, k, **fields) for k in range(SPLITS)]
+        job = {"dataset": dataset, **job}
+        return Cell(job, f"{dataset}{name}", dataset, job["method"], 0, range(SPLITS), records=records)
+
+    return [cell(dataset, name, job) for dataset in datasets for name, job in zip(NAMES, JOBS)]
 
 
 def drawn(options, planned):

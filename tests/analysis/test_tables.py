@@ -72,13 +72,6 @@ def test_csv_has_one_row_per_metric_and_says_whose_value_is_not_held_out():
     assert [row["metric"] for row in parsed([run()], ["nll", "seconds"])] == ["nll", "seconds"]
 
 
-def test_seconds_of_different_machines_are_named_where_seconds_are_shown():
-    records = [run(host={"cores": 1}), run(1, host={"cores": 2}), run(dataset="heart", host={"cores": 2}, group=5)]
-    line = "seconds are not comparable where these differ: cores 1 (1), 2 (2); runs trained together 1 (2), 5 (1)"
-    assert line in sheet(records, ["nll", "seconds"]).remarks and line not in sheet(records).remarks
-    assert not any("comparable" in foot for foot in sheet(records[:1], ["seconds"]).remarks)
-
-
 def test_a_cell_has_mean_error_splits_diverged_runs_and_the_published_value():
     output = as_text(sheet([run(), run(1), run(2, status="diverged")]))
     assert "2 splits." in output and "0.5050 ± 0.0050ᵃ" in output and "ᵃ 1 run diverged" in output

@@ -137,13 +137,6 @@ def test_a_first_run_that_failed_hides_nothing_of_the_others():
     assert "0.5000" in text and "train s  2.00" in text and "splits   1 of 2" in text
 
 
-def test_a_wrong_word_is_the_error_of_the_command_line(results, capsys):
-    with pytest.raises(gpbench.ConfigError) as caught:
-        gpbench.run(method="seb", results=results)
-    assert main(["run", "method=seb"]) == 2
-    assert capsys.readouterr().err.strip() == f"gpbench: {caught.value}"
-
-
 def test_a_multirun_is_every_combination(results):
     runs = gpbench.multirun(**LINEAR, split=[0, 1], overrides=["seed=0"], results=results)
     assert [record.split for record in runs] == [0, 1]
@@ -239,13 +232,6 @@ def test_notebooks_show_a_table_as_html():
     assert ">heart<" in html
 
 
-def test_filters_that_do_not_exist_are_named():
-    with pytest.raises(gpbench.ConfigError, match="no argument 'data'; did you mean dataset"):
-        gpbench.table(data="heart", results=SEP)
-    with pytest.raises(gpbench.ConfigError, match=r"^dataset: sep/table1 says itself"):
-        gpbench.table("sep/table1", dataset="heart", results=SEP)
-
-
 def test_a_split_is_scaled_and_can_be_undone():
     data = gpbench.load("sinc")
     split = data.split(3)
@@ -304,13 +290,6 @@ def test_a_run_that_was_not_saved_says_how_to_save_it(tmp_path):
             predict([[0.0]])
 
 
-def test_the_package_is_imported_without_its_libraries():
-    heavy = "{'numpy', 'jax', 'pandas', 'scipy', 'hydra', 'yaml'}"
-    code = f"import sys, gpbench; gpbench.GpbenchError; assert not {heavy} & set(sys.modules) and not"
-    code += " hasattr(gpbench, 'nothing')"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
-
-
 def test_jax_with_other_settings_trains_in_a_process_of_its_own(tmp_path):
     code = (
         "import jax, gpbench; assert not jax.config.read('jax_enable_x64'); "
@@ -325,18 +304,3 @@ def test_jax_with_other_settings_trains_in_a_process_of_its_own(tmp_path):
 def test_an_error_of_another_process_is_raised_here(tmp_path):
     with pytest.raises(gpbench.ConfigError, match="method linear is for regression data, and wdbc is binary"):
         gpbench.run(method="linear", dataset="wdbc", run__cores=1, results=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: gpbench.run(method=["logistic", "linear"], dataset="wdbc"), "call gpbench.multirun"),
-        (
-            lambda: gpbench.run(dataset="wdbc", overrides="method.ridge=2"),
-            r"^overrides='method.ridge=2': must be a list, each entry a text",
-        ),
-    ],
-)
-def test_a_sweep_and_a_single_word_are_refused_by_run(call, message):
-    with pytest.raises(gpbench.ConfigError, match=message):
-        call()

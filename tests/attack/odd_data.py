@@ -25,46 +25,17 @@ from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
 from gpbench.train.stop import StopRequest
 
-KINDS = (
-    "plain",
-    "constant_input",
-    "constant_in_training",
-    "outlier",
-    "outlier_in_test",
-    "far_from_zero",
-    "constant_targets",
-    "duplicates",
-    "one_row",
-    "two_of_a_class",
-    "tiny",
-    "huge",
-    "far_test_rows",
-    "no_noise",
-)
+_KINDS = """
+plain constant_input constant_in_training outlier outlier_in_test far_from_zero constant_targets duplicates one_row
+two_of_a_class tiny huge far_test_rows no_noise
+"""
+KINDS = tuple(_KINDS.split())
 SHAPES = ((5, 2), (5, 8), (12, 2))
 """Numbers of training rows and inputs."""
 TEST_ROWS = 4
-SMALL = {
-    "steps": 20,
-    "warmup": 30,
-    "hidden": [3],
-    "samples": 8,
-    "frequencies": 20,
-    "basis": 200,
-    "basis_batch": 50,
-    "block": 10,
-    "dense_columns": 2,
-    "mean_basis": 5,
-    "covariance_basis": 3,
-    "growth": 5,
-    "columns": 4,
-    "rates": [],
-    "batch_size": None,
-    "chains": 2,
-    "max_doublings": 3,
-    "inner_steps": 4,
-    "members": 2,
-}
+SMALL = {"steps": 20, "warmup": 30, "hidden": [3], "samples": 8, "frequencies": 20, "basis": 200, "basis_batch": 50}
+SMALL |= {"block": 10, "dense_columns": 2, "mean_basis": 5, "covariance_basis": 3, "growth": 5, "columns": 4}
+SMALL |= {"rates": [], "batch_size": None, "chains": 2, "max_doublings": 3, "inner_steps": 4, "members": 2}
 """Settings that make training quick, of the methods that have them."""
 
 

@@ -6,20 +6,16 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 from attackers import FULL
-from samples import sample
-
-from gpbench.records.store import Store
+from samples import grid, write
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLS = 500 if FULL else 16
 
 
 def test_commands_under_load_end_as_they_should(tmp_path):
-    for k in range(12):
-        record = sample(f"{k:016x}", method=("sep", "svi")[k % 2], split=k // 2, metrics={"nll": k / 9})
-        Store(tmp_path / "results").write(record, {}, {"step": np.arange(2)})
+    nll = lambda dataset, method, split: {"nll": (2 * split + (method == "svi")) / 9}
+    write(tmp_path / "results", grid(["pima"], ["sep", "svi"], 6, metrics=nll))
     command = [sys.executable, "-m", "gpbench", "compare", "sep", "svi", "--results", str(tmp_path / "results")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
 

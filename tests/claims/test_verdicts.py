@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from samples import sample
-from truths import A_B, B_C, FAILS, HOLDS, LEANS_FOR, MIXED, RECORDS, SETS, SIZES, judge, plan, record
+from truths import A_B, B_C, FAILS, HOLDS, LEANS_FOR, MIXED, RECORDS, SETS, SIZES, cells, judge, plan, record
 
 from gpbench.claims import report
 from gpbench.claims.selection import KeyedCell, select_cells
 from gpbench.errors import ConfigError
-from gpbench.experiments.status import Cell
 from gpbench.records import collection
 from gpbench.records.store import Store
 
@@ -125,19 +124,7 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
     sizes = {"quick": ("1", "2"), "full": ("4",)}
 
     def planned(id, preset):
-        return [
-            Cell(
-                {"method": word, "m": size},
-                f"{word}{size}",
-                "pima",
-                "a",
-                0,
-                range(10),
-                records=[record(word, "pima", split) for split in range(10)],
-            )
-            for word in "ab"
-            for size in sizes[preset]
-        ]
+        return [cells(word, 10, 10, m=size) for word in "ab" for size in sizes[preset]]
 
     for m, preset in (("2", "quick"), ("4", "full")):
         clause = {"difference": "nll", **A_B, "where": {"m": m}, "below": 0}

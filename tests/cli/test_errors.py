@@ -1,6 +1,5 @@
 """Every mistake in the words of `gpbench run` is one line with the nearest name, and exit code 2."""
 
-import pytest
 from commands import FAKES, RUN
 
 from gpbench import cli, runtime
@@ -10,7 +9,6 @@ MISTAKES = {
     "unknown choice among many": (["method=nosuch"], " more: `gpbench ls methods` lists them all"),
     "unknown group": (["metod=fake"], "no key 'metod'; did you mean method?"),
     "unknown key of the method": (["method.fat=done"], "no key 'fat' in method; did you mean fate?"),
-    "unknown key of the run": (["run.timelimit=3"], "no key 'timelimit' in run; did you mean time_limit?"),
     "unknown key that was added": (["+run.job=3"], "no key run.job; did you mean run.jobs"),
     "key of another protocol": (
         ["protocol.split_indices=int8"],
@@ -25,14 +23,12 @@ MISTAKES = {
     "unclosed list": (["split=[0,1"], "cannot read 'split=[0,1'"),
     "sweep without -m": (["split=0,1"], "split=0,1 is a sweep: add -m, or write a list"),
     "more jobs than fit a list": (["-m", "seed=range(0,1000000000000)"], "has more than 100,000 jobs; give seed fewer"),
-    "more jobs by two words": (["-m", "seed=range(0,1000)", "split=range(0,1000)"], "has more than 100,000 jobs"),
     "endless range": (["-m", "seed=range(0,inf)"], "has more than 100,000 jobs"),
     "range of no values": (["-m", "seed=range(1,0)"], "seed=range(1,0) has no values"),
     "range without -m": (["split=range(3)"], "split=range(3) is a sweep: add -m"),
     "missing mandatory value": (["seed=???"], "seed: no value is set"),
     "interpolation to nowhere": (["method.points=${protocol.stepz}"], "Interpolation key 'protocol.stepz'"),
     "split that is a word": (["split=foo"], "split=foo: must be a number from 0, a list"),
-    "negative split": (["split=-1"], "split=-1: must be"),
     "split named twice": (["split=[0,0]"], "split=[0, 0]: must be"),
     "seed that is a word": (["seed=abc"], "seed=abc: must be a whole number from 0"),
     "flag that is a word": (["run.again=maybe"], "run.again=maybe: must be true or false"),
@@ -51,13 +47,9 @@ MISTAKES = {
     "capital letters": (["method=LOGISTIC"], "method=LOGISTIC: no such method; did you mean logistic?"),
     "experiment": (["experiment=sep/table1"], "choose a file; `gpbench reproduce ID` runs an experiment"),
     "experiment that is added": (["+experiment=sep/table1"], "only dataset, method and protocol choose a file"),
-    "claims that are added": (["+claims=sep"], "+claims=sep: only dataset, method and protocol choose a file"),
     "choice into a package": (["+dataset@more=heart"], "+dataset@more=heart: only dataset, method and protocol choose"),
     "choice that is added": (["+dataset=heart"], "+dataset=heart: write dataset=heart, without +"),
     "section deleted": (["~run"], "~run: run cannot be removed; set another value, or leave the word out"),
-    "key deleted": (["~split"], "~split: split cannot be removed"),
-    "key of the protocol deleted": (["~protocol.inputs"], "~protocol.inputs: protocol.inputs cannot be removed"),
-    "protocol deleted": (["~protocol"], "~protocol: protocol cannot be removed"),
     "jobs without -m": (
         ["run.jobs=4"],
         "run.jobs=4: these are the processes of a sweep: add -m, or leave the word out",
@@ -72,52 +64,31 @@ MISTAKES = {
     "key given twice, once optional": (["method.points=1", "optional.method.points=2"], "method.points is given twice"),
     "key given twice in a sweep": (["-m", "seed=1,2", "seed=3"], "leave one out, or write seed=1,2,3\n"),
     "folder of Hydra's": (["hydra.run.dir=here"], "hydra.run.dir=here: gpbench reads only hydra/launcher=NAME and"),
-    "words of Hydra's": (["hydra.verbose=true"], "hydra.verbose=true: gpbench reads only"),
     "logs of Hydra's": (["-m", "hydra/job_logging=none"], "hydra/job_logging=none: gpbench reads only"),
     "another sweeper": (["-m", "hydra/sweeper=optuna"], "hydra/sweeper=optuna: gpbench reads only"),
-    "another sweeper without -m": (["hydra/sweeper=optuna"], "hydra/sweeper=optuna: gpbench reads only"),
-    "option of a sweeper": (["-m", "hydra.sweeper.max_batch_size=3"], "max_batch_size=3: gpbench reads only"),
     "launcher without -m": (["hydra/launcher=slurm"], "hydra/launcher=slurm: only sweeps have a launcher: add -m"),
     "no such folder": (["--config-dir", "nowhere"], "nowhere: no such folder"),
 }
 
 
-@pytest.mark.parametrize("words, line", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_one_line(words, line, capsys, monkeypatch):
+def test_a_mistake_is_one_line(capsys, monkeypatch):
     monkeypatch.syspath_prepend(str(FAKES))
     monkeypatch.setattr(runtime, "configure", lambda **_: None)  # it would change the environment of the other tests
-    keys = {word.partition("=")[0].lstrip("+") for word in words}
-    assert cli.main([*(word for word in RUN if "=" not in word or word.partition("=")[0] not in keys), *words]) == 2
-    err = capsys.readouterr().err
-    assert line in err
-    assert err.startswith("gpbench: ") and err.count("\n") == 1
+    for name, (words, line) in MISTAKES.items():
+        keys = {word.partition("=")[0].lstrip("+") for word in words}
+        usual = [word for word in RUN if "=" not in word or word.partition("=")[0] not in keys]
+        assert cli.main([*usual, *words]) == 2, name
+        err = capsys.readouterr().err
+        assert line in err and err.startswith("gpbench: ") and err.count("\n") == 1, name
 
 
-@pytest.mark.parametrize(
-    "words", [["method=fakee,fake"], ["method.fat=1,2"], ["run.jobs=x", "split=0,1"], ["split=[0"]]
-)
-def test_a_sweep_that_cannot_be_composed_starts_nothing(words, capsys, monkeypatch, tmp_path):
+def test_a_sweep_that_cannot_be_composed_starts_nothing(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert cli.main([*RUN, "-m", *words]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == "" and captured.err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_is_not_yaml_is_one_line_with_its_place(tmp_path, capsys):
-    (tmp_path / "method").mkdir()
-    (tmp_path / "method" / "mine.yaml").write_text("name: mine\n  steps: 3\n")
-    assert cli.main(["run", "--cfg", "--config-dir", str(tmp_path), "dataset=moons", "method=mine"]) == 2
-    err = capsys.readouterr().err
-    assert "mine.yaml, line 2: not YAML: " in err and err.count("\n") == 1
-
-
-@pytest.mark.parametrize("verb", [["run"], ["run", "dataset=wdbc"], ["data", "info", "wdbc"]])
-def test_a_users_file_may_not_take_the_name_of_ours(verb, tmp_path, capsys):
-    (tmp_path / "dataset").mkdir()
-    (tmp_path / "dataset" / "wdbc.yaml").write_text("name: wdbc")
-    assert cli.main([*verb, "--config-dir", str(tmp_path)]) == 2
-    assert "the name wdbc is built in; rename the file" in capsys.readouterr().err
+    for words in (["method=fakee,fake"], ["method.fat=1,2"], ["run.jobs=x", "split=0,1"], ["split=[0"]):
+        assert cli.main([*RUN, "-m", *words]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == "" and captured.err.count("\n") == 1
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_faulty_file_stops_only_the_runs_that_use_it(tmp_path, capsys):
@@ -130,19 +101,17 @@ def test_a_faulty_file_stops_only_the_runs_that_use_it(tmp_path, capsys):
     assert "wdbc" in listed.out and "heart.yaml, line 1: not YAML" in listed.err
 
 
-@pytest.mark.parametrize("group", ["dataset", "method", "protocol"])
-def test_a_file_whose_name_is_not_that_of_its_runs_is_refused(group, tmp_path, capsys):
+def test_a_file_whose_name_is_not_that_of_its_runs_is_refused(tmp_path, capsys):
     texts = {
-        "dataset": "name: yours\ntask: binary\nsources: [{kind: file, path: a, target: y}]",
-        "method": "defaults: [logistic, _self_]\nname: yours",
-        "protocol": "defaults: [clean, _self_]",
+        "dataset": ("yours", "name: yours\ntask: binary\nsources: [{kind: file, path: a, target: y}]"),
+        "method": ("yours", "defaults: [logistic, _self_]\nname: yours"),
+        "protocol": ("clean", "defaults: [clean, _self_]"),
     }
-    (tmp_path / group).mkdir()
-    (tmp_path / group / "mine.yaml").write_text(texts[group])
-    assert cli.main(["run", "--dry-run", f"{group}=mine", "--config-dir", str(tmp_path)]) != 0
-    captured = capsys.readouterr()
-    name = "clean" if group == "protocol" else "yours"
-    assert f"mine.yaml: name: {name} is not the file's name" in captured.out + captured.err
+    for group, (name, text) in texts.items():
+        (tmp_path / group).mkdir()
+        (tmp_path / group / "mine.yaml").write_text(text)
+        assert cli.main(["run", "--dry-run", f"{group}=mine", "--config-dir", str(tmp_path)]) != 0
+        assert f"mine.yaml: name: {name} is not the file's name" in "".join(capsys.readouterr())
 
 
 def test_a_method_that_extends_a_file_keeps_its_name(tmp_path, capsys):

@@ -47,28 +47,6 @@ def test_verbs_are_imported_only_when_used(tmp_path):
     assert code == 0 and "gpbench.cli.run" not in out
 
 
-@pytest.mark.parametrize("wrong, near", [("plto", "plot"), ("tabel", "table"), ("shwo", "show")])
-def test_unknown_verb_gets_the_nearest_name(capsys, wrong, near):
-    assert cli.main([wrong]) == 2
-    assert capsys.readouterr().err == f"gpbench: no verb {wrong!r}; did you mean {near}?\n"
-
-
-def test_unknown_option_is_one_line(capsys):
-    assert cli.main(["run", "--jsn"]) == 2
-    err = capsys.readouterr().err
-    assert "--jsn" in err and err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["table", "--set", "m=15%"], ["rank", "--metri", "nll"], ["data", "rows", "sinc", "--spl", "0"], ["--versi"]],
-)
-def test_options_cannot_be_abbreviated(words, capsys):
-    assert cli.main(words) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1 and ("unrecognized: --" in err or "are required: --split" in err)
-
-
 def test_a_gpbench_error_is_one_line_with_its_exit_code(verb, capsys):
     verb(_raiser(DataError("two\n  lines")))
     assert cli.main(["doctor"]) == DataError.exit_code

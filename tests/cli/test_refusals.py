@@ -14,35 +14,21 @@ from gpbench.experiments.plan import plans
 
 REFUSED = {
     "method.inducing=1.5": "method.inducing=1.5: must be a whole number from 1, or a number above 0 and up to 1",
-    "method.inducing=0": "method.inducing=0: must be",
-    "method.inducing=-3": "method.inducing=-3: must be",
-    "method.inducing=nan": "method.inducing=nan: must be",
-    "method.inducing=true": "method.inducing=true: must be",
-    "method.inducing=many": "method.inducing=many: must be",
     "method.steps=-1": "method.steps=-1: must be a whole number from 1",
-    "method.steps=0": "method.steps=0: must be a whole number from 1",
-    "method.steps=1.5": "method.steps=1.5: must be",
     "protocol.steps=-1": "method.steps=-1: must be",
     "method.noise=-1": "method.noise=-1: must be a number above 0",
-    "method.noise=inf": "method.noise=inf: must be",
     "method.damping=7": "method.damping=7: must be a number above 0 and up to 1",
-    "method.damping=nan": "method.damping=nan: must be",
     "protocol.minibatch_damping=0": "protocol.minibatch_damping=0: must be",
-    "protocol.target_noise=0": "protocol.target_noise=0: must be a number above 0",
     "seed=99999999999999999999": "seed=99999999999999999999: must be a whole number from 0 to 4294967295",
     "method.batch_size=0": "method.batch_size=0: must be a whole number from 1, or null",
     "method=[sep,svi]": "method=[sep,svi]: dataset, method and protocol each take a name",
     "+method.optimiser={_target_: optax.adm}": "method.optimiser: optax has no 'adm'; did you mean adam",
     "method.start=foo": "method.start=foo: must be rows, kmeans or greedy",
-    "method.update=foo": "method.update=foo: must be inner or outer",
-    "method.lengthscale_start=foo": "method.lengthscale_start=foo: must be median, root_median or median_each",
     "+method.rates=[0.1,0]": "method.rates=[0.1, 0]: must be a list, each entry a number above 0",
     "protocol.precision=float16": "protocol.precision=float16: must be float64 or float32",
     "protocol.inputs=whiten": "protocol.inputs=whiten: must be standardise, unit_interval, centre_all or none",
     "protocol.optimiser.start=-1": "optimiser.start=-1: must be a number above 0",
-    "protocol.optimiser.up=inf": "optimiser.up=inf: must be a number above 0",
     "+method.new=inf": "method.new=inf: must be finite",
-    "run.time_limit=nan": "run.time_limit=nan: must be",
     "method.kernel=matern53": "method.kernel: unknown kernel 'matern53': did you mean matern52",
     "method.kernel={sum: [linear, rbf]}": "method.kernel: unknown kernel 'rbf': known are",
     "method.kernel=[linear]": "a kernel is a name or a name with its options",
@@ -60,9 +46,6 @@ REFUSED = {
     "++methd.steps=20": "++methd.steps=20: no such section; did you mean method?",
     "+foo=1": "+foo=1: no such section; known are data, dataset, method",
     "dataset.name=pima": "dataset.name=pima: a name is that of its file; choose one by dataset=NAME",
-    "method.name=../x": "method.name=../x: a name is that of its file; choose one by method=NAME",
-    "method={name: x}": "method.name=x: a name is that of its file",
-    "++protocol.name=hl2016": "protocol.name=hl2016: a name is that of its file; choose one by protocol=NAME",
     "dataset.labels.malignant=-1.5": "dataset: the code of label 'malignant'=-1.5: must be a whole number",
 }
 
@@ -93,50 +76,12 @@ def test_what_is_refused_is_one_line_without_jax(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "word", ["method.inducing=4,1.5", "method.kernel=linear,linaer", "dataset.splits.set=a,random90"]
+    "word", ["method.inducing=4,1.5", "method.kernel=linear,linaer", "dataset.splits.set=a,random90", "method=svi,gpr"]
 )
 def test_a_later_job_of_a_sweep_is_refused_before_the_first_starts(tmp_path, word):
     code, out, err = gpbench(tmp_path, "run", "-m", "dataset=moons", word, fake=False)
     assert (code, out) == (2, "") and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["plot", "sep/fig2", "--metric", "nll"], "--metric is for runs, and not for figures: leave it out"),
-        (["plot", "sep/fig2", "--kind", "all"], "--kind is for runs, and not for figures: leave it out"),
-        (["plot", "--last", "--preset", "full"], "--preset is for figures, and not for runs: leave it out"),
-        (["plot", "3f2a", "--all-settings"], "--all-settings is for figures, and not for runs: leave it out"),
-        (
-            ["rank", "sep", "svi"],
-            "unrecognized: sep svi; names of methods and data sets are --method A,B and --dataset",
-        ),
-        (["check"], "gpbench: the following arguments are required: METHOD; see gpbench check --help"),
-        (["check", "linear", "method=svi"], "method is given twice, method=linear and method=svi: leave one out\n"),
-        (["check", "linear", "seed=1", "seed=2"], "seed is given twice, seed=1 and seed=2: leave one out\n"),
-        (["check", "method=linear", "foo"], "cannot read 'foo'"),
-        (["reproduce"], "gpbench: the following arguments are required: ID; see gpbench reproduce --help"),
-        (["table", "heart"], "no experiment 'heart'; it is a data set: give --dataset=heart"),
-        (["table", "svi"], "no experiment 'svi'; it is a method: give --method=svi"),
-        (["plot", "printed", "--metric", "nll"], "--metric is for runs, and not for printed: leave it out"),
-        (["plot", "printed", "--preset", "full"], "--preset is for figures, and not for printed: leave it out"),
-        (["check", "kernel:cosine", "--rows", "40"], "--rows: kernel:cosine is no method; leave the option out"),
-        (["run", "--cfg", "--json"], "--json: --cfg trains nothing; leave --json out"),
-        (["run", "--dry-run", "--plot", "all"], "--plot: --dry-run trains nothing; leave --plot out"),
-        (["run", "--cfg", "--dry-run"], "--dry-run: --cfg trains nothing; leave --dry-run out"),
-        (["ls", "methods", "--with-shipped"], "--with-shipped selects runs: write `gpbench ls runs --with-shipped`"),
-        (["ls", "datasets", "--results", "a"], "--results a selects runs: write `gpbench ls runs --results a`"),
-        (["run", "-m", "--json"], "--json is for one job, without -m; `gpbench ls runs --json` lists"),
-        (["run", "run.processes=2", "--plot", "all"], "--plot is for runs of one process: leave it out"),
-        (["run", "--plot", "unit"], "no kind of picture 'unit'; did you mean units?"),
-    ],
-)
-def test_an_option_that_would_not_be_read_is_refused(words, line, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(words) == 2
-    err = capsys.readouterr().err
-    assert line in err and err.count("\n") == 1 and not [*tmp_path.iterdir()]
 
 
 def test_a_declared_setting_that_a_file_lacks_needs_no_plus(tmp_path, capsys):
@@ -181,21 +126,10 @@ def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():
     assert not linear.cfg["changes"] and not same.cfg["changes"]
 
 
-@pytest.mark.parametrize(
-    "fits, word",
-    [
-        (True, "method.inducing=1"),
-        (True, "method.inducing=1.0"),
-        (True, "method.kernel={sum: [linear, matern32]}"),
-        (True, "method.likelihood={logistic: {nodes: 40}}"),
-        (True, "seed=4294967295"),
-        (True, "method.steps=1"),
-        (False, "method.inducing=1.5"),
-        (False, "+dataset.splits.test_rows=3"),
-    ],
-)
-def test_cfg_refuses_what_a_run_refuses(fits, word, capsys):
-    assert cli.main(["run", "--cfg", "dataset=wdbc", word]) == (0 if fits else 2)
+def test_cfg_refuses_what_a_run_refuses(capsys):
+    fits = ["inducing=1", "inducing=1.0", "kernel={sum: [linear, matern32]}", "likelihood={logistic: {nodes: 40}}"]
+    words = {**dict.fromkeys([f"method.{word}" for word in fits] + ["seed=4294967295"], 0), "method.inducing=1.5": 2}
+    assert {word: cli.main(["run", "--cfg", "dataset=wdbc", word]) for word in words} == words
 
 
 def test_a_setting_that_the_split_set_in_use_does_not_read_is_refused(capsys):

@@ -84,8 +84,6 @@ def test_a_table_is_written_to_a_file_in_any_format(folder, capsys):
     assert r"\toprule" in (folder / "a" / "tiny.tex").read_text()
     code, _, err = verb(folder, capsys, "table", "--format", "latex", "--out", "tiny.md")
     assert code == 2 and "--out tiny.md is Markdown and --format latex is LaTeX" in err
-    assert main(["reproduce", "sep/table1", "--dry-run", "--format", "latex", "--out", "x.md"]) == 2
-    assert "--out x.md is Markdown and --format latex is LaTeX" in capsys.readouterr().err
     rows = json.loads(verb(folder, capsys, "table", "--json")[1])
     assert [(r["method"], r["metric"], r["mark"]) for r in rows][:2] == [
         ("constant", "nll", "tied"),  # two splits distinguish hardly anything
@@ -124,51 +122,6 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, ca
     assert main(["plot", "my/ranks", *where]) == 0
     files = [folder / RESULTS / "my" / f"ranks-dots.{ending}" for ending in ("png", "pdf", "md")]
     assert capsys.readouterr().out.splitlines() == [*map(str, files)] and all(file.is_file() for file in files)
-
-
-@pytest.mark.parametrize(
-    "words, line",
-    [
-        (["reproduce", "sep/tabel1"], "no experiment 'sep/tabel1'; did you mean sep/table1"),
-        (["table", "sep/tabel1"], "did you mean sep/table1"),
-        (["plot", "sep/fig_2"], "did you mean sep/fig2"),
-        (["plot", "sep/table1"], "sep/table1 is a table: gpbench table sep/table1"),
-        (["table", "sep/fig2"], "sep/fig2 is a figure: gpbench plot sep/fig2"),
-        (
-            ["plot", "sep/fig2"],
-            "nothing is recorded of sep/fig2 in preset quick; make it with gpbench reproduce sep/fig2",
-        ),
-        (["table", "sep/table1", "--dataset", "pima"], "--dataset: sep/table1 says itself"),
-        (["reproduce", "sep"], "no experiment 'sep'; known are sep/fig1_"),
-        (["table", "sep"], "no experiment 'sep'; known are sep/fig1_"),
-        (["plot", "sep"], "no experiment 'sep'; known are sep/fig1_"),
-        (["plot", "fig2"], "no experiment 'fig2'; did you mean qsgp/fig2, sep/fig2 or svdgp/fig2?"),
-        (["verify", "sep/c1"], "no claim and no experiment with claims 'sep/c1'; did you mean sep/c01?"),
-        (["reproduce", "sep/table1", "method.steps=3"], "has no method.steps; `gpbench run -m` runs others"),
-        (["reproduce", "sep/table1", "dataset=hart"], "of sep/table1 has dataset=australian, breast, crabs, heart,"),
-        (["reproduce", "sep/table1", "foo"], "foo: write key=value"),
-        (["reproduce", "sep/table1", "dataset=iris"], ": choose one of these, or run others by `gpbench run -m`\n"),
-        (["reproduce", "sep/table1", "dataset=heart", "dataset=pima"], "leave one out, or write dataset=heart,pima\n"),
-        (["reproduce", "sep/table1", "hydra.verbose=true"], "has no hydra.verbose"),
-        (["reproduce", "sep/table1", "run.jobs=2", "--jobs", "3"], "jobs is given twice, run.jobs=2 and run.jobs=3"),
-        (["reproduce", "sep/table1", "run.results=here"], "run.results is given twice, run.results=here and run."),
-        (["reproduce", "sep/table1", "--jobs", "0"], "run.jobs=0: must be"),
-        (["reproduce", "sep/table1", "run.budget=20"], "run.budget=20: preset quick of sep/table1 has no budget"),
-        (
-            ["reproduce", "gpbench/leaderboard_regression", "run.budget=60"],
-            "leaderboard_regression has run.budget=20\n",
-        ),
-        (
-            ["reproduce", "gpbench/leaderboard_regression", "run.budget=120"],
-            "has run.budget=20; --preset full has 20, 120 or 1200",
-        ),
-        (["reproduce", "sep/table1", "--preset", "fast"], "invalid choice"),
-    ],
-)
-def test_a_mistake_is_one_line(capsys, words, line, tmp_path):
-    assert main([*words, "--results", str(tmp_path)]) == 2
-    captured = capsys.readouterr()
-    assert line in captured.err and captured.err.count("\n") == 1 and captured.out == ""
 
 
 @pytest.mark.parametrize(

@@ -50,12 +50,6 @@ def test_it_says_whether_predictions_were_kept(results, capsys):
         assert line in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("argv", [["a"], ["zz"], [], ["a0", "--last"]])
-def test_no_run_or_several_is_one_line(results, capsys, argv):
-    assert main(["show", *argv, "--results", str(results)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 def test_rm_deletes_the_runs_named_and_nothing_where_one_is_unknown(results, capsys):
     words = ["--results", str(results)]
     (results / "runs" / "a000000000000000" / "record.json").write_text("{")  # damaged ones too

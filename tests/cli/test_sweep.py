@@ -1,10 +1,7 @@
 """`gpbench run -m`: every job in a fresh process, whatever becomes of the others."""
 
-import contextlib
-import itertools
 import os
 import pty
-import random
 import re
 import signal
 import subprocess
@@ -108,11 +105,6 @@ def test_failures_stop_nothing_and_are_told_at_the_end(tmp_path):
         assert line in summary
     assert "failed: its process ended without an answer" in summary
     assert "method.fate=bug" in summary and "method.fate=done" not in summary
-
-
-def test_divergence_alone_has_its_own_exit_code(tmp_path):
-    code, out, _ = gpbench(tmp_path, *SWEEP, "method.fate=done,diverged")
-    assert code == 4 and "1 done, 1 diverged\n" in out
 
 
 def test_runs_that_failed_within_their_budget_are_no_diverged_ones(tmp_path):
@@ -273,43 +265,6 @@ def test_a_run_that_another_process_trains_is_one_line(tmp_path):
     assert (code, out) == (9, "") and f"process {first.pid} on " in err and err.count("\n") == 1
     first.kill()
     first.communicate()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills the children of a killed parent")
-def test_a_sweep_killed_at_random_ends_with_every_record_once_and_the_same_numbers(tmp_path):
-    words = [*SWEEP, "seed=range(0,6)", "split=[0,1]", "run.jobs=4", "method.seconds=1"]
-    assert sweep_through_kills(tmp_path, words, random.Random(0), pause=(2.0, 4.0)) > 0
-    numbers = {(r.seed, r.split): r.metrics["nll"] for r in Store(tmp_path / "results").all()}
-    assert numbers == {(seed, split): 0.25 * (split + 1) + seed for seed in range(6) for split in range(2)}
-
-
-def sweep_through_kills(folder: Path, words: list[str], chance: random.Random, pause: tuple[float, float]) -> int:
-    """Start a sweep again and again, killing it or some of its children after a pause, until it is done; how often.
-
-    No run is trained after it was recorded, and what is there at each kill is whole.
-    """
-    log = folder / "log"
-    for kills in itertools.count():
-        sweep = start(folder, *words, FAKE_LOG=str(log))
-        try:
-            code = sweep.wait(timeout=chance.uniform(*pause) * (1 + kills / 10))
-        except subprocess.TimeoutExpired:
-            code = None
-            for child in chance.sample(processes := _alive(folder), len(processes) // 2):
-                if int(child) != sweep.pid:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(int(child), signal.SIGKILL)
-            sweep.kill()
-        err = sweep.communicate()[1]
-        assert err == "" or "jobs failed" in err or code is None, err
-        assert len(list((folder / "results" / "runs").glob("[!.]*"))) == len(Store(folder / "results").all())
-        if code == 0:
-            break
-    recorded: set[str] = set()
-    for what, id in (line.split() for line in log.read_text().splitlines()):
-        assert what == "record" or id not in recorded
-        recorded |= {id} if what == "record" else set()
-    return kills
 
 
 def test_a_dry_run_lists_jobs_and_what_they_would_train_and_writes_nothing(tmp_path):

@@ -161,20 +161,6 @@ def test_a_broken_method_ends_in_one_line_and_an_exit_code(tmp_path, capsys):
     assert err == "gpbench: silent breaks 1 of 16 claims; see docs/how-to/own_method.md\n"
 
 
-@pytest.mark.parametrize(
-    "words, line",
-    [
-        (["sepp"], "method=sepp: no such method; did you mean sep"),
-        (["sep", "--rows", "2"], "--rows 2: give at least 10"),
-        (["sep", "method.indcing=3"], "no key 'indcing' in method; did you mean inducing"),
-    ],
-)
-def test_a_mistake_is_one_line(words, line, capsys):
-    assert main(["check", *words]) == 2
-    error = capsys.readouterr().err
-    assert line in error and error.count("\n") == 1
-
-
 def test_settings_that_want_more_rows_get_them():
     cfg = compose(["method=svi", "method.inducing=61"])
     method = instantiate(cfg["method"])

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 import yaml
 
 from gpbench import paths
@@ -26,21 +25,20 @@ def test_every_protocol_is_a_column():
     assert sorted(HEADER[1:]) == sorted(PROTOCOLS)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_column_has_the_values_of_its_file(name):
-    cells, values = column(name), PROTOCOLS[name]
+def test_a_column_has_the_values_of_its_file():
     scaled = {"standardise": "standardised", "none": "not scaled"}
-    assert (cells["inputs"], cells["targets of regression"]) == (scaled[values["inputs"]], scaled[values["targets"]])
-    assert (float(cells["initial noise variance²"]), float(cells["least noise variance¹ ²"])) == (
-        values["target_noise"],
-        values["noise_floor"],
-    )
-    assert (cells["prior on lengthscales"] == "none") == (values["lengthscale_prior"] is None)
-    assert (cells["inducing points of `gam`"] == "fixed") == values["fixed_points"]
-    assert cells["trials of `rates`"].startswith("by halving") == values["halving"]
-    assert cells["`qsgp`: `solver`"] == values["solver"]
-    [networks] = [cell for row, cell in cells.items() if row.endswith("outputs of layers")]
-    assert (networks == "as they are") != values["networks"]["scaled"]
+    for name, values in PROTOCOLS.items():
+        cells = column(name)
+        assert cells["inputs"] == scaled[values["inputs"]], name
+        assert cells["targets of regression"] == scaled[values["targets"]], name
+        assert float(cells["initial noise variance²"]) == values["target_noise"], name
+        assert float(cells["least noise variance¹ ²"]) == values["noise_floor"], name
+        assert (cells["prior on lengthscales"] == "none") == (values["lengthscale_prior"] is None), name
+        assert (cells["inducing points of `gam`"] == "fixed") == values["fixed_points"], name
+        assert cells["trials of `rates`"].startswith("by halving") == values["halving"], name
+        assert cells["`qsgp`: `solver`"] == values["solver"], name
+        [networks] = [cell for row, cell in cells.items() if row.endswith("outputs of layers")]
+        assert (networks == "as they are") != values["networks"]["scaled"], name
 
 
 def test_every_method_that_takes_its_steps_from_a_protocol_has_a_row():

@@ -4,7 +4,6 @@ import hashlib
 import json
 from pathlib import Path
 
-import pytest
 from committed import PLANNER
 
 from gpbench.experiments import definition
@@ -18,29 +17,20 @@ KNOWN = json.loads((Path(__file__).parent / "ids.json").read_text())
 """For each experiment and preset: the number of runs, and a digest of their ids, cells, splits and outputs."""
 
 
-def test_every_experiment_is_known():
+def runs(name: str, preset: str) -> list[list]:
+    """The runs of an experiment, each as its id, cell, split and output."""
+    jobs = [overrides(job) for job in definition.read(name).jobs(preset)]
+    return [[run.id, run.cell, run.split, run.output] for plan in PLANNER.plans(jobs) for run in plan.runs]
+
+
+def test_the_ids_of_every_experiment_and_of_every_committed_record_are_computed_again():
+    """In one test, which plans them once."""
     assert {f"{name} {preset}" for name in definition.names() for preset in definition.PRESETS} == KNOWN.keys()
-
-
-@pytest.fixture(scope="module")
-def planned():
-    """The runs of every experiment and preset, each as its id, cell, split and output."""
-
-    def runs(name: str, preset: str) -> list:
-        jobs = [overrides(job) for job in definition.read(name).jobs(preset)]
-        return [[run.id, run.cell, run.split, run.output] for plan in PLANNER.plans(jobs) for run in plan.runs]
-
-    return {key: runs(*key.split()) for key in KNOWN}
-
-
-@pytest.mark.parametrize("key", KNOWN)
-def test_the_ids_of_an_experiment_are_those_of_its_records(planned, key):
-    digest = hashlib.sha256(json.dumps(planned[key]).encode()).hexdigest()[:16]
-    assert [len(planned[key]), digest] == KNOWN[key]
-
-
-def test_the_id_of_every_committed_record_is_computed_again(planned):
-    ids = {run[0] for runs in planned.values() for run in runs}
+    planned = {key: runs(*key.split()) for key in KNOWN}
+    digest = lambda of: hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]
+    assert {key: [len(of), digest(of)] for key, of in planned.items()} == KNOWN
+    assert not [key for key, of in planned.items() if len({run[0] for run in of}) < len(of)]
+    ids = {run[0] for of in planned.values() for run in of}
     job = ["method=logistic", "protocol=hl2016", "split=all"]
     sets = ["australian", "breast", "crabs", "heart", "ionosphere", "pima", "sonar"]
     ids |= {run.id for plan in plans([[*job, f"dataset={name}"] for name in sets]) for run in plan.runs}

@@ -16,14 +16,8 @@ from gpbench.report.figures import checks
 from gpbench.report.figures.offers import RunContent, draw_kind
 from gpbench.report.figures.runs import draw_learning, draw_traces
 
-GAM = [
-    "dataset=friedman",
-    "split=0",
-    "method=gam",
-    "method.inducing=4",
-    "method.steps=5",
-    "method.components=[[3],[0],[0,1]]",
-]
+GAM = ["dataset=friedman", "split=0", "method=gam", "method.inducing=4", "method.steps=5"]
+GAM.append("method.components=[[3],[0],[0,1]]")
 
 
 LINEAR, LOGISTIC = (
@@ -92,32 +86,21 @@ def test_the_verb_writes_png_and_pdf_named_by_the_run(results, tmp_path, capsys)
     assert (tmp_path / f"{id}.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_a_run_that_kept_nothing_and_an_unknown_one_are_told_in_one_line(results, capsys):
+def test_a_run_that_kept_nothing_to_draw_is_told_in_one_line(results):
     record = the_run(results, "linear")
-    with pytest.raises(ConfigError, match=f"run {record.id} has no picture of the kind predictions, which needs data"):
-        draw_run(record, {})
-    three = {"kept_grid": np.zeros((4, 2)), "kept_X": np.zeros((3, 2)), "kept_log_probs": np.zeros((4, 3))}
-    with pytest.raises(ConfigError, match=f"run {record.id} kept nothing to draw: run it again with run.keep=true"):
-        draw_run(record, three)
+    of_three = {"kept_grid": np.zeros((4, 2)), "kept_X": np.zeros((3, 2)), "kept_log_probs": np.zeros((4, 3))}
+    for arrays, line in (
+        ({}, f"run {record.id} has no picture of the kind predictions, which needs data"),
+        (of_three, f"run {record.id} kept nothing to draw: run it again with run.keep=true"),
+        (
+            {"kept_shares": np.ones((5, 1)), "kept_X": np.zeros((3, 10))},
+            "all components of this run have three inputs or more",
+        ),
+    ):
+        with pytest.raises(ConfigError, match=line):
+            draw_run(record, arrays)
     with pytest.raises(ConfigError, match="these runs have no traces"):
         draw_traces([record], [{}])
-    assert main(["plot", "ffffffffffff", "--results", str(results)]) == 2
-    assert "\n" not in capsys.readouterr().err.strip()
-
-
-def test_effects_of_three_inputs_are_not_drawn(results):
-    record = the_run(results, "linear")
-    kept = {"kept_shares": np.ones((5, 1)), "kept_X": np.zeros((3, 10))}
-    with pytest.raises(ConfigError, match="all components of this run have three inputs or more"):
-        draw_run(record, kept)
-
-
-def test_a_file_in_the_place_of_the_folder_is_told_in_one_line(results, tmp_path, capsys):
-    (tmp_path / "file").touch()
-    words = ["--results", str(results), "--out", str(tmp_path / "file")]
-    assert main(["plot", the_run(results, "linear").id, *words]) == 5
-    error = capsys.readouterr().err.strip()
-    assert "file" in error and "\n" not in error
 
 
 def test_other_methods_cannot_keep_what_has_more_than_two_inputs(tmp_path, capsys):
@@ -178,37 +161,24 @@ def test_intervals_and_residuals_are_those_of_the_predictions_and_other_distribu
 def test_a_reliability_diagram_has_the_share_of_the_class_in_each_bin():
     p = np.array([0.05, 0.05, 0.95, 0.95, 0.95, 0.95])
     known = {"row": np.arange(6), "log_prob_0": np.log(1 - p), "log_prob_1": np.log(p)}
-    (x, y), counts = checks.reliability(known | {"target": np.array([-1, 1, 1, 1, 1, -1])})[:2], [2, 4]
-    np.testing.assert_allclose(x, [0.05, 0.95])
-    np.testing.assert_allclose(y, [0.5, 0.75])
-    bars = checks.draw_calibration(known | {"target": np.array([-1, 1, 1, 1, 1, -1])}).axes[1].patches
-    assert [bar.get_height() for bar in bars] == counts
-    three = {
-        "row": np.arange(2),
-        **{f"log_prob_{c}": np.log([[0.25, 0.7], [0.5, 0.2], [0.25, 0.1]][c]) for c in range(3)},
-    }
-    confidence, share, _ = checks.reliability(three | {"target": np.array([1, 2])})
+    known["target"] = np.array([-1, 1, 1, 1, 1, -1])
+    x, y, *_ = checks.reliability(known)
+    np.testing.assert_allclose((x, y), ([0.05, 0.95], [0.5, 0.75]))
+    assert [bar.get_height() for bar in checks.draw_calibration(known).axes[1].patches] == [2, 4]
+    three = {f"log_prob_{c}": np.log(of) for c, of in enumerate([[0.25, 0.7], [0.5, 0.2], [0.25, 0.1]])}
+    confidence, share, _ = checks.reliability({"row": np.arange(2), "target": np.array([1, 2]), **three})
     np.testing.assert_allclose(confidence, [0.5, 0.7])
     assert list(share) == [1, 0]
 
 
-def test_relevances_are_inverse_lengthscales_with_the_names_of_the_inputs():
+def test_relevances_are_inverse_lengthscales_with_the_names_of_the_inputs_and_their_unit():
     (axis,) = checks.draw_relevance(np.array([4.0, 0.5, 2.0]), ["a", "b", "c"]).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "c", "a"]
     assert [bar.get_width() for bar in axis.patches] == [2.0, 0.5, 0.25]
-
-
-@pytest.mark.parametrize(
-    ("scaler", "label"),
-    [
-        ("standardise", "of standardised inputs"),
-        ("unit_interval", "of inputs scaled to [0, 1]"),
-        ("centre_all", "in original units"),
-    ],
-)
-def test_relevances_say_what_their_unit_is(scaler, label):
-    (axis,) = checks.draw_relevance(np.array([4.0, 0.5]), ["a", "b"], scaler).axes
-    assert axis.get_xlabel() == f"1 / lengthscale, {label}"
+    units = {"standardise": "of standardised inputs", "unit_interval": "of inputs scaled to [0, 1]"}
+    for scaler, unit in {**units, "centre_all": "in original units"}.items():
+        (axis,) = checks.draw_relevance(np.array([4.0, 0.5]), ["a", "b"], scaler).axes
+        assert axis.get_xlabel() == f"1 / lengthscale, {unit}"
 
 
 def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results, tmp_path, capsys):

@@ -63,20 +63,17 @@ def test_orders_leave_out_what_has_no_memory_in_its_records_and_a_line_of_one_po
     assert small_print(figure)[0] == "exponent of ms a step in C (M = 8): x 0.00"
 
 
-@pytest.mark.parametrize(
-    ("published", "message"),
-    [
+def test_published_exponents_are_numbers_by_key_and_value(tmp_path):
+    for published, message in (
         ([1], r"published=\[1\]: must be a mapping of keys to mappings"),
         ({"size": 1}, r"must be a mapping of keys to mappings of values to numbers"),
         ({"sizes": {"gam": 1}}, r"no run has the key 'sizes'"),
         ({"size": {"gan": 1}}, r"published.size: no run has the value 'gan'; did you mean gam"),
         ({"size": {"gam": "two"}}, r"published.size.gam=two: must be a number"),
-    ],
-)
-def test_published_exponents_are_numbers_by_key_and_value(published, message, tmp_path):
-    options = {"kind": "orders", "along": ["size"], "colour": "method", "published": published}
-    with pytest.raises(ConfigError, match=message):
-        layout.check(tmp_path, {"figure": options}, [{"method": "gam", "size": [4, 8]}])
+    ):
+        options = {"kind": "orders", "along": ["size"], "colour": "method", "published": published}
+        with pytest.raises(ConfigError, match=message):
+            layout.check(tmp_path, {"figure": options}, [{"method": "gam", "size": [4, 8]}])
 
 
 def test_a_size_without_a_number_is_one_line():

@@ -10,9 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from drawings import STEPS, cell, drawn, experiment, on_a_line, record, small_print, trace
-from samples import FullDisk
 
-from gpbench.errors import ConfigError, StorageError
+from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.report import figures
 from gpbench.report.figures import style, traces
@@ -55,48 +54,35 @@ def test_one_extreme_initial_value_does_not_set_the_vertical_range():
     assert axis.get_ylim()[1] < 2
 
 
-@pytest.mark.parametrize(
-    "figure, line",
-    [
-        ({"kind": "traces", "panels": ["nll"], "colour": "method"}, "no run here has a trace"),
-        ({"kind": "boundaries", "rows": "size", "columns": "method"}, "no run here has kept its arrays"),
-        ({"kind": "curves", "label": "method"}, "no run here has kept its arrays"),
-        ({"kind": "surfaces", "label": "method"}, "no run here has kept its arrays"),
-    ],
-)
-def test_where_every_panel_would_be_empty_there_is_one_line_and_no_figure(figure, line):
+def test_where_every_panel_would_be_empty_there_is_one_line_and_no_figure():
     cells = [cell({"method": "sep", "size": "4"}, record("a"))]
-    with pytest.raises(ConfigError, match=line):
-        drawn(experiment(**figure), cells, arrays=lambda id: {})
+    kept = "no run here has kept its arrays"
+    for figure, line in (
+        ({"kind": "traces", "panels": ["nll"], "colour": "method"}, "no run here has a trace"),
+        ({"kind": "boundaries", "rows": "size", "columns": "method"}, kept),
+        ({"kind": "curves", "label": "method"}, kept),
+        ({"kind": "surfaces", "label": "method"}, kept),
+    ):
+        with pytest.raises(ConfigError, match=line):
+            drawn(experiment(**figure), cells, arrays=lambda id: {})
 
 
 def test_a_panel_whose_metric_is_in_no_trace_says_so():
-    figure = drawn(
-        experiment(kind="traces", panels=["nll", "rmse"], colour="method"), [cell({"method": "sep"}, record("a"))]
-    )
+    of_both = experiment(kind="traces", panels=["nll", "rmse"], colour="method")
+    figure = drawn(of_both, [cell({"method": "sep"}, record("a"))])
     assert [[text.get_text() for text in axis.texts] for axis in figure.axes] == [[], ["missing"]]
 
 
-def test_the_file_may_choose_colours_and_dashes_by_value():
-    jobs = [{"method": m} for m in ("sep", "svi", "gfitc")]
-    options = {"colours": {"sep": "vermillion"}, "dashes": {"svi": "dashed"}}
-    lines = (
-        drawn(
-            experiment(kind="traces", panels=["nll"], colour="method", **options),
-            [cell(job, record("a")) for job in jobs],
-        )
-        .axes[0]
-        .lines
-    )
-    assert [line.get_color() for line in lines] == [style.PALETTE[c] for c in ("vermillion", "blue", "green")]
-    assert [line.get_linestyle() for line in lines] == ["-", "--", "-"]
-
-
-@pytest.mark.parametrize("options", [{"colours": {"sep": "bleu"}}, {"dashes": {"sep": "dased"}}])
-def test_an_unknown_colour_or_dash_pattern_is_one_line(options):
-    figure = experiment(kind="traces", panels=["nll"], colour="method", **options)
-    with pytest.raises(ConfigError, match=r"did you mean (blue|dashed)"):
-        drawn(figure, [cell({"method": "sep"}, record("a"))])
+def test_the_file_may_choose_colours_and_dashes_by_value_and_the_label_of_an_axis():
+    cells = [cell({"method": m}, record("a")) for m in ("sep", "svi", "gfitc")]
+    traces_of = lambda **options: experiment(kind="traces", panels=["nll"], colour="method", **options)
+    chosen = traces_of(colours={"sep": "vermillion"}, dashes={"svi": "dashed"})
+    (axis,) = drawn(replace(chosen, labels={"axes": {"nll": "loss"}}), cells).axes
+    assert [line.get_color() for line in axis.lines] == [style.PALETTE[c] for c in ("vermillion", "blue", "green")]
+    assert [line.get_linestyle() for line in axis.lines] == ["-", "--", "-"] and axis.get_ylabel() == "loss"
+    for options in ({"colours": {"sep": "bleu"}}, {"dashes": {"sep": "dased"}}):
+        with pytest.raises(ConfigError, match=r"did you mean (blue|dashed)"):
+            drawn(traces_of(**options), cells)
 
 
 def test_a_method_has_the_same_colour_in_every_figure_of_a_paper():
@@ -107,11 +93,6 @@ def test_a_method_has_the_same_colour_in_every_figure_of_a_paper():
             key = (name.split("/")[0], options["colour"], value.removesuffix("_minibatch"))
             assert chosen.setdefault(key, colour) == colour, name
     assert len({colour for (paper, *_), colour in chosen.items() if paper == "sep"}) == 4
-
-
-def test_the_file_may_label_the_axis_of_a_metric():
-    options = replace(experiment(kind="traces", panels=["nll"], colour="method"), labels={"axes": {"nll": "loss"}})
-    assert drawn(options, [cell({"method": "sep"}, record("a"))]).axes[0].get_ylabel() == "loss"
 
 
 def test_a_level_is_a_line_right_across():
@@ -167,20 +148,6 @@ def test_simulated_devices_are_hollow_points_that_the_legend_explains():
     assert "devices that share cores" in [text.get_text() for text in axis.get_legend().get_texts()]
 
 
-@pytest.mark.parametrize(("kind", "differing"), [("traces", "cores 1 (1), 8 (1); devices"), ("scaling", "cores 1")])
-def test_seconds_of_different_machines_are_named_below_the_figure(kind, differing):
-    figure = experiment(kind=kind, panels=["nll"], colour="method", along="run.devices")
-    jobs = [{"method": "sep", "run.devices": k} for k in ("1", "2")]
-    cells = [
-        cell(job, record(f"{k}", devices=k, host={"cores": cores}))
-        for k, (job, cores) in enumerate(zip(jobs, (1, 8)), 1)
-    ]
-    line = " ".join(small_print(drawn(figure, cells)))
-    assert f"seconds are not comparable where these differ: {differing}" in line
-    assert ("devices 1 (1), 2 (1)" in line) == (kind == "traces")
-    assert "comparable" not in " ".join(small_print(drawn(figure, cells[:1])))
-
-
 def test_the_caption_names_the_quick_preset_and_mixed_presets():
     traces_of = experiment(kind="traces", panels=["nll"], colour="method")
     quick = [cell({"method": "sep"}, record("a", preset="quick"))]
@@ -188,56 +155,28 @@ def test_the_caption_names_the_quick_preset_and_mixed_presets():
     assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
 
 
-def test_a_figure_of_nothing_is_one_line():
+def test_a_figure_of_nothing_and_one_of_traces_without_seconds_are_one_line():
+    of_traces = experiment(kind="traces", panels=["nll"], colour="method")
     with pytest.raises(ConfigError, match="gpbench reproduce sep/test --preset full"):
-        drawn(experiment(kind="traces", panels=["nll"], colour="method"), [cell({"method": "sep"})])
+        drawn(of_traces, [cell({"method": "sep"})])
+    with pytest.raises(ConfigError, match="the trace of a has no seconds"):
+        drawn(of_traces, [cell({"method": "sep"}, record("a"))], arrays=lambda id: {"nll": np.ones(3)})
 
 
-def test_a_picture_that_cannot_be_written_leaves_the_one_before(tmp_path, monkeypatch):
-    figure = plt.Figure()
-    before = [file.read_bytes() for file in figures.save(figure, tmp_path / "fig1.2")]
-    figure.text(0, 0, "later")
-
-    monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
-    with pytest.raises(StorageError, match=r"cannot write .*fig1.2.png: .*; free some space, or name another file"):
-        figures.save(figure, tmp_path / "fig1.2")
-    monkeypatch.undo()
-    assert [(tmp_path / f"fig1.2.{ending}").read_bytes() for ending in ("png", "pdf")] == before
-    assert len([*tmp_path.iterdir()]) == 2
-
-
-@pytest.mark.parametrize(
-    "options, axis, text",
-    [
+def test_a_metric_that_is_undefined_is_said_in_its_panel():
+    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 8)] * 2), axis=-1).reshape(-1, 2)
+    log_probs = np.log(np.column_stack([0.5 - 0.4 * grid[:, 0], 0.5 + 0.4 * grid[:, 0]]))
+    plane = {"kept_grid": grid, "kept_mean": grid[:, 0], "kept_log_probs": log_probs, "kept_X": grid}
+    plane |= {"kept_y": np.sign(grid[:, 0])}
+    lost = [cell({"method": "sep"}, record("a", metrics={"nmse": None, "error": None}))]
+    for options, axis, text in (
         ({"kind": "curves", "label": "method"}, 0, "nMSE undefined"),
         ({"kind": "surfaces", "label": "method"}, 1, "sep: nMSE undefined"),
         ({"kind": "boundaries", "rows": "method", "columns": "method"}, 0, "error undefined"),
-    ],
-)
-def test_a_metric_that_is_undefined_is_said_in_its_panel(options, axis, text):
-    def arrays(id):
-        if options["kind"] == "curves":
-            return on_a_line(id)
-        x, y = np.meshgrid(np.linspace(-1, 1, 8), np.linspace(-1, 1, 8))
-        grid = np.column_stack([x.ravel(), y.ravel()])
-        log_probs = np.log(np.column_stack([0.5 - 0.4 * grid[:, 0], 0.5 + 0.4 * grid[:, 0]]))
-        return {"kept_grid": grid, "kept_mean": grid[:, 0], "kept_log_probs": log_probs, "kept_X": grid} | {
-            "kept_y": np.sign(grid[:, 0])
-        }
-
-    figure = drawn(
-        experiment(**options),
-        [cell({"method": "sep"}, record("a", metrics={"nmse": None, "error": None}))],
-        "full",
-        arrays,
-    )
-    assert text in (figure.axes[axis].get_title(), figure.axes[axis].get_xlabel())
-
-
-def test_a_trace_without_seconds_is_one_line():
-    cells = [cell({"method": "sep"}, record("a"))]
-    with pytest.raises(ConfigError, match="the trace of a has no seconds"):
-        drawn(experiment(kind="traces", panels=["nll"], colour="method"), cells, arrays=lambda id: {"nll": np.ones(3)})
+    ):
+        arrays = on_a_line if options["kind"] == "curves" else lambda id: plane
+        panel = drawn(experiment(**options), lost, arrays=arrays).axes[axis]
+        assert text in (panel.get_title(), panel.get_xlabel())
 
 
 def test_controls_and_letters_that_the_font_lacks_are_drawn_without_a_warning(tmp_path):
