@@ -18,7 +18,6 @@ _TEXT = "x" * 10**6
 
 
 def packed(write: Callable, *args, **options) -> bytes:
-    """What a function writes into a file."""
     file = io.BytesIO()
     write(file, *args, **options)
     return file.getvalue()
@@ -59,7 +58,6 @@ def forged(rows: int) -> bytes:
 
 
 def arrow(**columns: pa.Array) -> bytes:
-    """A Feather file of one batch."""
     table, file = pa.table(columns), io.BytesIO()
     with pa.ipc.new_file(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
@@ -101,7 +99,6 @@ def _related(kind: str, target: str) -> str:
 
 
 def zipped(contents: Mapping[str, str | bytes]) -> bytes:
-    """A zip archive."""
     with zipfile.ZipFile(file := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(name, content)

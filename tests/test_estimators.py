@@ -123,14 +123,6 @@ def test_other_numbers_of_rows_need_no_compilation_and_change_no_prediction():
     assert len(programs._compiled) == compiled + 1
 
 
-def test_the_arrays_of_the_caller_are_not_changed():
-    inputs, targets, new = X.copy(), F.copy(), X[:9].copy()
-    Regressor("linear").fit(inputs, targets).predict(new)
-    np.testing.assert_array_equal(inputs, X)
-    np.testing.assert_array_equal(targets, F)
-    np.testing.assert_array_equal(new, X[:9])
-
-
 def test_three_classes_with_a_method_for_two_go_one_against_the_rest():
     y = np.searchsorted([-0.5, 0.5], F)[:54]
     with pytest.raises(ValueError, match="Only binary classification is supported"):
@@ -160,6 +152,8 @@ def test_mistakes_are_a_value_error_of_one_line():
         with pytest.raises(ValueError, match=re.escape(line)) as caught:
             Classifier(**parameters).fit(X, F > 0)
         assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"^y has one class only, .*: give rows of at least two classes$"):
+        Classifier(options=FEW).fit(X, np.ones(len(X)))
 
 
 def test_random_state_is_the_seed_a_generator_of_it_or_none():
@@ -182,11 +176,6 @@ def test_a_likelihood_of_counts_takes_counts_alone():
         Regressor(method="hmc", options={"method.likelihood": "poisson"}).fit(X, y)
     with pytest.raises(ValueError, match="regression data, and these are count"):
         Regressor(method="dsdgp", options={"method.likelihood": "poisson"}).fit(X, y)
-
-
-def test_labels_of_one_class_are_one_line_without_a_word_of_splits():
-    with pytest.raises(ValueError, match=r"^y has one class only, .*: give rows of at least two classes$"):
-        Classifier(options=FEW).fit(X, np.ones(len(X)))
 
 
 def in_a_new_process(code: str, *words) -> str:
@@ -293,16 +282,6 @@ def test_a_weight_is_a_number_of_repeats_through_scaling_training_and_prediction
             np.testing.assert_allclose(ours, expected, rtol=1e-7)
 
 
-def test_weights_of_0_and_1_choose_rows_for_every_method():
-    chosen = WEIGHTS > 1
-    weighted = Classifier(method="constant").fit(X, F > 0, sample_weight=chosen)
-    np.testing.assert_array_equal(
-        weighted.predict_proba(X[:2]), Classifier(method="constant").fit(X[chosen], F[chosen] > 0).predict_proba(X[:2])
-    )
-    with pytest.raises(ValueError, match=r"^y has one class only"):
-        Classifier(method="constant").fit(X, F > 0, sample_weight=F > 0)
-
-
 BAGS = {
     "with weights": (BaggingRegressor(Regressor("linear"), n_estimators=2), F),
     "without weights": (BaggingRegressor(Regressor("pbp", options={"method.hidden": [2], "method.steps": 2}), 2), F),
@@ -324,14 +303,7 @@ def test_a_method_without_weights_takes_whole_numbers_as_repeated_rows():
     np.testing.assert_array_equal(weighted.predict_proba(X), repeated.predict_proba(X))
 
 
-def test_boosting_by_weights_that_sum_to_one_is_a_line():
-    line = r"^sample_weight sums to 1, .*AdaBoostClassifier gives weights that sum to 1: use BaggingClassifier$"
-    for method in ("sep", "logistic"):
-        with pytest.raises(ValueError, match=line):
-            AdaBoostClassifier(Classifier(method)).fit(X, F > 0)
-
-
-def test_unfit_weights_are_one_line():
+def test_unfit_weights_are_one_line_for_boosting_too():
     few = "sample_weight sums to 1, and a weight w is w rows, so that fewer than two are left: multiply"
     for weight, line in (
         ([1.0, 2.0], "sample_weight has the shape (2,): give one weight for each of the 60 rows"),
@@ -346,6 +318,10 @@ def test_unfit_weights_are_one_line():
         with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
             Classifier().fit(X, F > 0, sample_weight=weight)
         assert "\n" not in str(caught.value)
+    line = r"^sample_weight sums to 1, .*AdaBoostClassifier gives weights that sum to 1: use BaggingClassifier$"
+    for method in ("sep", "logistic"):
+        with pytest.raises(ValueError, match=line):
+            AdaBoostClassifier(Classifier(method)).fit(X, F > 0)
 
 
 def test_the_methods_that_the_message_and_the_guide_name_take_weights():

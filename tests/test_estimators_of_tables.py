@@ -36,26 +36,26 @@ def test_categories_become_the_inputs_that_a_card_makes_of_them():
         np.testing.assert_array_equal(copy.predict(FRAME), model.predict(FRAME))
 
 
-def test_columns_of_new_rows_are_taken_by_name_and_others_are_ignored():
+def test_columns_of_new_rows_are_taken_by_name_and_others_are_ignored_and_new_levels_are_said(capsys):
     model = linear(encode=ENCODE).fit(FRAME, Y)
     other = FRAME[["size", "member", "age", "city"]].assign(more=1.0)
     np.testing.assert_array_equal(model.predict(other), model.predict(FRAME))
     with pytest.raises(ValueError, match=r"no column 'city'; the table has age, member, size"):
         model.predict(FRAME[["age", "member", "size"]])
-
-
-def test_the_order_of_an_ordered_categorical_is_that_of_its_levels():
-    ordered = FRAME.assign(size=pandas.Categorical(SIZE, ["S", "M", "L"], ordered=True))
-    named, known = (linear(encode={**ENCODE, **more}) for more in ({}, {"size": "ordinal"}))
-    np.testing.assert_array_equal(known.fit(ordered, Y).predict(ordered), named.fit(FRAME, Y).predict(FRAME))
-
-
-def test_levels_that_no_training_row_has_are_said(capsys):
     model = linear(encode=ENCODE).fit(FRAME, Y)
     assert np.isfinite(model.predict(FRAME.assign(city="Tromso"))).all()
     assert "column 'city': 'Tromso' is not among its levels, Bergen, Molde, Oslo" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"column 'size': 'XL' is not among its levels, S, M, L"):
         model.predict(FRAME.assign(size="XL"))
+
+
+def test_the_order_of_an_ordered_categorical_is_that_of_its_levels_and_weights_leave_rows_out_before():
+    ordered = FRAME.assign(size=pandas.Categorical(SIZE, ["S", "M", "L"], ordered=True))
+    named, known = (linear(encode={**ENCODE, **more}) for more in ({}, {"size": "ordinal"}))
+    np.testing.assert_array_equal(known.fit(ordered, Y).predict(ordered), named.fit(FRAME, Y).predict(FRAME))
+    weight = (CITY != "Molde").astype(float)
+    model = linear(encode=ENCODE).fit(FRAME, Y, sample_weight=weight)
+    assert model._table.dataset.levels["city"] == ("Bergen", "Oslo")
 
 
 @pytest.mark.parametrize("empty", [None, np.nan, pandas.NA])
@@ -80,12 +80,6 @@ def test_an_array_with_missing_cells_is_filled_too():
     model = linear(impute="median").fit(X, Y)
     assert np.isfinite(model.predict(X)).all() and len(model._table.dataset.columns) == 3
     assert np.isfinite(cross_val_score(linear(impute="mean"), X, Y, cv=2)).all()
-
-
-def test_weights_leave_rows_out_before_levels_and_means_are_taken():
-    weight = (CITY != "Molde").astype(float)
-    model = linear(encode=ENCODE).fit(FRAME, Y, sample_weight=weight)
-    assert model._table.dataset.levels["city"] == ("Bergen", "Oslo")
 
 
 X = np.c_[AGE, AGE**2]

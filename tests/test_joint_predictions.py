@@ -16,7 +16,6 @@ def fitted(method: str, **options) -> Regressor:
 
 
 def squared_exponential(kernel, A, B):
-    """The kernel of a fitted state, in NumPy."""
     scaled = [points / np.exp(0.5 * kernel.log_lengthscale2) for points in (A, B)]
     squares = ((scaled[0][:, None] - scaled[1][None]) ** 2).sum(axis=-1)
     return np.exp(kernel.log_amplitude) * np.exp(-0.5 * squares)

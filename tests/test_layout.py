@@ -53,7 +53,6 @@ def room_of(path: Path) -> str:
 
 
 def imported_rooms(path: Path) -> set[str]:
-    """The rooms that a file imports from, at its top or inside its functions."""
     rooms: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -80,7 +79,6 @@ def test_a_file_imports_from_its_own_room_and_from_lower_floors():
 
 
 def room_lines() -> Counter[str]:
-    """The lines of Python by room."""
     lines: Counter[str] = Counter()
     for path in PACKAGE.rglob("*.py"):
         lines[room_of(path)] += len(path.read_text(encoding="utf-8").splitlines())

@@ -143,7 +143,7 @@ def test_tables_and_rankings_take_title_and_direction_from_the_records():
     assert find("mine", mixed).better is None  # records that contradict each other rank nothing
 
 
-@pytest.mark.parametrize("described", [{"better": "up"}, {"title": "two\nlines"}, {"unit": 3}])
-def test_a_record_with_another_description_is_refused(described):
-    with pytest.raises(ValueError, match=r"own_metrics\.mine is no title, unit and direction"):
-        record("a", 0, 1.0, **described)
+def test_a_record_with_another_description_is_refused():
+    for described in ({"better": "up"}, {"title": "two\nlines"}, {"unit": 3}):
+        with pytest.raises(ValueError, match=r"own_metrics\.mine is no title, unit and direction"):
+            record("a", 0, 1.0, **described)

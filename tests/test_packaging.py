@@ -20,13 +20,11 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def module_name(path: Path) -> str:
-    """The dotted name of a Python file of the package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def packages_around(name: str) -> set[str]:
-    """The packages that are imported before a module."""
     return {name.rsplit(".", depth)[0] for depth in range(1, name.count(".") + 1)}
 
 

@@ -17,12 +17,9 @@ def test_every_protocol_has_the_same_keys():
             assert protocol[section].keys() == FILES["clean"][section].keys(), (name, section)
 
 
-def test_evans2020_is_clean_without_a_prior_on_lengthscales():
+def test_evans2020_and_adam2018_are_clean_but_for_what_their_papers_and_programs_have():
     differing = {key: value for key, value in FILES["evans2020"].items() if value != FILES["clean"][key]}
     assert differing == {"name": "evans2020", "lengthscale_prior": None, "halving": False, "solver": "adagrad"}
-
-
-def test_adam2018_is_clean_but_for_what_its_paper_and_the_program_of_its_ancestor_have():
     differing = {key: value for key, value in FILES["adam2018"].items() if value != FILES["clean"][key]}
     assert differing.pop("variational") == {
         "steps": 2000,

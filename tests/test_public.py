@@ -20,13 +20,11 @@ DOCUMENTED = {"gpbench", "gpbench.core", "gpbench.estimators", "gpbench.methods"
 
 
 def modules() -> list[str]:
-    """The packages with an `__all__`, by their dotted names."""
     files = sorted(path for path in PACKAGE.rglob("__init__.py") if "__all__ =" in path.read_text(encoding="utf-8"))
     return [".".join(path.parent.relative_to(ROOT).parts) for path in files]
 
 
 def public() -> list[tuple[str, str]]:
-    """Each package with each name in its `__all__`."""
     return [
         (module, name)
         for module in modules()
@@ -36,7 +34,6 @@ def public() -> list[tuple[str, str]]:
 
 
 def undocumented(function: object) -> list[str]:
-    """The arguments of a function that its docstring does not name."""
     parameters = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
     text = inspect.getdoc(function) or ""
     return [name for name in parameters if not re.search(rf"\b{name.lstrip('_')}\b", text)]
@@ -88,7 +85,6 @@ def test_a_public_name_is_there_and_is_documented():
 
 
 def definitions(path: Path) -> set[str]:
-    """The public names that a file defines at its top."""
     names: set[str] = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

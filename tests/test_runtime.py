@@ -89,7 +89,7 @@ def test_who_imports_jax_first_has_64_bit_types_whatever_the_environment_says(tm
     assert python(show, tmp_path, JAX_ENABLE_X64="0") == ["float64"]
 
 
-def test_the_users_own_settings_stay(tmp_path):
+def test_the_users_own_settings_stay_and_our_flags_join_the_others(tmp_path):
     own = {
         "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true --xla_cpu_experimental_ynn_fusion_type="
         " --xla_backend_extra_options=",
@@ -98,9 +98,6 @@ def test_the_users_own_settings_stay(tmp_path):
     }
     show = "from gpbench import runtime; import os; runtime.configure()\nfor name in %r: print(os.environ[name])"
     assert python(show % (list(own),), tmp_path, **own) == list(own.values())
-
-
-def test_the_flags_join_the_users_other_flags(tmp_path):
     show = "from gpbench import runtime; import os; runtime.configure(); print(os.environ['XLA_FLAGS'])"
     other = "--xla_cpu_multi_thread_eigen=true"
     assert python(show, tmp_path, XLA_FLAGS=other)[0].split() == [
@@ -172,11 +169,6 @@ print(jnp.ones(2, jnp.float32) + jnp.ones(2, int) + 1.0)
     assert python(show, tmp_path, **settings) == ["[3. 3.]"]
 
 
-def test_an_unknown_device_is_refused():
-    with pytest.raises(ConfigError, match="a device is one of cpu, gpu"):
-        runtime.configure(device="abacus")
-
-
 def test_the_memory_peak_holds_what_was_allocated(tmp_path):
     show = """
 from gpbench import runtime
@@ -190,12 +182,14 @@ print(300 < memory.peak_mb() - before < 400)
     assert python(show, tmp_path) == ["True"]
 
 
-def test_memory_that_is_too_little_is_in_units_that_one_reads(monkeypatch):
+def test_memory_that_is_too_little_and_an_unknown_device_are_one_line(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 8e9)
     with pytest.raises(ConfigError, match=r"^work need 32\.0 TB, and 8\.0 GB of memory are free: try fewer features"):
         memory.require_memory(32e12, "work", "features")
     with pytest.raises(ConfigError, match=r"^work need 9\.5 GB, .* try fewer inducing points, a smaller batch"):
         memory.require_memory(9.5e9, "work")
+    with pytest.raises(ConfigError, match="a device is one of cpu, gpu"):
+        runtime.configure(device="abacus")
 
 
 def test_errors_of_tracing_are_said_with_their_remedy():

@@ -30,9 +30,10 @@ def subclasses(cls: type) -> list[type]:
 CLASSES = sorted({cls for cls in subclasses(Method) if cls.__module__.startswith("gpbench.")}, key=repr)
 
 
-def test_every_key_of_a_protocol_has_a_range():
+def test_every_key_of_a_protocol_has_a_range_and_scalers_are_those_there_are():
     for path in conf_dir().glob("protocol/*.yaml"):
         assert not yaml.safe_load(path.read_text()).keys() - declared.ranges().keys() - KEYS.keys(), path
+    assert KEYS["inputs"][0] == KEYS["targets"][0] == list(SCALERS)
 
 
 def test_every_field_of_a_class_is_declared_with_a_range_a_meaning_and_a_default_in_it():
@@ -51,10 +52,6 @@ def test_the_range_of_a_name_is_the_union_of_those_of_the_classes():
             if name in declared.ranges() and isinstance(field.metadata["range"], list | tuple):
                 assert {*field.metadata["range"]} <= {*declared.ranges()[name]}, name
     assert declared.ranges()["natural_step"] == "fraction or auto or null" and declared.ranges()["alpha"] == "share"
-
-
-def test_scalers_are_those_there_are():
-    assert KEYS["inputs"][0] == KEYS["targets"][0] == list(SCALERS)
 
 
 @pytest.mark.parametrize(

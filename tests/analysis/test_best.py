@@ -77,12 +77,9 @@ def test_average_ranks_and_wilcoxons_test_over_data_sets():
     assert result.p["c"] == pytest.approx(adjusted[tuple(sorted((leader, 2)))]) and result.verdict("c") == "worse"
 
 
-def test_with_few_data_sets_no_difference_over_them_is_claimed():
+def test_no_difference_is_claimed_over_few_data_sets_or_outputs_of_one():
     result = best_methods(records(["set1", "set2", "set3"]), "rmse")
     assert result.worse == [] and result.smallest_p > 0.05 and result.verdict_on("c", "set1") == "worse"
-
-
-def test_outputs_of_one_data_set_have_no_test_over_them():
     runs = [r for output in ("x", "y") for r in records(output=output)]
     result = best_methods(runs, "rmse")
     assert len(result.datasets) == 2 and result.p == {} and result.worse == []
@@ -98,7 +95,7 @@ def test_runs_that_were_not_held_out_and_diverged_ones_count_nowhere():
     assert result.scores["b"]["kin8nm"].diverged == 2 and result.datasets == ["kin8nm"]
 
 
-def test_what_is_missing_has_its_reason():
+def test_what_is_missing_or_too_slow_has_its_reason():
     runs = [
         *records(["set1", "set2", "set3"], ("a", "b")),
         *records(["set1"], ("c",)),
@@ -109,6 +106,8 @@ def test_what_is_missing_has_its_reason():
     assert result.unranked == {"c": "not run on set2, set3"}
     few = [r for r in records() if r.method != "c" or r.split < 2]
     assert best_methods(few, "rmse").unranked == {"c": "too few splits of kin8nm (2 of 6)"}
+    result = best_methods(records(), "rmse", seconds=150)
+    assert [*result.average] == ["a", "b"] and result.unranked == {"c": "slower on kin8nm (190 s)"}
 
 
 def test_a_data_set_without_a_common_split_is_left_out():
@@ -118,11 +117,6 @@ def test_a_data_set_without_a_common_split_is_left_out():
     assert result.datasets == ["set1"] and result.left_out == {"set2": "no split in common"}
     with pytest.raises(ConfigError, match="common splits of set2"):
         best_methods([r for r in halves if r.dataset == "set2"], "rmse")
-
-
-def test_methods_slower_than_asked_are_not_ranked():
-    result = best_methods(records(), "rmse", seconds=150)
-    assert [*result.average] == ["a", "b"] and result.unranked == {"c": "slower on kin8nm (190 s)"}
 
 
 @pytest.fixture
@@ -150,7 +144,7 @@ def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(resul
     assert "the nearest recorded data are kegg (40,000 rows, 20 inputs), kin40k (" in capsys.readouterr().err
 
 
-def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two(results, tmp_path):
+def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two_and_a_card_the_number_of_inputs(results, tmp_path):
     table = gpbench.best(data="boston", results=results)
     assert set(table.frame["dataset"]) == {"boston"} and "253 to 1,012 rows" in str(table)
     card = tmp_path / "mine.yaml"
@@ -161,9 +155,6 @@ def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two(results, tmp_p
     card.write_text(card.read_text().replace("rows: 50000\n", ""))
     with pytest.raises(ConfigError, match="or say how many rows it has by rows"):
         gpbench.best(data=str(card), results=results)
-
-
-def test_the_number_of_inputs_is_that_of_the_card(results):
     assert len(gpbench.best(task="regression", rows="30k-60k", inputs="8", results=results).frame) == 3
 
 

@@ -19,96 +19,52 @@ def one(records, metric="nll"):
     return entry(cell, metric)
 
 
-def test_mean_and_standard_error_over_splits():
+def test_the_mean_of_seeds_then_splits_its_standard_error_and_the_difference_in_joint_ones():
     ours = one([run(0, 0.4), run(1, 0.5), run(2, 0.6)])
     assert (ours.mean, ours.n_splits, ours.diverged) == (pytest.approx(0.5), 3, 0)
     assert ours.stderr == pytest.approx(0.1 / math.sqrt(3)) and ours.published.value == 0.5
     single = one([run(0, 0.4)])
     assert (single.mean, single.stderr, single.delta_se) == (0.4, None, None)
-
-
-def test_delta_is_in_joint_standard_errors():
     ours = one([run(0, 0.5), run(1, 0.6), run(2, 0.7)])
     assert ours.delta_se == pytest.approx(0.1 / math.hypot(0.1 / math.sqrt(3), 0.05 / math.sqrt(20)))
+    ours = one([run(0, 0.0), run(0, 0.2, seed=1), run(1, 0.5)])
+    assert (ours.mean, ours.n_splits) == (pytest.approx(0.3), 2)
+    assert one([run()], "seconds").mean == 2.0
 
 
-def test_diverged_runs_are_counted_and_never_averaged():
+def test_diverged_and_undefined_runs_are_counted_and_never_averaged():
     records = [run(0, 0.4), run(1, 0.6), run(2, 99.0, status="diverged"), run(3, None)]
     ours = one(records)
     assert (ours.mean, ours.n_splits, ours.diverged) == (pytest.approx(0.5), 2, 1)
     assert ours.undefined == {"not finite": 1} and ours.lost == "1 run diverged, 1 run not finite"
-
-
-def test_undefined_values_are_counted_by_their_reason():
     records = [run(0, 0.4), *(run(k, None, undefined={"nll": "1 class"}) for k in (1, 2))]
     assert (one(records).mean, one(records).lost) == (0.4, "2 runs undefined (1 class)")
     assert one(records[1:]).no_value == "undefined" and one(records, "error").lost == ""
-
-
-def test_a_cell_of_diverged_runs_alone_has_an_entry():
     (ours,) = entries(group_runs([run(0, status="diverged", metrics={})]), ["nll"])
     assert (ours.mean, ours.n_splits, ours.diverged) == (None, 0, 1)
 
 
-def test_seeds_are_averaged_within_a_split_first():
-    ours = one([run(0, 0.0), run(0, 0.2, seed=1), run(1, 0.5)])
-    assert (ours.mean, ours.n_splits) == (pytest.approx(0.3), 2)
+def test_different_values_are_never_mixed_and_stand_in_the_label():
+    for field in ("protocol", "precision"):
+        cells = group_runs([run(0), run(1, **{field: "other"})])
+        assert {cell.label for cell in cells} == {f"m=50%, {field}={of}" for of in (getattr(run(), field), "other")}
+        assert all(entry(cell, "nll").published.value == 0.5 for cell in cells) and len(cells) == 2
+    for field in ("cell", "data_checksum"):  # labelled by a digest
+        cells = group_runs([run(0, **{field: "aaaa"}), run(1, **{field: "bbbb"})])
+        assert len({cell.label for cell in cells}) == 2
 
 
-@pytest.mark.parametrize("field", ["protocol", "precision"])
-def test_different_values_are_never_mixed_and_stand_in_the_label(field):
-    cells = group_runs([run(0), run(1, **{field: "other"})])
-    assert len(cells) == 2
-    assert {cell.label for cell in cells} == {
-        f"m=50%, {field}={getattr(run(), field) or 'none'}",
-        f"m=50%, {field}=other",
-    }
-    assert all(entry(cell, "nll").published.value == 0.5 for cell in cells)
-
-
-def test_runs_of_equal_settings_are_a_cell_whatever_preset_they_were_made_under():
+def test_cells_are_of_equal_settings_in_natural_order_with_the_metrics_of_their_task():
     records = [run(0, preset="quick"), run(1, preset=None)]
     (cell,) = group_runs(records)
     assert (len(cell.records), cell.preset) == (2, "quick")
     assert [len(cell.records) for cell in group_runs(records, by_preset=True)] == [1, 1]
-
-
-def test_a_setting_that_names_what_differs_is_not_told_it_again():
     cells = group_runs([run(0), run(1, precision="float32", setting="m=50%, precision=float32")])
     assert {cell.label for cell in cells} == {"m=50%, precision=float64", "m=50%, precision=float32"}
-
-
-@pytest.mark.parametrize("field", ["cell", "data_checksum"])
-def test_configurations_with_equal_names_are_labelled_by_a_digest(field):
-    cells = group_runs([run(0, **{field: "aaaa"}), run(1, **{field: "bbbb"})])
-    assert len({cell.label for cell in cells}) == 2
-
-
-def test_leaked_results_of_ours_and_of_the_paper_are_marked():
-    clean = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", metrics={"rmse": 1.0})
-    leaked = run(held_out=False)
-    ours = one([clean], "rmse")
-    assert ours.cell.held_out and not ours.published.held_out and "8-bit" in ours.notes[0]
-    assert not one([leaked]).cell.held_out and "training rows" in one([leaked]).notes[0]
-    assert one([run()]).cell.held_out and one([run()]).notes == []
-
-
-def test_naval_has_a_note_that_it_is_not_for_ranking():
-    assert "not for ranking" in one([run(dataset="naval", metrics={"rmse": 1.0})], "rmse").notes[0]
-
-
-def test_the_default_metric_is_the_tasks():
     regression = run(dataset="boston", metrics={"rmse": 1.0, "test_ll": -1.0, "nmse": 0.1})
     assert [e.metric for e in entries(group_runs([run()]))] == ["nll"]
     assert [e.metric for e in entries(group_runs([regression]))] == ["rmse", "test_ll"]
     assert [e.metric for e in entries(group_runs([regression]), ["all"])] == ["nmse", "rmse", "test_ll", "seconds"]
-
-
-def test_seconds_are_training_seconds():
-    assert one([run()], "seconds").mean == 2.0
-
-
-def test_cells_are_in_natural_order():
     cells = group_runs([run(setting="m=100"), run(setting="m=15"), run(setting="m=15", dataset="crabs")])
     assert [(cell.dataset, cell.setting) for cell in cells] == [("crabs", "m=15"), ("pima", "m=15"), ("pima", "m=100")]
 

@@ -31,9 +31,13 @@ def compared(records, first="sep", second="svi", metric="nll"):
     return paired_differences(*parse_sides(first, second, records), records, metric)
 
 
-def test_only_splits_that_both_have_count():
+def test_only_splits_that_both_have_and_that_did_not_diverge_count_with_the_larger_ratio():
     (one,), _ = compared(both(b=[*B, 99.0]))
     assert one.n == 5 and one.mean_b == pytest.approx(np.mean(B))
+    (one,), _ = compared(both(train_rows=200))
+    assert one.ratio == 0.5
+    (one,), _ = compared([*both(), record(split=9, status="diverged"), record("svi", 9)])
+    assert (one.n, one.diverged) == (5, 1)
 
 
 def test_the_winner_follows_the_direction_of_the_metric_and_needs_significance():
@@ -57,22 +61,18 @@ def test_a_side_on_one_split_or_without_its_numbers_of_rows_is_never_better():
         assert sheet.grids[0].rows[0][-1] == "" and sheet.rows[0]["better"] is None
 
 
-def test_the_larger_ratio_of_both_sides_counts():
-    (one,), _ = compared(both(train_rows=200))
-    assert one.ratio == 0.5
-
-
-def test_other_split_sets_are_other_rows():
+def test_other_split_sets_settings_protocols_and_data_are_not_compared():
     line = "sep has pima on random90, svi on groups90: split sets are not compared"
     with pytest.raises(ConfigError, match=line):
         compared(both(of_a={"split_set": "random90"}, split_set="groups90"))
-
-
-def test_several_settings_on_both_sides_without_a_common_one_are_counted():
     records = [record(m, k, setting=f"{m}={size}") for m in ("sep", "svi") for size in range(3) for k in range(2)]
     line = r"sep \(3 settings\) and svi \(3 settings\) share pima, but no setting is on both sides: choose one with --s"
     with pytest.raises(ConfigError, match=line):
         compared(records)
+    with pytest.raises(ConfigError, match="no common split"):
+        compared(both(protocol="hl2016"))
+    with pytest.raises(ConfigError, match="no common split"):
+        compared(both(data_checksum="other"))
 
 
 def test_shared_metrics_are_those_of_a_data_set_that_both_have():
@@ -105,18 +105,6 @@ def test_settings_are_paired_alike_and_an_only_setting_with_all():
     assert [(c.method, c.label) for c in unmatched] == [("sep", "m=15%"), ("svi", "m=99")]
     pairs, unmatched = compared([*sizes, *both(a=[], setting="")[:2]])
     assert [(d.a.setting, d.b.setting) for d in pairs] == [("m=15%", ""), ("m=25%", "")] and not unmatched
-
-
-def test_nothing_else_differs_within_a_pair():
-    with pytest.raises(ConfigError, match="no common split"):
-        compared(both(protocol="hl2016"))
-    with pytest.raises(ConfigError, match="no common split"):
-        compared(both(data_checksum="other"))
-
-
-def test_diverged_runs_are_counted_and_in_no_mean():
-    (one,), _ = compared([*both(), record(split=9, status="diverged"), record("svi", 9)])
-    assert (one.n, one.diverged) == (5, 1)
 
 
 def test_two_commits_of_the_same_runs_are_compared():

@@ -71,7 +71,7 @@ def test_no_number_of_splits_shows_a_difference_below_the_floor():
     assert splits_needed(0.1, 0.0, 0.1) == 2  # splits that agree exactly
 
 
-def test_a_line_has_the_observed_difference_and_what_n_splits_show():
+def test_a_line_has_the_observed_difference_and_what_n_splits_show_and_none_below_the_floor():
     values = [0.1, 0.3, 0.2, 0.6, 0.4]
     (line,) = power.sheet(*SIDES, differences(values)).rows
     sd = float(np.std(values, ddof=1))
@@ -80,9 +80,6 @@ def test_a_line_has_the_observed_difference_and_what_n_splits_show():
     assert line["floor"] == pytest.approx(NORMAL * sd / 3, rel=1e-4)
     assert (line["difference"], line["n_splits"]) == (pytest.approx(0.32), 5)
     assert line["splits_needed"] == splits_needed(0.32, sd, 1 / 9)
-
-
-def test_a_difference_below_the_floor_is_never_shown():
     (line,) = power.sheet(*SIDES, differences([0.1, 0.3, -0.2, 0.6, -0.4])).rows
     assert line["splits_needed"] == "never"
 

@@ -51,22 +51,14 @@ def ranking_of(table, **more):
     return rankings.ranking(group_runs([*records, *more.pop("also", [])]), "nll", **more)
 
 
-def test_demsars_worked_example_is_reproduced():
+def test_demsars_worked_example_and_his_critical_values_are_reproduced():
     ranking = of(AUC, metric="test_ll")  # as AUC, higher is better
     printed = dict(zip(NAMES, (3.143, 2.000, 2.893, 1.964)))
     assert dict(zip(ranking.methods, ranking.average)) == {m: pytest.approx(r, abs=5e-4) for m, r in printed.items()}
     assert ranking.critical == pytest.approx(1.25, abs=0.005)
     assert ranking.methods == ("m+cf", "m", "cf", "C4.5") and ranking.groups == ((0, 3),)  # 3.143 - 1.964 < 1.25
-
-
-def test_critical_values_are_those_of_demsars_table_5():
     for k, q in ((2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (10, 3.164)):
         assert rank_tests.nemenyi_quantile(k) == pytest.approx(q, abs=1.1e-3)  # the table truncates some
-
-
-def test_a_metric_without_a_direction_ranks_nothing():
-    with pytest.raises(ConfigError, match="coverage95 ranks no method"):
-        of([[0.94, 0.96], [0.9, 0.95]], names="ab", metric="coverage95")
 
 
 def test_friedman_is_scipys_with_ties_and_without():
@@ -112,12 +104,9 @@ def test_wilcoxons_test_is_that_of_scipy_exact_with_ties_and_normal():
             assert rank_tests.wilcoxon_holm(np.stack([d, 0 * d], axis=1))[0, 1] == pytest.approx(expected, abs=1e-12)
 
 
-def test_ties_share_ranks_and_rounding_breaks_none():
+def test_ties_share_ranks_and_rounding_breaks_none_nor_makes_a_difference_to_wilcoxons_test():
     ranking = of([[0.1, 0.3, 0.1 + 1e-16], [0.2, 0.5, 0.2]], "abc")
     assert dict(zip(ranking.methods, ranking.average)) == {"a": 1.5, "c": 1.5, "b": 3.0}
-
-
-def test_rounding_makes_no_difference_to_wilcoxons_test():
     values = np.random.default_rng(0).random((8, 1)) + np.array([0.0, 1e-15])
     assert of(values, "ab", test="wilcoxon").groups == ((0, 1),)
 
@@ -131,9 +120,11 @@ def test_too_few_data_sets_for_a_test_are_said():
     assert enough.groups == () and not any("too few" in line for line in ranks.ranking_notes(enough))
 
 
-def test_the_metrics_direction_decides_who_is_first():
+def test_the_metrics_direction_decides_who_is_first_and_one_without_it_ranks_nothing():
     values = [[1.0, 2.0], [1.0, 3.0]]
     assert of(values, "ab", "nll").methods == ("a", "b") and of(values, "ab", "test_ll").methods == ("b", "a")
+    with pytest.raises(ConfigError, match="coverage95 ranks no method"):
+        of([[0.94, 0.96], [0.9, 0.95]], names="ab", metric="coverage95")
 
 
 def test_cliques_are_maximal_and_have_no_significantly_different_pair():
@@ -161,9 +152,15 @@ def test_naval_is_not_for_ranking():
         ranks.rank_table(Comparison("nll", {"pima": two, "naval": two}))
 
 
-def test_means_are_over_the_splits_that_all_have():
+def test_means_are_over_the_splits_that_all_have_and_single_splits_and_diverged_runs_are_named():
     ranking = ranking_of({d: {"a": {0: 0.1, 1: 9.0}, "b": {0: 0.2}} for d in ("heart", "pima")})
     assert ranking.methods == ("a", "b")
+    one = {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
+    ranking = ranking_of({"pima": one, "heart": one, "crabs": {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}})
+    assert "ranked on a single split: 2 of 3" in ranks.ranking_notes(ranking)
+    diverged = record("pima", "a", 1, None, status="diverged")
+    ranking = ranking_of({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[diverged])
+    assert ranking.diverged == ("a on pima (1)",)
 
 
 def test_outputs_of_one_data_set_are_not_independent_data_sets():
@@ -203,18 +200,6 @@ def test_versions_of_one_data_set_are_rows_of_their_own():
     ranking = rankings.ranking(group_runs(records), "nll")
     assert ranking.datasets == ("pima", "wdbc")
     assert sorted(ranking.left_out) == [f"heart {'0' * 12} (without b)", f"heart {'f' * 12} (without a)"]
-
-
-def test_data_sets_with_a_single_split_are_counted():
-    one = {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
-    ranking = ranking_of({"pima": one, "heart": one, "crabs": {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}})
-    assert "ranked on a single split: 2 of 3" in ranks.ranking_notes(ranking)
-
-
-def test_diverged_runs_are_named():
-    diverged = record("pima", "a", 1, None, status="diverged")
-    ranking = ranking_of({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[diverged])
-    assert ranking.diverged == ("a on pima (1)",)
 
 
 def test_fewer_than_two_methods_or_data_sets_is_one_line():

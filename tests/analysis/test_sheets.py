@@ -138,13 +138,10 @@ def test_latex_compiles_and_fits_the_line(made, is_plain, tmp_path):
     assert done.returncode == 0 and b"Overfull" not in done.stdout
 
 
-def test_the_ending_of_a_file_names_the_format():
+def test_the_ending_of_a_file_names_the_format_and_another_format_is_refused():
     endings = {"a.md": "md", "a.TEX": "latex", "a.csv": "csv", "a.html": "html", "a.txt": "terminal", "a": "terminal"}
     assert {name: format_of(Path(name)) for name in endings} == endings and format_of(None) == "terminal"
-
-
-def test_an_ending_and_another_format_are_refused():
-    """In words: cli/test_wrong_words.py."""
+    # In words: cli/test_wrong_words.py.
     with pytest.raises(
         ConfigError, match=r"--out a\.md is Markdown and --format latex is LaTeX: leave one of them out"
     ):

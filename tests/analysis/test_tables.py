@@ -8,9 +8,7 @@ from samples import sample
 from gpbench.analysis import formats, printing, tables
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.provenance import provenance_lines
-from gpbench.analysis.sheets import Sheet, Text, text_of
-from gpbench.analysis.writers.latex import as_latex
-from gpbench.analysis.writers.markdown import as_markdown
+from gpbench.analysis.sheets import Sheet
 from gpbench.analysis.writers.terminal import as_text, chunks
 
 
@@ -46,17 +44,6 @@ def test_a_single_split_has_its_error_over_test_rows_and_several_have_theirs_ove
     assert as_text(sheet([*several, *most])).count("1 split, ± over its test rows") == 1
     assert "± over its test rows" not in as_text(sheet(most))
     assert "which have no standard error" in as_text(sheet([run()]))
-
-
-def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
-    first, *rest = formats.FORMATS["csv"](sheet([run(), run(1)])).splitlines()
-    assert first == (
-        "dataset,output,method,setting,metric,mean,stderr,n_splits,published,published_err,delta_se,held_out,"
-        "published_held_out,protocol,preset,mark"
-    )
-    assert len(rest) == 1
-    _, row = formats.FORMATS["csv"](sheet([run(dataset="mine", preset="quick")])).splitlines()
-    assert row == "mine,,sep,m=50%,nll,0.5,,1,,,,true,,clean,quick,"
 
 
 def test_csv_has_one_row_per_metric_and_says_whose_value_is_not_held_out():
@@ -96,12 +83,6 @@ def test_mixed_properties_are_named():
     assert "MIXED protocol: clean (1), hl (1)" in mixed and "MIXED device: cpu (1), gpu (1)" in mixed
 
 
-def test_rows_are_data_sets_and_columns_methods_with_their_settings():
-    (grid,) = sheet([run(), run(method="svi"), run(dataset="crabs"), run(output="y1")]).grids
-    assert [text_of(name).text for name in grid.header] == ["data set", "sep", "svi"]
-    assert [text_of(row[0]).text for row in grid.rows] == ["crabs", "pima", "pima y1"] and grid.rows[0][2] == Text()
-
-
 def test_a_wide_table_is_cut_into_whole_columns_that_fit():
     (grid,) = sheet([run(setting=f"m={m}") for m in range(9)]).grids
     parts = chunks(grid, 60, Sheet(title="", grids=[grid], rows=()).notes)
@@ -110,12 +91,6 @@ def test_a_wide_table_is_cut_into_whole_columns_that_fit():
     first = len(parts[0].header) - 1
     assert len(titles) == len(parts) and titles[0].endswith(f"columns 1 to {first} of 9")
     assert not any(" of 9" in line for line in as_text(Sheet(title="", grids=[grid], rows=()), 1000).splitlines())
-
-
-def test_latex_and_markdown_escape_their_own_signs():
-    records = [run(dataset="mnist_odd_even", setting=setting, cell=setting) for setting in ("a|b%", "c")]
-    assert r"mnist\_odd\_even" in as_latex(sheet(records)) and r"a$|$b\%" in as_latex(sheet(records))
-    assert r"a\|b%" in as_markdown(sheet(records))
 
 
 def test_numbers_have_two_digits_of_their_standard_error():

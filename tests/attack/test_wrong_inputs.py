@@ -143,21 +143,17 @@ FILES: dict[str, Any] = {
     "metric/pinball": {"_target_": "pinball.pinball", "unit": "u", "better": "lower", "tasks": ["regression"]},
 }
 DRY = ["run", "--cfg", "run.results=out"]
+ON_CANCER, OF_MINE = [*DRY, "dataset=wdbc"], ["dataset=mine", "method=linear"]
 USES = {
-    "dataset/mine": [
-        ["data", "info", "mine"],
-        ["data", "check", "mine"],
-        [*DRY, "dataset=mine", "method=linear"],
-        ["cite", "mine"],
-    ],
-    "method/mine": [[*DRY, "dataset=wdbc", "method=mine"]],
-    "protocol/mine": [[*DRY, "dataset=wdbc", "method=sep", "protocol=mine"]],
+    "dataset/mine": [["data", "info", "mine"], ["data", "check", "mine"], [*DRY, *OF_MINE], ["cite", "mine"]],
+    "method/mine": [[*ON_CANCER, "method=mine"]],
+    "protocol/mine": [[*ON_CANCER, "method=sep", "protocol=mine"]],
     "experiment/mine/e": [["table", "mine/e"], ["ls", "experiments"]],
     "experiment/mine/f": [["plot", "mine/f"]],
     "experiment/mine/g": [["table", "mine/g"]],
     "claims/mine": [["verify", "mine", "--json"]],
-    "kernel/cosine": [[*DRY, "dataset=wdbc", "method.kernel=cosine"]],
-    "likelihood/cauchit": [[*DRY, "dataset=wdbc", "method.likelihood=cauchit"]],
+    "kernel/cosine": [[*ON_CANCER, "method.kernel=cosine"]],
+    "likelihood/cauchit": [[*ON_CANCER, "method.likelihood=cauchit"]],
     "metric/pinball": [[*DRY, "dataset=boston", "method=linear"]],
 }
 
@@ -228,42 +224,34 @@ def test_no_table_of_a_user_ends_in_a_traceback(ending, world, here):
 # ----- Python
 
 CALLS = {
-    "run": {"method": "no_such_method"},
-    "multirun": {"method": "no_such_method"},
-    "load": {"dataset": "no_such_data"},
-    "load_run": {},
-    "ls": {"kind": "runs"},
-    "table": {"metric": "nll"},
-    "rank": {"metric": "nll"},
-    "compare": {"a": "sep", "b": "svi", "metric": "nll"},
-    "power": {"a": "sep", "b": "svi"},
-    "verify": {"name": "sep"},
-    "best": {"task": "regression"},
+    "run": (
+        {"method": "no_such_method"},
+        "overrides config_dir results dataset split seed run__jobs nothing method__x",
+    ),
+    "multirun": ({"method": "no_such_method"}, "jobs overrides config_dir results dataset split"),
+    "load": ({"dataset": "no_such_data"}, "dataset protocol overrides config_dir nothing"),
+    "load_run": ({}, "run results"),
+    "ls": ({"kind": "runs"}, "kind config_dir results"),
+    "table": ({"metric": "nll"}, "metric results dataset method setting preset"),
+    "rank": ({"metric": "nll"}, "metric results setting"),
+    "compare": ({"a": "sep", "b": "svi", "metric": "nll"}, "a b metric results dataset"),
+    "power": ({"a": "sep", "b": "svi"}, "a b metric results"),
+    "verify": ({"name": "sep"}, "name results"),
+    "best": ({"task": "regression"}, "task rows inputs data seconds metric protocol results"),
 }
-KEYS = {
-    "run": ("overrides", "config_dir", "results", "dataset", "split", "seed", "run__jobs", "nothing", "method__x"),
-    "multirun": ("jobs", "overrides", "config_dir", "results", "dataset", "split"),
-    "load": ("dataset", "protocol", "overrides", "config_dir", "nothing"),
-    "load_run": ("run", "results"),
-    "ls": ("kind", "config_dir", "results"),
-    "table": ("metric", "results", "dataset", "method", "setting", "preset"),
-    "rank": ("metric", "results", "setting"),
-    "compare": ("a", "b", "metric", "results", "dataset"),
-    "power": ("a", "b", "metric", "results"),
-    "verify": ("name", "results"),
-    "best": ("task", "rows", "inputs", "data", "seconds", "metric", "protocol", "results"),
-}
+"""The usual arguments of functions, and the names of those that get others."""
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_no_argument_of_a_function_ends_in_anything_but_a_line_of_ours(name, world, here):
-    function, faults = getattr(gpbench, name), []
-    usual = {"results": world / "results"} if "results" in KEYS[name] and name not in ("run", "multirun") else {}
-    for key in KEYS[name]:
+    function, (usual, keys), faults = getattr(gpbench, name), CALLS[name], []
+    if "results" in keys and name not in ("run", "multirun"):
+        usual = usual | {"results": world / "results"}
+    for key in keys.split():
         for value in ARGUMENTS if FULL else ARGUMENTS[::2]:
             try:
                 with within(60):
-                    function(**{**CALLS[name], **usual, key: value})
+                    function(**usual | {key: value})
             except GpbenchError as error:
                 faults += [f"{key}={value!r}: {str(error)!r}"] if UNPRINTABLE.search(str(error)) else []
             except Exception as error:  # so that one list has all of them

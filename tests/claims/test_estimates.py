@@ -58,12 +58,16 @@ def test_outputs_of_one_data_set_are_one_cluster():
 INSIDE, LEANS_IN, LEANS_OUT, OUTSIDE = range(4)
 
 
-@pytest.mark.parametrize(("value", "position"), [(0.0, INSIDE), (0.09, LEANS_IN), (0.11, LEANS_OUT), (0.3, OUTSIDE)])
-def test_a_position_is_where_the_interval_lies(value, position):
-    estimate, region = Student(value, 0.01, 19, 20), Region(-0.1, 0.1)
-    low, high = estimate.interval
-    expected = INSIDE if low >= -0.1 and high <= 0.1 else OUTSIDE if low > 0.1 else position
-    assert region.position(estimate) == expected == position
+def test_a_position_is_where_the_interval_lies_and_numbers_without_error_decide():
+    region = Region(-0.1, 0.1)
+    for value, position in ((0.0, INSIDE), (0.09, LEANS_IN), (0.11, LEANS_OUT), (0.3, OUTSIDE)):
+        estimate = Student(value, 0.01, 19, 20)
+        low, high = estimate.interval
+        expected = INSIDE if low >= -0.1 and high <= 0.1 else OUTSIDE if low > 0.1 else position
+        assert region.position(estimate) == expected == position
+    assert Region(1.9, 2.1).position(Exact(2.0)) == INSIDE and Region(1.9, 2.1).position(Exact(2.2)) == OUTSIDE
+    assert Region(1.9, 2.1).position(Student(2.0, None, 1, 1)) == LEANS_IN
+    assert Region(-math.inf, 0).position(Exact(0.0)) == LEANS_OUT  # a tie is not below
 
 
 def test_two_sided_regions_are_doubled_once():
@@ -71,12 +75,6 @@ def test_two_sided_regions_are_doubled_once():
     estimate = Student(0.3, 0.1, 19, 20)
     assert Region(-0.1, 0.1).evidence(estimate).p == pytest.approx(Region(-math.inf, 0.1).evidence(estimate).p)
     assert Region(-0.1, 0.1).evidence(estimate).p == pytest.approx(2 * stats.t.sf(2, 19))
-
-
-def test_numbers_without_error_decide_and_a_single_split_does_not():
-    assert Region(1.9, 2.1).position(Exact(2.0)) == INSIDE and Region(1.9, 2.1).position(Exact(2.2)) == OUTSIDE
-    assert Region(1.9, 2.1).position(Student(2.0, None, 1, 1)) == LEANS_IN
-    assert Region(-math.inf, 0).position(Exact(0.0)) == LEANS_OUT  # a tie is not below
 
 
 def test_at_least_k_parts_are_bonferronis_partial_conjunction():

@@ -1,20 +1,21 @@
 """A mistake in a user's file, module or folder is one line that names it, and nothing of the user's is touched."""
 
+import importlib
 import io
 import json
 import re
+import shutil
 import sys
 
 import numpy as np
 import pytest
 from commands import FAKES, RUN
-from samples import sample
+from samples import sample, write
 
 import gpbench
 from gpbench import cli, runtime
 from gpbench.data import readers
 from gpbench.errors import DataError, nearest
-from gpbench.records.store import Store
 
 CARD = "name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: price}]\n"
 
@@ -44,29 +45,25 @@ def record(k=0, **fields):
 
 @pytest.fixture
 def results(tmp_path):
-    for k, fields in enumerate(({}, {"setting": "m=15%, steps=3"}, {"method": "svi"}, {"setting": ""})):
-        Store(tmp_path / "results").write(record(k, **fields), {}, {"step": np.arange(2)})
-    return tmp_path / "results"
+    records = ({}, {"setting": "m=15%, steps=3"}, {"method": "svi"}, {"setting": ""})
+    return write(tmp_path / "results", [record(k, **fields) for k, fields in enumerate(records)])
 
 
 # ----- cards
 
 
-@pytest.mark.parametrize(
-    "card, line",
-    [
-        ("name: [a\nb: {", "mine.yaml, line "),
-        ("name: mine\n\ttask: regression\n", "write spaces for tabs"),
-        ("- a\n- b\n", "mine.yaml: must be a mapping"),
-        ("", "mine.yaml): the card lacks name"),
-        ("name: mine\ntask: regression\n", "mine.yaml): the card lacks sources"),
-        (b"name: \xff\n", "mine.yaml cannot be read"),
-    ],
-)
-def test_run_names_the_file_of_a_card(tmp_path, call, card, line):
-    (tmp_path / "dataset" / "mine.yaml").write_bytes(card if isinstance(card, bytes) else card.encode())
-    code, err = call("run", "--cfg", "--config-dir", tmp_path, "dataset=mine")
-    assert code == 2 and line in err and "unicode string" not in err
+def test_run_names_the_file_of_a_card(tmp_path, call):
+    for card, line in {
+        b"name: [a\nb: {": "mine.yaml, line ",
+        b"name: mine\n\ttask: regression\n": "write spaces for tabs",
+        b"- a\n- b\n": "mine.yaml: must be a mapping",
+        b"": "mine.yaml): the card lacks name",
+        b"name: mine\ntask: regression\n": "mine.yaml): the card lacks sources",
+        b"name: \xff\n": "mine.yaml cannot be read",
+    }.items():
+        (tmp_path / "dataset" / "mine.yaml").write_bytes(card)
+        code, err = call("run", "--cfg", "--config-dir", tmp_path, "dataset=mine")
+        assert code == 2 and line in err and "unicode string" not in err
 
 
 # ----- data
@@ -93,25 +90,24 @@ def test_a_card_with_one_split_says_so(tmp_path, call):
 # ----- modules
 
 
-@pytest.mark.parametrize(
-    "module, line",
-    [
-        ("def x(:\n", "cannot import 'my_bad_method.M': invalid syntax (my_bad_method.py, line 1)"),
-        ("\n1 / 0\n", "ZeroDivisionError in line 2 of "),
-        ("import sys\nsys.exit(0)\n", "SystemExit in line 2 of "),
-        ("M = 3\n", "_target_ my_bad_method.M is no class"),
-        ("from gpbench.methods.base import Method\nclass M(Method): ...\n", "lacks init, predict, step; see docs/"),
-        ("class M:\n    def __init__(self, name): ...\n", "is no gpbench.Method: derive"),
-        ("class M: ...\n", "method: my_bad_method.M is no gpbench.Method"),
-        ("import os\nM = os.system\n", "my_bad_method.M is no gpbench.Method"),
-    ],
-)
-def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch, module, line):
-    monkeypatch.delitem(sys.modules, "my_bad_method", raising=False)
-    (tmp_path / "my_bad_method.py").write_text(module)
+def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch):
     (tmp_path / "method" / "mine.yaml").write_text("_target_: my_bad_method.M\nname: mine\n")
-    code, err = call("check", "mine", "--config-dir", tmp_path)
-    assert code == 2 and line in err
+    for module, line in {
+        "def x(:\n": "cannot import 'my_bad_method.M': invalid syntax (my_bad_method.py, line 1)",
+        "\n1 / 0\n": "ZeroDivisionError in line 2 of ",
+        "import sys\nsys.exit(0)\n": "SystemExit in line 2 of ",
+        "M = 3\n": "_target_ my_bad_method.M is no class",
+        "from gpbench.methods.base import Method\nclass M(Method): ...\n": "lacks init, predict, step; see docs/",
+        "class M:\n    def __init__(self, name): ...\n": "is no gpbench.Method: derive",
+        "class M: ...\n": "method: my_bad_method.M is no gpbench.Method",
+        "import os\nM = os.system\n": "my_bad_method.M is no gpbench.Method",
+    }.items():
+        monkeypatch.delitem(sys.modules, "my_bad_method", raising=False)
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        (tmp_path / "my_bad_method.py").write_text(module)
+        importlib.invalidate_caches()
+        code, err = call("check", "mine", "--config-dir", tmp_path)
+        assert code == 2 and line in err, module
 
 
 def test_a_class_that_ends_the_program_is_one_line(tmp_path, call, monkeypatch):
@@ -137,11 +133,11 @@ def test_a_target_that_cannot_be_called_is_one_line(tmp_path, call):
 # ----- folders and files
 
 
-@pytest.mark.parametrize("place", ["a_file", "a_file/below", "/proc/none"])
-def test_a_results_folder_that_cannot_be_is_never_taken_for_another_process(tmp_path, call, place):
+def test_a_results_folder_that_cannot_be_is_never_taken_for_another_process(tmp_path, call):
     (tmp_path / "a_file").write_text("mine")
-    code, err = call(*RUN, f"run.results={place}")
-    assert code == 5 and f"cannot use the results folder {place}" in err and "another process" not in err
+    for place in ("a_file", "a_file/below", "/proc/none"):
+        code, err = call(*RUN, f"run.results={place}")
+        assert code == 5 and f"cannot use the results folder {place}" in err and "another process" not in err
     assert (tmp_path / "a_file").read_text() == "mine"
 
 

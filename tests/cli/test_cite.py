@@ -62,17 +62,11 @@ def test_everything_that_ships_can_be_cited():
         assert works and (is_text or all(work.bibtex for work in works)), name
 
 
-def test_works_without_an_entry_are_named_each(capsys):
+def test_works_are_cited_once_and_named_without_an_entry_and_with_what_cites_them(capsys):
     lines = cite(capsys, "abalone", "adult")
     assert all(f"% no entry in references.bib for {text} (" in lines for text in ("UCI 1", "UCI 2", "Kohavi (1996)"))
-
-
-def test_several_names_cite_each_work_once(capsys):
     entries = parsed(cite(capsys, "sep", "boston", "concrete", "hl2016"))
     assert list(entries) == ["hernandez-lobato2016", "hernandez-lobato2015", "harrison1978", "yeh1998"]
-
-
-def test_json_names_what_cites_each_work(capsys):
     works = json.loads(cite(capsys, "--json", "boston", "concrete"))
     assert {r["key"]: r["cited_by"] for r in works}["hernandez-lobato2015"] == ["boston", "concrete"]
 

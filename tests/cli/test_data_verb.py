@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from gpbench.cli import main
 from gpbench.cli.verbs import Verb, split_words
 from gpbench.data import cards, load
 from gpbench.errors import ConfigError, DataError, StorageError
@@ -117,17 +116,3 @@ def test_rows_says_which_split_of_which_set_it_wrote(tmp_path, monkeypatch, caps
         assert run(*words, *more) == 0 and name in capsys.readouterr().out
         with np.load(name) as file:
             assert (str(file["dataset"]), int(file["split"]), str(file["split_set"])) == ("mine", 2, split_set)
-
-
-def test_a_table_is_checked_by_its_card_which_a_target_writes(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    rows = ["flow,drag", *(f"{k}.5,{k * k}" for k in range(20))]
-    (tmp_path / "pump.csv").write_text("\n".join(rows) + "\n")
-    assert main(["data", "check", "pump.csv"]) == 2
-    assert "pump.csv: name the column to predict by target=NAME; columns are flow, drag" in capsys.readouterr().err
-    assert main(["best", "--data", "pump.csv"]) == 2
-    assert "`gpbench data check pump.csv target=NAME` writes its card" in capsys.readouterr().err
-    assert main(["data", "check", "pump.csv", "--json", "target=drag"]) == 0 and capsys.readouterr().out.startswith("[")
-    for words in (["pump.csv", "target=drag"], ["pump.csv"], ["dataset=pump.csv"]):
-        assert main(["data", "check", *words]) == 0
-        assert capsys.readouterr().out.startswith("pump: regression, 20 rows, 1 input\n")

@@ -50,12 +50,11 @@ def test_runs_are_aligned_text_without_a_terminal(results, capsys):
     assert len(rows) == 3 and all(row.find("pima") == header.find("dataset") for row in rows)
 
 
-def test_a_default_results_folder_that_is_missing_has_no_runs(tmp_path, capsys, monkeypatch):
+def test_a_default_results_folder_that_is_missing_has_no_runs_and_data_sets_have_task_size_and_title(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "none"))
     assert listing(capsys, "runs") == []
-
-
-def test_data_sets_have_task_size_and_title(capsys):
     wdbc = next(item for item in listing(capsys, "datasets") if item["name"] == "wdbc")
     assert (wdbc["task"], wdbc["rows"], wdbc["inputs"]) == ("binary", 569, 30) and wdbc["title"]
 

@@ -52,12 +52,6 @@ def test_a_table_goes_into_a_file_of_any_other_ending(results, capsys, tmp_path)
     assert "| pima |" in file.read_text()
 
 
-def test_the_same_runs_of_two_commits_lie_in_two_folders(results, capsys, tmp_path):
-    after = write(tmp_path, "b" * 40, shift=0.25)
-    answer = json.loads(out(capsys, "compare", "aaa", "bbb", "--results", results, "--results", after, "--json"))
-    assert len(answer) == 9 and all(d["difference"] == pytest.approx(-0.25) for d in answer)
-
-
 def test_power_is_a_table_and_json_of_the_pairs_of_compare(results, capsys):
     assert "splits needed" in out(capsys, "power", "sep", "svi", "--results", results, "--dataset", "pima,heart")
     answer = json.loads(out(capsys, "power", "sep", "svi", "--results", results, "--json"))

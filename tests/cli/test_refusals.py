@@ -130,28 +130,3 @@ def test_cfg_refuses_what_a_run_refuses(capsys):
     fits = ["inducing=1", "inducing=1.0", "kernel={sum: [linear, matern32]}", "likelihood={logistic: {nodes: 40}}"]
     words = {**dict.fromkeys([f"method.{word}" for word in fits] + ["seed=4294967295"], 0), "method.inducing=1.5": 2}
     assert {word: cli.main(["run", "--cfg", "dataset=wdbc", word]) for word in words} == words
-
-
-def test_a_setting_that_the_split_set_in_use_does_not_read_is_refused(capsys):
-    words = ["run", "--cfg", "dataset=sarcos", "dataset.splits.train_rows=40"]
-    assert cli.main(words) == 0
-    assert cli.main([*words, "dataset.splits.set=random90"]) == 2
-    assert "dataset: splits.train_rows=40: the split set random90 does not read it" in capsys.readouterr().err
-    assert cli.main([*words[:3], "dataset.splits.set=random90"]) == 0
-
-
-def test_one_point_and_all_rows_are_two_settings_from_the_words_to_the_records(tmp_path):
-    words = ["run", "--json", "dataset=sinc", "method=vsgpr", "method.steps=1"]
-    records = {}
-    for inducing in ("1", "1.0"):
-        code, out, err = gpbench(tmp_path, *words, f"method.inducing={inducing}", fake=False, timeout=240)
-        assert code == 0, err
-        outcome = json.loads(out)
-        assert outcome["already"] == 0
-        (records[inducing],) = outcome["records"]
-    one, whole = records["1"], records["1.0"]
-    assert one["id"] != whole["id"] and one["cell"] != whole["cell"]
-    assert (one["setting"], whole["setting"]) == ("m=1, steps=1", "m=100%, steps=1")
-    assert one["metrics"]["rmse"] > whole["metrics"]["rmse"]
-    code, out, err = gpbench(tmp_path, "ls", "runs", "--json", fake=False)
-    assert {(run["id"], run["setting"]) for run in json.loads(out)} == {(r["id"], r["setting"]) for r in (one, whole)}

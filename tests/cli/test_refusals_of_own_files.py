@@ -133,7 +133,6 @@ METRIC = "_target_: dry_loss.loss\nbetter: lower\ntasks: [regression]\n"
 CUSTOM = {
     "fits": (["method.kernel=wave", "method.likelihood=noisy"], METRIC, ""),
     "option of a kernel": (["method.kernel={wave: {perod: 2}}"], "", "has no option 'perod': did you mean period?"),
-    "value of a kernel": (["method.kernel={sum: [linear, {wave: {period: -6}}]}"], "", "period=-6: must be"),
     "option of a likelihood": (["method.likelihood={noisy: {levle: 1}}"], "", "has no option 'levle': did you mean"),
     "class of a kernel": (["method.kernel={_target_: dry_parts.Wav}"], "", "dry_parts has no 'Wav'; did you mean Wave"),
     "module of a kernel": (
@@ -151,11 +150,6 @@ CUSTOM = {
     "task": (["method._target_=dry_parts.Task"], "", "Task: no task 'regresion'; did you mean regression?"),
     "tasks": (["method._target_=dry_parts.Text"], "", "Text: tasks must be a tuple, such as tasks = ('regression',)"),
     "class": (["method._target_=dry_parts.Noisy"], "", "method: dry_parts.Noisy is no gpbench.Method: derive its"),
-    "built-in class": (
-        ["method.kernel={_target_: gpbench.core.kernels.Periodic, perod: 3}"],
-        "",
-        "'perod': did you mean",
-    ),
     "function of a metric": ([], METRIC.replace("loss.loss", "loss.los"), "dry_loss has no 'los'; did you mean loss?"),
     "option of a metric": ([], METRIC + "levle: 0.9\n", "argument 'levle'; did you mean level?"),
     "job of a sweep": (["-m", "seed=0", "method.kernel=linear,{wave: {period: 0}}"], "", "(job method.kernel={wave:"),

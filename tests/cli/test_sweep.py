@@ -51,11 +51,22 @@ def test_all_combinations_are_run_and_leave_records_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
-def test_a_key_that_all_chosen_methods_have_and_the_default_one_has_not(monkeypatch):
+def test_a_key_is_set_for_the_chosen_methods_that_have_it_and_an_optional_one_only_there(monkeypatch, capsys):
     launched: list[list[str]] = []
     monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
     assert launcher.sweep(["method=svdgp,odsvgp", "run.jobs=2", "method.mean_basis=64"], []) == 0
     assert launched == [[f"method={name}", "method.mean_basis=64"] for name in ("svdgp", "odsvgp")]
+    launched.clear()
+    capsys.readouterr()
+    both = "method=sep,logistic"
+    launcher.sweep([both, "optional.method.inducing=0.1,0.2"], [])
+    assert launched == [*(["method=sep", f"method.inducing={m}"] for m in (0.1, 0.2)), ["method=logistic"]]
+    assert capsys.readouterr().out.startswith("method.inducing is not set for logistic: no such key\n")
+    lacks = "method.inducing: sep has it, logistic does not; optional.method.inducing=VALUE sets it only where"
+    misspelt = r"no job has the key method\.inducin; did you mean inducing"
+    for word, line in (("method.inducing=0.1", lacks), ("optional.method.inducin=0.1", misspelt)):
+        with pytest.raises(ConfigError, match=line):
+            launcher.sweep([both, word], [])
 
 
 def test_splits_within_a_budget_are_jobs_of_their_own_and_no_hint_says_otherwise(monkeypatch, capsys):
@@ -63,32 +74,6 @@ def test_splits_within_a_budget_are_jobs_of_their_own_and_no_hint_says_otherwise
     for words, line in ([], "hint: split=0,1 is 2 jobs; "), (["run.budget=60"], "0 jobs: "):
         launcher.sweep(["method=logistic", "split=0,1", *words], [])
         assert capsys.readouterr().out.startswith(line)
-
-
-def test_an_optional_key_is_set_where_it_exists_and_the_others_run_once(monkeypatch, capsys):
-    launched: list[list[str]] = []
-    monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
-    launcher.sweep(["method=sep,logistic", "optional.method.inducing=0.1,0.2"], [])
-    assert launched == [
-        ["method=sep", "method.inducing=0.1"],
-        ["method=sep", "method.inducing=0.2"],
-        ["method=logistic"],
-    ]
-    assert capsys.readouterr().out.startswith("method.inducing is not set for logistic: no such key\n")
-    with pytest.raises(ConfigError, match=r"no job has the key method\.inducin; did you mean inducing"):
-        launcher.sweep(["method=sep,logistic", "optional.method.inducin=0.1"], [])
-
-
-def test_a_key_that_some_methods_lack_stops_a_sweep_with_the_word_that_helps():
-    message = "method.inducing: sep has it, logistic does not; optional.method.inducing=VALUE sets it only where"
-    with pytest.raises(ConfigError, match=message):
-        launcher.sweep(["method=sep,logistic", "method.inducing=0.1"], [])
-
-
-def test_the_same_command_makes_only_what_is_missing(tmp_path):
-    gpbench(tmp_path, *SWEEP, "split=0,1")
-    code, out, _ = gpbench(tmp_path, *SWEEP, "split=0,1,2")
-    assert code == 0 and out.endswith("3 jobs: 1 done, 2 already\n")
 
 
 def test_a_list_is_one_job_and_not_a_sweep(tmp_path):
@@ -128,20 +113,6 @@ def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number, to
     assert out.count("stopped at a checkpoint") == 2 and out.endswith("4 jobs: 4 stopped\n")
     assert len(list((tmp_path / "results" / "checkpoints").iterdir())) == 2
     assert _alive(tmp_path) == [] == list((tmp_path / "results").glob("claims/*"))
-
-
-@pytest.mark.parametrize("number", SIGNALS, ids=[number.name for number in SIGNALS])
-def test_signals_before_the_first_step_are_stops_too(tmp_path, number):
-    process = start(tmp_path, *SWEEP, "seed=0,1", "method.seconds=60")
-    process.stdout.readline()
-    for id in _alive(tmp_path):
-        os.kill(int(id), number)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, err.splitlines()[-1][:9], out.splitlines()[-1]) == (
-        75,
-        "gpbench: ",
-        "2 jobs: 2 stopped",
-    )
 
 
 GONE = {

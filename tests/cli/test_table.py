@@ -92,20 +92,9 @@ def test_an_ending_in_capitals_counts(results, capsys):
     assert all(start in (results / name).read_bytes() for name, start in starts.items())
 
 
-def test_later_papers_are_listed_on_demand(results, capsys):
+def test_later_papers_and_missing_runs_are_listed_on_demand(results, capsys):
     assert "later papers" not in out(capsys, "table", "--results", results)
     assert "bayesian_benchmarks" in out(capsys, "table", "--results", results, "--later")
-
-
-def test_a_terminal_gets_tables_that_fit_it(results, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "60")
-    text = out(capsys, "table", "--results", results)
-    assert "0.52 (" in text and max(map(len, text.splitlines())) <= 60
-    assert text.count("nll (nats per row; lower is better)") == 1
-
-
-def test_all_runs_are_missing_where_none_is_recorded(results, capsys):
     text = out(capsys, "table", "sep/table1", "--preset", "full", "--missing", "--results", results)
     assert text.startswith("Missing runs of sep/table1, preset full: 1,260 of 1,260.")
 

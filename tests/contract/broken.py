@@ -135,13 +135,6 @@ class Overconfident(Good):
         return Twice(good.mean, good.var)
 
 
-class Peeking(Good):
-    """Its predictions depend on the other test rows."""
-
-    def predict(self, state, X, *, key):
-        return GaussianPredictive(jnp.full(len(X), state.mean) + X[0, 0], jnp.ones(len(X), X.dtype))
-
-
 class Unnormalised(Good):
     """Probabilities of two classes that do not sum to one."""
 

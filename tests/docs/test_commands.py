@@ -16,7 +16,6 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def blocks(page: Path, language: str = "") -> list[str]:
-    """The fenced blocks of a page in this language."""
     fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     return [text for found, text in fenced if found == language]
 
@@ -40,7 +39,6 @@ def jobs(words: list[str]) -> list[list[str]]:
 
 
 def understand(command: str, monkeypatch) -> None:
-    """Raises an error for a command that is none."""
     program, *words = shlex.split(command.replace("--config-dir mine", "--config-dir docs/examples"), comments=True)
     if program == "make":
         assert f"\n{words[0]}:" in MAKEFILE
@@ -80,17 +78,11 @@ def test_every_link_leads_to_a_file_and_a_heading():
                 assert anchor in anchors, (page, target)
 
 
-def test_every_method_and_protocol_is_described():
+def test_every_method_page_and_protocol_is_described_and_the_readme_names_the_python_that_is_required():
     text = (ROOT / "docs" / "reference" / "methods.md").read_text()
     for path in [*(ROOT / "conf" / "method").glob("*.yaml"), *(ROOT / "conf" / "protocol").glob("*.yaml")]:
         assert path.stem in text, path
-
-
-def test_the_readme_names_the_python_that_is_required():
     wanted = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
     assert wanted and f"Python {wanted[1]} or later" in (ROOT / "README.md").read_text()
-
-
-def test_every_page_of_the_documentation_is_in_the_navigation_of_its_site():
     navigation = re.findall(r"\b(docs/\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert sorted(navigation) == sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))

@@ -51,11 +51,6 @@ def test_a_users_method_on_a_users_data_beats_the_linear_baseline(tmp_path):
     assert {(row["dataset"], row["method"]) for row in rows} == {("coffee", "robust_gp"), ("coffee", "linear")}
 
 
-def test_the_examples_are_listed_and_described(tmp_path):
-    assert "robust_gp" in call(tmp_path, "ls", "methods", "--config-dir", str(EXAMPLES))
-    assert "Cooling coffee" in call(tmp_path, "data", "info", "coffee", "--config-dir", str(EXAMPLES))
-
-
 def test_a_reader_of_ones_own_reads_a_card_that_names_it(tmp_path):
     assert "Power of a pump" in call(tmp_path, "data", "info", "pump", "--config-dir", str(EXAMPLES))
     words = ["run", "--config-dir", str(EXAMPLES), "--json", "dataset=pump", "method=linear", "split=0"]
@@ -111,21 +106,14 @@ def test_the_example_of_the_python_interface_runs(tmp_path):
     assert names["mean"].shape == names["std"].shape == (20,) and len(names["runs"].frame) == 2
 
 
-@pytest.mark.parametrize("words", [[], ["forest", "rows.npz", "10"]])
-def test_the_example_of_the_leaderboard_says_how_it_is_called(words):
-    done = subprocess.run([sys.executable, EXAMPLES / "import_board.py", *words], capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.startswith("usage: python import_board.py PROGRAM FILE SECONDS;")
-    assert done.stderr.count("\n") == 1 and "random_forest" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("file", "seconds"), [("none.npz", "10"), ("rows.npz", "ten"), ("rows.npz", "-1"), ("rows.npz", "nan")]
-)
-def test_the_example_of_the_leaderboard_refuses_wrong_files_and_seconds_in_one_line(tmp_path, file, seconds):
+def test_the_example_of_the_leaderboard_says_how_it_is_called_and_refuses_wrong_files_and_seconds(tmp_path):
     np.savez(tmp_path / "rows.npz", X=[[0.0]], y=[0.0], train=[0], test=[0], classes=[])
-    words = [sys.executable, EXAMPLES / "import_board.py", "random_forest", file, seconds]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "; usage: python import_board.py" in done.stderr
+    of_forest = ["none.npz 10", "rows.npz ten", "rows.npz -1", "rows.npz nan"]
+    for line in ("", "forest rows.npz 10", *(f"random_forest {words}" for words in of_forest)):
+        words = [sys.executable, EXAMPLES / "import_board.py", *line.split()]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1, line
+        assert "usage: python import_board.py PROGRAM FILE SECONDS;" in done.stderr and "random_forest" in done.stderr
 
 
 def test_a_fit_that_is_ended_leaves_a_file_that_says_so(tmp_path):

@@ -21,8 +21,11 @@ def column(name: str) -> dict[str, str]:
     return {row[0]: row[clean] if row[at] == "·" else row[at] for row in ROWS}
 
 
-def test_every_protocol_is_a_column():
+def test_every_protocol_is_a_column_and_every_method_that_takes_its_steps_from_it_has_a_row():
     assert sorted(HEADER[1:]) == sorted(PROTOCOLS)
+    named = {name for row in ROWS for name in re.findall(r"`(\w+)`", row[0])}
+    takers = {name for name, file in paths.yaml_files("method").items() if re.search(BUDGETS, file.read_text())}
+    assert takers <= named
 
 
 def test_a_column_has_the_values_of_its_file():
@@ -39,9 +42,3 @@ def test_a_column_has_the_values_of_its_file():
         assert cells["`qsgp`: `solver`"] == values["solver"], name
         [networks] = [cell for row, cell in cells.items() if row.endswith("outputs of layers")]
         assert (networks == "as they are") != values["networks"]["scaled"], name
-
-
-def test_every_method_that_takes_its_steps_from_a_protocol_has_a_row():
-    named = {name for row in ROWS for name in re.findall(r"`(\w+)`", row[0])}
-    takers = {name for name, file in paths.yaml_files("method").items() if re.search(BUDGETS, file.read_text())}
-    assert takers <= named

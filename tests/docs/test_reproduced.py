@@ -13,7 +13,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def records():
-    """All committed records."""
     return [record for path in ROOT.glob("results/*/records.parquet") for record in open_store(path).all()]
 
 

@@ -37,9 +37,6 @@ def test_the_full_preset_has_the_runs_of_the_paper():
         full = planned(id, "full")
         assert (len(full), runs(full)) == (cells, count), id
         assert runs(planned(id, "quick")) <= count
-
-
-def test_figure_3_right_measures_two_methods_on_up_to_twelve_devices():
     jobs = definition.read("sep/fig3_right").jobs("full")
     assert {job["method"] for job in jobs} == {"sep", "svi"} and {job["run.devices"] for job in jobs} >= {"1", "12"}
 
@@ -62,11 +59,13 @@ def test_every_cell_has_a_place_of_its_own_in_the_table(preset):
             assert table_blocks(experiment, planned(id, preset)), id
 
 
-def test_two_cells_at_one_place_of_a_table_are_refused():
+def test_two_cells_at_one_place_and_an_unknown_experiment_are_refused():
     experiment = definition.read("sep/table1")
     narrow = replace(experiment, table={**experiment.table, "blocks": []})
     with pytest.raises(ConfigError, match="australian gfitc: two cells of the table are at one place"):
         table_blocks(narrow, planned("sep/table1", "quick"))
+    with pytest.raises(ConfigError, match="did you mean sep/table1"):
+        definition.read("sep/tabel1")
 
 
 def test_a_job_is_each_combination_of_a_blocks_values(tmp_path):
@@ -111,17 +110,13 @@ def reading(folder, text):
 RANKS = "kind: ranks, label: method, metrics: [nll]"
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_runs_of_another_experiment_are_those_of_its_jobs_that_where_selects(tmp_path, preset):
-    where = "{protocol: clean, method: [a, b]}"
-    mine = reading(tmp_path, f"{{title: a, runs_of: other, where: {where}, table: {{{RANKS}}}}}")
-    jobs = definition.read("other", [tmp_path]).jobs(preset)
-    assert mine.jobs(preset) == [job for job in jobs if job["protocol"] == "clean" and job["method"] in "ab"] != []
+def test_runs_and_labels_of_another_experiment_are_those_that_where_selects_and_that_it_has_no_own_ones(tmp_path):
+    where = "where: {protocol: clean, method: [a, b]}, labels: {m: {1: one}}"
+    mine = reading(tmp_path, f"{{title: a, runs_of: other, {where}, table: {{{RANKS}}}}}")
+    for preset in PRESETS:
+        jobs = definition.read("other", [tmp_path]).jobs(preset)
+        assert mine.jobs(preset) == [job for job in jobs if job["protocol"] == "clean" and job["method"] in "ab"] != []
     assert (mine.id, mine.title, mine.paper) == ("mine", "a", "mine")
-
-
-def test_labels_of_the_other_experiment_hold_unless_there_are_own_ones(tmp_path):
-    mine = reading(tmp_path, f"{{title: a, runs_of: other, labels: {{m: {{1: one}}}}, table: {{{RANKS}}}}}")
     assert (mine.label("method", "a"), mine.label("m", "1"), mine.label("m", "2")) == ("A", "one", "2")
 
 
@@ -136,48 +131,46 @@ def test_each_figure_of_several_is_an_experiment_with_one_figure(tmp_path):
     assert list(definition.read("sep/fig2").pictures) == [""]
 
 
-@pytest.mark.parametrize(
-    "text, line",
-    [
-        ("where: {protocol: cleen}", "no run of other has protocol=cleen"),
-        ("where: 3", "`where` must be a mapping"),
-        ("where: {protocl: clean}", "has the key 'protocl'; did you mean protocol"),
-        ("runs_of: mine", "mine -> mine: an experiment cannot have its own runs"),
-        ("runs: [{method: a}]", "give `runs` or `runs_of`, not both"),
-        ("runs_of: othr", "did you mean other"),
-        (f"figure: {{{RANKS}}}, figures: {{a: {{{RANKS}}}}}", "put `figure` among `figures`"),
-        ("figures: [3]", "figures=[3]: must be a mapping of names to figures"),
-        (f"figures: {{a/b: {{{RANKS}}}}}", "figures: a/b cannot be part of the name of a file"),
-    ],
-)
-def test_a_wrong_choice_of_another_experiments_runs_or_figures_is_one_line(tmp_path, text, line):
-    of = "" if "runs_of:" in text else "runs_of: other, "
-    table = "" if "figure" in text else f", table: {{{RANKS}}}"
-    with pytest.raises(ConfigError) as caught:
-        reading(tmp_path, f"{{title: a, {of}{text}{table}}}")
-    assert line in str(caught.value) and "\n" not in str(caught.value)
+CHOICES = [
+    ("where: {protocol: cleen}", "no run of other has protocol=cleen"),
+    ("where: 3", "`where` must be a mapping"),
+    ("where: {protocl: clean}", "has the key 'protocl'; did you mean protocol"),
+    ("runs_of: mine", "mine -> mine: an experiment cannot have its own runs"),
+    ("runs: [{method: a}]", "give `runs` or `runs_of`, not both"),
+    ("runs_of: othr", "did you mean other"),
+    (f"figure: {{{RANKS}}}, figures: {{a: {{{RANKS}}}}}", "put `figure` among `figures`"),
+    ("figures: [3]", "figures=[3]: must be a mapping of names to figures"),
+    (f"figures: {{a/b: {{{RANKS}}}}}", "figures: a/b cannot be part of the name of a file"),
+]
 
 
-@pytest.mark.parametrize(
-    "text, line",
-    [
-        ("title: a", "the experiment lacks runs"),
-        ("[1]", "the experiment must be a mapping, not [1]"),
-        ("{", "mine.yaml"),
-        ("{title: a, runs: [], tabel: {}}", "lacks runs and has an unknown key 'tabel'; did you mean table"),
-        ("{title: a, runs: [{method: sep}]}", "a table or a figure"),
-        ("{title: a, runs: [3]}", "runs=[3]: must be a list of mappings"),
-        ("{title: a, runs: [], table: {x: 1}}", "the experiment lacks runs"),
-        ("{title: a, all: 3, runs: [{method: sep}], table: {x: 1}}", "all=3: must be a mapping"),
-        ("{title: a, runs: [{m: {quick: 1}}], table: {x: 1}}", "a value for each of quick and full"),
-    ],
-)
-def test_a_file_that_is_no_experiment_is_one_line(tmp_path, text, line):
-    (tmp_path / "experiment").mkdir()
-    (tmp_path / "experiment" / "mine.yaml").write_text(text)
-    with pytest.raises(ConfigError) as caught:
-        definition.read("mine", [tmp_path])
-    assert line in str(caught.value) and "\n" not in str(caught.value)
+def test_a_wrong_choice_of_another_experiments_runs_or_figures_is_one_line(tmp_path):
+    for text, line in CHOICES:
+        of = "" if "runs_of:" in text else "runs_of: other, "
+        table = "" if "figure" in text else f", table: {{{RANKS}}}"
+        with pytest.raises(ConfigError) as caught:
+            reading(tmp_path, f"{{title: a, {of}{text}{table}}}")
+        assert line in str(caught.value) and "\n" not in str(caught.value)
+
+
+NONE = [
+    ("title: a", "the experiment lacks runs"),
+    ("[1]", "the experiment must be a mapping, not [1]"),
+    ("{", "mine.yaml"),
+    ("{title: a, runs: [], tabel: {}}", "lacks runs and has an unknown key 'tabel'; did you mean table"),
+    ("{title: a, runs: [{method: sep}]}", "a table or a figure"),
+    ("{title: a, runs: [3]}", "runs=[3]: must be a list of mappings"),
+    ("{title: a, runs: [], table: {x: 1}}", "the experiment lacks runs"),
+    ("{title: a, all: 3, runs: [{method: sep}], table: {x: 1}}", "all=3: must be a mapping"),
+    ("{title: a, runs: [{m: {quick: 1}}], table: {x: 1}}", "a value for each of quick and full"),
+]
+
+
+def test_a_file_that_is_no_experiment_is_one_line(tmp_path):
+    for text, line in NONE:
+        with pytest.raises(ConfigError) as caught:
+            reading(tmp_path, text)
+        assert line in str(caught.value) and "\n" not in str(caught.value)
 
 
 LAYOUTS = {
@@ -242,11 +235,6 @@ def test_a_layout_that_fits_is_read(tmp_path):
         "figure: {kind: traces, panels: [objective], colour: method, style: dataset, dashes: {a: dashed}}",
     ):
         assert own(tmp_path, text).title == "a"
-
-
-def test_an_unknown_experiment_names_the_nearest():
-    with pytest.raises(ConfigError, match="did you mean sep/table1"):
-        definition.read("sep/tabel1")
 
 
 def test_every_kind_has_checks_of_its_options_and_a_function_that_describes_them():

@@ -68,17 +68,14 @@ class Browser:
         return answer
 
     def open(self, page: Path) -> None:
-        """Loads a page from disk, and waits until it is loaded."""
         self("Page.navigate", until="Page.loadEventFired", url=page.resolve().as_uri())
 
     def value(self, expression: str) -> Any:
-        """The value of a JavaScript expression."""
         answer = self("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def close(self) -> None:
-        """Ends the process, and deletes its folder."""
         self._process.terminate()
         self._process.wait(20)
         os.close(self._write)

@@ -78,7 +78,6 @@ def records(folder: Path) -> list[Record]:
 
 
 def write(folder: Path, records: list[Record]) -> Path:
-    """A results folder of these records."""
     for one in records:
         config = {"method": {"name": one.method}, "protocol": {"name": "hl2016"}}
         has_curve = one.dataset in ("pima", "heart")

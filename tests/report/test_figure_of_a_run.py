@@ -1,7 +1,5 @@
 """`gpbench plot RUN`: what one run kept, and what it says where there is nothing to draw."""
 
-import re
-
 import numpy as np
 import pytest
 from drawings import of_effects
@@ -60,30 +58,14 @@ def test_effects_that_a_run_kept_have_a_panel_each_with_their_share_of_the_varia
     assert [axis.get_title() for axis in figure.axes if axis.get_visible()] == titles
 
 
-def test_every_effect_has_a_panel_with_its_share_of_the_variance(additive):
-    record = the_run(additive, "gam")
-    kept = Store(additive).trace(record.id)
-    named = draw_run(record, kept, columns=[f"x{d}" for d in range(10)])
-    assert [axis.get_title().partition(":")[0] for axis in named.axes if axis.get_visible()] == ["x3", "x0", "x0, x1"]
-    figure = draw_run(record, kept)
-    titles = [axis.get_title() for axis in figure.axes if axis.get_visible()]
-    assert f"of {record.test_rows_outside} of the 100 test rows lies outside" in figure.get_supxlabel()
-    names = ["input 3", "input 0", "inputs 0 and 1"]
-    assert [title.partition(":")[0] for title in titles] == names
-    shares = [float(re.search(r": ([\d.]+) %", title)[1]) for title in titles]
-    np.testing.assert_allclose(shares, 100 * kept["kept_shares"].mean(0), atol=0.051)
-    assert sum(shares) == pytest.approx(100, abs=0.6)
-    line = figure.axes[0].lines[0]
-    np.testing.assert_allclose(line.get_ydata(), kept["kept_effect1_mean"][0] * kept["kept_y_std"], rtol=1e-5)
-    rows = kept["kept_X"][:, 3] * kept["kept_X_scale"][3] + kept["kept_X_shift"][3]  # in original units, from 0 to 1
-    assert list(line.get_xdata()[[0, -1]]) == pytest.approx([rows.min(), rows.max()]) and 0.9 < rows.max() < 1.01
-
-
-def test_the_verb_writes_png_and_pdf_named_by_the_run(results, tmp_path, capsys):
+def test_the_verb_writes_png_and_pdf_named_by_the_run_beside_a_file_of_collected_ones(results, tmp_path, capsys):
     id = the_run(results, "logistic").id
     assert main(["plot", id[:8], "--results", str(results), "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.split() == [str(tmp_path / f"{id}.{ending}") for ending in ("png", "pdf")]
     assert (tmp_path / f"{id}.png").read_bytes()[:4] == b"\x89PNG"
+    assert main(["collect", str(results), "--out", str(tmp_path / "all.parquet")]) == 0
+    assert main(["plot", "--last", "--results", str(tmp_path / "all.parquet")]) == 0
+    assert {path.parent for path in tmp_path.rglob("*.png")} == {tmp_path}
 
 
 def test_a_run_that_kept_nothing_to_draw_is_told_in_one_line(results):
@@ -101,12 +83,6 @@ def test_a_run_that_kept_nothing_to_draw_is_told_in_one_line(results):
             draw_run(record, arrays)
     with pytest.raises(ConfigError, match="these runs have no traces"):
         draw_traces([record], [{}])
-
-
-def test_other_methods_cannot_keep_what_has_more_than_two_inputs(tmp_path, capsys):
-    words = ["dataset=friedman", "split=0", "method=linear", "run.keep=true", f"run.results={tmp_path}"]
-    assert main(["run", *words]) == 2
-    assert "run.keep=true is for data with one or two inputs, and these have 10" in capsys.readouterr().err
 
 
 def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each_run(additive, tmp_path, capsys):
@@ -199,17 +175,14 @@ def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results,
     assert figure.get_suptitle() == f"friedman, split 0: {the_run(results, 'linear').method}, protocol clean"
 
 
-def test_a_run_that_no_kind_suits_is_an_error_for_all_kinds_too(tmp_path, capsys):
+def test_a_run_that_no_kind_suits_and_other_methods_that_keep_too_many_inputs_are_one_line(tmp_path, capsys):
     Store(tmp_path).write(sample(), {}, {})
     for words in ([], ["--kind", "all"]):
         assert main(["plot", "--last", *words, "--results", str(tmp_path)]) == 2
         assert "there is nothing to draw of run" in capsys.readouterr().err
-
-
-def test_pictures_of_collected_runs_are_saved_beside_their_file(results, tmp_path, capsys):
-    assert main(["collect", str(results), "--out", str(tmp_path / "all.parquet")]) == 0
-    assert main(["plot", "--last", "--results", str(tmp_path / "all.parquet")]) == 0
-    assert [path.parent for path in tmp_path.rglob("*.png")] == [tmp_path]
+    words = ["dataset=friedman", "split=0", "method=linear", "run.keep=true", f"run.results={tmp_path}"]
+    assert main(["run", *words]) == 2
+    assert "run.keep=true is for data with one or two inputs, and these have 10" in capsys.readouterr().err
 
 
 def test_the_learning_curve_is_the_trace_against_seconds_and_steps(results):

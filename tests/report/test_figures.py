@@ -33,7 +33,7 @@ def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size(
     assert small_print(figure) == ["preset full: all", "device a cpu; precision float64; jax unknown; commit unknown"]
 
 
-def test_a_curve_is_the_mean_over_splits_that_did_not_diverge_in_seconds_of_one_split():
+def test_a_curve_is_the_mean_in_seconds_of_one_split_and_one_extreme_value_does_not_set_the_range():
     curve = traces.curve(
         cell({"method": "sep"}, record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")),
         "nll",
@@ -44,8 +44,6 @@ def test_a_curve_is_the_mean_over_splits_that_did_not_diverge_in_seconds_of_one_
     np.testing.assert_allclose(curve.stderr, abs(trace("a")["nll"] - trace("bbbb")["nll"]) / 2)
     assert traces.curve(cell({"method": "sep"}), "nll", trace) is None
 
-
-def test_one_extreme_initial_value_does_not_set_the_vertical_range():
     def extreme(id):
         return {"seconds": np.arange(1.0, 202), "nll": np.array([1e9, *np.linspace(1, 0.5, 200)])}
 
@@ -67,10 +65,14 @@ def test_where_every_panel_would_be_empty_there_is_one_line_and_no_figure():
             drawn(experiment(**figure), cells, arrays=lambda id: {})
 
 
-def test_a_panel_whose_metric_is_in_no_trace_says_so():
+def test_a_panel_whose_metric_is_in_no_trace_says_so_and_the_caption_names_presets():
     of_both = experiment(kind="traces", panels=["nll", "rmse"], colour="method")
     figure = drawn(of_both, [cell({"method": "sep"}, record("a"))])
     assert [[text.get_text() for text in axis.texts] for axis in figure.axes] == [[], ["missing"]]
+    traces_of = experiment(kind="traces", panels=["nll"], colour="method")
+    quick = [cell({"method": "sep"}, record("a", preset="quick"))]
+    assert small_print(drawn(traces_of, quick, "quick"))[0] == "QUICK PRESET: few"
+    assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
 
 
 def test_the_file_may_choose_colours_and_dashes_by_value_and_the_label_of_an_axis():
@@ -131,28 +133,18 @@ def test_boundaries_have_a_panel_for_each_method_and_size_and_name_missing_runs(
     np.testing.assert_allclose(axes[0, 0].collections[-1].get_offsets(), in_the_plane("")["kept_inducing"])
 
 
-def test_scaling_has_seconds_against_devices():
+def test_scaling_has_seconds_against_devices_of_which_simulated_ones_are_hollow():
     jobs = [{"method": m, "run.devices": k} for m in ("sep", "svi") for k in ("1", "2")]
     cells = [cell(job, record("a", seconds={"train": 9.0 / int(job["run.devices"])})) for job in jobs]
     (axis,) = drawn(experiment(kind="scaling", along="run.devices", colour="method"), cells).axes
     assert [list(line.get_ydata()) for line in axis.lines] == [[9.0, 4.5]] * 2
     assert [list(line.get_xdata()) for line in axis.lines] == [[1, 2]] * 2
-
-
-def test_simulated_devices_are_hollow_points_that_the_legend_explains():
     jobs = [{"method": "sep", "run.devices": k} for k in ("1", "2")]
     seconds, simulated = {"train": 3.0}, {"1": False, "2": True}
     cells = [cell(job, record("a", seconds=seconds, simulated=simulated[job["run.devices"]])) for job in jobs]
     (axis,) = drawn(experiment(kind="scaling", along="run.devices", colour="method"), cells).axes
     assert axis.collections[0].get_offsets().tolist() == [[2, 3.0]]
     assert "devices that share cores" in [text.get_text() for text in axis.get_legend().get_texts()]
-
-
-def test_the_caption_names_the_quick_preset_and_mixed_presets():
-    traces_of = experiment(kind="traces", panels=["nll"], colour="method")
-    quick = [cell({"method": "sep"}, record("a", preset="quick"))]
-    assert small_print(drawn(traces_of, quick, "quick"))[0] == "QUICK PRESET: few"
-    assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
 
 
 def test_a_figure_of_nothing_and_one_of_traces_without_seconds_are_one_line():
