@@ -123,13 +123,23 @@ def test_other_numbers_of_rows_need_no_compilation_and_change_no_prediction():
     assert len(programs._compiled) == compiled + 1
 
 
-def test_three_classes_with_a_method_for_two_go_one_against_the_rest():
+def test_three_classes_go_one_against_the_rest_and_counts_need_their_likelihood():
     y = np.searchsorted([-0.5, 0.5], F)[:54]
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         Classifier(options=FEW).fit(X[:54], y)
     rest = OneVsRestClassifier(Classifier(options=FEW)).fit(X[:54], y)
     assert rest.predict_proba(X[54:]).shape == (6, 3)
     assert Classifier(method="constant").fit(X[:54], y).predict_proba(X[54:]).shape == (6, 3)
+    y = np.random.default_rng(1).poisson(np.exp(1.0 + F))
+    regressor = Regressor(options={"method.likelihood": "poisson", **FEW}).fit(X, y)
+    mean, std = regressor.predict(X, return_std=True)
+    assert np.corrcoef(mean, np.exp(F))[0, 1] > 0.7 and (std**2 > mean).all()
+    with pytest.raises(ValueError, match="data: column 'y', row 1: "):
+        regressor.fit(X, y - 0.5)
+    with pytest.raises(ValueError, match=r"hmc needs a .* likelihood, not poisson"):
+        Regressor(method="hmc", options={"method.likelihood": "poisson"}).fit(X, y)
+    with pytest.raises(ValueError, match="regression data, and these are count"):
+        Regressor(method="dsdgp", options={"method.likelihood": "poisson"}).fit(X, y)
 
 
 MISTAKES = {
@@ -163,19 +173,6 @@ def test_random_state_is_the_seed_a_generator_of_it_or_none():
     assert (seed(3), seed(np.int64(3)), Regressor("svi")._composed(9)["seed"]) == (3, 3, 0)
     assert seed(np.random.RandomState(5)) == seed(np.random.RandomState(5)) != seed(np.random.RandomState(6))
     assert seed(None) != seed(None)
-
-
-def test_a_likelihood_of_counts_takes_counts_alone():
-    y = np.random.default_rng(1).poisson(np.exp(1.0 + F))
-    regressor = Regressor(options={"method.likelihood": "poisson", **FEW}).fit(X, y)
-    mean, std = regressor.predict(X, return_std=True)
-    assert np.corrcoef(mean, np.exp(F))[0, 1] > 0.7 and (std**2 > mean).all()
-    with pytest.raises(ValueError, match="data: column 'y', row 1: "):
-        regressor.fit(X, y - 0.5)
-    with pytest.raises(ValueError, match=r"hmc needs a .* likelihood, not poisson"):
-        Regressor(method="hmc", options={"method.likelihood": "poisson"}).fit(X, y)
-    with pytest.raises(ValueError, match="regression data, and these are count"):
-        Regressor(method="dsdgp", options={"method.likelihood": "poisson"}).fit(X, y)
 
 
 def in_a_new_process(code: str, *words) -> str:

@@ -21,7 +21,7 @@ def squared_exponential(kernel, A, B):
     return np.exp(kernel.log_amplitude) * np.exp(-0.5 * squares)
 
 
-def test_the_covariance_of_an_exact_gp_is_its_closed_form():
+def test_the_covariance_of_an_exact_gp_and_of_a_linear_model_is_its_closed_form():
     model = fitted("gpr", steps=10)
     parameters = model.state_.parameters
     rows, new = ((points - X.mean(axis=0)) / X.std(axis=0) for points in (X, NEW))
@@ -32,6 +32,12 @@ def test_the_covariance_of_an_exact_gp_is_its_closed_form():
     expected = prior - cross.T @ np.linalg.solve(K + noise * np.eye(len(X)), cross) + noise * np.eye(len(NEW))
     _, covariance = model.predict(NEW, return_cov=True)
     np.testing.assert_allclose(covariance, expected * Y.std() ** 2, rtol=1e-7, atol=1e-7)
+    model = fitted("linear")
+    design, new = (np.c_[(points - X.mean(axis=0)) / X.std(axis=0), np.ones(len(points))] for points in (X, NEW))
+    noise = float(model.state_.noise)
+    expected = noise * (np.eye(7) + new @ np.linalg.solve(design.T @ design + 1e-6 * np.eye(3), new.T))
+    _, covariance = model.predict(NEW, return_cov=True)
+    np.testing.assert_allclose(covariance, expected * Y.var(), rtol=1e-8)
 
 
 @pytest.mark.parametrize("method", ["vsgpr", "pep", "svi"])
@@ -69,15 +75,6 @@ def test_samples_have_the_mean_and_the_covariance():
     spread = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / 20_000)
     assert (np.abs(np.cov(samples) - covariance) < 5 * spread).all()
     np.testing.assert_array_equal(samples, model.sample_y(NEW, n_samples=20_000, random_state=1))
-
-
-def test_the_covariance_of_a_linear_model_is_its_closed_form():
-    model = fitted("linear")
-    design, new = (np.c_[(points - X.mean(axis=0)) / X.std(axis=0), np.ones(len(points))] for points in (X, NEW))
-    noise = float(model.state_.noise)
-    expected = noise * (np.eye(7) + new @ np.linalg.solve(design.T @ design + 1e-6 * np.eye(3), new.T))
-    _, covariance = model.predict(NEW, return_cov=True)
-    np.testing.assert_allclose(covariance, expected * Y.var(), rtol=1e-8)
 
 
 def test_what_has_no_joint_covariance_is_refused_in_one_line():

@@ -62,12 +62,9 @@ def imported_rooms(path: Path) -> set[str]:
     return rooms & FLOOR.keys()
 
 
-def test_every_room_has_a_floor():
+def test_every_room_has_a_floor_and_a_file_imports_from_its_own_room_and_lower_floors():
     rooms = {room_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__", "__main__"}
     assert rooms == {room for room in FLOOR if (PACKAGE / room).exists() or (PACKAGE / f"{room}.py").exists()}
-
-
-def test_a_file_imports_from_its_own_room_and_from_lower_floors():
     files = (path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or room_of(path) in FLOOR)
     upwards = [
         f"{path.relative_to(PACKAGE)} imports from {other}"

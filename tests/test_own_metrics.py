@@ -59,15 +59,12 @@ def test_our_names_are_those_of_our_metrics():
     assert set(own_metrics.NAMES) == set(METRICS)
 
 
-def test_a_metric_sees_original_units_and_its_options(folder):
+def test_a_metric_sees_original_units_and_has_an_error_over_rows_unless_it_is_one_number(folder):
     declare(folder, power=2.0, unit="degrees", title="a title")
     own = own_metrics.load([folder])
     values, _ = own.score("regression", scored().in_original_units())
     assert values == {"mine": 4.0} and own.score("binary", scored()) == ({}, {})
     assert own.describe(values) == {"mine": {"title": "a title", "unit": "degrees", "better": "lower"}}
-
-
-def test_a_metric_of_rows_has_an_error_over_them_and_one_number_has_none(folder):
     declare(folder, "rows")
     declare(folder, "whole", "mean")
     test_set = scored()

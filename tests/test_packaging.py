@@ -64,15 +64,12 @@ def test_the_wheel_holds_every_file_of_the_package_and_of_conf(tmp_path, monkeyp
     assert {name for name in wheel.namelist() if name.startswith("gpbench/")} == expected
 
 
-def test_the_pins_of_jax_are_the_oldest_and_a_newest_that_are_allowed():
+def test_the_pins_of_jax_and_the_pythons_of_the_workflow_are_the_oldest_and_newest_that_are_allowed():
     allowed = next(item for item in map(Requirement, PROJECT["dependencies"]) if item.name == "jax").specifier
     pins = re.findall(r"^jax==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     versions = sorted(map(Version, pins))
     assert all(version in allowed for version in versions)
     assert f">={versions[0]}" in map(str, allowed)
-
-
-def test_the_workflow_tests_the_oldest_python_with_the_commands_of_the_readme():
     job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["test"]
     oldest = PROJECT["requires-python"].removeprefix(">=")
     pythons = job["strategy"]["matrix"]["python"]

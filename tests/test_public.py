@@ -39,17 +39,18 @@ def undocumented(function: object) -> list[str]:
     return [name for name in parameters if not re.search(rf"\b{name.lstrip('_')}\b", text)]
 
 
-def test_every_room_has_public_names():
+def test_rooms_have_few_public_names_and_no_module_hides_one():
     rooms = {"gpbench", *(f"gpbench.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py"))}
     assert rooms <= set(modules())
-
-
-def test_no_module_hides_a_public_name():
-    """The import of a module sets the attribute of its name in its package."""
+    # The import of a module sets the attribute of its name in its package.
     for module in modules():
         package = importlib.import_module(module)
         functions = {name for name in package.__all__ if not inspect.ismodule(getattr(package, name))}
         assert not functions & {path.stem for path in PACKAGE.parent.joinpath(*module.split(".")).iterdir()}, module
+    names = {
+        (value.__module__, value.__qualname__) for value in map(_value, public()) if hasattr(value, "__qualname__")
+    }
+    assert 50 < len(names) < 300
 
 
 def test_the_lists_of_names_for_type_checkers_are_those_of_the_interface():
@@ -107,13 +108,6 @@ def test_a_public_name_is_used_in_another_file():
         if not any(name in used for other, used in words.items() if other != path)
     ]
     assert not unused, "begin these names with an underscore: " + "; ".join(unused)
-
-
-def test_there_are_few_public_names():
-    names = {
-        (value.__module__, value.__qualname__) for value in map(_value, public()) if hasattr(value, "__qualname__")
-    }
-    assert 50 < len(names) < 300
 
 
 def _value(entry: tuple[str, str]) -> object:

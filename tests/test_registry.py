@@ -19,7 +19,7 @@ def test_the_options_and_tasks_of_the_table_are_those_of_the_class():
             assert kind == "likelihood" or cls.family == name
 
 
-def test_a_file_in_a_folder_of_ones_own_names_a_kernel_and_its_options(tmp_path):
+def test_files_and_entry_points_name_kernels_and_likelihoods(tmp_path, monkeypatch):
     (tmp_path / "kernel").mkdir()
     (tmp_path / "kernel" / "mine.yaml").write_text("_target_: mine.Kernel\nperiod: 2.0\n")
     own = {"_target_": "mine.Kernel", "period": 2.0}
@@ -33,9 +33,6 @@ def test_a_file_in_a_folder_of_ones_own_names_a_kernel_and_its_options(tmp_path)
     (tmp_path / "kernel" / "mine.yaml").write_text("period: 2.0\n")
     with pytest.raises(ConfigError, match="must be a mapping with a line `_target_"):
         custom.expand("kernel", "mine", [tmp_path])
-
-
-def test_an_entry_point_names_a_likelihood(monkeypatch):
     points = {"gpbench.likelihoods": [importlib.metadata.EntryPoint("mine", "mine:Likelihood", "gpbench.likelihoods")]}
     monkeypatch.setattr(custom, "entry_points", lambda group: points.get(group, []))
     assert custom.expand("likelihood", "mine") == {"_target_": "mine.Likelihood"}

@@ -80,13 +80,10 @@ def test_a_range_has_the_values_that_its_words_say(words, inside, outside):
     assert all(map(contains, inside)) and not any(map(contains, outside))
 
 
-def test_a_message_names_the_key_the_value_and_the_range():
+def test_messages_name_the_key_the_value_the_range_and_the_whole_number_that_a_float_stands_for():
     for words, text in (("count or null", "a whole number from 1, or null"), (["a", "b", None], "a, b or null")):
         with pytest.raises(ConfigError, match=f"^method.size=nan: must be {text}$"):
             schema.parse(words).check("method.size", NAN)
-
-
-def test_a_float_in_the_place_of_a_whole_number_is_answered_with_that_number():
     for words, value, hint in (
         ("count", 1e3, "write 1000"),
         ("list of whole", [0, 1e1], r"write \[0, 10\]"),

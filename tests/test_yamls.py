@@ -23,20 +23,12 @@ REFUSED = {
 }
 
 
-def test_a_document_that_is_too_much_is_one_line(tmp_path):
+def test_a_document_that_is_too_much_a_pipe_and_a_file_of_four_megabytes_are_one_line(tmp_path):
     for text, reason in REFUSED.items():
         (tmp_path / "mine.yaml").write_text(text)
         with pytest.raises(ConfigError, match=reason) as caught:
             yamls.read(tmp_path / "mine.yaml")
         assert "mine.yaml" in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_anchors_merges_and_a_byte_order_mark_are_read(tmp_path):
-    (tmp_path / "mine.yaml").write_text("\ufeffa: &a {b: 1}\nc: {<<: *a, d: 1e-5}")
-    assert yamls.read(tmp_path / "mine.yaml") == {"a": {"b": 1}, "c": {"b": 1, "d": 1e-5}}
-
-
-def test_a_pipe_and_a_file_of_four_megabytes_are_one_line(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "large.yaml").write_bytes(b"a: 1\n" + b"#" * limits.YAML)
     for name, line in (("pipe", "it is no regular file"), ("large", "the file has 4,194,309 bytes, and 4,194,304 are")):
@@ -44,7 +36,9 @@ def test_a_pipe_and_a_file_of_four_megabytes_are_one_line(tmp_path):
             yamls.read(tmp_path / f"{name}.yaml")
 
 
-def test_a_text_that_looks_like_a_number_is_written_and_read_as_text():
+def test_anchors_merges_a_byte_order_mark_and_texts_that_look_like_numbers_are_read(tmp_path):
+    (tmp_path / "mine.yaml").write_text("\ufeffa: &a {b: 1}\nc: {<<: *a, d: 1e-5}")
+    assert yamls.read(tmp_path / "mine.yaml") == {"a": {"b": 1}, "c": {"b": 1, "d": 1e-5}}
     for text in ("1E2", "0e12", "+1e3", ".5e-3", "1e-5", "12:30", "007", "1_0", "yes", "~", "2024-01-31"):
         content = {text: [text, 1.5, 1e-7, 1e22, None, True], 100: "x"}
         assert yamls.load(yamls.dump(content)) == content

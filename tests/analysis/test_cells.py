@@ -1,17 +1,23 @@
-"""Cells of a table: means over splits of one configuration, without diverged runs."""
+"""Cells of a table: means over splits of one configuration, without diverged runs; tables as text in every format."""
 
+import csv
+import io
 import math
 
 import pytest
 from samples import sample
 
+from gpbench.analysis import formats, printing, tables
 from gpbench.analysis.cells import entries, entry, group_runs
 from gpbench.analysis.provenance import provenance, provenance_lines
+from gpbench.analysis.sheets import Sheet
+from gpbench.analysis.writers.terminal import as_text, chunks
 
 
-def run(split=0, nll=0.5, **fields):
+def run(split=0, nll=..., **fields):
     defaults = {"id": f"{fields}{split}", "setting": "m=50%", "precision": "float64", "cell": "c", "split": split}
-    return sample(**defaults | {"metrics": {"nll": nll, "error": 0.2}, "seconds": {"train": 2.0}} | fields)
+    values = {"metrics": {"nll": 0.5 + split / 100 if nll is ... else nll, "error": 0.2}, "seconds": {"train": 2.0}}
+    return sample(**defaults | values | {"device": "cpu", "versions": {"jax": "0.10"}} | fields)
 
 
 def one(records, metric="nll"):
@@ -81,3 +87,79 @@ def test_a_run_that_failed_is_in_the_cell_of_the_others_and_takes_no_test_from_i
     lack = {"metrics": {"nll": None}, "undefined": {"nll": "over time"}, "train_rows": None, "test_rows": None}
     (cell,) = group_runs([*fine, run(2, status="failed", held_out=None, **lack)])
     assert cell.ratio == pytest.approx(1 / 9) and len(cell.records) == 3
+
+
+def entries_of(records, metrics=()):
+    return entries(group_runs(records), metrics)
+
+
+def sheet(records, metrics=()):
+    return tables.sheet(entries_of(records, metrics))
+
+
+def parsed(records, metrics=()):
+    return list(csv.DictReader(io.StringIO(formats.FORMATS["csv"](sheet(records, metrics)))))
+
+
+def test_a_single_split_has_its_error_over_test_rows_and_several_have_theirs_over_splits():
+    """Seeds are of the same rows: the error of their mean is taken to be the mean of theirs."""
+    errors = [run(row_stderr={"nll": 0.03}), run(seed=1, id="second", row_stderr={"nll": 0.05})]
+    (single,) = entries_of(errors)
+    assert single.row_stderr == 0.04 and "0.500 ± 0.040" in as_text(sheet(errors))
+    assert "over the test rows of one split" in as_text(sheet(errors))
+    several = [errors[0], run(1, row_stderr={"nll": 0.03})]
+    assert entries_of(several)[0].row_stderr is None and "0.5050 ± 0.0050" in as_text(sheet(several))
+    mixed = as_text(sheet([*several, run(method="svi", row_stderr={"nll": 0.03})]))
+    assert "0.500 ± 0.030" in mixed and "1 split, ± over its test rows" in mixed
+    most = [run(method=name, row_stderr={"nll": 0.03}) for name in ("svi", "gfitc")]  # of one split, the usual number
+    assert as_text(sheet([*several, *most])).count("1 split, ± over its test rows") == 1
+    assert "± over its test rows" not in as_text(sheet(most))
+    assert "which have no standard error" in as_text(sheet([run()]))
+
+
+def test_csv_has_one_row_per_metric_and_says_whose_value_is_not_held_out():
+    fields = {"dataset": "kin8nm", "method": "dgp", "setting": "hidden=[], m=50"}
+    ours = run(**fields, metrics={"rmse": 0.1, "test_ll": 1.0})
+    names = ("metric", "published", "held_out", "published_held_out")
+    assert [tuple(row[name] for name in names) for row in parsed([ours])] == [
+        ("rmse", "0.07", "true", "false"),
+        ("test_ll", "1.31", "true", "false"),
+    ]
+    (leaked,) = parsed([run(**fields, metrics={"rmse": 0.1}, held_out=False)], ["rmse"])
+    assert (leaked["held_out"], leaked["published_held_out"]) == ("false", "false")
+    assert [row["metric"] for row in parsed([run()], ["nll", "seconds"])] == ["nll", "seconds"]
+
+
+def test_a_cell_has_mean_error_splits_and_the_published_value_and_mixed_properties_are_named():
+    output = as_text(sheet([run(), run(1), run(2, status="diverged")]))
+    assert "2 splits." in output and "0.5050 ± 0.0050ᵃ" in output and "ᵃ 1 run diverged" in output
+    assert "0.50 (+0.4)" in output and tables.LEGEND in output
+    assert "divergedᵃ" in as_text(sheet([run(status="diverged")]))
+    same = provenance_lines([run(), run(1)])
+    mixed = provenance_lines([run(), run(1, device="gpu", protocol="hl")])
+    assert len(same) == 1 and "protocol clean" in same[0] and "jax 0.10" in same[0] and "preset by hand" in same[0]
+    assert "MIXED protocol: clean (1), hl (1)" in mixed and "MIXED device: cpu (1), gpu (1)" in mixed
+    assert printing.number(0.11234, 0.0112) == "0.112 ± 0.011"
+    assert printing.number(-36.123, 12.3) == "-36 ± 12"
+    assert printing.number(9.99, 0.0996) == "9.990 ± 0.100"
+    assert [printing.number(*pair) for pair in ((98500.0, None), (None,), (1.0, 0.0))] == ["9.85e+04", "-", "1"]
+
+
+def test_marks_lead_to_footnotes_in_every_text_format():
+    deep = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", held_out=False)
+    records = [run(dataset="australian"), deep]
+    for name in ("terminal", "md", "latex"):
+        output = formats.FORMATS[name](sheet(records))
+        a, b = ("ᵃ", "ᵇ") if name != "latex" else (r"\textsuperscript{a}", r"\textsuperscript{b}")
+        between = "~" if name == "latex" else " "
+        assert f"{a}{between}not held out" in output and f"0.64{b}" in output and f"{b}{between}not a target" in output
+
+
+def test_a_wide_table_is_cut_into_whole_columns_that_fit():
+    (grid,) = sheet([run(setting=f"m={m}") for m in range(9)]).grids
+    parts = chunks(grid, 60, Sheet(title="", grids=[grid], rows=()).notes)
+    assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:]) and len(parts) > 1
+    titles = [line for line in as_text(Sheet(title="", grids=[grid], rows=()), 60).splitlines() if " of 9" in line]
+    first = len(parts[0].header) - 1
+    assert len(titles) == len(parts) and titles[0].endswith(f"columns 1 to {first} of 9")
+    assert not any(" of 9" in line for line in as_text(Sheet(title="", grids=[grid], rows=()), 1000).splitlines())

@@ -61,7 +61,7 @@ def test_best_and_tied_are_marked_and_a_table_beside_the_paper_has_the_printed_v
         assert "not significantly different from the best (corrected resampled t test over splits, 5" in text
 
 
-def test_missing_cells_and_splits_are_counted_and_named():
+def test_missing_cells_and_splits_are_named_and_a_table_without_any_record_shows_the_paper():
     records = [r for r in RECORDS if r.method != "svi" and r.split != 2]
     text = render("terminal", records)
     assert "svi not run; 12 of 24 runs missing: `gpbench table sep/test --preset quick --missing` lists them." in text
@@ -71,24 +71,18 @@ def test_missing_cells_and_splits_are_counted_and_named():
     assert rows[2:4] == [("pima", "svi", 4), ("australian", "gfitc", 1)]
     assert sheet.rows[2]["words"] == "dataset=pima method=svi" and "4 of 4" in formats.FORMATS["terminal"](sheet)
     assert absent(with_records(CELLS, []), 2).endswith("; and 4 more")
-
-
-def test_a_table_without_any_record_still_shows_the_paper():
     text = render("terminal", [])
     assert text.count("m=15%") == text.count("beside the paper: m=15%") == 1 and "0.52" in text
     assert render("csv", []).count("\n") == 9
 
 
-def test_the_head_names_the_quick_preset_and_mixed_presets():
+def test_the_head_names_quick_and_mixed_presets_and_diverged_runs_are_counted_and_tie_with_nothing():
     assert render("md").splitlines()[2].startswith("Quick preset. 4 splits.")
     mixed = [*RECORDS[:-1], replace(RECORDS[-1], preset="full")]
     assert "Mixed presets: full (1), quick (23)." in render("terminal", mixed).splitlines()[1]
     full = [replace(r, preset="full") for r in RECORDS]
     assert preset_line(with_records(CELLS, full), "full", "20 splits") == "preset full: 20 splits"
     assert "MIXED" in preset_line(with_records(CELLS, RECORDS), "full", "")
-
-
-def test_diverged_runs_are_counted_and_tie_with_nothing():
     diverged = {"status": "diverged", "metrics": {"nll": None}}
     text = render("terminal", [replace(r, **diverged) if r.method == "gfitc" else r for r in RECORDS])
     assert "gfitcᵃ" in text and "ᵃ 4 runs diverged" in text and text.count(" diverged ") >= 2
@@ -129,15 +123,12 @@ def test_a_method_with_few_splits_is_not_compared_and_does_not_confine_the_other
     assert not has_few(row(a=values["a"], c=[0.5, 0.6, 0.7]))
 
 
-def test_one_split_and_unknown_numbers_of_rows_mark_nothing():
+def test_one_split_unknown_numbers_of_rows_and_what_only_the_plain_test_shows_mark_nothing():
     row = entries(group_runs([record(method=m) for m in ("a", "b")]), ["nll"])
     assert marks(row) == ["", ""] and math.isfinite(row[0].mean)
     older = [record(method=m, split=k, nll=x + k / 99) for m, x in (("a", 1.0), ("b", 3.0)) for k in range(3)]
     older[0] = replace(older[0], test_rows=None)
     assert marks(entries(group_runs(older), ["nll"])) == ["", ""]
-
-
-def test_a_difference_that_only_the_plain_test_shows_is_marked_as_none():
     # differences 1, 2, 3, 3: plain t = 4.7, corrected with 1/9: 3.9; with 1/1: 2.1, and t(3) needs 3.18
     runs = [(m, k, x) for m, of in (("a", (1, 1, 1, 1)), ("b", (2, 3, 4, 4))) for k, x in enumerate(of)]
     for rows, second in ((1000, ""), (100, "tied")):

@@ -54,16 +54,13 @@ def test_the_smallest_difference_is_shown_in_80_percent_of_simulated_sets_of_spl
     assert abs(rate - 0.8) < 4 * math.sqrt(0.8 * 0.2 / sets)  # four standard errors of 0.6 %
 
 
-def test_the_splits_needed_are_the_fewest_with_80_percent():
+def test_the_splits_needed_are_the_fewest_with_80_percent_and_none_below_the_floor():
     for difference, sd, ratio in ((0.1, 0.1, 0.0), (0.12, 0.1, 1 / 9), (-0.11, 0.1, 1 / 9), (0.02, 0.1, 0.0)):
         n = splits_needed(difference, sd, ratio)
         reached = [
             power_of(difference / (sd * math.sqrt(1 / k + ratio)), k) >= 0.8 for k in (int(n) - 1, int(n)) if k > 1
         ]
         assert reached == ([False, True] if n > 2 else [True])
-
-
-def test_no_number_of_splits_shows_a_difference_below_the_floor():
     floor = NORMAL * 0.1 * math.sqrt(1 / 9)
     assert splits_needed(0.999 * floor, 0.1, 1 / 9) == math.inf and splits_needed(1.001 * floor, 0.1, 1 / 9) < math.inf
     assert splits_needed(0.01, 0.1, 0.0) == pytest.approx((NORMAL / 0.1) ** 2, abs=3)  # no floor without the correction

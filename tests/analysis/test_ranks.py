@@ -142,16 +142,6 @@ def test_a_data_set_without_one_of_the_methods_is_left_out_with_the_reason():
     assert "left out: crabs (without b); sonar (no split in common)" in ranks.ranking_notes(ranking)
 
 
-def test_naval_is_not_for_ranking():
-    two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
-    naval = {"naval": {**two, "c": {0: 0.1}}, "naval groups90": two}
-    ranking = ranks.rank_table(Comparison("nll", {"pima": two, **naval, "heart": two}))
-    assert ranking.methods == ("a", "b") and ranking.datasets == ("pima", "heart")
-    assert ranking.left_out == (UNRANKED["naval"],)
-    with pytest.raises(ConfigError, match="two data sets"):
-        ranks.rank_table(Comparison("nll", {"pima": two, "naval": two}))
-
-
 def test_means_are_over_the_splits_that_all_have_and_single_splits_and_diverged_runs_are_named():
     ranking = ranking_of({d: {"a": {0: 0.1, 1: 9.0}, "b": {0: 0.2}} for d in ("heart", "pima")})
     assert ranking.methods == ("a", "b")
@@ -163,13 +153,20 @@ def test_means_are_over_the_splits_that_all_have_and_single_splits_and_diverged_
     assert ranking.diverged == ("a on pima (1)",)
 
 
-def test_outputs_of_one_data_set_are_not_independent_data_sets():
+def test_outputs_of_one_data_set_are_not_independent_and_naval_is_not_for_ranking():
     two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     outputs = {f"arm y{k}": two for k in range(7)}
     with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
         ranks.rank_table(Comparison("nmse", outputs))
     (caveat,) = ranks.rank_table(Comparison("nmse", outputs | {"pima": two})).caveats
     assert caveat == "outputs and split sets of one data set are not independent, which makes p too small: arm (7)"
+    two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
+    naval = {"naval": {**two, "c": {0: 0.1}}, "naval groups90": two}
+    ranking = ranks.rank_table(Comparison("nll", {"pima": two, **naval, "heart": two}))
+    assert ranking.methods == ("a", "b") and ranking.datasets == ("pima", "heart")
+    assert ranking.left_out == (UNRANKED["naval"],)
+    with pytest.raises(ConfigError, match="two data sets"):
+        ranks.rank_table(Comparison("nll", {"pima": two, "naval": two}))
 
 
 def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
@@ -225,14 +222,11 @@ def test_long_names_leave_room_for_the_diagram(tmp_path):
     write(draw_ranking(of(AUC, names=names)), tmp_path / "ranks.svg", "svg")
 
 
-def test_a_setting_is_named_only_where_methods_need_it():
+def test_a_setting_is_named_only_where_methods_need_it_and_shared_terms_once():
     one = [record("wdbc", "sep", 0, 0.1), record("wdbc", "svi", 0, 0.2, setting="m=25%")]
     assert labels(group_runs(one)) == ["sep", "svi"]
     two = [*one, record("wdbc", "sep", 0, 0.3, setting="m=50%")]
     assert sorted(labels(group_runs(two))) == ["sep m=15%", "sep m=50%", "svi m=25%"]
-
-
-def test_terms_that_all_settings_share_are_said_once_and_not_in_every_name():
     runs = [
         record(d, m, 0, float(k), setting=f"m={size}, steps=9", precision="float64", protocol="clean")
         for d in ("wdbc", "pima")

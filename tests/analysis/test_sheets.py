@@ -57,16 +57,13 @@ def test_a_note_of_all_cells_of_a_title_a_row_or_a_column_stands_there_alone():
     assert [text_of(text).notes for row in piece.rows for text in row[1:]] == [(), (), (), ("one",)]
 
 
-def test_letters_of_a_late_note_are_not_those_of_two_notes():
+def test_letters_of_a_late_note_are_not_those_of_two_notes_and_columns_stand_below_each_other():
     notes = [f"note {k}" for k in range(27)]
     rows = (*((note, Text("1", notes=(note,))) for note in notes), ("both", Text("1", notes=("note 0", "note 1"))))
     sheet = sheet_of([Grid("nll", ("data set", "x"), rows)])
     for name, late, both in (("md", "1ᵇᵇ", "1ᵃᵇ"), ("terminal", "1ᵇᵇ", "1ᵃᵇ"), ("latex", "{bb}", "{a,b}")):
         text = FORMATS[name](sheet)
         assert text.count(late) == 1 + (name == "latex") and text.count(both) == 1  # in LaTeX also at the note
-
-
-def test_columns_stand_below_each_other_where_notes_have_two_letters():
     rows = [(f"r{k}", Text("1.0", notes=(f"note {k}",)), Text("2.0")) for k in range(28)]
     lines = FORMATS["terminal"](sheet_of([Grid("nll", ("a", "b", "c"), tuple(rows))])).splitlines()
     assert {(line.index("1.0"), line.index("2.0")) for line in lines if "1.0" in line} == {(5, 12)}

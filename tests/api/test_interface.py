@@ -58,12 +58,16 @@ def test_keywords_are_the_words_of_the_command_line():
         assert compose(words(keys)) == compose(re.split(r" (?=\w+[.=])", line))
 
 
-def test_a_run_from_python_has_the_record_of_the_command_line(results, tmp_path, capsys):
+def test_a_run_from_python_has_the_record_and_the_text_of_the_command_line(results, tmp_path, capsys):
     runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
     text = output(capsys, "run", "dataset=sinc", "method=linear", "split=[0,1]", f"run.results={tmp_path}", "--json")
     records = json.loads(text.splitlines()[-1])["records"]
     assert [record.id for record in runs] == [record["id"] for record in records]
     assert [record.metrics for record in runs] == [record["metrics"] for record in records]
+    runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
+    words = ["run", "dataset=sinc", "method=linear", "split=[0,1]", f"run.results={results}", "run.device=cpu"]
+    inputs, _, rest = output(capsys, *words).partition("\n")
+    assert inputs.startswith("inputs x1") and rest == str(runs)
 
 
 def test_recorded_runs_are_not_trained_again(results):
@@ -92,13 +96,6 @@ def test_a_results_folder_whose_name_is_not_utf8_is_as_good_as_another(tmp_path,
     output(capsys, "collect", results, "--out", results / "all.parquet")
     assert [record.id for record in open_store(results / "all.parquet").all()] == [run.id]
     assert capsys.readouterr().err == ""
-
-
-def test_the_printed_runs_are_what_the_command_prints(results, capsys):
-    runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
-    words = ["run", "dataset=sinc", "method=linear", "split=[0,1]", f"run.results={results}", "run.device=cpu"]
-    inputs, _, rest = output(capsys, *words).partition("\n")
-    assert inputs.startswith("inputs x1") and rest == str(runs)
 
 
 def test_seeds_and_outputs_of_a_split_are_averaged_before_splits():

@@ -136,12 +136,9 @@ def test_the_command_after_a_full_disk_does_all_of_it(folder):
     assert Store(folder / "results").all(whole=True)
 
 
-def test_few_open_files_are_one_line(folder):
+def test_few_open_files_are_one_line_and_a_folder_that_is_gone_hides_no_list(folder):
     code, out, err = command(folder, TABLE, before=limit("RLIMIT_NOFILE", 16))
     assert (code == 0 and out) or refused((code, out, err))
-
-
-def test_a_folder_to_work_in_that_is_gone_hides_no_list(folder):
     gone = folder / "gone"
 
     def leave():

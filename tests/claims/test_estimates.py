@@ -70,14 +70,11 @@ def test_a_position_is_where_the_interval_lies_and_numbers_without_error_decide(
     assert Region(-math.inf, 0).position(Exact(0.0)) == LEANS_OUT  # a tie is not below
 
 
-def test_two_sided_regions_are_doubled_once():
+def test_two_sided_regions_are_doubled_once_and_at_least_k_parts_are_bonferronis_conjunction():
     """The two-sided p-value of a number beyond one end is twice the one-sided, as in a one-sided region."""
     estimate = Student(0.3, 0.1, 19, 20)
     assert Region(-0.1, 0.1).evidence(estimate).p == pytest.approx(Region(-math.inf, 0.1).evidence(estimate).p)
     assert Region(-0.1, 0.1).evidence(estimate).p == pytest.approx(2 * stats.t.sf(2, 19))
-
-
-def test_at_least_k_parts_are_bonferronis_partial_conjunction():
     parts = [Evidence(p, 1 - p) for p in (0.001, 0.01, 0.2, 0.9)]
     assert regions.at_least(2, parts).supporting == pytest.approx(3 * 0.01)
     assert regions.every(parts) == Evidence(0.9, pytest.approx(4 * 0.1))

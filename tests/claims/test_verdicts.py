@@ -127,7 +127,7 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
         judge(tmp_path, [{**clause, "where": {"m": 8}}], planned=planned, experiments="mine/fig1")
 
 
-def test_the_full_preset_is_judged_where_it_has_runs_of_its_own(tmp_path):
+def test_the_full_preset_is_judged_and_named_where_it_alone_has_or_lacks_runs(tmp_path):
     """Runs that both presets have are the quick one's where the full one has no others."""
     claim = {"clauses": [{"difference": "nll", **A_B, "below": 0}], "experiments": "mine/fig1"}
     for presets, preset in (
@@ -137,9 +137,6 @@ def test_the_full_preset_is_judged_where_it_has_runs_of_its_own(tmp_path):
     ):
         verdict = judge(tmp_path, planned=plan(presets), **claim)
         assert (verdict.word, verdict.preset) == (HOLDS, preset)
-
-
-def test_the_command_names_the_full_preset_where_the_quick_one_lacks_the_runs(tmp_path):
     clauses, of = [{"difference": "nll", **A_B, "below": 0}], {"experiments": "mine/fig1"}
     both = judge(tmp_path, clauses, planned=plan({"quick": (5, 0), "full": (20, 0)}), **of)
     full = judge(tmp_path, clauses, planned=plan({"full": (20, 0)}), **of)

@@ -46,15 +46,12 @@ def cite(capsys, *words):
     return capsys.readouterr().out
 
 
-def test_every_entry_is_bibtex_with_the_fields_of_its_kind():
+def test_every_entry_is_bibtex_and_everything_that_ships_can_be_cited():
     for key, (kind, fields) in parsed(BIB).items():
         assert fields.keys() >= NEEDED[kind], key
         assert kind != "book" or fields.keys() & {"author", "editor"}, key
         assert all(value.isascii() and value.strip() for value in fields.values()), key
         assert key in ("gpbench", "statlog") or key.endswith(fields["year"]), key
-
-
-def test_everything_that_ships_can_be_cited():
     for name in references.names():
         works = references.references([name])
         card = Path(__file__).parents[2] / "conf" / "dataset" / f"{name}.yaml"
@@ -71,13 +68,10 @@ def test_works_are_cited_once_and_named_without_an_entry_and_with_what_cites_the
     assert {r["key"]: r["cited_by"] for r in works}["hernandez-lobato2015"] == ["boston", "concrete"]
 
 
-def test_a_run_cites_its_method_data_protocol_and_gpbench(tmp_path, capsys):
+def test_a_run_cites_its_method_data_protocol_and_gpbench_and_a_user_brings_references_of_their_own(tmp_path, capsys):
     Store(tmp_path).write(sample("0123456789abcdef", dataset="yacht", method="svi"), {}, {})
     keys = {"hensman2013", "hensman2015", "hernandez-lobato2015", "gerritsma1981", "gpbench"}
     assert parsed(cite(capsys, "0123", "--results", tmp_path)).keys() == keys
-
-
-def test_a_user_brings_references_of_their_own(tmp_path, capsys):
     (tmp_path / "method").mkdir()
     (tmp_path / "method" / "mine.yaml").write_text("# Mine\n# cite: Müller (1999); Nobody (2001)\n_target_: a.B\n")
     (tmp_path / "references.bib").write_text("@misc{muller1999,\n  title = {T}\n}\n")

@@ -27,16 +27,13 @@ def out(capsys, *argv):
     return capsys.readouterr().out
 
 
-def test_ranks_are_a_table_json_and_a_picture(results, capsys, tmp_path):
+def test_ranks_and_comparisons_are_tables_json_pictures_and_files_of_other_endings(results, capsys, tmp_path):
     picture = tmp_path / "new" / "ranks.png"
     assert "average rank over 3 data sets" in out(capsys, "rank", "--results", results, "--out", picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
     answer = json.loads(out(capsys, "rank", "--results", results, "--json", "--method", "sep,svi"))
     assert answer["methods"] == ["sep", "svi"] and answer["average"] == [1.0, 2.0]
     assert out(capsys, "rank", "--results", results, "--format", "csv").startswith("method,average_rank")
-
-
-def test_a_comparison_is_a_table_json_and_a_picture(results, capsys, tmp_path):
     for ending, magic in (("pdf", b"%PDF"), ("svg", b"<?xml")):
         picture = tmp_path / f"difference.{ending}"
         assert "svi in 0" in out(capsys, "compare", "sep", "svi", "--results", results, "--out", picture)
@@ -44,15 +41,9 @@ def test_a_comparison_is_a_table_json_and_a_picture(results, capsys, tmp_path):
     answer = json.loads(out(capsys, "compare", "sep", "svi", "--results", results, "--json"))
     assert [d["dataset"] for d in answer] == ["crabs", "heart", "pima"]
     assert all((d["better"], d["n_splits"]) == ("A", 3) for d in answer)
-
-
-def test_a_table_goes_into_a_file_of_any_other_ending(results, capsys, tmp_path):
     file = tmp_path / "difference.md"
     assert out(capsys, "compare", "sep", "svi", "--results", results, "--format", "md", "--out", file) == ""
     assert "| pima |" in file.read_text()
-
-
-def test_power_is_a_table_and_json_of_the_pairs_of_compare(results, capsys):
     assert "splits needed" in out(capsys, "power", "sep", "svi", "--results", results, "--dataset", "pima,heart")
     answer = json.loads(out(capsys, "power", "sep", "svi", "--results", results, "--json"))
     assert [(line["dataset"], line["n_splits"]) for line in answer] == [(d, 3) for d in ("crabs", "heart", "pima")]

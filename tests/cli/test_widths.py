@@ -9,22 +9,23 @@ from samples import grid, write
 from gpbench.analysis.printing import aligned
 from gpbench.cli import VERBS, main
 
-PIMA, SETTING = ["--dataset", "pima"], "m=25%, kernel=squared_exponential(isotropic), steps=250"
-READING = [
-    *(["ls", kind] for kind in ("methods", "datasets", "protocols", "experiments", "runs")),
-    ["show", "--last"],
-    ["table"],
-    ["table", *PIMA, "--metric", "all", "--later"],
-    ["rank"],
-    ["compare", "sep", "svi"],
-    ["power", "sep", "svi"],
-    ["verify", "sep"],
-    ["best", "--task", "binary"],
-    ["cite", "clean"],
-    ["data", "ls"],
-    ["data", "info", "kegg"],
-    ["run", "dataset=wdbc", "method=logistic", "--dry-run"],
+SETTING = "m=25%, kernel=squared_exponential(isotropic), steps=250"
+_READING = [*(f"ls {kind}" for kind in ("methods", "datasets", "protocols", "experiments", "runs")), "table", "rank"]
+_READING += [
+    "show --last",
+    "table --dataset pima --metric all --later",
+    "compare sep svi",
+    "power sep svi",
+    "verify sep",
 ]
+_READING += [
+    "best --task binary",
+    "cite clean",
+    "data ls",
+    "data info kegg",
+    "run dataset=wdbc method=logistic --dry-run",
+]
+READING = [words.split() for words in _READING]
 HELP = [["--help"], *([verb, "--help"] for verb in VERBS), ["data", "fetch", "--help"]]
 COPIED = re.compile(r"https?://|[0-9a-f]{40}|^ *[\w.]+: |^ *- |^  \w+ = {|^folder|::")
 """Addresses, paths, checksums, YAML and BibTeX, which are copied as they are."""

@@ -141,19 +141,16 @@ def test_a_short_word_means_what_it_means_to_hydra():
         assert repr((word.sign + word.key, value)) == repr((parsed.get_key_element(), parsed.value())), text
 
 
-def test_a_key_of_a_section_that_the_protocol_has_changes_the_method_alone():
-    cfg = Composer().compose(
-        ["method=svi", "method.optimiser.learning_rate=0.2", "+protocol.variational.optimiser.b1=0"]
-    )
-    assert cfg["method"]["optimiser"] == {"_target_": "optax.adam", "learning_rate": 0.2, "b1": 0}
-
-
-def test_the_environment_is_read_each_time(monkeypatch):
+def test_the_environment_is_read_each_time_and_a_section_of_the_protocol_changes_the_method_alone(monkeypatch):
     for name, job in (("OUT", ["run.results=${oc.env:OUT}"]), ("GPBENCH_RESULTS", ["method=logistic"])):
         for folder in ("first", "second"):
             monkeypatch.setenv(name, folder)
             (plan,) = plans([job])
             assert plan.results == folder
+    cfg = Composer().compose(
+        ["method=svi", "method.optimiser.learning_rate=0.2", "+protocol.variational.optimiser.b1=0"]
+    )
+    assert cfg["method"]["optimiser"] == {"_target_": "optax.adam", "learning_rate": 0.2, "b1": 0}
 
 
 @pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 6000])

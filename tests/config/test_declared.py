@@ -81,14 +81,11 @@ def test_every_file_of_a_method_fits_its_class_whose_settings_have_meanings():
         assert arguments.keys() == inspect.signature(getattr(optimisers, path.rpartition(".")[2])).parameters.keys()
 
 
-def test_a_likelihood_that_fits_passes():
+def test_a_likelihood_that_fits_passes_and_the_page_of_settings_is_that_of_the_classes():
     for words in (["method=svi", "method.likelihood=logistic"], ["dataset=wine", "method=svi"]):
         check_task(Composer().compose(words))
     with pytest.raises(ConfigError, match="boston is regression: choose auto, gaussian"):
         check_task(Composer().compose(["dataset=boston", "method=svi", "method.likelihood=probit"]))
-
-
-def test_the_table_and_the_page_of_settings_are_those_of_the_classes():
     command = [sys.executable, ROOT / "scripts" / "settings.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr

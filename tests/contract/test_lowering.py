@@ -39,8 +39,13 @@ def test_every_program_of_every_method_lowers_for_cuda(name):
     assert [finding for finding in findings if finding.verdict != "kept"] == []
 
 
-def test_plain_programs_lower():
+def test_plain_programs_lower_and_undeclared_float64_in_one_of_float32_is_broken():
     assert broken("Sampled", "cuda") == broken("Sampled", "tpu") == {}
+    [(claim, why)] = broken("Widens").items()
+    assert claim == "step in float32 lowers for cuda"
+    assert why.startswith("it computes in float64 (use the dtype of the data, or jax.named_scope('needs_float64')): ")
+    assert "convert_element_type at" in why and "broken.py" in why
+    assert broken("WidensOnPurpose") == {}
 
 
 @pytest.mark.parametrize(
@@ -56,14 +61,6 @@ def test_what_does_not_suit_a_gpu_is_broken_in_both_precisions(name, part, why):
     found = broken(name)
     assert list(found) == [f"{part} in {precision} lowers for cuda" for precision in ("float32", "float64")]
     assert all(why in reason and "\n" not in reason for reason in found.values())
-
-
-def test_float64_in_a_program_of_float32_is_broken_where_it_is_not_declared():
-    [(claim, why)] = broken("Widens").items()
-    assert claim == "step in float32 lowers for cuda"
-    assert why.startswith("it computes in float64 (use the dtype of the data, or jax.named_scope('needs_float64')): ")
-    assert "convert_element_type at" in why and "broken.py" in why
-    assert broken("WidensOnPurpose") == {}
 
 
 def test_the_verb_names_the_platform(tmp_path, capsys):

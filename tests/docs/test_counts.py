@@ -1,12 +1,15 @@
-"""Counts of targets and claims in README.md and docs/results/ are those of the committed records."""
+"""Counts in README.md and docs/results/, and the page of what is reproduced, are those of the committed records."""
 
 import re
 from pathlib import Path
 
+import pytest
+from committed import PLANNER
 from PIL import Image
 from pyarrow import parquet
 
 from gpbench.analysis.reproduction import load_comparisons, summaries
+from gpbench.papers import PAPERS
 from gpbench.records.collection import open_store
 from gpbench.records.store import latest
 
@@ -57,3 +60,16 @@ def test_the_numbers_of_targets_are_those_of_the_records():
         assert "118 targets 82 are equal, 33 " in " ".join(page.read_text(encoding="utf-8").split())
     with Image.open(ROOT / "docs" / "gallery" / "printed.png") as picture:
         assert picture.info["Title"] == "Ours against printed: 118 numbers of the papers"
+
+
+@pytest.fixture(scope="module")
+def records():
+    return [record for path in ROOT.glob("results/*/records.parquet") for record in open_store(path).all()]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_page_is_that_of_the_records(paper, records, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import reproduced
+
+    assert reproduced.section(paper, records, PLANNER) in reproduced.PAGE.read_text()

@@ -1,7 +1,10 @@
-"""Experiment files: each can be read and composed, and has the runs that its paper has."""
+"""Experiment files: each can be read and composed, has the runs that its paper has, and ids that never change."""
 
 import functools
+import hashlib
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from committed import PLANNER
@@ -9,9 +12,10 @@ from committed import PLANNER
 from gpbench.analysis.experiment import by_dataset, table_blocks
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition, layout
-from gpbench.experiments.definition import PRESETS
+from gpbench.experiments.definition import PRESETS, overrides
 from gpbench.experiments.kinds import FIGURES, TABLES
-from gpbench.experiments.plan import plan
+from gpbench.experiments.plan import plan, plans
+from gpbench.records.collection import open_store
 
 
 @functools.cache
@@ -242,3 +246,34 @@ def test_every_kind_has_checks_of_its_options_and_a_function_that_describes_them
         options = {**kind.required, **kind.optional}
         assert set(options.values()) <= layout._CHECKS.keys(), kind.path
         assert all(f"`{name}`" in kind.function.__doc__ for name in options), kind.path
+
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+
+KNOWN = json.loads((Path(__file__).parent / "ids.json").read_text())
+"""For each experiment and preset: the number of runs, and a digest of their ids, cells, splits and outputs."""
+
+
+def runs_of(name: str, preset: str) -> list[list]:
+    """The runs of an experiment, each as its id, cell, split and output."""
+    jobs = [overrides(job) for job in definition.read(name).jobs(preset)]
+    return [[run.id, run.cell, run.split, run.output] for plan in PLANNER.plans(jobs) for run in plan.runs]
+
+
+def test_the_ids_of_every_experiment_and_of_every_committed_record_are_computed_again():
+    """In one test, which plans them once."""
+    assert {f"{name} {preset}" for name in definition.names() for preset in definition.PRESETS} == KNOWN.keys()
+    planned = {key: runs_of(*key.split()) for key in KNOWN}
+    digest = lambda of: hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]
+    assert {key: [len(of), digest(of)] for key, of in planned.items()} == KNOWN
+    assert not [key for key, of in planned.items() if len({run[0] for run in of}) < len(of)]
+    ids = {run[0] for of in planned.values() for run in of}
+    job = ["method=logistic", "protocol=hl2016", "split=all"]
+    sets = ["australian", "breast", "crabs", "heart", "ionosphere", "pima", "sonar"]
+    ids |= {run.id for plan in plans([[*job, f"dataset={name}"] for name in sets]) for run in plan.runs}
+    beside_gpboost = ["method=vif", "method.inducing=100", "protocol=clean", "split=[0,1,2,3,4,5,6,7,8,9]"]
+    peers = [[*beside_gpboost, f"dataset={name}"] for name in ("concrete", "energy")]
+    ids |= {run.id for plan in plans(peers) for run in plan.runs}
+    for path in sorted(RESULTS.glob("*/records.parquet")):
+        unknown = [record for record in open_store(path).all() if record.id not in ids]
+        assert all(record.imported for record in unknown), path

@@ -33,7 +33,11 @@ def test_tables_ranks_and_comparisons_mark_them_and_comparisons_have_rows_and_sp
     assert "friedman: over 2 splits with 200 test rows A - B has the variance" in out
 
 
-def test_csv_and_json_say_which_are_imported(beside_ours, capsys):
+def test_the_site_csv_and_json_say_which_are_imported(beside_ours, capsys):
+    from gpbench.analysis.cells import group_runs
+
+    for cell in group_runs(Store(beside_ours).all()):
+        assert (("imported", "imported") in views.badges(cell)) is (cell.method == "theirs")
     assert main(["table", "--results", str(beside_ours), "--format", "csv"]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.endswith(",imported") and {line.rsplit(",")[-1] for line in lines if "theirs" in line} == {"true"}
@@ -42,13 +46,6 @@ def test_csv_and_json_say_which_are_imported(beside_ours, capsys):
         "theirs": True,
         "linear": False,
     }
-
-
-def test_the_site_has_a_badge_for_them(beside_ours):
-    from gpbench.analysis.cells import group_runs
-
-    for cell in group_runs(Store(beside_ours).all()):
-        assert (("imported", "imported") in views.badges(cell)) is (cell.method == "theirs")
 
 
 def test_data_rows_exports_the_split(tmp_path, monkeypatch, capsys):

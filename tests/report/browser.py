@@ -10,19 +10,9 @@ from pathlib import Path
 from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-_FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-sync",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-dev-shm-usage",
-    "--remote-debugging-pipe",
-    "about:blank",
-)
+_NAMES = "headless no-sandbox disable-gpu disable-quic no-first-run disable-sync disable-background-networking"
+_NAMES += " disable-component-update disable-dev-shm-usage remote-debugging-pipe"
+_FLAGS = [*(f"--{name}" for name in _NAMES.split()), "about:blank"]
 
 
 class Browser:

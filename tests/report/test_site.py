@@ -137,15 +137,12 @@ def test_diverged_dirty_and_quick_runs_inputs_and_published_values_are_seen_wher
         assert re.search(text, read[name].text), text
 
 
-def test_an_experiment_has_its_table_with_marks_and_its_numbers_as_csv(site, read):
+def test_an_experiment_has_its_table_with_marks_its_figures_and_its_numbers_as_csv(site, read):
     reader = read[page("experiment", "own")]
     assert "<i>Own</i> table" in reader.text and "none yet" not in reader.text
     assert sum("best" in values.get("class", "").split() for tag, values in reader.tags if tag == "td") == 1
     assert (site / "experiment" / "own-full.csv").read_text().count("\n") == 5
     assert "own" in read["paper/mine.html"].text
-
-
-def test_an_experiment_of_ranks_has_its_figures_and_its_ranks_as_a_table_and_csv(site, read):
     reader = read[page("experiment", "ranking")]
     pictures = {values["src"]: values["alt"] for tag, values in reader.tags if tag == "img"}
     names = [f"../experiment/ranking-full-{label}.svg" for label in ("nll", "diagram")]
@@ -199,17 +196,6 @@ def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read,
     assert len(plots) == 3 and len(cells) == 4  # of two methods, and twice of one
     assert "1 holds, 2 fails" in (site / "claims" / "mine.svg").read_text()
     assert "claims/mine.html" in read["index.html"].links
-
-
-def test_an_experiment_within_a_budget_has_the_runs_and_grades_that_table_and_verify_have(tmp_path, monkeypatch):
-    text = sites.EXPERIMENT.replace("    split:", "    run.budget: 20\n    split:")
-    runs = [sites.record("heart", "logistic", 0, id="a"), *sites.of_experiment(tmp_path / "conf", text, budget=20)]
-    results = sites.write(tmp_path / "results", runs)
-    monkeypatch.setattr(sites, "EXPERIMENT", text)
-    site = sites.make(results, tmp_path / "site")
-    assert "10 of 12 runs" in Reader(site / page("experiment", "own")).text
-    text = Reader(site / page("claims", "mine")).text
-    assert "1 holds, 1 leans against, 1 fails, 1 not run" in text  # one plain run leans
 
 
 def test_a_wrong_file_of_claims_is_named_and_left_out(results, tmp_path, capsys):

@@ -110,21 +110,13 @@ def attack(n: int, tmp_path: Path, saved, trap, capsys) -> None:
     with watched(out, results / "runs" / "none") as events:
         for format in ("terminal", "csv", "md", "latex", "html"):
             call(capsys, "table", *where, "--metric", "all", "--format", format, "--out", out / f"table.{format}")
-        for words in (
-            ["ls", "runs"],
-            ["ls", "runs", "--json"],
-            ["table"],
-            ["table", "--json"],
-            ["rank"],
-            ["rank", "--metric", "nll", "--format", "md"],
-            ["compare", "linear", "logistic"],
-            ["verify", "svdgp"],
-            ["collect", results, "--out", out / "all.parquet"],
-            ["report", "--out", out / "site"],
-            ["import", tmp_path / "import.csv"],
-            ["reproduce", "gpbench/regression", "--dry-run"],
-        ):
-            call(capsys, *words, *([] if "collect" in words else where))
+        reading = ["ls runs", "ls runs --json", "table", "table --json", "rank", "rank --metric nll --format md"]
+        reading += ["compare linear logistic", "verify svdgp", "reproduce gpbench/regression --dry-run"]
+        for words in reading:
+            call(capsys, *words.split(), *where)
+        call(capsys, "collect", results, "--out", out / "all.parquet")
+        call(capsys, "report", "--out", out / "site", *where)
+        call(capsys, "import", tmp_path / "import.csv", *where)
         for id in ids:
             call(capsys, "show", id, *where)
             call(capsys, "show", id, "--json", *where)
