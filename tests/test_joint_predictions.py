@@ -81,10 +81,7 @@ def test_what_has_no_joint_covariance_is_refused_in_one_line():
     model = Regressor("svi", options={"method.likelihood": "student_t", "method.steps": 1}).fit(X, Y)
     linear, constant = fitted("linear"), fitted("constant")
     for call, line in (
-        (
-            lambda: constant.predict(NEW, return_cov=True),
-            r"constant has no joint covariance: use one of .*gpr, .*linear,",
-        ),
+        (lambda: constant.predict(NEW, return_cov=True), r"constant has no joint covariance: use one of .*gpr, "),
         (lambda: model.sample_y(NEW), "a joint covariance needs Gaussian noise"),
         (lambda: linear.predict(NEW, return_std=True, return_cov=True), "ask for one of return_std and return_cov"),
         (lambda: linear.sample_y(NEW, n_samples=0), "n_samples=0"),

@@ -62,13 +62,10 @@ def gpbench(tmp_path, monkeypatch):
     return run
 
 
-def test_an_installed_packages_method_is_listed_and_cited_and_an_entry_point_that_leads_nowhere_is_named(gpbench):
+def test_an_installed_packages_method_is_listed_cited_and_run_and_one_that_leads_nowhere_is_named(gpbench):
     listed = {item["name"]: item["description"] for item in json.loads(gpbench("ls", "methods", "--json"))}
     assert listed["median"] == "The median of the targets" and "sep" in listed
     assert gpbench.said.count("\n") == 1 and "no_such_package is no package" in gpbench.said
     assert gpbench("cite", "median") == BIB
-
-
-def test_an_installed_packages_method_runs(gpbench):
     printed = json.loads(gpbench("run", "--json", "dataset=sinc", "method=median"))
     assert printed["records"][0]["method"] == "median" and printed["records"][0]["status"] == "done"

@@ -84,9 +84,16 @@ print(said.getvalue(), end="")
     assert line.startswith(f"gpbench: warning: {tmp_path / 'file' / 'xla'}: ") and "GPBENCH_CACHE" in line
 
 
-def test_who_imports_jax_first_has_64_bit_types_whatever_the_environment_says(tmp_path):
+def test_who_imports_jax_first_has_64_bit_types_and_memory_fraction_and_device_reach_jax(tmp_path):
     show = "from gpbench import runtime; runtime.require_float64(); import jax; print(jax.numpy.zeros(1).dtype)"
     assert python(show, tmp_path, JAX_ENABLE_X64="0") == ["float64"]
+    show = """
+from gpbench import runtime
+runtime.configure(device="cpu", memory_fraction=0.4)
+import os, jax
+print(os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"], jax.default_backend(), runtime.device_name() != "")
+"""
+    assert python(show, tmp_path) == ["0.4 cpu True"]
 
 
 def test_the_users_own_settings_stay_and_our_flags_join_the_others(tmp_path):
@@ -106,16 +113,6 @@ def test_the_users_own_settings_stay_and_our_flags_join_the_others(tmp_path):
         "--xla_cpu_experimental_ynn_fusion_type=individual_dot",
         "--xla_backend_extra_options=xla_cpu_disable_tiled_emitter",
     ]
-
-
-def test_memory_fraction_and_device_reach_jax(tmp_path):
-    show = """
-from gpbench import runtime
-runtime.configure(device="cpu", memory_fraction=0.4)
-import os, jax
-print(os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"], jax.default_backend(), runtime.device_name() != "")
-"""
-    assert python(show, tmp_path) == ["0.4 cpu True"]
 
 
 def test_a_missing_gpu_is_one_line(tmp_path):

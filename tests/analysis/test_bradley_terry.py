@@ -88,15 +88,12 @@ def test_every_data_set_has_the_same_weight_whatever_its_splits():
     assert won.tolist() == [[0, 1], [1, 0]] and win_rates(won).tolist() == [0.5, 0.5]
 
 
-def test_draws_have_the_variance_of_draws_with_replacement():
+def test_draws_have_the_variance_of_draws_with_replacement_and_are_the_same_for_another_metric():
     results = compared(world(np.random.default_rng(0), [0.5, 0.0], D=10))
     share = results[:, 0, 0, 1]
     drawn = resampled_wins(results, 20_000)[:, 0, 1]
     assert drawn.mean() == pytest.approx(share.sum(), abs=0.05)
     assert drawn.var() == pytest.approx(10 * share.var(), rel=0.05)  # D draws of the variance of one
-
-
-def test_another_metric_is_drawn_on_the_same_data_sets():
     losses = world(np.random.default_rng(1), [0.5, 0.0, 0.2], shared=0.0)
     one, other = (resampled_wins(compared(factor * losses), 50) for factor in (1.0, 7.0))
     assert np.array_equal(one, other)
@@ -142,14 +139,11 @@ def test_data_sets_that_all_agree_leave_an_interval_as_wide_as_theirs_of_a_share
     assert points.better()[0, 1]  # p = 2 / 2^6 by the sign test
 
 
-def test_methods_with_fewer_data_sets_have_wider_intervals():
+def test_fewer_data_sets_widen_intervals_and_methods_without_a_common_one_do_not_differ():
     draws = np.random.default_rng(5).normal(size=(500, 3))
     half = Estimates(np.zeros(3), draws - draws.mean(0), np.diag([1, 6, 12])).half_widths
     assert half[0] == np.inf and half[1] > 1.2 * half[2]
-
-
-def test_methods_without_a_common_data_set_do_not_differ_significantly():
-    """Each beats the third method on six data sets, or loses to it, but the two never meet."""
+    # Each beats the third method on six data sets, or loses to it, but the two never meet.
     losses = np.array([[[0.0]] * 6 + [[np.nan]] * 6, [[np.nan]] * 6 + [[2.0]] * 6, [[1.0]] * 12])
     has_run = ~np.isnan(losses)
     points, _ = estimates(outcomes(np.nan_to_num(losses), has_run), 100)

@@ -38,7 +38,7 @@ def test_the_mean_of_seeds_then_splits_its_standard_error_and_the_difference_in_
     assert one([run()], "seconds").mean == 2.0
 
 
-def test_diverged_and_undefined_runs_are_counted_and_never_averaged():
+def test_diverged_failed_and_undefined_runs_are_counted_and_never_averaged():
     records = [run(0, 0.4), run(1, 0.6), run(2, 99.0, status="diverged"), run(3, None)]
     ours = one(records)
     assert (ours.mean, ours.n_splits, ours.diverged) == (pytest.approx(0.5), 2, 1)
@@ -48,6 +48,10 @@ def test_diverged_and_undefined_runs_are_counted_and_never_averaged():
     assert one(records[1:]).no_value == "undefined" and one(records, "error").lost == ""
     (ours,) = entries(group_runs([run(0, status="diverged", metrics={})]), ["nll"])
     assert (ours.mean, ours.n_splits, ours.diverged) == (None, 0, 1)
+    fine = [run(k, 0.4, train_rows=90, test_rows=10, held_out=True) for k in (0, 1)]
+    lack = {"metrics": {"nll": None}, "undefined": {"nll": "over time"}, "train_rows": None, "test_rows": None}
+    (cell,) = group_runs([*fine, run(2, status="failed", held_out=None, **lack)])
+    assert cell.ratio == pytest.approx(1 / 9) and len(cell.records) == 3
 
 
 def test_different_values_are_never_mixed_and_stand_in_the_label():
@@ -80,13 +84,6 @@ def test_provenance_counts_devices_and_commits():
     assert counts["device"] == {"cpu": 1, "gpu": 1}
     assert provenance_lines([run()])[0].startswith("1 run: ") and provenance_lines([run(), run(1)])[0][:7] == "2 runs:"
     assert counts["commit"] == {"a" * 12: 1, "a" * 12 + " with changes": 1}
-
-
-def test_a_run_that_failed_is_in_the_cell_of_the_others_and_takes_no_test_from_it():
-    fine = [run(k, 0.4, train_rows=90, test_rows=10, held_out=True) for k in (0, 1)]
-    lack = {"metrics": {"nll": None}, "undefined": {"nll": "over time"}, "train_rows": None, "test_rows": None}
-    (cell,) = group_runs([*fine, run(2, status="failed", held_out=None, **lack)])
-    assert cell.ratio == pytest.approx(1 / 9) and len(cell.records) == 3
 
 
 def entries_of(records, metrics=()):

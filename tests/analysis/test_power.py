@@ -29,15 +29,12 @@ def differences(values, **fields):
     return paired_differences(*SIDES, records, "nll")[0]
 
 
-def test_power_is_that_of_the_noncentral_t_distribution():
+def test_power_is_that_of_the_noncentral_t_distribution_and_80_percent_at_the_smallest_difference():
     for n, shift in ((2, 1.0), (5, 2.8), (20, 0.5), (100, 4.0)):
         t, T = stats.t.ppf(0.975, n - 1), stats.nct(n - 1, shift)
         assert power_of(shift, n) == power_of(-shift, n) == pytest.approx(T.cdf(-t) + T.sf(t), rel=1e-9)
     assert power_of(0.0, 7) == pytest.approx(0.05)
     assert power_of(1e9, 2) == pytest.approx(1) and power_of(50.0, 100) == pytest.approx(1)
-
-
-def test_the_smallest_difference_has_80_percent_for_any_number_of_splits():
     for n in (*range(2, 41), 100, 1000, 10**6):  # SciPy's function is NaN at some shifts: the search failed at n = 25
         shift = smallest_difference(1.0, n, 0.0) * math.sqrt(n)
         assert power_of(shift, n) == pytest.approx(0.8, abs=1e-5)

@@ -53,20 +53,14 @@ def test_a_sheet_is_html_in_a_notebook_and_a_frame_in_pandas():
     assert sheet.frame.to_dict("records") == sheet.rows
 
 
-def test_no_cell_of_csv_is_a_formula_and_other_cells_are_as_they_were():
+def test_no_cell_of_csv_markdown_or_the_terminal_is_a_command():
     formulas = ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)"]
     texts = {name: f"'{name}'"[:-1] for name in formulas}
     for name, text in (texts | {name: name for name in ("-1.5", "+2e-3", "sep", "a,b", 'say "a"')}).items():
         assert [row["method"] for row in csv.DictReader(io.StringIO(written("csv", name)))] == [text]
-
-
-def test_markdown_is_one_row_of_text():
     names = {"a|b": r"a\|b", "<script>": "&lt;script>", "a\nb": r"a\nb", "N < 10": "N < 10", ">a": "&gt;a"}
     for name, md in names.items():
         assert f"| {md} | 1.0 |" in written("md", name).splitlines()
-
-
-def test_no_format_lets_a_name_command_the_terminal():
     for format in FORMATS:
         text = written(format, "\x1b[2Jred\x07\x9b", "two\nlines", "\u202eleft", "\ud800")
         assert text.replace("\n", "").isprintable() and "u202eleft" in text, format

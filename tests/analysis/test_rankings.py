@@ -82,16 +82,13 @@ def test_each_set_is_ranked_as_its_values_alone_are(name, members):
         assert (ours.p, ours.critical, ours.datasets) == (expected.p, expected.critical, tuple(ranked))
 
 
-def test_data_sets_without_a_method_are_left_out_of_the_sets_that_have_the_method():
+def test_data_sets_and_methods_without_runs_are_left_out_of_their_sets_with_the_reason():
     of = rankings.rankings(EXPERIMENT, cells(without={("yacht", "hmc")}), RANKS)
     assert {one.methods: len(one.ranking.datasets) for one in of} == {"all methods": 3, "GPs": 4, "neural networks": 3}
     notes = rankings.shared_notes(of)
     assert f"all methods, neural networks: left out: {UNRANKED['naval']}; yacht (without hmc)" in notes
     assert f"GPs: left out: {UNRANKED['naval']}" in notes
     assert sum("groups: no significant difference" in note for note in notes) == 1
-
-
-def test_methods_without_runs_are_not_ranked_and_a_set_of_them_says_why():
     absent = {(dataset, "hmc") for dataset in DATASETS}
     of = rankings.rankings(EXPERIMENT, cells(without=absent), RANKS)
     assert sorted(of[0].ranking.methods) == sorted(NAMES[:-1])

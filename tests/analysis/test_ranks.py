@@ -61,13 +61,18 @@ def test_demsars_worked_example_and_his_critical_values_are_reproduced():
         assert rank_tests.nemenyi_quantile(k) == pytest.approx(q, abs=1.1e-3)  # the table truncates some
 
 
-def test_friedman_is_scipys_with_ties_and_without():
+def test_friedmans_and_wilcoxons_tests_are_scipys_with_ties_and_without():
     rng = np.random.default_rng(0)
     for values in (AUC, rng.normal(size=(9, 5)), rng.integers(0, 3, size=(12, 4)).astype(float)):
         statistic, p = rank_tests.friedman(stats.rankdata(values, axis=1))
         expected = stats.friedmanchisquare(*values.T)
         assert (statistic, p) == (pytest.approx(expected.statistic), pytest.approx(expected.pvalue))
     assert rank_tests.friedman(np.full((4, 3), 2.0)) == (0.0, 1.0)
+    rng = np.random.default_rng(3)
+    for n in (1, 5, 13, 14, 50, 60):
+        for d in (rng.normal(size=n), rng.integers(-3, 5, n) + 0.0, np.arange(1.0, n + 1)):
+            expected = stats.wilcoxon(d).pvalue if d.any() else 1
+            assert rank_tests.wilcoxon_holm(np.stack([d, 0 * d], axis=1))[0, 1] == pytest.approx(expected, abs=1e-12)
 
 
 def test_nemenyis_groups_are_those_of_its_p_values():
@@ -94,14 +99,6 @@ def test_holm_is_the_step_down_of_sorted_p_values():
         largest = max(min(1, (3 - m) * raw[p]) for m, p in enumerate(ordered[: step + 1]))
         assert adjusted[i, j] == adjusted[j, i] == largest
     assert rank_tests.wilcoxon_holm(np.ones((5, 2)))[0, 1] == 1
-
-
-def test_wilcoxons_test_is_that_of_scipy_exact_with_ties_and_normal():
-    rng = np.random.default_rng(3)
-    for n in (1, 5, 13, 14, 50, 60):
-        for d in (rng.normal(size=n), rng.integers(-3, 5, n) + 0.0, np.arange(1.0, n + 1)):
-            expected = stats.wilcoxon(d).pvalue if d.any() else 1
-            assert rank_tests.wilcoxon_holm(np.stack([d, 0 * d], axis=1))[0, 1] == pytest.approx(expected, abs=1e-12)
 
 
 def test_ties_share_ranks_and_rounding_breaks_none_nor_makes_a_difference_to_wilcoxons_test():

@@ -29,7 +29,7 @@ def sheet_of(grids, **fields):
     return Sheet(title="A table of 50 % & more.", grids=grids, rows=[{"a": 1}], name="x/table1", **fields)
 
 
-def test_a_part_has_at_most_ten_columns_and_none_is_lost():
+def test_a_part_has_at_most_ten_columns_none_is_lost_and_empty_ones_are_left_out():
     for n in (1, 9, 10, 18, 40):
         pieces = parts(grid(n), lambda column: "odd" if column % 2 else "even")
         assert all(len(piece.header) <= 10 for piece in pieces)
@@ -37,9 +37,6 @@ def test_a_part_has_at_most_ten_columns_and_none_is_lost():
         assert sorted(names) == sorted(grid(n).header[1:]) and len(pieces) == (1 if n < 10 else -(-n // 18) * 2)
         title = "test_ll" if n < 10 else f"test_ll: even{', part 1 of 3' * (n == 40)}"
         assert text_of(pieces[0].title).text == title
-
-
-def test_empty_columns_and_rows_are_left_out_and_an_empty_grid_is_none():
     rows = (("a", "1", "", ""), ("b", "", "", ""), ("c", "", "", "3"))
     (piece,) = parts(Grid("nll", ("data set", "x", "y", "z"), rows))
     assert [text_of(name).text for name in piece.header] == ["data set", "x", "z"]

@@ -45,10 +45,7 @@ WRONG = [
     ("a: {text: x, clauses: [{difference: seconds, a: {method: a}, b: {method: b}, below: 0}]}", "by `ratio`"),
     ("a: {text: x, clauses: [{difference: nll, a: {method: a}, b: {method: z}, below: 0}]}", "no run has method=z"),
     ("a: {text: x, clauses: [{difference: nll, a: {metod: a}, b: {method: b}, below: 0}]}", "the key 'metod'"),
-    (
-        "a: {text: x, clauses: [{value: nll, of: {method: a}, each: method.nosuch, below: 9}]}",
-        "the key 'method.nosuch'",
-    ),
+    ("a: {text: x, clauses: [{value: nll, of: {method: a}, each: method.none, below: 9}]}", "the key 'method.none'"),
     ("a: {text: x, clauses: [{difference: nl, a: {method: a}, b: {method: b}, below: 0}]}", "the metric 'nl'"),
     ("a: {text: x, clauses: [{value: nll, of: {}, below: 0}]}", "which differ in method (a, b, c): give a value"),
     ("a: {text: x, clauses: [{value: nll, of: {method: a}, between: [3, 1]}]}", "give the lower end first"),

@@ -73,10 +73,8 @@ def test_an_archive_says_what_it_lacks():
     array, archive = io.BytesIO(), io.BytesIO()
     np.save(array, np.zeros((3, 2)))
     np.savez(archive, A=[1], b=[2])
-    for file, line in (
-        (array, "an array (.npy), not an archive (.npz)"),
-        (archive, "no array 'X'; the archive has 'A', 'b'"),
-    ):
+    lines = {"an array (.npy), not an archive (.npz)": array, "no array 'X'; the archive has 'A', 'b'": archive}
+    for line, file in lines.items():
         with pytest.raises(DataError, match=re.escape(line)):
             readers.npz([file.getvalue()], {})
 

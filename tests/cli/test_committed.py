@@ -28,19 +28,10 @@ _TABLES = {
 }
 TABLES = [(name, preset) for preset, names in _TABLES.items() for name in names.split()]
 RUNS = {
-    "full": """
-        sep/table1=1260 sep/fig1_left=4 sep/fig2=32 sep/fig3_left=630 sep/fig4_top=4 sep/fig4_bottom=3 svdgp/fig1=3
-        sep/table1_100=300 gam/fig1=160 qsgp/fig2=25
-    """,
-    "quick": """
-        sep/table1=210 svdgp/fig2=12 svdgp/table3=84 svdgp/table4=168 svdgp/table5=216 svdgp/table6=216
-        gpbench/regression=411 sep/table1_isotropic=210 aep_dgp/table1=120 aep_dgp/table2=48 aep_dgp/table3=2580
-        aep_dgp/table3_inducing=630 aep_dgp/table3_stop=60 aep_dgp/fig1=25 aep_dgp/fig5=5 gam/fig1_paper=30
-        gam/table1=33 gam/regression=115 gam/classification=20 qsgp/fig3=5 qsgp/table1=23 qsgp/table2=24
-        qsgp/table3=32 qsgp/mnist=4
-    """,
+    "full": {"sep/fig1_left": 4, "sep/fig2": 32, "sep/fig3_left": 630, "svdgp/fig1": 3, "qsgp/fig2": 25},
+    "quick": {"sep/table1": 210, "svdgp/fig2": 12, "gam/table1": 33, "qsgp/fig3": 5, "qsgp/table1": 23},
 }
-"""The numbers of runs of experiments whose tables or figures are committed."""
+"""The numbers of runs of experiments that have no committed table, in which a missing run would be named."""
 
 
 _make = tables._experiment_table
@@ -84,12 +75,12 @@ def test_every_committed_record_has_this_schema_and_an_id_of_its_own():
         assert {name for record in committed for name in record.metrics} <= METRICS.keys()
 
 
-@pytest.mark.parametrize("preset", RUNS)
-def test_a_committed_table_or_figure_misses_no_run(preset):
-    for experiment, count in (entry.split("=") for entry in RUNS[preset].split()):
-        cells = plan(definition.read(experiment), preset, records=open_store(records(experiment)), planner=PLANNER)
-        missing = sum(len(cell.missing) for cell in cells)
-        assert (sum(len(cell.splits) for cell in cells), missing) == (int(count), 0), experiment
+def test_a_committed_figure_misses_no_run():
+    for preset, counts in RUNS.items():
+        for experiment, count in counts.items():
+            cells = plan(definition.read(experiment), preset, records=open_store(records(experiment)), planner=PLANNER)
+            missing = sum(len(cell.missing) for cell in cells)
+            assert (sum(len(cell.splits) for cell in cells), missing) == (count, 0), experiment
 
 
 @pytest.mark.parametrize("paper", sorted(COUNTS.keys() - {"gpbench", "leaderboard"}))

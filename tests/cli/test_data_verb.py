@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from gpbench.cli.verbs import Verb, split_words
@@ -84,35 +83,3 @@ def test_verify_finds_a_damaged_store_and_prints_the_checksum(capsys, store):
     assert run("verify", "moons", "--json") == DataError.exit_code
     [row] = json.loads(capsys.readouterr().out)
     assert row["bad"] == [f"store {store}"] and row["places"]["generated moons"] == "right"
-
-
-def test_verify_prints_the_checksum_of_a_card_that_has_none_yet(capsys, tmp_path):
-    (tmp_path / "dataset").mkdir()
-    (tmp_path / "dataset" / "mine.csv").write_text("a,y\n1,2\n3,4\n")
-    card = tmp_path / "dataset" / "mine.yaml"
-    card.write_text("name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: y}]\n")
-    assert run("verify", "mine", "--config-dir", str(tmp_path), "--json") == 0
-    [row] = json.loads(capsys.readouterr().out)
-    with open(card, "a") as file:
-        file.write(f"checksum: {row['checksum']}\n")
-    assert run("verify", "mine", "--config-dir", str(tmp_path)) == 0
-    assert "file mine.csv: right" in capsys.readouterr().out
-
-
-def test_rows_says_which_split_of_which_set_it_wrote(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "dataset").mkdir()
-    (tmp_path / "dataset" / "mine.csv").write_text("a,y\n" + "".join(f"{k / 2},{k * k}\n" for k in range(30)))
-    (tmp_path / "dataset" / "mine.yaml").write_text(
-        "name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: y}]\n"
-        "splits: {set: random90, sets: {random90: 3, hla: 3}}\n"
-    )
-    words = ["rows", "mine", "--split", "2", "--config-dir", "."]
-    for more, name, split_set in (
-        ([], "mine-2.npz", "random90"),
-        (["--set", "random90"], "mine-2.npz", "random90"),
-        (["--set", "hla"], "mine-hla-2.npz", "hla"),
-    ):
-        assert run(*words, *more) == 0 and name in capsys.readouterr().out
-        with np.load(name) as file:
-            assert (str(file["dataset"]), int(file["split"]), str(file["split_set"])) == ("mine", 2, split_set)

@@ -155,12 +155,8 @@ def test_where_no_file_can_be_nothing_is_trained(results, tmp_path, monkeypatch,
     (file := tmp_path / "a_file").write_text("mine")
     for name in ("board.png", "board.zip", "board.md"):
         (tmp_path / name).mkdir()
-        for out, line in (
-            (file / name, f"{file} is a file, and a folder is needed there"),
-            (
-                tmp_path / name,
-                f"cannot write {tmp_path / name}: it is a folder, and a file is needed there; name another",
-            ),
-        ):
+        below = f"{file} is a file, and a folder is needed there"
+        folder = f"cannot write {tmp_path / name}: it is a folder, and a file is needed there; name another"
+        for out, line in ((file / name, below), (tmp_path / name, folder)):
             assert board(results, "add", "method=logistic", "--out", str(out)) == 5
             assert line in capsys.readouterr().err

@@ -9,7 +9,6 @@ import yaml
 from commands import RUN, first_line, gpbench, start, wait_for
 
 from gpbench import cli, runtime
-from gpbench.config.compose import compose
 from gpbench.records.store import Store
 from gpbench.train.stop import SIGNALS
 
@@ -42,15 +41,10 @@ def test_where_all_is_recorded_no_jax_is_imported(tmp_path):
         assert code == 0 and ("jax" in imported) is not already
 
 
-def test_json_is_one_line_with_the_records(tmp_path):
-    out = gpbench(tmp_path, *RUN, "--json", "split=[0,1]")[1]
+def test_json_is_one_line_with_the_records_and_what_a_method_prints_stands_beside_it(tmp_path):
+    _, out, err = gpbench(tmp_path, *RUN, "--json", "split=[0,1]", FAKE_PRINT="mine")
     result = json.loads(out)
-    assert [record["split"] for record in result["records"]] == [0, 1] and result["already"] == 0
-
-
-def test_what_a_method_prints_stands_beside_the_json(tmp_path):
-    _, out, err = gpbench(tmp_path, *RUN, "--json", FAKE_PRINT="mine")
-    assert json.loads(out)["already"] == 0 and err == "mine"
+    assert [record["split"] for record in result["records"]] == [0, 1] and result["already"] == 0 and err == "minemine"
 
 
 def test_a_method_that_prints_without_a_line_end_is_done_in_a_sweep_and_diverged_where_it_is(tmp_path):
@@ -76,16 +70,6 @@ def test_cfg_prints_the_resolved_configuration_and_runs_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
     for words in (["--cfg", "job"], ["job", "--cfg"], ["seed=7", "--cfg", "job"]):  # as Hydra spells it
         assert yaml.safe_load(gpbench(tmp_path, *RUN, *words)[1])["dataset"]["name"] == "toy"
-
-
-def test_changes_are_what_differs_from_the_group_choices():
-    from commands import FAKES
-
-    words = ["dataset=toy", "method=fake", "protocol=plain", "method.points=5", "seed=3", "split=[0,1]"]
-    cfg = compose(words, [FAKES / "conf"])
-    assert (cfg["method"]["points"], cfg["seed"], cfg["split"]) == (5, 3, [0, 1])
-    assert cfg["changes"] == {"method.points": 5} and type(cfg["method"]) is dict
-    assert cfg["config_dirs"] == [str(FAKES / "conf")]
 
 
 def test_a_users_module_beside_the_yaml_file_is_found(tmp_path):

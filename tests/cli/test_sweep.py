@@ -51,25 +51,21 @@ def test_all_combinations_are_run_and_leave_records_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
-def test_a_key_is_set_for_the_chosen_methods_that_have_it_and_an_optional_one_only_there(monkeypatch, capsys):
-    launched: list[list[str]] = []
+def test_a_key_is_set_for_the_chosen_methods_that_have_it_and_splits_within_a_budget_are_jobs(monkeypatch, capsys):
+    both, launched = "method=sep,logistic", []
+    lacks = "method.inducing: sep has it, logistic does not; optional.method.inducing=VALUE sets it only where"
+    with pytest.raises(ConfigError, match=lacks):
+        launcher.sweep([both, "method.inducing=0.1"], [])
     monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
     assert launcher.sweep(["method=svdgp,odsvgp", "run.jobs=2", "method.mean_basis=64"], []) == 0
     assert launched == [[f"method={name}", "method.mean_basis=64"] for name in ("svdgp", "odsvgp")]
     launched.clear()
     capsys.readouterr()
-    both = "method=sep,logistic"
     launcher.sweep([both, "optional.method.inducing=0.1,0.2"], [])
     assert launched == [*(["method=sep", f"method.inducing={m}"] for m in (0.1, 0.2)), ["method=logistic"]]
     assert capsys.readouterr().out.startswith("method.inducing is not set for logistic: no such key\n")
-    lacks = "method.inducing: sep has it, logistic does not; optional.method.inducing=VALUE sets it only where"
-    misspelt = r"no job has the key method\.inducin; did you mean inducing"
-    for word, line in (("method.inducing=0.1", lacks), ("optional.method.inducin=0.1", misspelt)):
-        with pytest.raises(ConfigError, match=line):
-            launcher.sweep([both, word], [])
-
-
-def test_splits_within_a_budget_are_jobs_of_their_own_and_no_hint_says_otherwise(monkeypatch, capsys):
+    with pytest.raises(ConfigError, match=r"no job has the key method\.inducin; did you mean inducing"):
+        launcher.sweep([both, "optional.method.inducin=0.1"], [])
     monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: None)
     for words, line in ([], "hint: split=0,1 is 2 jobs; "), (["run.budget=60"], "0 jobs: "):
         launcher.sweep(["method=logistic", "split=0,1", *words], [])
@@ -196,13 +192,6 @@ def test_what_is_recorded_starts_no_process_and_run_again_and_run_keep_do(tmp_pa
         code, out, _ = gpbench(tmp_path, *sweep, *more, FAKE_LOG=str(log))
         assert code == 0 and out.endswith(f"2 jobs: {summary}\n")
         assert log.read_text().count("train") - before == trained
-
-
-def test_a_recorded_divergence_is_told_again(tmp_path):
-    gpbench(tmp_path, *SWEEP, "method.fate=done,diverged")
-    code, out, _ = gpbench(tmp_path, *SWEEP, "method.fate=done,diverged")
-    assert code == 4 and "1 already, 1 diverged\n" in out
-    assert "diverged: split 0 diverged (NaN at step 3); recorded as such" in out
 
 
 def test_two_sweeps_at_once_train_each_run_once(tmp_path):

@@ -52,7 +52,6 @@ def test_plain_programs_lower_and_undeclared_float64_in_one_of_float32_is_broken
     "name, part, why",
     [
         ("Printing", "step", "it waits for the host: debug_print at "),
-        ("CallsTheHost", "predict", "it waits for the host: pure_callback at "),
         ("CallsForeignCode", "step", "it calls foreign code: my_kernel at "),
         ("NotOnAGPU", "init", "primitive 'schur' not found for platform cuda"),
     ],

@@ -59,20 +59,24 @@ def test_a_reader_of_ones_own_reads_a_card_that_names_it(tmp_path):
 
 
 def test_the_pages_show_the_files_as_they_are():
-    method, dataset = HOW_TO / "own_method.md", HOW_TO / "own_data.md"
-    assert blocks(method, "python") == [(EXAMPLES / "robust_gp.py").read_text()]
-    assert blocks(method, "yaml") == [(EXAMPLES / "method" / "robust_gp.yaml").read_text()]
+    for page, language, files in (
+        ("own_method", "python", ["robust_gp.py"]),
+        ("own_method", "yaml", ["method/robust_gp.yaml"]),
+        ("own_data", "python", ["logbook.py"]),
+        ("import", "python", ["import_sklearn.py"]),
+        *((f"own_{kind}", "python", [f"{name}.py"]) for kind, name in OWN),
+        *((f"own_{kind}", "yaml", [f"{kind}/{name}.yaml"]) for kind, name in OWN),
+    ):
+        assert blocks(HOW_TO / f"{page}.md", language) == [(EXAMPLES / file).read_text() for file in files]
+    dataset = HOW_TO / "own_data.md"
     cards = [EXAMPLES / "dataset" / f"{name}.yaml" for name in ("coffee", "pump")]
     assert {path.read_text() for path in cards} <= {*blocks(dataset, "yaml")}
-    assert blocks(dataset, "python") == [(EXAMPLES / "logbook.py").read_text()]
     assert (EXAMPLES / "dataset" / "pump.log").read_text().splitlines()[0] in dataset.read_text()
     first_rows = "".join((EXAMPLES / "dataset" / "coffee.csv").read_text().splitlines(keepends=True)[:2])
     assert first_rows in blocks(dataset)
 
 
 def test_gaussian_processes_of_scikit_learn_are_imported_as_the_page_says(tmp_path):
-    (code,) = blocks(HOW_TO / "import.md", "python")
-    assert code == (EXAMPLES / "import_sklearn.py").read_text()
     names = ("sinc", "wdbc")
     for name in names:
         gpbench(tmp_path, "data", "rows", name, "--split", "0")
@@ -140,6 +144,7 @@ FAMILIES = [
     ("kernel", "cosine", ("dataset=sinc", "method=gpr")),
     ("likelihood", "cauchit", ("dataset=wdbc", "method=svi")),
 ]
+OWN = [*(family[:2] for family in FAMILIES), ("metric", "pinball")]
 
 
 @pytest.mark.parametrize(("kind", "name", "words"), FAMILIES)
@@ -148,13 +153,6 @@ def test_a_family_of_ones_own_passes_the_check_and_trains(tmp_path, kind, name, 
     run = ["run", "--config-dir", str(EXAMPLES), "--json", *words, f"method.{kind}={name}", "method.steps=5"]
     (record,) = json.loads(call(tmp_path, *run))["records"]
     assert record["status"] == "done" and f"{kind}={name.capitalize()}" in record["setting"]
-
-
-def test_the_page_shows_the_files_as_they_are():
-    for kind, name in [*(family[:2] for family in FAMILIES), ("metric", "pinball")]:
-        page = ROOT / "docs" / "how-to" / f"own_{kind}.md"
-        assert blocks(page, "python") == [(EXAMPLES / f"{name}.py").read_text()]
-        assert blocks(page, "yaml") == [(EXAMPLES / kind / f"{name}.yaml").read_text()]
 
 
 def test_a_metric_of_ones_own_passes_the_check_and_stands_in_tables_without_its_folder(tmp_path):

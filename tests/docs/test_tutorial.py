@@ -49,10 +49,6 @@ def test_a_tutorial_shows_the_files_as_they_are():
     assert blocks(TABLE, "text")[0] == "".join(lines[:2])
 
 
-def test_the_users_class_of_the_tutorial_breaks_no_rule(tmp_path):
-    assert "broken" not in gpbench(tmp_path, "check", "quadratic", "--config-dir", str(EXAMPLES))
-
-
 def test_every_command_of_the_tutorial_runs_in_its_order(tmp_path):
     write_files(METHOD, tmp_path)
     printed = [gpbench(tmp_path, *words) for words in commands(METHOD)]

@@ -26,10 +26,7 @@ FAULTS = {
     "no variance": (lambda t: t.drop(columns="variance"), "no column variance; a regression data set needs mean"),
     "no such split": (lambda t: t.assign(split=20), "sinc split 20: split=20: sinc has splits 0 to 19\n"),
     "an output": (lambda t: t.assign(output=1), "sinc has one output only"),
-    "seconds that differ": (
-        lambda t: t.assign(seconds=np.arange(20.0)),
-        "has another value of seconds than the first row",
-    ),
+    "seconds that differ": (lambda t: t.assign(seconds=np.arange(20.0)), "has another value of seconds than the"),
     "a program twice": (lambda t: t.assign(versions="a 1, a 2"), "versions 'a 1, a 2' has a program twice"),
     "versions without numbers": (lambda t: t.assign(versions="theirs"), "versions 'theirs': write them as in"),
     "negative seconds": (lambda t: t.assign(seconds=-1.0), "row {first} has seconds that are not a number from 0"),

@@ -48,19 +48,6 @@ def test_the_site_csv_and_json_say_which_are_imported(beside_ours, capsys):
     }
 
 
-def test_data_rows_exports_the_split(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["data", "rows", "sinc", "--split", "3"]) == 0
-    assert "180 training and 20 test rows in sinc-3.npz" in capsys.readouterr().out
-    dataset, train, test = data("sinc", 3)
-    with np.load("sinc-3.npz") as file:
-        for name, expected in (("X", dataset.X), ("y", dataset.y), ("train", train), ("test", test)):
-            np.testing.assert_array_equal(file[name], expected)
-        assert tuple(file["classes"]) == () and tuple(file["columns"]) == dataset.columns
-    assert main(["data", "rows", "sinc", "--split", "20"]) == 2
-    assert main(["data", "rows", "sinc", "--split", "0", "--set", "yang"]) == 2
-
-
 OWN_CARD = """
 name: wings
 task: regression
@@ -87,6 +74,23 @@ def wings(tmp_path):
         return pd.DataFrame(columns if output is None else {**columns, "output": output})
 
     return tmp_path, table
+
+
+def test_data_rows_exports_the_split_of_a_set(wings, monkeypatch, capsys):
+    monkeypatch.chdir(wings[0])
+    assert main(["data", "rows", "sinc", "--split", "3"]) == 0
+    assert "180 training and 20 test rows in sinc-3.npz" in capsys.readouterr().out
+    dataset, train, test = data("sinc", 3)
+    with np.load("sinc-3.npz") as file:
+        for name, expected in (("X", dataset.X), ("y", dataset.y), ("train", train), ("test", test)):
+            np.testing.assert_array_equal(file[name], expected)
+        assert tuple(file["classes"]) == () and tuple(file["columns"]) == dataset.columns
+    for words, split_set in (("--split 1", "random90"), ("--split 1 --set hla", "hla")):
+        assert main(["data", "rows", "wings", *words.split(), "--config-dir", "."]) == 0
+        with np.load("wings-hla-1.npz" if "hla" in words else "wings-1.npz") as file:
+            assert (str(file["dataset"]), int(file["split"]), str(file["split_set"])) == ("wings", 1, split_set)
+    for wrong in ("--split 20", "--split 0 --set yang"):
+        assert main(["data", "rows", "sinc", *wrong.split()]) == 2
 
 
 def test_each_output_is_a_run_of_its_own(wings, capsys):

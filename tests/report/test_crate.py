@@ -147,11 +147,16 @@ def test_its_records_give_the_same_table_again(name, crate_of, tmp_path, capsys)
         assert capsys.readouterr().out.encode() == files[file]
 
 
-def test_only_the_runs_of_the_table_are_in_it(tmp_path):
+def test_only_the_runs_of_the_table_are_in_it_and_seeds_are_said_where_some_are_not_0(tmp_path):
     results = collected(tmp_path / "all.parquet", methods())
     gpbench.table(dataset="pima", method="sep", results=results).to_crate(tmp_path / "crate.zip")
     kept = collection.open_store(unpacked(tmp_path / "crate.zip", tmp_path)).all()
     assert [(record.dataset, record.method) for record in kept] == [("pima", "sep")] * 3
+    records = [
+        sample(f"{k:016x}", dataset="pima", method="sep", split=k, seed=seed) for k, seed in enumerate([0, 1, 1])
+    ]
+    facts = [gpbench.table(results=collected(tmp_path / f"{n}.parquet", records[:n])).to_markdown() for n in (1, 3)]
+    assert "- seed:" not in facts[0] and "- seed: 0 (1), 1 (2)" in facts[1]
 
 
 def test_a_name_of_another_kind_of_file_and_a_table_without_runs_are_one_line(tmp_path):
@@ -161,14 +166,6 @@ def test_a_name_of_another_kind_of_file_and_a_table_without_runs_are_one_line(tm
     with pytest.raises(gpbench.ConfigError, match="no run stands in this table"):
         Table(Sheet(title="Nothing.", grids=[], rows=[])).to_crate(tmp_path / "crate.zip")
     assert not (tmp_path / "crate.zip").exists()
-
-
-def test_seeds_are_said_where_some_are_not_0(tmp_path):
-    records = [
-        sample(f"{k:016x}", dataset="pima", method="sep", split=k, seed=seed) for k, seed in enumerate([0, 1, 1])
-    ]
-    facts = [gpbench.table(results=collected(tmp_path / f"{n}.parquet", records[:n])).to_markdown() for n in (1, 3)]
-    assert "- seed:" not in facts[0] and "- seed: 0 (1), 1 (2)" in facts[1]
 
 
 def test_equal_runs_in_another_place_and_order_give_equal_bytes(crate_of, tmp_path):

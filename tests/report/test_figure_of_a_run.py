@@ -112,7 +112,7 @@ def of_regression(rows=200):
     return known | {"target": mean + np.sqrt(variance) * z}, z
 
 
-def test_a_histogram_of_pit_and_the_coverage_are_those_of_the_predictions():
+def test_pit_coverage_intervals_and_residuals_are_those_of_the_predictions():
     predictions, z = of_regression()
     left, right = checks.draw_calibration(predictions).axes
     counts = [np.sum((norm.cdf(z) >= k / 10) & (norm.cdf(z) < (k + 1) / 10)) for k in range(10)]
@@ -120,9 +120,6 @@ def test_a_histogram_of_pit_and_the_coverage_are_those_of_the_predictions():
     levels, coverage = right.lines[-1].get_data()
     at95 = np.flatnonzero(np.isclose(levels, 0.95))[0]
     assert coverage[at95] == np.mean(np.abs(z) <= norm.ppf(0.975))
-
-
-def test_intervals_and_residuals_are_those_of_the_predictions_and_other_distributions_are_said():
     predictions, z = of_regression()
     outside = checks.draw_intervals(predictions).axes[0].collections[-1]
     assert len(outside.get_offsets()) == np.sum(np.abs(z) > 1.96)

@@ -79,7 +79,7 @@ def test_a_panel_whose_metric_is_in_no_trace_says_so_and_the_caption_names_prese
     assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
 
 
-def test_the_file_may_choose_colours_and_dashes_by_value_and_the_label_of_an_axis():
+def test_the_file_may_choose_colours_dashes_labels_and_a_level_right_across():
     cells = [cell({"method": m}, record("a")) for m in ("sep", "svi", "gfitc")]
     traces_of = lambda **options: experiment(kind="traces", panels=["nll"], colour="method", **options)
     chosen = traces_of(colours={"sep": "vermillion"}, dashes={"svi": "dashed"})
@@ -89,6 +89,11 @@ def test_the_file_may_choose_colours_and_dashes_by_value_and_the_label_of_an_axi
     for options in ({"colours": {"sep": "bleu"}}, {"dashes": {"sep": "dased"}}):
         with pytest.raises(ConfigError, match=r"did you mean (blue|dashed)"):
             drawn(traces_of(**options), cells)
+    cells = [cell({"method": m}, record(m)) for m in ("sep_minibatch", "logistic")]
+    figure = drawn(experiment(kind="traces", panels=["nll"], colour="method", level="logistic"), cells)
+    level = figure.axes[0].lines[1]
+    assert set(level.get_ydata()) == {trace("logistic")["nll"][-1]}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["stochastic", "logistic"]
 
 
 def test_a_method_has_the_same_colour_in_every_figure_of_a_paper():
@@ -99,14 +104,6 @@ def test_a_method_has_the_same_colour_in_every_figure_of_a_paper():
             key = (name.split("/")[0], options["colour"], value.removesuffix("_minibatch"))
             assert chosen.setdefault(key, colour) == colour, name
     assert len({colour for (paper, *_), colour in chosen.items() if paper == "sep"}) == 4
-
-
-def test_a_level_is_a_line_right_across():
-    cells = [cell({"method": m}, record(m)) for m in ("sep_minibatch", "logistic")]
-    figure = drawn(experiment(kind="traces", panels=["nll"], colour="method", level="logistic"), cells)
-    level = figure.axes[0].lines[1]
-    assert set(level.get_ydata()) == {trace("logistic")["nll"][-1]}
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["stochastic", "logistic"]
 
 
 def in_the_plane(id):

@@ -216,7 +216,7 @@ def test_a_data_set_has_its_methods_as_dots_and_a_cell_its_curves_or_says_that_i
         assert drawn == traced == ("The records have no traces" not in reader.text)
 
 
-def test_dots_are_best_first_with_corrected_intervals():
+def test_dots_are_best_first_with_corrected_intervals_and_a_claim_about_ratios_has_an_axis_of_ratios():
     runs = [sites.record("heart", m, k, id=f"{m}{k}") for m in ("gfitc", "sep") for k in range(4)]
     ours = entries(group_runs(runs), ["nll"])
     chart = charts.dots({entry.cell.method: entry for entry in ours}, {one.id: "page" for one in runs})
@@ -226,9 +226,6 @@ def test_dots_are_best_first_with_corrected_intervals():
     low, x, high = (chart["dots"][0][name] for name in ("low", "x", "high"))
     assert [low, x, high] == chart["scale"].pixels([test.low, test.mean, test.high])
     assert low < x < high and chart["dots"][0]["seconds"]
-
-
-def test_the_axis_of_a_claim_about_ratios_has_ratios():
     for kind in ("ratio", "spread"):
         clause = read_clause({kind: "nll", "a": {"method": "a"}, "b": {"method": "b"}, "between": [0.5, 2]}, "mine")
         plot = charts.claim_plot(Judged(clause, [Number(("pima", ""), Student(0.1, 0.05, 4, 5))]))

@@ -88,14 +88,7 @@ class _Payload:
 
 
 def write(results: Path, source: Path, seed: int, trap: Trap) -> str:
-    """Writes a hostile record into a results folder and returns its id.
-
-    Args:
-        results: The results folder.
-        source: Folder of a whole, saved run.
-        seed: Number of the record, which decides the attack.
-        trap: What the record leads to.
-    """
+    """Writes a hostile record, made of a whole one by a seed, into a results folder and returns its id."""
     rng = random.Random(seed)
     id = f"{seed:016x}"
     folder = results / "runs" / id
