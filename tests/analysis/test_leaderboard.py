@@ -87,7 +87,7 @@ def test_a_method_that_fails_everywhere_is_last_and_every_run_of_it_is_shown():
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *lost_runs], REGRESSION, 10)
     assert np.argmin(board.scores.values) == board.methods.index("c")
     text = as_text(sheet(board), 100)
-    assert "Runs: 99, of these 33 over time." in text and "33 late" in text
+    assert "Runs: 99, of these 33 over time." in text and "33 late" in text and max(map(len, text.splitlines())) <= 100
 
 
 def test_runs_that_were_not_made_are_told_and_a_data_set_of_one_method_is_no_part_of_the_board():

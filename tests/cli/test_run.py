@@ -97,11 +97,6 @@ def test_a_signal_stops_at_a_checkpoint(tmp_path, number):
     assert (process.returncode, out, err) == (75, "", said)
 
 
-def test_the_time_limit_stops_at_a_checkpoint(tmp_path):
-    code, _, err = gpbench(tmp_path, *RUN, "method.seconds=60", "run.time_limit=0.5")
-    assert (code, err) == (75, "gpbench: time limit of 0.5 s: stopped at a checkpoint\n")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="the bar needs a pseudo-terminal")
 def test_a_terminal_gets_a_table(tmp_path):
     import os
@@ -125,17 +120,6 @@ def test_a_terminal_gets_a_table(tmp_path):
     assert "\n  nll" in text.replace("\r", "") and "split 0" in text
     assert text.startswith("Fake on toy, protocol plain: split=0 method.seconds=0.5\r\n")
     assert text.rstrip().endswith("next: gpbench show --last")
-
-
-def test_the_real_thing_from_data_to_record(tmp_path):
-    words = ["run", "dataset=wdbc", "method=constant", "split=[0,1]"]
-    code, out, err = gpbench(tmp_path, *words, fake=False)
-    assert (code, err) == (0, "") and "nll" in out and "±" in out
-    first = Store(tmp_path / "results").all()
-    assert {record.split for record in first} == {0, 1} and first[0].device
-    code, out, _ = gpbench(tmp_path, *words, fake=False)
-    assert code == 0 and "2 of 2 were there already" in out
-    assert Store(tmp_path / "results").all() == first
 
 
 @pytest.mark.parametrize("name", ["record.json", "config.yaml"])
