@@ -60,11 +60,12 @@ def test_our_names_are_those_of_our_metrics():
 
 
 def test_a_metric_sees_original_units_and_has_an_error_over_rows_unless_it_is_one_number(folder):
-    declare(folder, power=2.0, unit="degrees", title="a title")
+    path = declare(folder, power=2.0, unit="degrees", title="a title")
     own = own_metrics.load([folder])
     values, _ = own.score("regression", scored().in_original_units())
     assert values == {"mine": 4.0} and own.score("binary", scored()) == ({}, {})
     assert own.describe(values) == {"mine": {"title": "a title", "unit": "degrees", "better": "lower"}}
+    path.unlink()
     declare(folder, "rows")
     declare(folder, "whole", "mean")
     test_set = scored()

@@ -122,6 +122,17 @@ def test_a_terminal_gets_a_table(tmp_path):
     assert text.rstrip().endswith("next: gpbench show --last")
 
 
+def test_the_real_thing_from_data_to_record(tmp_path):
+    words = ["run", "dataset=wdbc", "method=constant", "split=[0,1]"]
+    code, out, err = gpbench(tmp_path, *words, fake=False)
+    assert (code, err) == (0, "") and "nll" in out and "±" in out
+    first = Store(tmp_path / "results").all()
+    assert {record.split for record in first} == {0, 1} and first[0].device
+    code, out, _ = gpbench(tmp_path, *words, fake=False)
+    assert code == 0 and "2 of 2 were there already" in out
+    assert Store(tmp_path / "results").all() == first
+
+
 @pytest.mark.parametrize("name", ["record.json", "config.yaml"])
 def test_a_damaged_record_is_made_again_and_the_others_are_not(tmp_path, name):
     log, words = tmp_path / "log", [*RUN, "split=[0,1]"]

@@ -83,15 +83,6 @@ def test_a_method_with_runs_within_a_budget_alone_is_named_beside_what_shows_it(
     assert "gfitc" in out(capsys, "table", "--setting", within, *where)
 
 
-def test_an_ending_in_capitals_counts(results, capsys):
-    words = ["--results", results, "--out"]
-    assert out(capsys, "table", "--format", "csv", *words, results / "a.ZIP").startswith("dataset,output,")
-    assert json.loads(out(capsys, "rank", "--json", *words, results / "a.PNG"))
-    assert json.loads(out(capsys, "rank", "--json", *words, results / "a.MD"))
-    starts = {"a.ZIP": b"PK", "a.PNG": b"\x89PNG", "a.MD": b"|"}
-    assert all(start in (results / name).read_bytes() for name, start in starts.items())
-
-
 def test_later_papers_and_missing_runs_are_listed_on_demand(results, capsys):
     assert "later papers" not in out(capsys, "table", "--results", results)
     assert "bayesian_benchmarks" in out(capsys, "table", "--results", results, "--later")
