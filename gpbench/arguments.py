@@ -26,15 +26,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     Arguments that do not fit its annotations raise ConfigError.  Any `GpbenchError` names the keywords of Python; the
     command line, which calls the same functions, prints its own options.
     """
-    signature = inspect.signature(function)
-    hints = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    is_open = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    for name, parameter in signature.parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            del hints[name]
-            if get_origin(parameter.annotation) is Unpack:
-                hints |= get_args(parameter.annotation)[0].__annotations__
-                is_open = False
+    signature, parameters = inspect.signature(function), parameters_of(function)
+    hints = {p.name: p.annotation for p in parameters if p.kind is not p.VAR_KEYWORD}
+    is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -71,7 +65,7 @@ def _without_exit(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 
 def _fitted(name: str, value: Any, hint: Any, subject: str = "") -> Any:
     """The value, an array or iterator of several values as a list.  Raises ConfigError where it does not fit."""
-    if any(get_origin(kind) in _COLLECTIONS for kind in _kinds(hint)) and _is_collection(value):
+    if any(get_origin(kind) in _COLLECTIONS for kind in kinds(hint)) and _is_collection(value):
         value = list(value)
     fault = "" if _fits(value, hint) else f"must be {_description(hint)}"
     if any("\0" in str(entry) for entry in (value if _is_collection(value) else [value]) if _is_text(entry)):
@@ -82,7 +76,18 @@ def _fitted(name: str, value: Any, hint: Any, subject: str = "") -> Any:
     return value
 
 
-def _kinds(hint: Any) -> tuple[Any, ...]:
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function; of `**values: Unpack[TYPE]` the keys of the type, with None for those left out."""
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(function).parameters.values():
+        is_open = get_origin(parameter.annotation) is Unpack
+        hints = inspect.get_annotations(get_args(parameter.annotation)[0]) if is_open else {}
+        keys = [inspect.Parameter(n, parameter.KEYWORD_ONLY, default=None, annotation=h) for n, h in hints.items()]
+        parameters += keys or [parameter]
+    return parameters
+
+
+def kinds(hint: Any) -> tuple[Any, ...]:
     """The members of a union, or the annotation itself."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
@@ -99,8 +104,8 @@ def _is_text(value: Any) -> bool:
 def _fits(value: Any, hint: Any) -> bool:
     if hint in (Any, inspect.Parameter.empty) or isinstance(hint, str):
         return True
-    if len(kinds := _kinds(hint)) > 1:
-        return any(_fits(value, kind) for kind in kinds)
+    if len(members := kinds(hint)) > 1:
+        return any(_fits(value, kind) for kind in members)
     if (origin := get_origin(hint)) in _COLLECTIONS:
         return _is_collection(value) and all(_fits(entry, get_args(hint)[0]) for entry in value)
     if origin is Literal:
@@ -111,7 +116,7 @@ def _fits(value: Any, hint: Any) -> bool:
 def _description(hint: Any) -> str:
     """An annotation in words."""
     texts = []
-    for kind in _kinds(hint):
+    for kind in kinds(hint):
         origin = get_origin(kind) or kind
         if origin in _COLLECTIONS:
             texts.append(f"a list, each entry {_description(get_args(kind)[0])}")

@@ -32,7 +32,7 @@ BUDGETS = {
     ("base",): 2_810,
     ("core",): 6_260,
     ("methods",): 6_900,
-    ("data",): 5_390,
+    ("data",): 5_060,
     ("config",): 1_460,
     ("records", "experiments"): 3_080,
     ("train",): 2_620,
@@ -40,7 +40,7 @@ BUDGETS = {
     ("analysis",): 4_960,
     ("claims",): 2_170,
     ("report",): 3_410,
-    ("cli", "api"): 4_230,
+    ("cli", "api"): 3_960,
     ("contract", "estimators", "imports", "papers"): 2_590,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes

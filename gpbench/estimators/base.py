@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
 from gpbench.config.words import word
-from gpbench.data.coding import check_counts
-from gpbench.data.frames import as_pandas, check_dates
+from gpbench.data.conversion import check_counts
+from gpbench.data.new_rows import as_pandas, check_dates
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, cause, either
 from gpbench.estimators.compiled import configuration, folder_of, methods_with, programs_of

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench.arguments import in_python
-from gpbench.data.frames import as_pandas, check_dates
+from gpbench.data.new_rows import as_pandas, check_dates
 from gpbench.errors import ConfigError, DataError, GpbenchError, cause
 from gpbench.estimators.compiled import methods_with
 

@@ -8,12 +8,11 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench.config.card_keys import CENTRES
-from gpbench.data import encoding, filling
+from gpbench.data import encoding
 from gpbench.data.cells import DECIMAL_POINT
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError
-from gpbench.data.filling import Filler
 from gpbench.data.new_rows import new_inputs, rows_of_frame
 from gpbench.data.tables import columns_of
 from gpbench.data_registry import ENCODINGS
@@ -28,7 +27,7 @@ class Table:
 
     card: Mapping[str, Any]
     dataset: Dataset
-    filler: Filler | None
+    filler: encoding.Filler | None
 
     def inputs(self, X: Any) -> Float[np.ndarray, "T D"]:
         """Rows as numbers; columns of a DataFrame are taken by name.  Raises DataError for rows that do not fit."""
@@ -61,7 +60,7 @@ def fit_table(
     else:
         numbers, levels = np.asarray(X, np.float64), {}
         names = tuple(f"x{i + 1}" for i in range(numbers.shape[1]))
-    filled, indicators = filling.rules(name, impute, names, levels, numbers)
+    filled, indicators = encoding.filling_rules(name, impute, names, levels, numbers)
     present = np.where(np.isnan(numbers) & [column in filled for column in names], 0.0, numbers)
     sources = encoding.columns_of_table(names, levels)
     check_finite(name, present, np.zeros(len(present)), sources, rows=np.arange(len(present)), mend=_MEND)
@@ -70,7 +69,7 @@ def fit_table(
     dataset = Dataset(*data, levels=levels, impute=filled, indicators=indicators)
     card = {"sources": [{"encode": specs}]}
     rows = new_inputs(X if _is_frame(X) else numbers, card, dataset)
-    filler = filling.fit(dataset, rows)
+    filler = encoding.fit_filler(dataset, rows)
     return Table(card, dataset, filler), filler(rows) if filler else rows
 
 

@@ -17,7 +17,7 @@ ALLOWED = {
     ("sweep/private.py", "import pickle"): "an unpickler that makes no objects",
     ("sweep/child.py", "CDLL"): "prctl, of the C library itself",
     ("core/memory.py", "CDLL"): "malloc_trim, of the same",
-    ("data/watched.py", "CDLL"): "signal, of the same",
+    ("data/mapped.py", "CDLL"): "signal, of the same",
     ("sweep/child.py", "import runpy"): "starts gpbench itself in a child of a sweep",
     ("yamls.py", "yaml.load"): "with a loader that makes plain values alone",
 }

@@ -9,7 +9,7 @@ import pytest
 
 from gpbench.config import cards as config
 from gpbench.config.compose import compose
-from gpbench.data import cards, cells, configured, delimited, load, splits, tables
+from gpbench.data import cards, cells, configured, lines, load, splits, tables
 from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError
 from gpbench.records.plan import RunPlan
@@ -27,7 +27,7 @@ OPTION = re.compile(r"""options(?:\.get\(|\[|, )"(\w+)""")
 
 @pytest.mark.parametrize("name", READERS)
 def test_the_options_of_a_reader_are_those_that_it_reads(name):
-    of_table = (tables.table, cells.read, delimited.read, cells.Numbers.from_options)
+    of_table = (tables.table, cells.read, lines.delimited, cells.Numbers.from_options)
     functions = of_table if name == "table" else (READERS[name].function,)
     read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
     read |= {"outputs"} if name == "mat" else set()  # asked for by `in`

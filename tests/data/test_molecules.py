@@ -124,8 +124,8 @@ def test_a_molecule_that_one_column_misspells_is_that_of_the_next(rdkit):
         (b"smiles,PCE\nCCO,1\nCCO\n", "row 2 has 1 cells, not 2"),
         (b"smiles,pce\nCCO,1\n", "no column 'PCE'; the table has smiles, pce"),
         (b"smiles,PCE\n", "the table has no rows"),
-        (b"", "no column 'smiles'; the table has "),
-        (b"<html>moved</html>", "no column 'smiles'; the table has <html>"),
+        (b"", "the table has no rows"),
+        (b"<html>moved</html>\n\n<html>", "no column 'smiles'; the table has <html>"),
         (gzip.compress(b"smiles,PCE\nCCO,1\n", mtime=0)[:-9], "the packed file is damaged"),
     ],
 )
