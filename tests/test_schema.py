@@ -36,7 +36,7 @@ def test_every_key_of_a_protocol_has_a_range_and_scalers_are_those_there_are():
     assert KEYS["inputs"][0] == KEYS["targets"][0] == list(SCALERS)
 
 
-def test_every_field_of_a_class_is_declared_with_a_range_a_meaning_and_a_default_in_it():
+def test_every_field_of_a_class_is_declared_and_the_range_of_a_name_is_the_union_of_the_classes():
     for cls in CLASSES:
         assert settings(cls).keys() == {field.name for field in dataclasses.fields(cls)}
         for name, field in settings(cls).items():
@@ -44,9 +44,6 @@ def test_every_field_of_a_class_is_declared_with_a_range_a_meaning_and_a_default
             assert meaning[0].isupper() and meaning.endswith("."), (cls, name)
             if field.default is not dataclasses.MISSING:
                 schema.parse(words).check(name, field.default)
-
-
-def test_the_range_of_a_name_is_the_union_of_those_of_the_classes():
     for cls in CLASSES:
         for name, field in settings(cls).items():
             if name in declared.ranges() and isinstance(field.metadata["range"], list | tuple):

@@ -82,7 +82,7 @@ def test_no_difference_is_claimed_over_few_data_sets_or_outputs_of_one():
     assert len(result.datasets) == 2 and result.p == {} and result.worse == []
 
 
-def test_runs_that_were_not_held_out_and_diverged_ones_count_nowhere():
+def test_runs_not_held_out_or_diverged_count_nowhere_and_sets_without_a_common_split_are_left_out():
     runs = records()
     leaked = records(methods=("b",), held_out=False, metrics={"rmse": 0.0})
     int8 = records(methods=("b",), split_set="hla_int8", metrics={"rmse": 0.0})
@@ -90,6 +90,12 @@ def test_runs_that_were_not_held_out_and_diverged_ones_count_nowhere():
     result = best_methods([*runs, *leaked, *int8, *diverged], "rmse")
     assert result.scores["b"]["kin8nm"].mean == pytest.approx(values(runs, "b").mean())
     assert result.scores["b"]["kin8nm"].diverged == 2 and result.datasets == ["kin8nm"]
+    runs = records(["set1", "set2"], ("a", "b"))
+    halves = [r for r in runs if r.dataset != "set2" or (r.method == "a") == (r.split < 3)]
+    result = best_methods(halves, "rmse")
+    assert result.datasets == ["set1"] and result.left_out == {"set2": "no split in common"}
+    with pytest.raises(ConfigError, match="common splits of set2"):
+        best_methods([r for r in halves if r.dataset == "set2"], "rmse")
 
 
 def test_what_is_missing_or_too_slow_has_its_reason():
@@ -105,15 +111,6 @@ def test_what_is_missing_or_too_slow_has_its_reason():
     assert best_methods(few, "rmse").unranked == {"c": "too few splits of kin8nm (2 of 6)"}
     result = best_methods(records(), "rmse", seconds=150)
     assert [*result.average] == ["a", "b"] and result.unranked == {"c": "slower on kin8nm (190 s)"}
-
-
-def test_a_data_set_without_a_common_split_is_left_out():
-    runs = records(["set1", "set2"], ("a", "b"))
-    halves = [r for r in runs if r.dataset != "set2" or (r.method == "a") == (r.split < 3)]
-    result = best_methods(halves, "rmse")
-    assert result.datasets == ["set1"] and result.left_out == {"set2": "no split in common"}
-    with pytest.raises(ConfigError, match="common splits of set2"):
-        best_methods([r for r in halves if r.dataset == "set2"], "rmse")
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ def test_unknown_and_ambiguous_sides_are_one_line():
             parse_sides(first, second, records)
 
 
-def test_the_table_has_the_winner_and_the_interval_in_every_format():
+def test_the_table_has_the_winner_and_the_interval_in_every_format_and_the_picture_a_line_each():
     a, b = Side("method", "sep"), Side("method", "svi")
     pairs, unmatched = paired_differences(a, b, both(b=[b + 1 for b in B]), "nll")
     sheet = differences.sheet(a, b, pairs, unmatched)
@@ -139,9 +139,6 @@ def test_the_table_has_the_winner_and_the_interval_in_every_format():
         words = ("pima", "all with m=15", "sep is significantly better in 1 of 1", "-1.03")
         assert all(word in text for word in words)
     assert formats.FORMATS["csv"](sheet).splitlines()[0].startswith("dataset,output,method_a")
-
-
-def test_the_picture_has_a_line_for_each_data_set():
     a, b = Side("method", "sep"), Side("method", "svi")
     records = [*both(), *both(a=A[:1], b=B[:1], of_a={"dataset": "heart"}, dataset="heart")]
     pairs, _ = paired_differences(a, b, records, "nll")

@@ -103,17 +103,14 @@ def test_runs_that_were_not_made_are_told_and_a_data_set_of_one_method_is_no_par
     assert "Runs: 36." in as_text(sheet(board), 100)
 
 
-def test_settings_are_methods_of_their_own_where_there_are_several():
+def test_settings_are_methods_of_their_own_and_planned_runs_have_the_name_of_their_job():
     places = [(name, split) for name in ("yacht", "energy") for split in (0, 1)]
     others = [run("a", *place, setting="m=9, budget=20", level=2.0) for place in places]
     others = [replace(record, id=f"other{k}") for k, record in enumerate(others)]
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *others], REGRESSION, 10)
     assert board.methods == ("a", "a m=9", "b")
     assert name_of(board, ["other1"]) == "a m=9" and name_of(board, ["x"]) is None
-
-
-def test_planned_runs_have_the_name_of_their_job_whatever_their_setting_is():
-    """A number of inducing points that is cut to the rows is another one on each data set."""
+    # A number of inducing points that is cut to the rows is another one on each data set.
     planned = {}
     for k, record in enumerate(made := runs({"a": 1.0, "b": 0.0})):
         vars(record)["id"] = f"run{k}"
@@ -182,15 +179,12 @@ def test_a_place_beside_runs_of_another_machine_says_so():
         assert line in text and ("It ran on" in text) == bool(line)
 
 
-def test_equal_methods_tie_and_none_is_better():
+def test_equal_methods_tie_and_a_clear_winner_has_the_first_place_and_what_it_beats():
     board = board_of(runs({"a": 1.0, "b": 1.0, "c": 1.001}), REGRESSION, 10)
     assert board.scores.values == pytest.approx([1000.0] * 3) and not board.scores.better().any()
     text = " ".join(as_text(sheet(board), 100).split())
     assert "No difference of two scores is significant after Holm's correction: the least that may be is" in text
     assert "points, and the largest is 0." in text and "*" not in text
-
-
-def test_a_clear_winner_has_the_first_place_and_what_it_beats():
     levels = {"a": 3.0, **dict.fromkeys("bcde", 0.0)}
     board = board_of(runs(levels, half=True), REGRESSION, 10, half=True)
     assert board.places("a") == (1, 1, 1)

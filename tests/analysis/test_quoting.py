@@ -37,15 +37,12 @@ def test_latex_prints_the_name():
         assert f"\n{tex} & 1.0 \\\\\n" in written("latex", name)
 
 
-def test_marks_of_latex_and_html_are_commands_and_what_they_surround_is_quoted():
+def test_marks_of_latex_and_html_are_commands_and_a_sheet_is_html_and_a_frame():
     text = written("latex", Text("{a}", "best"), Text("b_c", "tied"))
     assert r"\textbf{\{a\}} & 1.0" in text and r"\underline{b\_c} & 1.0" in text
     text = written("html", "<script>&'\"", Text("a", "best"), Text("b", "tied"))
     assert '<th scope="row">&lt;script&gt;&amp;&#x27;&quot;</th><td class="number">1.0</td>' in text
     assert '<th scope="row"><b>a</b></th>' in text and '<th scope="row"><u>b</u></th>' in text
-
-
-def test_a_sheet_is_html_in_a_notebook_and_a_frame_in_pandas():
     grid = Grid("grid", ("method", "nll"), (("sep", "0.1"),))
     sheet = Sheet(title="head", grids=[grid], rows=[{"method": "sep", "nll": 0.1}])
     table = Table(sheet)

@@ -167,16 +167,13 @@ def test_dots_are_at_the_means_of_the_records_with_their_standard_errors():
             assert mean == pytest.approx(ours.mean()) and stderr == pytest.approx(ours.std(ddof=1) / np.sqrt(SPLITS))
 
 
-def test_published_values_are_open_diamonds_where_they_are_targets():
+def test_published_values_are_diamonds_and_missing_cells_naval_and_diverged_runs_are_said():
     diamonds = {
         dataset: {int(y): x for line in axis.lines if line.get_marker() == "D" for x, y in line.get_xydata()}
         for dataset, axis in panels(drawn(DOTS, cells())).items()
     }
     assert diamonds["boston"] == {3: -2.57, 4: -2.27}  # pbp and hmc; those of dgp are not of held-out rows
     assert diamonds["naval"] == {}
-
-
-def test_missing_cells_naval_and_diverged_runs_are_said():
     planned = cells(without={("boston", "svi")})
     records = [*planned[0].records[:2], replace(planned[0].records[2], status="diverged")]
     figure = drawn(DOTS, [replace(planned[0], records=records), *planned[1:]])

@@ -13,13 +13,17 @@ from gpbench.claims.regions import Evidence, Region
 VALUES = (0.31, -0.12, 0.55, 0.08, 0.27, -0.41, 0.96, 0.62)
 
 
-def test_a_mean_has_the_p_values_and_the_interval_of_the_t_test():
+def test_a_mean_has_the_values_of_the_t_test_and_outputs_of_one_data_set_are_one_cluster():
     n, mean, stderr = len(VALUES), np.mean(VALUES), stats.sem(VALUES)
     estimate = Student(float(mean), float(stderr), n - 1, n)
     for bound in (-0.2, 0.1, 0.9):
         above, below = (stats.ttest_1samp(VALUES, bound, alternative=side).pvalue for side in ("greater", "less"))
         assert (estimate.p_above(bound), estimate.p_below(bound)) == pytest.approx((above, below))
     assert estimate.interval == pytest.approx(stats.t.interval(0.95, n - 1, mean, stderr))
+    values = {"kuka": [1.0, 2.0, 3.0], "mujoco": [4.0], "arm": [0.0, 1.0]}
+    means = [2.0, 4.0, 0.5]
+    assert (clustered(values).value, clustered(values).stderr) == pytest.approx((np.mean(means), stats.sem(means)))
+    assert clustered({"kuka": [1.0, 2.0]}).interval == (-math.inf, math.inf) and clustered({}) is None
 
 
 def test_signed_ranks_are_scipys_and_their_interval_is_what_the_test_does_not_reject():
@@ -46,13 +50,6 @@ def test_shares_of_independent_trials_are_binomial():
     assert all_won.interval == pytest.approx(tuple(stats.binomtest(6, 6).proportion_ci()))
     assert all_won.p_above(0.5) == pytest.approx(stats.binomtest(6, 6, 0.5, "greater").pvalue)
     assert Share([[False] * 3] * 5).p_below(0.4) == pytest.approx(stats.binomtest(0, 5, 0.4, "less").pvalue)
-
-
-def test_outputs_of_one_data_set_are_one_cluster():
-    values = {"kuka": [1.0, 2.0, 3.0], "mujoco": [4.0], "arm": [0.0, 1.0]}
-    means = [2.0, 4.0, 0.5]
-    assert (clustered(values).value, clustered(values).stderr) == pytest.approx((np.mean(means), stats.sem(means)))
-    assert clustered({"kuka": [1.0, 2.0]}).interval == (-math.inf, math.inf) and clustered({}) is None
 
 
 INSIDE, LEANS_IN, LEANS_OUT, OUTSIDE = range(4)

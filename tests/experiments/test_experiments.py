@@ -45,11 +45,15 @@ def test_the_full_preset_has_the_runs_of_the_paper():
     assert {job["method"] for job in jobs} == {"sep", "svi"} and {job["run.devices"] for job in jobs} >= {"1", "12"}
 
 
-def test_every_file_says_what_it_is_and_its_layout_fits_its_runs():
+def test_every_file_says_what_it_is_and_every_kind_of_picture_and_table_describes_its_options():
     for id in definition.names():
         experiment = definition.read(id)  # which checks the layout
         assert experiment.title and experiment.paper and set(experiment.presets) == set(PRESETS), id
         assert all(picture.figure["kind"] in FIGURES for picture in experiment.pictures.values()), id
+    for kind in (*TABLES.values(), *FIGURES.values()):
+        options = {**kind.required, **kind.optional}
+        assert set(options.values()) <= layout._CHECKS.keys(), kind.path
+        assert all(f"`{name}`" in kind.function.__doc__ for name in options), kind.path
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -148,15 +152,6 @@ CHOICES = [
 ]
 
 
-def test_a_wrong_choice_of_another_experiments_runs_or_figures_is_one_line(tmp_path):
-    for text, line in CHOICES:
-        of = "" if "runs_of:" in text else "runs_of: other, "
-        table = "" if "figure" in text else f", table: {{{RANKS}}}"
-        with pytest.raises(ConfigError) as caught:
-            reading(tmp_path, f"{{title: a, {of}{text}{table}}}")
-        assert line in str(caught.value) and "\n" not in str(caught.value)
-
-
 NONE = [
     ("title: a", "the experiment lacks runs"),
     ("[1]", "the experiment must be a mapping, not [1]"),
@@ -170,10 +165,16 @@ NONE = [
 ]
 
 
-def test_a_file_that_is_no_experiment_is_one_line(tmp_path):
+def test_a_file_that_is_no_experiment_and_a_wrong_choice_of_anothers_runs_or_figures_are_one_line(tmp_path):
     for text, line in NONE:
         with pytest.raises(ConfigError) as caught:
             reading(tmp_path, text)
+        assert line in str(caught.value) and "\n" not in str(caught.value)
+    for text, line in CHOICES:
+        of = "" if "runs_of:" in text else "runs_of: other, "
+        table = "" if "figure" in text else f", table: {{{RANKS}}}"
+        with pytest.raises(ConfigError) as caught:
+            reading(tmp_path, f"{{title: a, {of}{text}{table}}}")
         assert line in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -239,13 +240,6 @@ def test_a_layout_that_fits_is_read(tmp_path):
         "figure: {kind: traces, panels: [objective], colour: method, style: dataset, dashes: {a: dashed}}",
     ):
         assert own(tmp_path, text).title == "a"
-
-
-def test_every_kind_has_checks_of_its_options_and_a_function_that_describes_them():
-    for kind in (*TABLES.values(), *FIGURES.values()):
-        options = {**kind.required, **kind.optional}
-        assert set(options.values()) <= layout._CHECKS.keys(), kind.path
-        assert all(f"`{name}`" in kind.function.__doc__ for name in options), kind.path
 
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
