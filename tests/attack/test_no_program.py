@@ -13,7 +13,7 @@ ALLOWED = {
     ("targets.py", "import_module"): "the one place where a name of a configuration is imported",
     ("lazy.py", "import_module"): "names of the package's own modules, which its source lists",
     ("cli/verbs.py", "import_module"): "the modules of the verbs, which a table lists",
-    ("api/tables.py", "import_module"): "the modules of figures, whose names stand in that file",
+    ("api/tables.py", "import_module"): "the modules of figures, whose names stand in that room",
     ("estimators/saved.py", "import pickle"): "within a pickle that the user loads, which could do as much itself",
     ("sweep/private.py", "import pickle"): "an unpickler that makes no objects",
     ("sweep/child.py", "CDLL"): "prctl, of the C library itself",
