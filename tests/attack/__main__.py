@@ -1,4 +1,4 @@
-"""The attack: kills, hostile records, odd data, wrong inputs, environments, load.
+"""The attack: kills, flips, hostile records, odd data, wrong inputs, environments, load.
 
     python tests/attack [--full] [NAME ...]     test_NAME.py of this folder, such as kills; by default all of them
 

@@ -97,6 +97,11 @@ def test_a_signal_stops_at_a_checkpoint(tmp_path, number):
     assert (process.returncode, out, err) == (75, "", said)
 
 
+def test_the_time_limit_stops_at_a_checkpoint(tmp_path):
+    code, _, err = gpbench(tmp_path, *RUN, "method.seconds=60", "run.time_limit=0.5")
+    assert (code, err) == (75, "gpbench: time limit of 0.5 s: stopped at a checkpoint\n")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the bar needs a pseudo-terminal")
 def test_a_terminal_gets_a_table(tmp_path):
     import os
