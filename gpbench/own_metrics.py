@@ -35,7 +35,7 @@ _KEYS = {
     **{"title": _LINE, "unit": _LINE},
     "better": Range(lambda text: text in ("lower", "higher", None), "lower or higher, or null without a direction"),
     "tasks": Range(
-        lambda tasks: isinstance(tasks, list) and bool(tasks) and all(task in AUTO for task in tasks),
+        lambda tasks: isinstance(tasks, list) and bool(tasks) and all(task in [*AUTO] for task in tasks),
         f"a list of {either(AUTO)}",
     ),
 }

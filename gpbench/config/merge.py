@@ -149,7 +149,7 @@ def _by_omegaconf(values: _Node) -> _Node:
     return {str(key): value for key, value in cfg.items()}
 
 
-def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(node: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every value that is no section, with its dotted key."""
     for key, value in node.items():
         if isinstance(value, dict):

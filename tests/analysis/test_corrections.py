@@ -61,14 +61,11 @@ def test_splits_that_are_not_exchangeable_have_no_verdict_and_the_foot_says_so(s
         assert remarks.count(line) == 1
 
 
-def test_runs_of_two_kinds_of_splits_share_no_cell_and_their_label_tells_them_apart():
+def test_runs_of_two_kinds_of_splits_share_no_cell_and_splits_with_rows_of_their_own_have_the_plain_test():
     cells = group_runs([*runs("kfold"), *runs("stratified90")])
     assert {(cell.method, cell.label, len(cell.records)) for cell in cells} == {
         (method, f"set={name}", 6) for method in ("sep", "svi") for name in ("kfold", "stratified90")
     }
-
-
-def test_splits_that_train_on_rows_of_their_own_have_the_plain_test():
     independent, overlapping = (compared(runs(name)) for name in ("draws", "random90"))
     assert independent.ratio == 0 and overlapping.ratio == 0.5
     assert overlapping.test.stderr == pytest.approx(independent.test.stderr * math.sqrt(1 + len(A) * 0.5))

@@ -13,13 +13,17 @@ from gpbench.claims.regions import Evidence, Region
 VALUES = (0.31, -0.12, 0.55, 0.08, 0.27, -0.41, 0.96, 0.62)
 
 
-def test_a_mean_has_the_p_values_and_the_interval_of_the_t_test():
+def test_a_mean_has_the_values_of_the_t_test_and_outputs_of_one_data_set_are_one_cluster():
     n, mean, stderr = len(VALUES), np.mean(VALUES), stats.sem(VALUES)
     estimate = Student(float(mean), float(stderr), n - 1, n)
     for bound in (-0.2, 0.1, 0.9):
         above, below = (stats.ttest_1samp(VALUES, bound, alternative=side).pvalue for side in ("greater", "less"))
         assert (estimate.p_above(bound), estimate.p_below(bound)) == pytest.approx((above, below))
     assert estimate.interval == pytest.approx(stats.t.interval(0.95, n - 1, mean, stderr))
+    values = {"kuka": [1.0, 2.0, 3.0], "mujoco": [4.0], "arm": [0.0, 1.0]}
+    means = [2.0, 4.0, 0.5]
+    assert (clustered(values).value, clustered(values).stderr) == pytest.approx((np.mean(means), stats.sem(means)))
+    assert clustered({"kuka": [1.0, 2.0]}).interval == (-math.inf, math.inf) and clustered({}) is None
 
 
 def test_signed_ranks_are_scipys_and_their_interval_is_what_the_test_does_not_reject():
@@ -48,38 +52,26 @@ def test_shares_of_independent_trials_are_binomial():
     assert Share([[False] * 3] * 5).p_below(0.4) == pytest.approx(stats.binomtest(0, 5, 0.4, "less").pvalue)
 
 
-def test_outputs_of_one_data_set_are_one_cluster():
-    values = {"kuka": [1.0, 2.0, 3.0], "mujoco": [4.0], "arm": [0.0, 1.0]}
-    means = [2.0, 4.0, 0.5]
-    assert (clustered(values).value, clustered(values).stderr) == pytest.approx((np.mean(means), stats.sem(means)))
-    assert clustered({"kuka": [1.0, 2.0]}).interval == (-math.inf, math.inf) and clustered({}) is None
-
-
 INSIDE, LEANS_IN, LEANS_OUT, OUTSIDE = range(4)
 
 
-@pytest.mark.parametrize(("value", "position"), [(0.0, INSIDE), (0.09, LEANS_IN), (0.11, LEANS_OUT), (0.3, OUTSIDE)])
-def test_a_position_is_where_the_interval_lies(value, position):
-    estimate, region = Student(value, 0.01, 19, 20), Region(-0.1, 0.1)
-    low, high = estimate.interval
-    expected = INSIDE if low >= -0.1 and high <= 0.1 else OUTSIDE if low > 0.1 else position
-    assert region.position(estimate) == expected == position
-
-
-def test_two_sided_regions_are_doubled_once():
-    """The two-sided p-value of a number beyond one end is twice the one-sided, as in a one-sided region."""
-    estimate = Student(0.3, 0.1, 19, 20)
-    assert Region(-0.1, 0.1).evidence(estimate).p == pytest.approx(Region(-math.inf, 0.1).evidence(estimate).p)
-    assert Region(-0.1, 0.1).evidence(estimate).p == pytest.approx(2 * stats.t.sf(2, 19))
-
-
-def test_numbers_without_error_decide_and_a_single_split_does_not():
+def test_a_position_is_where_the_interval_lies_and_numbers_without_error_decide():
+    region = Region(-0.1, 0.1)
+    for value, position in ((0.0, INSIDE), (0.09, LEANS_IN), (0.11, LEANS_OUT), (0.3, OUTSIDE)):
+        estimate = Student(value, 0.01, 19, 20)
+        low, high = estimate.interval
+        expected = INSIDE if low >= -0.1 and high <= 0.1 else OUTSIDE if low > 0.1 else position
+        assert region.position(estimate) == expected == position
     assert Region(1.9, 2.1).position(Exact(2.0)) == INSIDE and Region(1.9, 2.1).position(Exact(2.2)) == OUTSIDE
     assert Region(1.9, 2.1).position(Student(2.0, None, 1, 1)) == LEANS_IN
     assert Region(-math.inf, 0).position(Exact(0.0)) == LEANS_OUT  # a tie is not below
 
 
-def test_at_least_k_parts_are_bonferronis_partial_conjunction():
+def test_two_sided_regions_are_doubled_once_and_at_least_k_parts_are_bonferronis_conjunction():
+    """The two-sided p-value of a number beyond one end is twice the one-sided, as in a one-sided region."""
+    estimate = Student(0.3, 0.1, 19, 20)
+    assert Region(-0.1, 0.1).evidence(estimate).p == pytest.approx(Region(-math.inf, 0.1).evidence(estimate).p)
+    assert Region(-0.1, 0.1).evidence(estimate).p == pytest.approx(2 * stats.t.sf(2, 19))
     parts = [Evidence(p, 1 - p) for p in (0.001, 0.01, 0.2, 0.9)]
     assert regions.at_least(2, parts).supporting == pytest.approx(3 * 0.01)
     assert regions.every(parts) == Evidence(0.9, pytest.approx(4 * 0.1))

@@ -30,33 +30,30 @@ def grade(values, stderr=0.1, least=None):
 IN, LEAN, OUT = -1.0, -0.05, 1.0
 
 
-@pytest.mark.parametrize(
-    ("values", "least", "word"),
-    [
-        ([IN] * 10, None, "holds"),
-        ([IN] * 7 + [OUT] * 3, 0.7, "holds"),
-        ([IN] * 8 + [LEAN] * 2, None, "mostly holds"),
-        ([IN] * 8 + [LEAN, OUT], None, "mostly holds"),
-        ([IN] * 8 + [OUT] * 2, None, "mixed"),
-        ([IN] * 5 + [OUT] * 5, None, "mixed"),
-        ([IN] * 4 + [OUT] * 6, None, "fails"),
-        ([LEAN] + [OUT] * 3, 3, "fails"),
-        ([LEAN] * 2 + [OUT] * 3, 1, "leans for"),  # one cell is enough, and may lie there
-        ([OUT] * 9 + [IN], None, "fails"),
-        ([OUT] * 10, 1, "fails"),
-        ([-LEAN] * 10, None, "fails"),  # the mean of ten shows what none of them shows
-        ([LEAN] * 10, None, "mostly holds"),
-        ([LEAN], None, "leans for"),
-        ([-LEAN], None, "leans against"),
-        ([LEAN, -LEAN], None, "mixed"),
-    ],
-)
-def test_a_grade_is_of_the_quota_of_cells(values, least, word):
-    jitter = [value + 1e-3 * (k % 3) for k, value in enumerate(values)]
-    assert grade(jitter, least=least) == word
+GRADES = [
+    ([IN] * 10, None, "holds"),
+    ([IN] * 7 + [OUT] * 3, 0.7, "holds"),
+    ([IN] * 8 + [LEAN] * 2, None, "mostly holds"),
+    ([IN] * 8 + [LEAN, OUT], None, "mostly holds"),
+    ([IN] * 8 + [OUT] * 2, None, "mixed"),
+    ([IN] * 5 + [OUT] * 5, None, "mixed"),
+    ([IN] * 4 + [OUT] * 6, None, "fails"),
+    ([LEAN] + [OUT] * 3, 3, "fails"),
+    ([LEAN] * 2 + [OUT] * 3, 1, "leans for"),  # one cell is enough, and may lie there
+    ([OUT] * 9 + [IN], None, "fails"),
+    ([OUT] * 10, 1, "fails"),
+    ([-LEAN] * 10, None, "fails"),  # the mean of ten shows what none of them shows
+    ([LEAN] * 10, None, "mostly holds"),
+    ([LEAN], None, "leans for"),
+    ([-LEAN], None, "leans against"),
+    ([LEAN, -LEAN], None, "mixed"),
+]
 
 
-def test_means_without_errors_lean():
+def test_a_grade_is_of_the_quota_of_cells_and_means_without_errors_lean():
+    for values, least, word in GRADES:
+        jitter = [value + 1e-3 * (k % 3) for k, value in enumerate(values)]
+        assert grade(jitter, least=least) == word, (values, least)
     assert [grade([IN], None), grade([OUT], None), grade([IN, OUT], None)] == ["leans for", "leans against", "mixed"]
 
 
@@ -71,19 +68,16 @@ def test_a_cell_with_several_rivals_lies_where_the_worst_lies():
 
 
 def test_a_badge_is_green_where_claims_hold_alone():
-    tones = {
-        tuple(words): badge_grade(words).tone
-        for words in (
-            ["holds", "not run"],
-            ["mostly holds", "proved"],
-            ["holds", "mixed"],
-            ["holds", "leans for"],
-            ["holds", "fails", "mixed"],
-            ["proved", "refuted"],
-            ["not run", "not here"],
-        )
-    }
-    assert [*tones.values()] == ["good", "good", "open", "open", "bad", "bad", "none"]
+    for tone, words in (
+        ("good", ["holds", "not run"]),
+        ("good", ["mostly holds", "proved"]),
+        ("open", ["holds", "mixed"]),
+        ("open", ["holds", "leans for"]),
+        ("bad", ["holds", "fails", "mixed"]),
+        ("bad", ["proved", "refuted"]),
+        ("none", ["not run", "not here"]),
+    ):
+        assert badge_grade(words).tone == tone
     assert len({one.word for one in SCALE}) == len(SCALE)
 
 
