@@ -79,6 +79,8 @@ def test_missing_inputs_are_filled_from_the_training_rows_alone_and_an_input_say
     split = prepare(dataset, train, test, inputs="none")
     value = {"mean": 4.0, "median": 3.0}[centre]  # of 1, 3 and 8
     assert split.X[:, 0].tolist() == [1, value, 3, 8] and split.X_test[:, 0].tolist() == [value, 0]
+    _, dropped = own({"rain": RAIN, "x": [1, 2, "", *range(4, 9)]}, impute={"rain": centre}, incomplete="drop")
+    assert len(dropped.y) == 7 and np.isnan(dropped.X[:, 0]).sum() == 2  # the cells that are filled stay
     rows = new(own_data, "x,rain\n5,\n6,7\n")
     assert rows[:, 2].tolist() == [1, 0] and split.scale_inputs(rows)[:, 0].tolist() == [value, 7]
 
@@ -94,12 +96,6 @@ def test_a_missing_category_is_filled_in_all_of_its_inputs_and_has_one_indicator
     assert dataset.columns == ("city=Bern", "city=Oslo", "city=Rome", "x", "city missing")
     split = prepare(dataset, np.arange(4), np.array([7]), inputs="none")
     assert split.X_test.tolist() == [[0.25, 0.5, 0.25, 7, 1]]
-
-
-def test_rows_that_miss_other_inputs_are_dropped_and_imputed_ones_stay(own):
-    columns = {"rain": RAIN, "x": [1, 2, "", 4, 5, 6, 7, 8]}
-    _, dataset = own(columns, impute={"rain": "mean"}, incomplete="drop")
-    assert len(dataset.y) == 7 and np.isnan(dataset.X[:, 0]).sum() == 2
 
 
 def test_the_store_keeps_levels_and_rules(own, tmp_path):
@@ -150,9 +146,3 @@ def test_an_unseen_level_of_an_ordinal_column_and_gaps_in_other_columns_of_new_r
         new(own_data, "size,rain,x\nXL,1,2\n")
     with pytest.raises(GpbenchError, match="column 'x' has 1 missing or infinite cells"):
         new(own_data, "size,rain,x\nS,,\n")
-
-
-def test_a_column_without_any_training_cell_cannot_be_filled(own):
-    _, dataset = own({"rain": RAIN, "x": range(8)}, impute="mean")
-    with pytest.raises(GpbenchError, match="impute: 'rain' is missing in all 2 training rows; drop it"):
-        prepare(dataset, np.array([1, 4]), np.array([0]))

@@ -28,8 +28,6 @@ CASES = {
     "unstated thousands": ("a,y", lambda k: f'"1,{A[k]:03}"', {}, "the sign between thousands, .* or the decimal sign"),
     "days first": ("b,a,y", lambda k: f"{k + 1:02}/03/2021,{A[k]}", {}, "column 'b', row 1: '01/03/2021' is a date"),
     "percent": ("a,y", lambda k: f"{A[k]}%", {}, "'0%' is not a number: take out what is no digit"),
-    "dollars": ("a,y", lambda k: f"${A[k]}.00", {}, "is not a number: take out what is no digit"),
-    "degrees": ("a,y", lambda k: f"{A[k]}°", {}, "is not a number: take out what is no digit"),
     "below a limit": ("a,y", lambda k: "<0.01" if k == 3 else A[k], {}, "row 4: '<0.01' is not a number"),
     "true in capitals": ("a,b,y", lambda k: f"{A[k]},{['TRUE', 'true', 'False'][k % 3]}", {}, ("a", "b")),
     "T and F": ("a,b,y", lambda k: f"{A[k]},{'TF'[k % 2]}", CODED, ("a", "b")),
@@ -38,8 +36,7 @@ CASES = {
     "letters of names": ("größe,温度,y", lambda k: f"{A[k]},{k % 3}", {}, ("größe", "温度")),
     "doubled by pandas": ("a,a.1,y", lambda k: f"{A[k]},{A[k]}", {}, ("a", "a.1")),
     "long text": ("b,a,y", lambda k: f"{'word ' * 2000}{k},{A[k]}", {}, "word word .*' is not a number; name"),
-    "lines in text": ("b,a,y", lambda k: f'"{k}\n""more"", text",{A[k]}', {"drop": ["b"]}, X),
-    "large numbers": ("a,y", lambda k: 10**18 + A[k], {}, "row 2: '1000000000000000007' has more digits"),
+    "lines in text": ("b,a,y", lambda k: f'"{k}\n""more""\x0c\u2028, text",{A[k]}', {"drop": ["b"]}, X),
     "beyond floats": ("a,y", lambda k: "1e400" if k == 5 else A[k], {}, r"'a' has 1 .* cells \(row 6\); mend them$"),
     "squares beyond floats": ("a,y", lambda k: f"{A[k]}e200", {}, X),
     "an empty column": ("b,a,y", lambda k: f",{A[k]}", {"impute": "mean"}, "impute: 'b' is missing in all"),
@@ -66,11 +63,8 @@ CASES = {
     "units": ("a,y\nkg,m", lambda k: A[k], {}, r"line 2 has no numbers \(kg, m\): .*by `skip: \[2\]`"),
     "units that are skipped": ("a,y\nkg,m", lambda k: A[k], {"skip": [2]}, X),
     "lower nan": ("a,y", lambda k: "nan" if k == 3 else A[k], {}, r"\(row 4\); mend them, or fill them by `impute`"),
-    "leading zeros": ("a,b,y", lambda k: f"{A[k]},0{1000 + k * 37}", {}, ("a", "b")),
     "labels of rows": ("b,a,y", lambda k: f"{k:08x}-aa,{A[k]}", {}, "'00000000-aa' is not a number; name the column"),
     "tabs": ("a\tb\ty", lambda k: f"{A[k]}\t1", {}, r"row 1 has 2 cells, not 1 \(line 2: .*\); is the delimiter right"),
-    "base 16": ("a,y", lambda k: f"0x{k:x}", {}, "'0x0' is not a number"),
-    "fractions": ("a,y", lambda k: f"{k}/7", {}, "'0/7' is not a number"),
     "a name like a level": ("b=c1,b,y", lambda k: f"{A[k]},c{k % 2}", ONEHOT, "two inputs have the same name"),
     "a name like an indicator": (
         "a,a missing,y",
@@ -78,7 +72,8 @@ CASES = {
         {"impute": "mean"},
         "there is an input 'a missing' already",
     ),
-    "a name of numbers": ("1,2,y", lambda k: f"{A[k]},{k % 3}", {}, ("1", "2")),
+    "names of numbers": ("1,2,y", lambda k: f"{A[k]},{k % 3}", {}, ("1", "2")),
+    "a name of a number": ("2,1,y", lambda k: f"{A[k]},{k % 3}", {"drop": [1]}, ("2",)),
     "indices twice": (",Unnamed: 0,a,y", lambda k: f"{k},{k},{A[k]}", {}, X),
     "counts with points": ("a,b,y", lambda k: f"{A[k]},1", {"task": "count"}, "row 1: 0.5 is no count"),
     "dates as targets": ("a,z,y", lambda k: f"{A[k]},2021-03-{k + 1:02}", {"target": "z"}, "'2021-03-01' is a date or"),
@@ -105,9 +100,9 @@ def test_an_exported_table_is_read_right_or_refused_in_a_line(name, tmp_path):
         np.testing.assert_allclose(dataset.X[:, 0], np.array(A) * scale)
 
 
-@pytest.mark.parametrize("name", ["percent", "title", "row names of write.table", "unstated thousands"])
+@pytest.mark.parametrize("name", ["percent", "a title", "row names of write.table", "unstated thousands"])
 def test_a_first_look_says_why_there_are_no_inputs_and_writes_no_card(name, tmp_path):
-    header, cells, _, expected = CASES["a title" if name == "title" else name]
+    header, cells, _, expected = CASES[name]
     (tmp_path / "own.csv").write_text(table(header, cells), encoding="utf-8")
     with pytest.raises(GpbenchError, match=f"own.csv: .*{expected}"):
         with_cards([f"dataset={tmp_path}/own.csv", "target=y"], [])

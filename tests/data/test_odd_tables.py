@@ -44,14 +44,10 @@ def zipped(**files: bytes) -> bytes:
     return file.getvalue()
 
 
-def excel(*rows, second=()) -> bytes:
+def excel(*rows) -> bytes:
     book, file = openpyxl.Workbook(), io.BytesIO()
     for row in rows:
         book.active.append(row)
-    if second:
-        sheet = book.create_sheet("second")
-        for row in second:
-            sheet.append(row)
     book.save(file)
     return file.getvalue()
 
@@ -79,7 +75,6 @@ READ = {
     "true and false in Excel": (excel(["a", "y"], [True, 2], [False, 4]), [1, 0]),
     "true and false": (csv("TRUE", "False"), [1, 0]),
     "true and false in Parquet": (parquet([True, False], [2.0, 4.0]), [1, 0]),
-    "two sheets": (excel(["a", "y"], [1, 2], [3, 4], second=[["a", "y"], [5, 6]]), [1, 3]),
     "an empty column in Excel": (excel(["a", "y", None], [1, 2, None], [3, 4, None]), [1, 3]),
     "decimals": (parquet([decimal.Decimal("1.50"), decimal.Decimal("2.25")], [2.0, 4.0]), [1.5, 2.25]),
     "a dictionary of numbers": (parquet(pa.array(["1", "2"]).dictionary_encode(), [2.0, 4.0]), [1, 2]),
@@ -98,22 +93,13 @@ def test_an_odd_table_is_read_right(name):
 
 
 REFUSED = {
-    "an open quote": (b'a,y\n1,2\n"3,4\n5,6\n', "line 3: a quotation mark is opened and never closed: close it"),
-    "a name twice": (b"a,a,y\n1,2,3\n", "the header has 'a' more than once"),
     "a name twice with a space": (b"a, a,y\n1,2,3\n", "the header has 'a' more than once"),
-    "more cells than names": (b"a,y\n1,2,\n3,4,5,\n", "row 1 has 3 cells, not 2"),
-    "fewer cells than names": (b"a,b,y\n1,2,3\n4,5\n", "row 2 has 2 cells, not 3"),
     "mixed separators": (b"a,b;y\n1,2;3\n", "no column 'y'; the table has a, b;y"),
-    "beyond floats": (csv("1e400", "3"), "column 'a' has 1 missing or infinite cells"),
     "infinity": (csv("inf", "3"), "column 'a' has 1 missing or infinite cells"),
     "a target beyond floats": (b"a,y\n1,1e400\n2,3\n", "column 'y' has 1 missing or infinite cells"),
     "a date": (csv("2021-03-04", "2021-03-05"), "'2021-03-04' is a date or a time; .*`drop`"),
     "a time": (csv("12:30", "13:00"), "'12:30' is a date or a time; .*`drop`"),
-    "percent": (csv("5%", "3 %"), "row 1: '5%' is not a number: take out what is no digit"),
-    "currency": (csv("3", "€ 5"), "row 2: '€ 5' is not a number: take out what is no digit"),
-    "units": (csv("5 kg", "3 kg"), "'5 kg' is not a number: take out what is no digit"),
     "underscores": (csv("1", "100_3"), "row 2: '100_3' is not a number: take out its underscores"),
-    "underscores in the target": (b"a,y\n1,100_3\n2,5\n", "row 1: '100_3' is not a number"),
     "a decimal comma": (csv("1", "1,5"), "row 2: .* is not a number.*decimal"),
     "thousands": (csv("1", "1,234,567"), "row 2: .* is not a number.*thousands"),
     "a question mark": (csv("1", "?"), 'row 2: .* is not a number.*missing: "[?]"'),
@@ -124,6 +110,7 @@ REFUSED = {
     "wide digits": (csv("\uff11", "3"), "is not a number"),
     "hexadecimal": (csv("0x1F", "3"), "'0x1F' is not a number"),
     "a fraction": (csv("1/2", "3"), "'1/2' is not a number"),
+    "a target of 2^53 + 1": (b"a,y\n1,9007199254740993\n2,3\n", "column 'y', row 1: '9007199254740993' has more"),
     "an accountant's minus": (csv("(5)", "3"), r"'\(5\)' is not a number"),
     "a complex number": (csv("1+2j", "3"), "'1\\+2j' is not a number"),
     "mixed kinds": (csv("1", "red"), "column 'a', row 2: 'red' is not a number"),
@@ -131,22 +118,14 @@ REFUSED = {
     "digits beyond 2^53": (csv("9007199254740993", "3"), "row 1: '9007199254740993' has more digits than a number"),
     "an unsigned integer": (parquet(pa.array([2**64 - 1, 0], pa.uint64()), [2.0, 4.0]), "has more digits than"),
     "an empty column": (b"a,b,y\n,1,2\n,2,4\n", "column 'a' has 2 missing or infinite cells"),
-    "a header alone": (b"a,y\n", "the table has no rows"),
     "one column": (b"y\n1\n2\n", "no inputs"),
     "nothing": (b"", "the table has no rows"),
-    "a name of the target twice": (b"a,y, y\n1,2,3\n", "the header has 'y' more than once"),
     "UTF-16 without its mark": ("ä,y\n1,2\n".encode("utf-16-le"), "null bytes, as UTF-16 .*`encoding: utf-16-le"),
-    "a part of Excel": (b"PK\x03\x04\x00,\x00", "not a readable Excel file"),
-    "blank lines": (b"\n\n\n", "the table has no rows"),
     "a null byte": (b"a,y\n1,2\n3\0,4\n", "row 2: .* is not a number"),
     "a zip of two files": (zipped(a=CSV, b=CSV), r"a zip archive of 2 files \(a, b\); name one by `member`"),
     "an archive in an archive": (zipped(a=zipped(a=zipped(a=CSV))), "packed more than twice: unpack it"),
-    "a page in place of a table": (b"<html><body>404</body></html>", "the table has no rows"),
-    "a hint for Excel": (b"sep=;\na;y\n1;2\n", "no column 'y'"),
     "a cell without an end": (csv("1" * 200_000, "3"), "field larger than field limit|1 missing or infinite"),
     "a date in Excel": (excel(["a", "y"], [DAYS[0], 2], [DAYS[1], 4]), "is a date or a time"),
-    "formulas without values": (excel(["a", "y"], [1, 2], ["=A2+2", 4]), "row 2: '=A2\\+2' is a formula whose value"),
-    "no sheet of the name": (excel(["a", "y"], [1, 2]), "no sheet 'second'; the file has Sheet"),
     "nested": (
         parquet([{"u": 1}, {"u": 2}], [2.0, 4.0]),
         r"no inputs; left out, since a cell is no number or text: a \(struct<u: int64>\)",
@@ -157,23 +136,23 @@ REFUSED = {
     "truth with missing": (parquet([True, None], [2.0, 4.0]), "column 'a' has 1 missing"),
     "names twice in Parquet": (parquet([1, 2], [3, 4], [5, 6], names="aay"), "the header has 'a' more than once"),
     "no rows in Parquet": (parquet(pa.array([], pa.int64()), pa.array([], pa.float64())), "the table has no rows"),
+    "an unknown encoding": (CSV, "encoding: 'latin-9x' is unknown", {"encoding": "latin-9x"}),
+    "gaps in two columns": (
+        b"c,x,y\nA,1,1\n,2,2\nB,,3\n,4,4\n",
+        r"'c' has 2 missing .* cells \(rows 2, 4\), and so have 1 more; .*`impute`, or",
+        {"encode": {"c": "onehot"}},
+    ),
     "an old Feather file": (b"FEA1" + CSV, "a Feather file of version 1: write it again"),
     "an old Excel file": (b"\xd0\xcf\x11\xe0" + CSV, r"the old form \(.xls\): save it as .xlsx or csv"),
-    "half a file": (parquet([1, 2], [2.0, 4.0])[:-20], "not a readable Parquet file"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_odd_table_is_refused_in_a_line(name):
-    content, message = REFUSED[name]
+    content, message, *options = REFUSED[name]
     with pytest.raises(DataError, match=message) as caught:
-        read(content, **({"sheet": "second"} if "sheet of" in name else {}))
+        read(content, **(options[0] if options else {}))
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
-
-
-def test_the_second_sheet_is_read_where_it_is_named():
-    content = excel(["a", "y"], [1, 2], second=[["a", "y"], [5, 6], [7, 8]])
-    assert read(content, sheet="second").X[:, 0].tolist() == [5, 7]
 
 
 def test_classes_keep_letters_and_digits_and_lose_spaces_at_their_ends():
@@ -182,8 +161,3 @@ def test_classes_keep_letters_and_digits_and_lose_spaces_at_their_ends():
         read(b"a,y\n1,Yes\n2,yes\n3,no\n", "binary")
     large = b"a,y\n1,9007199254740993\n2,9007199254740992\n3,7\n"
     assert read(large, "multiclass").classes == ("7", "9007199254740992", "9007199254740993")
-
-
-def test_a_target_has_no_more_digits_than_a_number_can_have():
-    with pytest.raises(DataError, match="column 'y', row 1: '9007199254740993' has more digits"):
-        read(b"a,y\n1,9007199254740993\n2,3\n")

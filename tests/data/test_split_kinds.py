@@ -155,6 +155,8 @@ WRONG = [
     ({}, {"set": "kfold", "folds": 21}, {}, "splits.folds=21: there are 20 rows; choose 2 to 20 folds"),
     (CLASSES, {"set": "kfold"}, {}, "the class 'a' has too few rows (3); choose 2 to 3 folds, or the split set"),
     ({}, {"set": "groups_kfold"}, {}, "has no groups of rows to split by; a source names them by `group`"),
+    ({}, {"set": "groups90"}, {}, "has no groups of rows to split by; a source names them by `group`"),
+    ({"g": [1] * 20}, {"set": "groups90"}, {"group": "g"}, "all rows are one group"),
     ({"g": [1, 2] * 10}, {"set": "groups_kfold"}, {"group": "g"}, "there are 2 groups; choose 2 folds"),
     ({}, {"set": "temporal"}, {}, "has no order of rows to split by; a source names its column by `order`"),
     ({}, {"set": "temporal"}, {"order": "day"}, "no column 'day'; the table has x, y"),
@@ -191,21 +193,14 @@ def test_a_split_that_cannot_be_made_is_refused_in_one_line(own, columns, split,
 
 
 def test_a_split_number_past_the_folds_is_refused(own):
-    card, dataset = own(rows_of(20), {"set": "kfold", "folds": 4})
+    card, _ = own(rows_of(20), {"set": "kfold", "folds": 4})
     with pytest.raises(ConfigError, match="split=4: own has splits 0 to 3"):
         splits.split_numbers(card, [4])
-    with pytest.raises(ConfigError, match="split 4 out of range"):
-        splits.indices(card, dataset, 4)
 
 
 def test_a_file_of_splits_with_fewer_lines_than_the_data_is_refused(own):
     with pytest.raises(DataError, match=r"own: rows\.csv has 2 rows, and the table 20"):
         own(rows_of(20), {"set": "fixed"}, split_file="rows.csv", files={"rows.csv": "a\ntrain\ntest\n"})
-
-
-@pytest.mark.parametrize("name", cards.names())
-def test_cards_that_ship_state_their_splits_so_that_no_default_changes_them(name):
-    assert cards.read(name)["splits"]["sets"]
 
 
 def test_an_archive_of_arrays_has_groups_an_order_and_fixed_splits(tmp_path):

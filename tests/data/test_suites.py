@@ -1,12 +1,12 @@
 """Suites and families of data sets; the sets of the second manifest of the mirror against it."""
 
-import io
 import json
 import re
 from collections import Counter
 
 import numpy as np
 import pytest
+from small_tables import npz
 
 from gpbench.cli import main
 from gpbench.data import cards, readers, sources, splits
@@ -19,26 +19,24 @@ FOLDS = ["airfoil", "elevators", "gas", "pendulum", "pol", "pumadyn32nm", "skill
 FIXED = ["adult", "ato", "bcef", "cells", "heaton_satellite", "heaton_simulated", "usps"]
 
 
-@pytest.mark.parametrize("name", SECOND)
-def test_a_card_agrees_with_its_entry_in_the_manifest(name, mirror):
-    entry, card = json.loads((mirror / "MANIFEST_MORE.json").read_text())[name], CARDS[name]
-    source = card["sources"][0]
-    assert source["files"] == {entry["file"]: entry["sha256"]}
-    assert (card["rows"], card["inputs"]) == (entry["n"], entry["d"] - len(source.get("drop", [])))
-    assert card.get("counts", {}) == {str(label): n for label, n in entry.get("classes", {}).items()}
-    arrays = {*entry["arrays"]} - {"X", "y", "feature_names", "noise_std"}
-    assert arrays == {source[key] for key in ("group", "split") if key in source} | {*source.get("folds", {}).values()}
-    for other in card["sources"][1:]:  # every file of the raw data with its checksum
-        raw = {file["raw_sha256"] for file in entry["source"]}
-        assert {*other["files"].values()} <= raw and all(file["commit"] in other["at"] for file in entry["source"][:1])
-    said = " ".join(card["oddities"])
-    duplicates, same = entry["duplicate_rows"], entry["rows_with_an_earlier_equal_input"]
-    assert not duplicates or re.search(rf"\b({duplicates:,}|{same:,})\b", said)
-    assert not entry["constant_inputs"] or all(column in said for column in entry["constant_inputs"])
-
-
-def test_the_cards_are_all_of_the_manifest(mirror):
-    assert {*SECOND} == {*json.loads((mirror / "MANIFEST_MORE.json").read_text())}
+def test_the_cards_agree_with_the_manifest(mirror):
+    manifest = json.loads((mirror / "MANIFEST_MORE.json").read_text())
+    assert {*SECOND} == {*manifest}
+    for name, entry in manifest.items():
+        card, source = CARDS[name], CARDS[name]["sources"][0]
+        assert source["files"] == {entry["file"]: entry["sha256"]}, name
+        assert (card["rows"], card["inputs"]) == (entry["n"], entry["d"] - len(source.get("drop", []))), name
+        assert card.get("counts", {}) == {str(label): n for label, n in entry.get("classes", {}).items()}, name
+        arrays = {*entry["arrays"]} - {"X", "y", "feature_names", "noise_std"}
+        named = {source[key] for key in ("group", "split") if key in source}
+        assert arrays == named | {*source.get("folds", {}).values()}, name
+        for other in card["sources"][1:]:  # every file of the raw data with its checksum
+            assert {*other["files"].values()} <= {file["raw_sha256"] for file in entry["source"]}, name
+            assert all(file["commit"] in other["at"] for file in entry["source"][:1]), name
+        said = " ".join(card["oddities"])
+        duplicates, same = entry["duplicate_rows"], entry["rows_with_an_earlier_equal_input"]
+        assert not duplicates or re.search(rf"\b({duplicates:,}|{same:,})\b", said), name
+        assert all(column in said for column in entry["constant_inputs"]), name
 
 
 @pytest.mark.parametrize("name", ["parkinsons", "ato"])
@@ -62,15 +60,14 @@ def test_the_dropped_input_of_skillcraft_is_the_number_of_the_row(mirror):
 
 
 def test_an_input_that_the_file_lacks_is_not_dropped():
-    file = io.BytesIO()
-    np.savez(file, X=np.eye(3), y=np.arange(3.0), feature_names=["a", "b", "c"])
-    raw = readers.npz([file.getvalue()], {"drop": [0, 2]})
+    file = npz(X=np.eye(3), y=np.arange(3.0), feature_names=["a", "b", "c"])
+    raw = readers.npz([file], {"drop": [0, 2]})
     assert raw.X.tolist() == [[0], [1], [0]] and raw.columns == ("b",)
     with pytest.raises(DataError, match=r"drop=\[3\]: the file has 3 inputs, counted from 0"):
-        readers.npz([file.getvalue()], {"drop": [3]})
+        readers.npz([file], {"drop": [3]})
 
 
-def test_suites_have_these_numbers_of_sets():
+def test_suites_have_these_numbers_of_sets_families_and_first_splits():
     tasks = Counter((card.get("suite"), card["task"]) for card in SECOND.values())
     assert [tasks["board", task] for task in ("regression", "binary", "multiclass")] == [35, 13, 12]
     assert [tasks[None, task] for task in ("regression", "binary", "multiclass")] == [12, 9, 2]
@@ -79,14 +76,8 @@ def test_suites_have_these_numbers_of_sets():
     assert all(("suite" in card) == ("family" in card) for card in outside)
     generated = {"generated", "rows"}
     assert all("suite" in card or card["sources"][0]["kind"] in generated for card in outside)
-
-
-def test_sets_that_are_no_independent_ones_share_a_family():
-    groups = ["kegg keggu", "kin8nm kin40k", "segment image", "optdigits digits_odd_even usps", "no2 pm10"]
-    assert all(len({CARDS[name]["family"] for name in group.split()}) == 1 for group in groups)
-
-
-def test_the_own_splits_of_a_set_are_its_first():
+    dependent = ["kegg keggu", "kin8nm kin40k", "segment image", "optdigits digits_odd_even usps", "no2 pm10"]
+    assert all(len({CARDS[name]["family"] for name in group.split()}) == 1 for group in dependent)
     assert all(CARDS[name]["splits"] == {"set": "yang", "sets": {"yang": 10}} for name in FOLDS)
     assert all(CARDS[name]["splits"]["sets"]["fixed"] == 1 for name in FIXED)
 
