@@ -70,10 +70,8 @@ REFUSED = {
     "1,2,red,a,?,?,5": "7 values for 6 attributes: mend it",
     "one,2,red,a,?,?": "could not convert string to float: 'one'",
     "1,2,'red,a,?,?": "a quotation mark is not closed, or text follows a closing one",
-    "1,2,'red'x,a,?,?": "a quotation mark is not closed, or text follows a closing one",
     "1,2,red,a,2021-03-04,?": "'2021-03-04' does not match format",
     "{6 1}": "index 6 is out of order, or beyond the last, 5: sort the entries, or declare the attribute",
-    "{1 1, 0 2}": "index 0 is out of order, or beyond the last, 5",
     "{1 1, 1 2}": "index 1 is out of order, or beyond the last, 5",
     "{1 1": "not entries between braces, or a quotation mark is not closed",
     "{1}": "not entries between braces",
@@ -92,7 +90,6 @@ def test_a_row_that_is_none_is_refused_with_its_line(line):
     "head, message",
     [
         ("@relation r\n@attribute a complex\n", "line 2 .*'a' is of type 'complex': must be numeric, nominal"),
-        ("@relation r\n@attribute a relational\n", "'a' is of type 'relational'"),
         ("@relation r\n@attribute 'a numeric\n", "an attribute has no name, or a quotation mark is not closed"),
         ("@relation r\n@attribute a {x,'y}\n", "line 2 .*not entries between braces, or a quotation mark"),
         ("@relation r\n@attribute a date QQ\n", "the format of dates 'QQ' is unknown"),
@@ -142,8 +139,7 @@ def test_weights_are_said_by_the_check_and_the_first_look(tmp_path, capsys):
     folders = with_cards([f"dataset={tmp_path}/iw.arff", "target=y"], [])[1]
     note = "weights of 20 rows are not used: all rows count alike"
     assert f"30 rows of 34 lines (1 of names, 3 declarations); {note}): edit it" in capsys.readouterr().err
-    card = cards.read("iw", folders)
-    report = checks.check(card, load(card, config_dirs=folders))
+    report = checks.check(card := cards.read("iw", folders), load(card, config_dirs=folders))
     assert (note, "") in report.findings and report.account.startswith("30 rows of 34 lines")
 
 

@@ -20,21 +20,12 @@ def record(id, **more):
     return sample(id, **base | more)
 
 
+IMPORTED = {"imported": True, "source": "x.csv", "dirty": None, "steps": None, "objective": None}
 RECORDS = [
-    record("a" * 16),
+    record("a" * 16, split_set="hla", train_rows=9, test_rows=1, converged=False),
     record("b" * 16, status="diverged", metrics={"nll": None, "error": None}, created="2026-01-02T00:00:00"),
     record("c" * 16, metrics={"rmse": 1, "test_ll": -2.5}, output="torque", split=3, created="2026-01-03T00:00:00"),
-    record(
-        "d" * 16,
-        metrics={"rmse": 2.0},
-        imported=True,
-        source="x.csv",
-        dirty=None,
-        steps=None,
-        objective=None,
-        seconds={},
-        created="2026-01-04T00:00:00",
-    ),
+    record("d" * 16, **IMPORTED, metrics={"rmse": 2.0}, seconds={}, created="2026-01-04T00:00:00"),
 ]
 
 
@@ -52,6 +43,8 @@ def test_a_row_is_a_run_with_its_metrics_and_seconds(results):
     assert list(table["metrics.rmse"])[2:] == [1.0, 2.0] and list(table["seconds.train"])[:3] == [1.5] * 3
     assert table["output"].isna().tolist() == [True, True, False, True] and table["output"][2] == "torque"
     assert table["status"].tolist() == ["done", "diverged", "done", "done"]
+    of_first = table.iloc[0][["split_set", "train_rows", "test_rows", "converged"]]
+    assert of_first.tolist() == ["hla", 9, 1, False]
     assert table["imported"].tolist() == [False, False, False, True] and table["source"][3] == "x.csv"
 
 
@@ -75,13 +68,6 @@ def test_types_do_not_depend_on_what_is_missing(results, tmp_path, long):
         table = gpbench.frame(folder, long=long)
         assert {name: str(table[name].dtype) for name in kinds} == kinds
     assert gpbench.frame(results)["steps"].tolist()[:3] == [250] * 3
-
-
-def test_split_set_rows_and_convergence_are_columns(tmp_path):
-    fields = {"split_set": "hla", "train_rows": 9, "test_rows": 1, "converged": False}
-    Store(tmp_path).write(replace(RECORDS[0], **fields), {}, {})
-    [row] = gpbench.frame(tmp_path).to_dict("records")
-    assert (row["split_set"], row["train_rows"], row["test_rows"], row["converged"]) == ("hla", 9, 1, False)
 
 
 def test_several_folders_are_one_frame_with_the_latest_record_of_each_run(results, tmp_path):

@@ -93,8 +93,6 @@ def test_numbers_whose_squares_are_not_finite_are_null_in_a_record(store):
 
 
 LETTERS = "abcdefghijklm"
-
-
 BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}]\n" for a, b in pairwise(LETTERS))
 
 
