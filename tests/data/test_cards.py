@@ -108,6 +108,14 @@ def test_builtin_data_are_the_same_on_every_machine_and_need_no_download(name):
         (SOURCE.format("kind: file, path: a, reader: mat"), "the file source lacks matrix"),
         (SOURCE.format("kind: file, path: a, target: y, missing: {a: 1}"), "a number or a list of them"),
         (SOURCE.format("kind: file, path: a, reader: mujoco_walk, frames: 3"), "frames=3: must be 1 or 2"),
+        (
+            SOURCE.format("kind: file, path: a, target: y, order: {d: '%Q'}"),
+            "must be a column, or a mapping from it to",
+        ),
+        (
+            SOURCE.format("kind: file, path: a, target: y, order: {1: 2, 3: 4}"),
+            "must be a column, or a mapping from it",
+        ),
         (SOURCE.format("kind: sklearn, loader: wine, reader: npz"), "the sklearn source has an unknown key 'reader'"),
         (SOURCE.format("kind: sklearn, loader: svmlight_file"), "loader=svmlight_file: must be breast_cancer,"),
         (SOURCE.format("kind: sklearn, loader: iris, arguments: {as_frame: true}"), "a mapping with `scaled` of"),

@@ -186,15 +186,9 @@ def test_no_redirect_leads_from_https_to_http(target, monkeypatch):
 
 @pytest.mark.parametrize("checked", [True, False])
 def test_every_flipped_bit_of_a_stored_data_set_is_noticed(checked, tmp_path):
-    rng = np.random.default_rng(0)
-    raw = Raw(
-        rng.normal(size=(9, 2)),
-        rng.normal(size=(9, 2)),
-        ("a", "b"),
-        {"yang": np.arange(9) % 3},
-        ("p", "q"),
-        groups=np.arange(9) // 3,
-    )
+    rng, nine = np.random.default_rng(0), np.arange(9)
+    folds, names = {"yang": nine % 3}, (("a", "b"), ("p", "q"))
+    raw = Raw(rng.normal(size=(9, 2)), rng.normal(size=(9, 2)), names[0], folds, names[1], groups=nine // 3)
     source = {"kind": "official", "at": "http://x/", "files": {"a": None}}
     card = {"name": "toy", "task": "regression", "sources": [source]}
     dataset = from_raw(card, raw)

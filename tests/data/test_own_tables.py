@@ -1,4 +1,4 @@
-"""Tables as people have them: columns that number the rows, and new rows by name or by position."""
+"""A user's own table, read by a card beside it, and new rows for a model of it."""
 
 import io
 
@@ -6,9 +6,105 @@ import numpy as np
 import pandas
 import pytest
 
-from gpbench.data import cells, new_rows, tables
+from gpbench.data import cards, cells, load, new_rows, prepare, splits, tables
 from gpbench.data.conversion import from_raw
 from gpbench.errors import DataError
+
+TEXT = """
+name: mine
+task: {task}
+sources: [{{kind: file, path: mine.csv, target: kind{more}}}]
+"""
+ROWS = [f"{i * 7 % 31},{i % 7},{'ham' if i % 3 else 'spam'}" for i in range(30)]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(rows=ROWS, task="binary", more="", header="a,b,kind"):
+        (tmp_path / "dataset").mkdir(exist_ok=True)
+        (tmp_path / "dataset" / "mine.yaml").write_text(TEXT.format(task=task, more=more))
+        (tmp_path / "dataset" / "mine.csv").write_text("\n".join([header, *rows]) + "\n")
+        return write.load
+
+    write.load = lambda: load(cards.read("mine", [tmp_path]), config_dirs=[tmp_path])
+    return write
+
+
+def test_a_csv_beside_its_card_walks_the_whole_way(write, tmp_path, store):
+    dataset = write()()
+    assert dataset.columns == ("a", "b") and dataset.classes == ("ham", "spam")
+    assert dataset.y[:3].tolist() == [1.0, -1.0, -1.0]
+    train, test = splits.indices(cards.read("mine", [tmp_path]), dataset, 0)
+    assert prepare(dataset, train, test).X.shape == (27, 2)
+    assert not store.exists()  # a user's file is not copied
+    (tmp_path / "dataset" / "mine.csv").unlink()
+    with pytest.raises(DataError, match=f"no file mine.csv in .*{tmp_path}/dataset"):
+        write.load()
+
+
+@pytest.mark.parametrize(
+    ("task", "cells", "classes", "y"),
+    [
+        ("multiclass", ["10", "9", "2"], ("2", "9", "10"), [2, 1, 0]),  # in numerical order
+        ("multiclass", ["c", "a", "b"], ("a", "b", "c"), [2, 0, 1]),
+        ("regression", ["0.5", "1", "1.5"], (), [0.5, 1, 1.5]),
+    ],
+)
+def test_labels_become_codes_in_their_order_and_other_targets_keep_their_units(write, task, cells, classes, y):
+    dataset = write([f"{i},0,{cells[i % 3]}" for i in range(9)], task=task)()
+    assert dataset.classes == classes and dataset.y[:3].tolist() == y
+
+
+def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path):
+    read = write([*ROWS, "5,1,", "6,2,NA"], more=", missing: NA")
+    with pytest.raises(DataError, match=r"mine\.yaml: file mine\.csv: the target, column 'kind', has 2 missing cells"):
+        read()
+    read = write([*ROWS, "NA,1,ham", ",1,ham"], more=", missing: NA")
+    with pytest.raises(DataError, match=r"mine\.yaml: file mine\.csv: column 'a' has 2 missing or infinite cells"):
+        read()
+    with open(tmp_path / "dataset" / "mine.yaml", "a") as card:
+        card.write("incomplete: drop\n")
+    assert len(read().y) == 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"header": "a,b,sort"}, "no column 'kind'; the table has a, b, sort"),
+        ({"rows": ["1,2,ham", "2,2,ham"]}, "one class only .'ham'."),
+        ({"rows": ["1,2,1", "2,2,1.5"], "task": "count"}, r"column 'kind', row 2: 1.5 is no count \(0, 1, 2, ...\)"),
+        ({"rows": ["1,2,1", "2,2,few"], "task": "count"}, "column 'kind', row 2: 'few' is not a number"),
+        ({"more": ", drop: [a, b]"}, "mine.yaml: file mine.csv: no inputs"),
+        ({"task": "binary\ncolumns: [a, a]"}, r"mine\.yaml: file mine\.csv: two inputs have the same name"),
+        ({"more": ", codes: {sprt: {ham: 1}}"}, "codes: no column 'sprt' among the inputs; known are a, b"),
+        ({"more": ", sha256: abc"}, "sha256 is"),
+        ({"more": ", labels: {ham: -1}"}, "label 'spam' is not in the card's labels"),
+        ({"more": ", labels: {ham: 0, spam: 1}"}, r"must have the codes \[-1, 1\]"),
+    ],
+)
+def test_a_mistake_in_the_data_gives_one_clear_line(write, arguments, message):
+    with pytest.raises(DataError, match=message) as caught:
+        write(**arguments)()
+    assert "\n" not in str(caught.value)
+
+
+ARRAYS = {
+    "complex inputs": (np.ones((4, 2)) * 1j, np.arange(4.0), "inputs of type complex128: must be real numbers"),
+    "inputs as text": (np.array([["a"], ["b"]]), np.arange(2.0), "inputs of type <U1: must be real numbers"),
+    "inputs of one axis": (np.ones(4), np.arange(4.0), r"inputs of shape \(4,\): must be \(rows, inputs\)"),
+    "complex targets": (np.ones((4, 2)), np.arange(4) * 1j, "targets of type complex128: must be real numbers"),
+    "targets of three axes": (np.ones((4, 2)), np.ones((4, 1, 1)), r"targets of shape \(4, 1, 1\): must be \(rows,\)"),
+    "targets without axes": (np.ones((4, 2)), np.array(3.0), r"targets of shape \(\): must be"),
+}
+
+
+@pytest.mark.parametrize(("X", "y", "message"), ARRAYS.values(), ids=ARRAYS)
+def test_arrays_of_the_wrong_type_or_shape_are_refused(tmp_path, X, y, message):
+    np.savez(tmp_path / "mine.npz", X=X, y=y)
+    source = {"kind": "file", "path": "mine.npz", "reader": "npz"}
+    with pytest.raises(DataError, match=f"^mine: file mine.npz: {message}"):
+        load({"name": "mine", "task": "regression", "sources": [source]}, config_dirs=[tmp_path])
+
 
 CARD = {"name": "mine", "task": "regression"}
 FRAME = pandas.DataFrame({"speed": np.linspace(3, 1, 12).round(2), "depth": np.arange(12) % 5 / 4, "drag": range(12)})

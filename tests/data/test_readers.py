@@ -48,12 +48,6 @@ def test_a_text_table_is_read_as_its_options_say(name):
         tables.table(blobs, options | {"target": 5, "drop": []})
 
 
-def test_libsvm_text_fills_what_a_line_leaves_out_with_zero():
-    raw = readers.libsvm([b"+1 1:0.5 3:2\n2 2:1e-3\n"], {"inputs": 3})
-    np.testing.assert_array_equal(raw.X, [[0.5, 0, 2], [0, 1e-3, 0]])
-    assert raw.target.tolist() == [1, 2]
-
-
 @pytest.mark.parametrize(
     "line, message",
     [
@@ -74,8 +68,8 @@ def test_a_line_that_is_no_libsvm_text_is_named(line, message, end):
 
 
 def test_queries_of_libsvm_are_groups_and_small_files_have_no_large_tables():
-    raw = readers.libsvm([b"2 qid:7 1:1 3:5 # a\n\n1 qid:7 2:1\n3 qid:9\n"], {})
-    assert raw.X.tolist() == [[1, 0, 5], [0, 1, 0], [0, 0, 0]] and raw.target.tolist() == [2, 1, 3]
+    raw = readers.libsvm([b"2 qid:7 1:0.5 3:5 # a\n\n+1 qid:7 2:1e-3\n3 qid:9\n"], {})
+    assert raw.X.tolist() == [[0.5, 0, 5], [0, 1e-3, 0], [0, 0, 0]] and raw.target.tolist() == [2, 1, 3]
     assert raw.groups.tolist() == [7, 7, 9]
     with pytest.raises(DataError, match="a sparse file of 19 bytes has 200,000,000 cells"):
         readers.libsvm([b"1 100000000:1\n1 1:2"], {})

@@ -107,12 +107,6 @@ def test_a_column_whose_training_std_is_only_rounding_error_becomes_zero_in_both
     assert np.ptp(p.X[:, 1]) >= 1
 
 
-def test_a_small_unit_is_not_mistaken_for_a_constant():
-    X = RNG.normal(size=(30, 1)) * 1e-15
-    p = prepare(make(X, RNG.normal(size=30)), np.arange(20), np.arange(20, 30))
-    np.testing.assert_allclose(p.X.std(0), 1)
-
-
 def test_class_labels_are_never_scaled():
     y = np.where(np.arange(30) % 3, 1.0, -1.0)
     for scaler in SCALERS:

@@ -77,12 +77,9 @@ def test_mirror_and_official_file_give_the_same_arrays_and_checksum(mirror_dir, 
     assert one.checksum == two.checksum == CHECKSUM  # the -0.0 of the one and the 0 of the other included
     assert one.classes == two.classes == ("no", "yes")
     assert server.hits == ["/data/toy.csv"]
-
-
-def test_a_source_may_spell_the_labels_its_own_way(server):
-    server.content = CSV.replace(b"no", b"0").replace(b"yes", b"1")
-    dataset = sources.obtain(make(), address(server.at, labels={"0": -1, "1": 1}), mirror=None)
-    assert dataset.classes == ("no", "yes") and dataset.checksum == CHECKSUM
+    server.content = CSV.replace(b"no", b"0").replace(b"yes", b"1")  # a source may spell the labels its own way
+    three = sources.obtain(make(), address(server.at, labels={"0": -1, "1": 1}), mirror=None)
+    assert three.classes == ("no", "yes") and three.checksum == CHECKSUM
 
 
 def test_a_mirror_that_is_no_folder_is_not_passed_over(tmp_path):
@@ -150,16 +147,6 @@ def test_a_bad_download_never_lands_in_the_store(server, store, content, short, 
     assert stored(store) == []
 
 
-def test_without_network_and_mirror_the_error_names_file_checksum_and_places(store):
-    card = make(MIRROR, address("http://127.0.0.1:9/", name="toy.data"))
-    with pytest.raises(DataError) as caught:
-        load(card)
-    text = str(caught.value)
-    for part in (str(store), "GPBENCH_MIRROR", "toy.npz", sha(npz()), "http://127.0.0.1:9/toy.data", "no answer"):
-        assert part in text
-    assert "\n" not in text
-
-
 def test_an_address_for_people_is_named_but_not_fetched(server):
     note = {"kind": "official", "at": server.at, "files": {"toy.xls": None}, "note": "an Excel file"}
     with pytest.raises(DataError, match=r"toy.xls: an Excel file"):
@@ -198,6 +185,14 @@ def test_a_checksum_of_40_digits_is_that_of_git(tmp_path):
     assert files.from_folder(tmp_path, "t.csv", of_git) == b"test content\n"
     with pytest.raises(DataError, match=rf"git's checksum is {of_git}, not {'0' * 40}: damaged"):
         files.from_folder(tmp_path, "t.csv", "0" * 40)
+
+
+def test_without_network_and_mirror_the_error_names_file_checksum_and_places(store):
+    with pytest.raises(DataError) as caught:
+        load(make(MIRROR, address("http://127.0.0.1:9/", name="toy.data")))
+    text = str(caught.value)
+    for part in (str(store), "GPBENCH_MIRROR", "toy.npz", sha(npz()), "http://127.0.0.1:9/toy.data", "no answer"):
+        assert part in text and "\n" not in text
 
 
 def test_offline_asks_no_address_and_says_what_to_do_only_where_one_could_help(server, tmp_path):

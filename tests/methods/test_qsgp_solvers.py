@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from problems import KEY, predict
+from problems import KEY, equations, predict
 
 from gpbench.core import solvers
 from gpbench.core.bases import kernel as kernel_products
@@ -168,7 +168,7 @@ def test_the_preconditioner_is_that_of_dense_algebra_and_no_kernel_matrix_is_who
     jaxpr = jax.make_jaxpr(lambda s: s.step(system))(start)
     rows = Rows(X[:9], jnp.arange(9), jnp.ones((9, 1)))
     jaxprs = [jaxpr, jax.make_jaxpr(lambda s: s.step(system, rows))(solvers.Blocks(start.weights))]
-    sizes = [v.aval.size for j in jaxprs for equation in _equations(j.jaxpr) for v in equation.outvars]
+    sizes = [v.aval.size for j in jaxprs for equation in equations(j.jaxpr) for v in equation.outvars]
     assert max(sizes) < N * N / 2
 
 
@@ -209,16 +209,6 @@ def test_conjugate_gradients_diverge_in_plain_sight_where_the_matrix_is_indefini
     assert np.isnan([true for true, _ in _residuals(1e4, 1e-3)][-1])
 
 
-def _equations(jaxpr):
-    """All equations, those of loops too."""
-    for equation in jaxpr.eqns:
-        yield equation
-        for value in equation.params.values():
-            for inner in value if isinstance(value, tuple | list) else (value,):
-                if hasattr(inner := getattr(inner, "jaxpr", inner), "eqns"):
-                    yield from _equations(inner)
-
-
 def test_a_run_that_is_stopped_and_resumed_ends_as_one_that_is_not_and_has_converged(tmp_path):
     method = qsgp("cg", tolerance=1e-4)
     programs = Programs(method)
@@ -243,7 +233,6 @@ def test_auto_is_cg_where_it_is_possible_and_adagrad_elsewhere(monkeypatch):
 
 
 MISTAKES = [
-    ({"features": "rff", "basis": 20}, "it is for kernel functions around all rows: set method.features=inducing,"),
     ({"basis": 20}, "it is for kernel functions around all rows: set method.features=inducing,"),
     ({"dense_columns": 1}, "it is for a diagonal C: set method.dense_columns=0, or method.solver=adagrad"),
     ({"relevance": True}, "it is for a prior whose precision is K: set method.relevance=false"),

@@ -221,7 +221,6 @@ def test_at_the_best_bound_few_relevance_vectors_are_left():
         ({"control_rows": 13}, "method.control_rows=13: there are 12 training rows"),
         ({"kernel": "periodic"}, "qsgp with features=rff needs a"),
         ({"relevance": True}, "method.relevance=true needs kernel functions"),
-        ({"augmentation": True}, "method.augmentation=true needs kernel functions"),
         ({"features": "inducing", "basis": 6, "augmentation": True}, "set method.basis=null and"),
         (
             {"features": "inducing", "basis": None, "augmentation": True, "likelihood": "laplace"},

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from samples import sample
+from damaged import record
 
 from gpbench.claims import kept
 from gpbench.cli import main
@@ -16,12 +16,6 @@ from gpbench.errors import ConfigError
 from gpbench.records import collection
 from gpbench.records.collection import open_store
 from gpbench.records.store import Store
-
-
-def record(id, **more):
-    base = {"setting": "m=15%", "metrics": {"nll": 0.5, "error": 0.25}, "seconds": {"train": 1.5}, "dirty": False}
-    return sample(id, **base | {"host": {"cpu": "x", "cores": 2}, "created": "2026-01-01T00:00:00"} | more)
-
 
 VARIOUS = [
     record("a" * 16),
@@ -66,7 +60,7 @@ def test_a_collection_names_no_folders_of_the_machine_where_runs_were_made(tmp_p
 
 @pytest.mark.parametrize(("words", "nll"), [([], 0.5), (["--newest"], 0.4)])
 def test_of_runs_made_again_the_oldest_or_the_newest_is_collected(words, nll, tmp_path, capsys):
-    again = record("a" * 16, metrics={"nll": 0.4, "error": 0.25}, created="2026-02-01T00:00:00")
+    again = record("a" * 16, metrics={"nll": 0.4, "error": 0.2}, created="2026-02-01T00:00:00")
     for name, stored in (("new", again), ("old", VARIOUS[0])):
         Store(tmp_path / name).write(stored, {"method": {"name": "sep"}}, {})
     out = tmp_path / "all.parquet"
@@ -77,7 +71,7 @@ def test_of_runs_made_again_the_oldest_or_the_newest_is_collected(words, nll, tm
 
 def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder, capsys):
     later = "2027-01-01T00:00:00"
-    Store(folder / "there").write(record("a" * 16, metrics={"nll": 0.5 + 1e-9, "error": 0.25}, created=later), {}, {})
+    Store(folder / "there").write(record("a" * 16, metrics={"nll": 0.5 + 1e-9, "error": 0.2}, created=later), {}, {})
     Store(folder / "there").write(record("c" * 16, metrics={"rmse": 1.1, "test_ll": -2.5}, created=later), {}, {})
     Store(folder / "there").write(record("e" * 16), {}, {})
     main(["collect", str(folder / "results"), "--out", str(folder / "here.parquet")])

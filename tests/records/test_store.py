@@ -182,17 +182,6 @@ def test_what_dead_processes_left_is_deleted_and_what_live_ones_write_is_not(sto
     assert not left.exists() and fresh.exists() and live.exists()
 
 
-def test_a_disk_that_fills_up_gives_one_line_and_leaves_nothing(store, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StorageError, match=r"No space left on device; free some space") as raised:
-        write(store)
-    assert "\n" not in str(raised.value)
-    assert list(store.runs.iterdir()) == []
-
-
 def test_a_folder_that_may_not_be_written_gives_one_line(store, tmp_path, monkeypatch):
     (tmp_path / "results").write_text("a file")
     with pytest.raises(StorageError, match=r"results is a file, .*; move the file, or name"):

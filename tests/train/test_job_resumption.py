@@ -9,8 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from jobs import WALK, close
-from toys import HERE, StopAfter, job, numbers
+from toys import HERE, WALK, StopAfter, close, job, numbers
 
 from gpbench import cli
 from gpbench.errors import Stopped, StorageError
@@ -127,6 +126,7 @@ def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, 
     assert len(records["done"]) + len(records["diverged"]) == 6 and records["done"] and records["diverged"]
     for record in records["diverged"]:
         assert record.metrics == dict.fromkeys(records["done"][0].metrics) and record.objective is None
+        assert Store(tmp_path).predictions(record.id) == {}
     mean = np.mean([record.metrics["error"] for record in records["done"]])
     assert cli.main(["table", "--results", str(tmp_path), "--metric", "error", "--format", "csv"]) == 0
     head, row = (line.split(",") for line in capsys.readouterr().out.splitlines())
