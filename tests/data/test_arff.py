@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpbench.api.words import with_cards
-from gpbench.data import cards, cells, checks, load, tables
+from gpbench.data import cards, cells, checks, load
 from gpbench.errors import DataError
 
 HEAD = """% Title: a rig
@@ -100,26 +100,6 @@ def test_a_row_that_is_none_is_refused_with_its_line(line):
 def test_a_head_that_is_none_is_refused_with_its_line(head, message):
     with pytest.raises(DataError, match=message):
         cells.read(head.encode(), {})
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-def test_letters_of_every_encoding_are_read(encoding):
-    content = (
-        "@relation r\n@attribute größe numeric\n@attribute y {schön,'sehr schön'}\n@data\n1,schön\n2,'sehr schön'\n"
-    )
-    options = {"target": "y"} | ({"encoding": encoding} if encoding == "latin-1" else {})
-    raw = tables.table([content.encode(encoding)], options)
-    assert raw.columns == ("größe",) and raw.target.tolist() == ["schön", "sehr schön"]
-    if encoding == "latin-1":
-        with pytest.raises(DataError, match=r"line 2: byte 0xf6 is not UTF-8; .*`encoding: latin-1`"):
-            tables.table([content.encode(encoding)], {"target": "y"})
-
-
-def test_skip_counts_the_lines_of_the_file():
-    content = b"a line of somebody's\n@relation r\n@attribute a numeric\n@attribute y numeric\n@data\n1,2\n3,4\n5,6\n"
-    raw = tables.table([content], {"target": "y", "skip": [1, 7]})
-    assert raw.X.tolist() == [[1], [5]]
-    assert raw.account == "2 rows of 8 lines (1 of names, 2 left out by `skip`, 3 declarations)"
 
 
 def test_dates_order_the_rows_and_strings_are_left_out(tmp_path):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from small_tables import alike, read, steps, table
 
-from gpbench.data import cards, new_rows, row_labels, sources, tables
+from gpbench.data import new_rows, row_labels, tables
 from gpbench.errors import DataError
 from gpbench.estimators.table import fit_table
 
@@ -253,13 +253,6 @@ def test_without_a_format_the_first_date_says_what_the_others_are_and_others_are
 
 def from_raw_order(rows: dict, cells: Sequence[str]) -> np.ndarray:
     return tables.table([table({"day": cells, **rows})], {"target": "y", "order": "day"}).order
-
-
-def test_an_archive_of_arrays_has_dates_with_a_format_too(tmp_path):
-    np.savez(tmp_path / "own.npz", X=np.eye(3), y=np.arange(3.0), day=np.array(["02/01/2024", "", "01/02/2023"]))
-    source = {"kind": "file", "path": str(tmp_path / "own.npz"), "reader": "npz", "order": {"day": "%d/%m/%Y"}}
-    card = cards.checked({"name": "own", "task": "regression", "sources": [source], "incomplete": "drop"})
-    assert np.diff(sources.load(card, store=tmp_path).order).tolist() == [-335 * 86400.0]
 
 
 @pytest.mark.parametrize(("task", "cell"), [("regression", "abc"), ("count", "1.5"), ("count", "abc")])

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from small_tables import npz, read, steps, table
+from small_tables import read, steps, table
 
-from gpbench.data import cards, load, prepare, readers, sources, splits, tables
+from gpbench.data import cards, load, prepare, sources, splits, tables
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Raw
@@ -40,13 +40,6 @@ def test_a_users_table_gives_every_output_its_name_and_every_row_its_group(write
     assert dataset.columns == ("speed", "angle") and dataset.outputs == ("lift", "drag")
     np.testing.assert_array_equal(dataset.y, np.stack([np.arange(40) / 2, -np.arange(40)], axis=1))
     np.testing.assert_array_equal(dataset.groups, np.arange(40) % 5)
-
-
-def test_an_npz_file_gives_the_same_data_set_as_the_table(write):
-    dataset = write()[1]()
-    archive = npz(X=dataset.X, z=dataset.y, wing=np.array(list("abcde") * 8))
-    raw = readers.npz([archive], {"target": "z", "group": "wing"})
-    assert from_raw({"name": "mine", "task": "regression"}, raw).checksum == dataset.checksum
 
 
 def test_numbers_count_columns_where_a_table_has_no_header():

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from small_tables import npz
 
-from gpbench import cli
 from gpbench.data import archives, cards, files, formats, load, sources, splits
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import checksum
@@ -156,24 +155,6 @@ def test_the_files_of_the_card_give_rows_and_folds_and_the_store_keeps_both(name
     assert dataset.y.tolist() == [3, 6, 9] and splits.indices(card, dataset, 0)[1].tolist() == [0]
     again = load(card, offline=True)
     assert again.folds["yang"].tolist() == [0, 1, 1] and again.checksum == dataset.checksum
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_rows_in_another_order_and_other_folds_are_refused(name, monkeypatch):
-    with pytest.raises(DataError, match=r"data\.csv\.gz: sha256 is .*damaged or another version"):
-        load(toy(name, monkeypatch, data=table(*ROWS[::-1])))
-    card = {**toy(name, monkeypatch), "folds_checksum": cards.read(name)["folds_checksum"]}
-    with pytest.raises(DataError, match="gives arrays with folds_checksum"):
-        load(card)
-
-
-def test_without_a_network_a_run_ends_in_one_clear_line(tmp_path, capsys):
-    words = ["dataset=song", "method=constant", "data.offline=true", f"run.results={tmp_path / 'results'}"]
-    code = cli.main(["run", *words])
-    printed = capsys.readouterr().err
-    assert code == DataError.exit_code and printed.count("\n") == 1
-    places = ("song is unavailable", "offline, so not downloaded", "treforevans/uci_datasets", "archive.ics.uci.edu")
-    assert all(part in printed for part in (*places, "run `gpbench data fetch song` where there is a network"))
 
 
 HEADER = "Year,Month,DayofMonth,DayOfWeek,DepTime,ArrTime,TailNum,AirTime,ArrDelay,Distance,Cancelled,Diverted"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import equinox as eqx
+import optax
 import pytest
 from problems import FROZEN, KEY, binary, regression
 
@@ -29,6 +30,7 @@ from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.methods.vi.svi import SVI
 from gpbench.methods.vi.vif import VIF
 from gpbench.methods.vi.vsgpr import VSGPR
+from gpbench.methods.weight_space.qsgp import QSGP
 
 METHODS = Path(__file__).resolve().parents[2] / "conf" / "method"
 MISTAKES = {
@@ -180,6 +182,7 @@ def test_two_methods_of_one_configuration_are_equal_so_that_no_program_is_compil
 ROWS, CLASSES = regression(25), binary(20)
 GROWING = {"optimiser": decaying_adam(), "mean_basis": 5, "covariance_basis": 5, "growth": 5}
 PATHS, STEPPING = {"predictive": "sample", "optimiser": FROZEN}, {"optimiser": FROZEN, "inducing": 5}
+ALL = {"features": "inducing", "basis": None, "kernel": "matern32"}
 SQUARED = r"needs a squared exponential kernel, not matern52: choose .*$"
 
 UNFIT = [
@@ -214,6 +217,25 @@ UNFIT = [
     (GreedySGPR, ROWS, {"inducing": 26}, r"^method\.inducing=26 asks for 26 inducing points, but there are 25"),
     (PBP, ROWS, {"likelihood": "laplace"}, r"^own needs a gaussian likelihood, not "),
     (PBP, ROWS, {"gamma_shape": 1.0}, r"^method\.gamma_shape=1\.0: must be a number above 1$"),
+    (QSGP, ROWS, {"basis": None}, "method.basis=null is one function for every training row"),
+    (QSGP, ROWS, {"features": "inducing", "basis": 26}, "method.basis=26: there are 25 training rows"),
+    (QSGP, ROWS, {"dense_columns": 21}, "method.dense_columns=21 of 20 basis functions"),
+    (QSGP, ROWS, {"block": 30, "basis_batch": 20}, "method.block=30: functions are drawn in whole blocks, 20"),
+    (QSGP, ROWS, {"control_rows": 26}, "method.control_rows=26: there are 25 training rows"),
+    (QSGP, ROWS, {"kernel": "periodic"}, "own with features=rff needs a"),
+    (QSGP, ROWS, {"relevance": True}, "method.relevance=true needs kernel functions"),
+    (QSGP, ROWS, {"features": "inducing", "basis": 6, "augmentation": True}, "set method.basis=null and"),
+    (QSGP, ROWS, {**ALL, "augmentation": True, "likelihood": "laplace"}, "is derived for Gaussian noise, not"),
+    (QSGP, ROWS, {"likelihood": "student_t"}, "own needs a gaussian, laplace, probit or logistic likelihood"),
+    (QSGP, ROWS, {**ALL, "optimiser": optax.adam(0.1)}, "set method.optimiser=null"),
+    (QSGP, ROWS, {"basis": 10**13}, "basis functions with 0 dense columns need"),
+    (QSGP, ROWS, {**ALL, "solver": "cg", "basis": 20}, "it is for kernel functions around all rows: set method.featur"),
+    (QSGP, ROWS, {**ALL, "solver": "cg", "dense_columns": 1}, "it is for a diagonal C: set method.dense_columns=0, or"),
+    (QSGP, ROWS, {**ALL, "solver": "cg", "relevance": True}, "it is for a prior whose precision is K: set method.rel"),
+    (QSGP, ROWS, {**ALL, "solver": "cg", "likelihood": "laplace"}, "for Gaussian noise: set method.likelihood="),
+    (QSGP, ROWS, {**ALL, "solver": "cg", "search": {"rate": [0.1]}}, "no rate to search: set method.search=null"),
+    (QSGP, ROWS, {**ALL, "solver": "adagrad", "regressors": 26}, "method.regressors=26: needs regression on as"),
+    (QSGP, ROWS, {"solver": "adagrad", "regressors": 4}, "set method.regressors=0"),
     (SDD, ROWS, {"samples": 1}, r"^method\.samples=1: must be a whole number from 2$"),
     (SDD, ROWS, {"kernel": "linear"}, "needs a squared exponential, matern12, matern32 or matern52 kernel, not linear"),
     (SDD, CLASSES, {}, r"^own is for regression, and these are 2 classes: try svi$"),
@@ -242,6 +264,7 @@ UNFIT = [
     (VSGPR, ROWS, {"optimiser": FROZEN}, r"^method\.optimiser=.*: must be null$"),
 ]
 NEEDED = {cls: {"optimiser": FROZEN} for cls in (Dropout, Ensemble, LinearisedLaplace, MILE)}
+NEEDED[QSGP] = {"basis": 20, "basis_batch": 8, "block": 2, "batch_size": 4, "control_rows": 3}
 NEEDED[GAM] = {"inducing": 14, "pairs": [[0, 1]], "optimiser": FROZEN, "natural_step": "auto"}
 
 

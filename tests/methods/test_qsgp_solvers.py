@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from problems import KEY, equations, predict
 
@@ -15,7 +14,7 @@ from gpbench.core.bases import kernel as kernel_products
 from gpbench.core.kernels import Matern32, SquaredExponential
 from gpbench.core.solvers import KernelSystem, Nystroem, Rows
 from gpbench.data.members import Member
-from gpbench.errors import ConfigError, Stopped
+from gpbench.errors import Stopped
 from gpbench.methods.parts import mean_solver
 from gpbench.methods.weight_space.qsgp import QSGP
 from gpbench.train.batches import take_step, whole
@@ -230,22 +229,3 @@ def test_auto_is_cg_where_it_is_possible_and_adagrad_elsewhere(monkeypatch):
     assert chosen() == "cg" and {chosen(**fields) for fields in adagrad} == {"adagrad"}
     monkeypatch.setattr(mean_solver, "_MOST", N - 1)
     assert chosen() == "adagrad"
-
-
-MISTAKES = [
-    ({"basis": 20}, "it is for kernel functions around all rows: set method.features=inducing,"),
-    ({"dense_columns": 1}, "it is for a diagonal C: set method.dense_columns=0, or method.solver=adagrad"),
-    ({"relevance": True}, "it is for a prior whose precision is K: set method.relevance=false"),
-    ({"likelihood": "laplace"}, "it is for Gaussian noise: set method.likelihood=gaussian, or method.solver=adagrad"),
-    ({"search": {"rate": [0.1]}}, "it has no rate to search: set method.search=null"),
-    ({"optimiser": optax.adam(0.1)}, "set method.optimiser=null"),
-    ({"solver": "adagrad", "regressors": 41}, "method.regressors=41: needs regression on as many kernel functions"),
-    ({"solver": "adagrad", "features": "rff", "basis": 20, "regressors": 4}, "set method.regressors=0"),
-]
-
-
-@pytest.mark.parametrize("fields, message", MISTAKES)
-def test_what_does_not_fit_is_refused_in_one_line(fields, message):
-    with pytest.raises(ConfigError) as error:
-        qsgp(**{"solver": "cg", **fields}).init(DATA, key=KEY)
-    assert message in str(error.value) and "\n" not in str(error.value)

@@ -18,7 +18,6 @@ from gpbench.methods.exact import sdd
 from gpbench.methods.exact.sdd import SDD
 from gpbench.methods.parts.exact import ExactGP
 from gpbench.train.batches import whole
-from gpbench.train.trials import best_rate
 
 GP = ExactGP(KERNEL, Gaussian(jnp.log(jnp.array(0.1))))
 
@@ -202,11 +201,6 @@ def test_beyond_its_limit_it_diverges_and_says_so(batch_size):
         assert np.isnan(predict(ours, state, new).log_prob(jnp.zeros(4))).all() == diverges
         line = ours.diagnose(state)
         assert ("diverged with step size 3: try method.rates=[1]" in line) == diverges and "\n" not in line
-
-
-def test_the_choice_of_a_rate_avoids_those_that_diverge():
-    data, ours = regression(100), method(batch_size=20, rates=[3.0, 0.9, 0.1], trial_steps=50)
-    assert best_rate(ours, start(ours, data), data, key=KEY) == 0.9
 
 
 def test_the_limit_without_sampling_is_that_of_nesterovs_recursion():

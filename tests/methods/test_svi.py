@@ -136,14 +136,6 @@ def test_with_automatic_natural_steps_a_regression_ends_at_the_collapsed_bound_o
     np.testing.assert_allclose(objective_of(method, state, data), collapsed, rtol=1e-9)
 
 
-def test_a_natural_step_of_1_is_one_of_1_point_0_under_every_likelihood():
-    data = binary(25)
-    whole_number, fraction = (
-        train(SVI(inducing=5, natural_step=size, optimiser=FROZEN), data, 2)[0].parameters.q.mean for size in (1, 1.0)
-    )
-    np.testing.assert_array_equal(whole_number, fraction)
-
-
 def test_automatic_natural_steps_on_minibatches_do_not_forget_the_other_rows():
     """Steps of size 1 on 5 of 30 rows would leave q fitted to the last 5."""
     data = regression(30)

@@ -54,13 +54,16 @@ def test_a_record_of_a_newer_schema_is_skipped_with_one_line(store, tmp_path, ca
         assert line.count("\n") == 1 and f"schema {SCHEMA + 1}" in line and "upgrade" in line
 
 
-def test_numbers_that_are_not_finite_are_null(store):
+def test_numbers_that_are_not_finite_or_whose_squares_are_not_are_null(store):
     write(store, status="diverged", metrics={"nll": np.float64("nan"), "error": float("inf"), "rmse": np.float32(1)})
     text = (store.runs / A / "record.json").read_text()
     assert json.loads(text)["metrics"] == {"nll": None, "error": None, "rmse": 1.0}
     others = json.dumps(raw(metrics={"nll": float("nan"), "rmse": 1e999}, objective=float("-inf")))
     (store.runs / A / "record.json").write_text(others.replace("Infinity", "1e999", 1))
     assert store.get(A).metrics == {"nll": None, "rmse": None} and store.get(A).objective is None
+    store.write(record(OTHER, metrics={"nll": np.float64(1e200)}, objective=-1e200), {"method": {"m": 1e200}}, {})
+    assert store.get(OTHER).metrics == {"nll": None} and store.get(OTHER).objective is None
+    assert store.config(OTHER) == {"method": {"m": 1e200}}
 
 
 def test_a_finished_record_is_kept_unless_it_is_to_be_replaced(store):

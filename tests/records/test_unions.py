@@ -133,13 +133,6 @@ def test_own_and_shipped_runs_stand_beside_each_other_where_both_are_asked_for(t
     assert gpbench.frame(SHIPPED)["shipped"].isna().all()  # alone they need no mark
 
 
-@pytest.mark.parametrize("verb", [["table", "--json"], ["ls", "runs", "--json"]])
-def test_every_results_folder_that_is_named_is_read(verb, tmp_path, capsys):
-    a, b = own(tmp_path / "a", runs("sep", 0)), own(tmp_path / "b", runs("svi", 16))
-    assert main([*verb, "--results", str(a), "--results", str(b)]) == 0
-    assert {row["method"] for row in json.loads(capsys.readouterr().out)} == {"sep", "svi"}
-
-
 def test_a_run_in_several_folders_counts_once_the_latest(tmp_path, capsys):
     a, b = own(tmp_path / "a", runs("sep", 0)), own(tmp_path / "b", runs("sep", 0, created="2026-02-02", nll=0.1)[:1])
     store = open_one([a, b])

@@ -37,13 +37,6 @@ def test_what_is_saved_is_loaded_and_without_a_checkpoint_nothing(checkpoint, tm
     assert none.load(STATE) is None and none.facts() is None
 
 
-def test_a_truncated_or_damaged_checkpoint_is_none(checkpoint):
-    whole = checkpoint.path.read_bytes()
-    for content in (b"", b"garbage", whole[:100], whole[: len(whole) // 2], whole[:-1]):
-        checkpoint.path.write_bytes(content)
-        assert checkpoint.load(STATE) is None
-
-
 def test_a_state_of_another_shape_type_or_size_does_not_fit(checkpoint):
     b = STATE["b"]
     others = [

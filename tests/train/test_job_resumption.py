@@ -82,14 +82,6 @@ def test_a_kill_between_two_records_of_a_group_costs_no_number(tmp_path):
     assert not list((tmp_path / "killed" / "checkpoints").iterdir())
 
 
-def test_the_same_holds_where_some_were_recorded_before(tmp_path, trained):
-    job(tmp_path, *WALK, "split=1")
-    with pytest.raises(InterruptedError):
-        job(tmp_path, *WALK, "split=[0,1,2,3]", store=Broken(tmp_path, 1))
-    job(tmp_path, *WALK, "split=[0,1,2,3]")
-    assert trained == [[1], [0, 2, 3], [0, 2, 3]]
-
-
 def test_a_stopped_job_finds_its_group_again(tmp_path, trained):
     whole = job(tmp_path / "whole", *WALK, "split=[0,1,2]")
     job(tmp_path / "stopped", *WALK, "split=1")
@@ -132,11 +124,6 @@ def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, 
     head, row = (line.split(",") for line in capsys.readouterr().out.splitlines())
     cell = dict(zip(head, row))
     assert float(cell["mean"]) == pytest.approx(mean) and int(cell["n_splits"]) == len(records["done"])
-
-
-def test_a_diverged_run_counts_as_finished(tmp_path, trained):
-    words = ["dataset=moons", "method=fragile", "split=[0,1,2]", "run.together=true"]
-    assert numbers(job(tmp_path, *words)) == numbers(job(tmp_path, *words)) and len(trained) == 1
 
 
 def test_a_full_disk_stops_a_job_in_one_line_and_keeps_the_earlier_records(tmp_path, capsys):
