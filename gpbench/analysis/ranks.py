@@ -11,20 +11,12 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from gpbench.analysis import statistics as tests
 from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.notes import imported_note
 from gpbench.analysis.provenance import facts_of
-from gpbench.analysis.rank_tests import (
-    average_ranks,
-    cliques,
-    critical_difference,
-    friedman,
-    rounded,
-    smallest_wilcoxon_holm,
-    wilcoxon_holm,
-)
 from gpbench.analysis.sheets import Grid, Sheet
-from gpbench.analysis.statistics import LEVEL, common_splits
+from gpbench.analysis.statistics import LEVEL, common_splits, smallest_wilcoxon_holm
 from gpbench.errors import ConfigError
 from gpbench.metrics import Metric, find, ranking_direction
 from gpbench.papers.published import UNRANKED
@@ -132,16 +124,16 @@ def rank_values(
     lower nor a higher value of the metric is better.
     """
     direction = ranking_direction(metric, records)
-    values = rounded(values)
-    ranks = average_ranks(values if direction == "lower" else -values)
+    values = tests.rounded(values)
+    ranks = tests.average_ranks(values if direction == "lower" else -values)
     order = np.argsort(ranks.mean(axis=0), kind="stable")
     average = ranks.mean(axis=0)[order]
-    critical = critical_difference(*values.shape) if test == "nemenyi" else None
+    critical = tests.critical_difference(*values.shape) if test == "nemenyi" else None
     if critical:
         different = np.abs(average[:, None] - average) > critical - 1e-12
     else:
-        different = wilcoxon_holm(values[:, order]) < LEVEL
-    statistic, p = friedman(ranks)
+        different = tests.wilcoxon_holm(values[:, order]) < LEVEL
+    statistic, p = tests.friedman(ranks)
     return Ranking(
         metric=metric,
         test=test,
@@ -150,7 +142,7 @@ def rank_values(
         statistic=statistic,
         p=p,
         critical=critical,
-        groups=cliques(different),
+        groups=tests.cliques(different),
         known=find(metric, records),
         **{name: tuple(lines) for name, lines in notes.items()},  # type: ignore[arg-type]
     )

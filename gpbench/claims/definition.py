@@ -7,15 +7,15 @@ hold.  One that no record can decide has in place of clauses the `test` that pro
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpbench import paths, yamls
+from gpbench.claims.estimates import Region
 from gpbench.claims.kept import COMPARISONS
 from gpbench.claims.quantities import Quantity
-from gpbench.claims.regions import Region
 from gpbench.errors import ConfigError, nearest
 from gpbench.keys import MAPPINGS, Keys, optional, required
 from gpbench.schema import Range, is_number
@@ -99,7 +99,6 @@ class Clause:
 
     @property
     def is_logarithmic(self) -> bool:
-        """Whether its numbers are logarithms of ratios."""
         return KINDS[self.kind].logarithmic
 
     @property
@@ -110,10 +109,9 @@ class Clause:
 
 def read_clause(content: Any, subject: str) -> Clause:
     """The clause of an entry of a claims file.  Raises ConfigError for a wrong one."""
-    kinds = [kind for kind in KINDS if kind in content]
-    if len(kinds) != 1:
+    kind, *others = [kind for kind in KINDS if kind in content] or ("", "")
+    if others:
         raise ConfigError(f"{subject}: give one of {', '.join(KINDS)}, with a metric")
-    (kind,) = kinds
     needs = KINDS[kind].needs
     bounds = _DIRECTIONS if kind == "monotone" else _BOUNDS
     against = ("against",) if kind in ("difference", "ratio") else ()
@@ -149,16 +147,17 @@ def _region(content: Mapping[str, Any], kind: str, subject: str) -> Region:
         low, high = (1 / size, size) if is_logarithmic else (-size, size)
     low = float(content.get("above", content.get("rises", low)))
     high = float(content.get("below", content.get("falls", high)))
-    if low >= high:
-        raise ConfigError(f"{subject}: no {kind} lies between {low:g} and {high:g}: give the lower end first")
-    if math.isinf(low) and math.isinf(high):
-        words = "`falls: 0` or `rises: 0`" if kind == "monotone" else "above, below, between: [a, b] or within"
-        raise ConfigError(f"{subject}: say where the {kind} lies: {words}")
-    if not is_logarithmic:
-        return Region(low, high)
-    if high <= 0 or (low <= 0 and math.isinf(high)):
-        raise ConfigError(f"{subject}: every ratio is above 0: give another end")
-    return Region(math.log(low) if low > 0 else -math.inf, math.log(high))
+    words = "`falls: 0` or `rises: 0`" if kind == "monotone" else "above, below, between: [a, b] or within"
+    problems = {
+        f"no {kind} lies between {low:g} and {high:g}: give the lower end first": low >= high,
+        f"say where the {kind} lies: {words}": math.isinf(low) and math.isinf(high),
+        "every ratio is above 0: give another end": is_logarithmic and (high <= 0 or (low <= 0 and math.isinf(high))),
+    }
+    if wrong := [text for text, is_wrong in problems.items() if is_wrong]:
+        raise ConfigError(f"{subject}: {wrong[0]}")
+    if is_logarithmic:
+        low, high = math.log(low) if low > 0 else -math.inf, math.log(high)
+    return Region(low, high)
 
 
 def _words(content: Any, subject: str) -> dict[str, tuple[str, ...]]:
@@ -166,15 +165,11 @@ def _words(content: Any, subject: str) -> dict[str, tuple[str, ...]]:
 
     if not isinstance(content, dict):
         raise ConfigError(f"{subject}: runs are selected by a mapping such as {{method: sep}}")
-    return {str(key): tuple(text(value) for value in _listed(values)) for key, values in content.items()}
+    return {str(key): _texts(values, text) for key, values in content.items()}
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, _listed(value)))
+def _texts(value: Any, text: Callable[[Any], str] = str) -> tuple[str, ...]:
+    return tuple(map(text, value if isinstance(value, list) else [value]))
 
 
 def _line(text: Any) -> str:
@@ -242,19 +237,20 @@ def _claim(paper: str, id: str, content: Any, subject: str, shipped: bool) -> Cl
     content = _CLAIM.check(content, subject)
     tests = _texts(content.get("test", []))
     ways = [key for key in ("clauses", "test", "reason") if content.get(key)]
-    wrong = [test for test in tests if not _TEST.fullmatch(test)]
-    problem = ""
-    if not shipped and not {"test", "proves"}.isdisjoint(content):
-        problem = "a `test` is one of gpbench's, and proves its claims alone: give `clauses`"
-    elif len(ways) != 1 and (ways or not content.get("elsewhere")):
-        test = "a `test` that proves it, " if shipped else ""
-        problem = f"a claim has `clauses`, {test}or a `reason` why it has none; or `elsewhere`"
-    elif "proves" in content and "test" not in content:
-        problem = "`proves` is of a `test`: name it as tests/FILE.py::NAME"
-    elif wrong:
-        problem = f"test {wrong[0]}: name it as tests/FILE.py::NAME"
-    if problem:
-        raise ConfigError(f"{subject}: {problem}")
+    unnamed = [test for test in tests if not _TEST.fullmatch(test)]
+    test = "a `test` that proves it, " if shipped else ""
+    own, undecided = (
+        not shipped and ("test" in content or "proves" in content),
+        not ways and not content.get("elsewhere"),
+    )
+    problems = {
+        "a `test` is one of gpbench's, and proves its claims alone: give `clauses`": own,
+        f"a claim has `clauses`, {test}or a `reason` why it has none; or `elsewhere`": undecided or len(ways) > 1,
+        "`proves` is of a `test`: name it as tests/FILE.py::NAME": "proves" in content and "test" not in content,
+        f"test {''.join(unnamed[:1])}: name it as tests/FILE.py::NAME": unnamed,
+    }
+    if wrong := [text for text, is_wrong in problems.items() if is_wrong]:
+        raise ConfigError(f"{subject}: {wrong[0]}")
     clauses = enumerate(content.get("clauses", []), 1)
     return Claim(
         paper=paper,

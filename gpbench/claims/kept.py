@@ -1,8 +1,7 @@
 """Numbers of the arrays that `run.keep=true` keeps (`gpbench.records.kept`): of one run, and of two beside each other.
 
 Inputs are in the units in which the method was trained, nearly always standard deviations.  A collection has these
-arrays of the first split of a cell, and of the others what all numbers here read of them (`extracts`): for banana, a
-hundredth of the bytes.
+arrays of the first split of a cell, and of the others `extracts`: for banana, a hundredth of the bytes.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,10 +20,8 @@ _PREFIX = "kept_extract_"
 
 
 def boundary_distance(run: _Arrays) -> float | None:
-    """The median distance of inducing points to the decision boundary; None without points or without a boundary.
-
-    The boundary are the midpoints between neighbours on the grid of different predicted classes.
-    """
+    """The median distance of inducing points to the decision boundary, the midpoints between neighbours on the grid of
+    different predicted classes; None without points or without a boundary."""
     if not {"kept_inducing", "kept_log_probs", "kept_grid"} <= run.keys() or run["kept_grid"].shape[1] != 2:
         return None
     side = round(len(run["kept_grid"]) ** 0.5)
@@ -63,7 +60,10 @@ SUMMARIES: Mapping[str, Callable[[_Arrays], float | None]] = {
 share of grid points at which their 95 % bands cover the truth."""
 
 
-def _comparison(extract: str, function: Callable[[ndarray, ndarray], Any], on_grid: bool = True) -> "_Comparison":
+_Comparison = Callable[[_Arrays, _Arrays], float | None]
+
+
+def _comparison(extract: str, function: Callable[[ndarray, ndarray], Any], on_grid: bool = True) -> _Comparison:
     """A number of the extracts of two runs; None where one lacks them, they differ in shape, or are on another grid."""
 
     def compare(a: _Arrays, b: _Arrays) -> float | None:
@@ -83,7 +83,6 @@ def _matched_distance(a: ndarray, b: ndarray) -> Any:
     return distances[linear_sum_assignment(distances)].mean()
 
 
-_Comparison = Callable[[_Arrays, _Arrays], float | None]
 COMPARISONS: Mapping[str, _Comparison] = {
     # the mean distance of inducing points to those of another run under the best matching, one to one
     "inducing_distance": _comparison("inducing", _matched_distance, on_grid=False),
@@ -115,13 +114,9 @@ def extracts(run: _Arrays) -> dict[str, ndarray]:
 def _extract(run: _Arrays, name: str) -> ndarray | None:
     if _PREFIX + name in run:
         return run[_PREFIX + name]
-    value = (SUMMARIES.get(name) or _EXTRACTS[name])(run)
+    needed, function = _EXTRACTS.get(name) or (set(), SUMMARIES[name])
+    value = function(run) if needed <= run.keys() else None
     return None if value is None else np.asarray(value)
-
-
-def _corners(run: _Arrays) -> Float[ndarray, "2 D"] | None:
-    """The first and the last point of the grid: with these and its size, a grid is known."""
-    return run["kept_grid"][[0, -1]] if "kept_grid" in run else None
 
 
 def _classes(run: _Arrays) -> Int[ndarray, " G"]:
@@ -130,29 +125,26 @@ def _classes(run: _Arrays) -> Int[ndarray, " G"]:
 
 def _row_classes(run: _Arrays) -> UInt8[ndarray, " n"] | None:
     """The predicted class at the nearest point of the grid to each training row."""
-    if not {"kept_log_probs", "kept_grid", "kept_X"} <= run.keys():
-        return None
     nearest = _nearest(run["kept_X"], run["kept_grid"])
     return None if nearest is None else _classes(run)[nearest].astype(np.uint8)
 
 
-def _var_within(run: _Arrays) -> Float[ndarray, " g"] | None:
+def _var_within(run: _Arrays) -> Float[ndarray, " g"]:
     """The predictive variance on the grid within the training inputs."""
-    if not {"kept_var", "kept_grid", "kept_X"} <= run.keys():
-        return None
     grid, rows = run["kept_grid"], run["kept_X"]
     return run["kept_var"][((grid >= rows.min(axis=0)) & (grid <= rows.max(axis=0))).all(axis=1)]
 
 
-_EXTRACTS: Mapping[str, Callable[[_Arrays], ndarray | float | None]] = {
-    "inducing": lambda run: run.get("kept_inducing"),
-    "corners": _corners,
-    "row_classes": _row_classes,
-    "var": lambda run: run.get("kept_var"),
-    "var_within": _var_within,
-    "mean": lambda run: run.get("kept_mean"),
+_EXTRACTS: Mapping[str, tuple[set[str], Callable[[_Arrays], ndarray | None]]] = {
+    "inducing": ({"kept_inducing"}, lambda run: run["kept_inducing"]),
+    # the first and the last point: with these and its size, a grid is known
+    "corners": ({"kept_grid"}, lambda run: run["kept_grid"][[0, -1]]),
+    "row_classes": ({"kept_log_probs", "kept_grid", "kept_X"}, _row_classes),
+    "var": ({"kept_var"}, lambda run: run["kept_var"]),
+    "var_within": ({"kept_var", "kept_grid", "kept_X"}, _var_within),
+    "mean": ({"kept_mean"}, lambda run: run["kept_mean"]),
 }
-"""What comparisons read of each run."""
+"""What comparisons read of each run: the arrays that it needs, and its function."""
 
 
 def _nearest(rows: Float[ndarray, "n D"], grid: Float[ndarray, "G D"]) -> Int[ndarray, " n"] | None:

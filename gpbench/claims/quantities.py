@@ -47,20 +47,22 @@ class Quantity:
         if not isinstance(content, Mapping):
             metric = str(content)
             name = metric.removeprefix(_PREFIX)
+            problem = ""
             if metric != name and name not in kept.SUMMARIES:
-                raise ConfigError(f"{subject}: no number {name!r}; {nearest(name, kept.SUMMARIES)}")
-            if " " in metric:
+                problem = f"no number {name!r}; {nearest(name, kept.SUMMARIES)}"
+            elif " " in metric:
                 form = "{metric: nll, step: 10} or {metric: seconds, until: nll, below: 0.3}"
-                raise ConfigError(f"{subject}: {metric!r}: write a number of a trace as {form}")
+                problem = f"{metric!r}: write a number of a trace as {form}"
+            if problem:
+                raise ConfigError(f"{subject}: {problem}")
             return cls(metric)
-        keys = (_LEVEL if "until" in content else _POINT).check(content, subject)
-        points = [(key, float(keys[key])) for key in ("step", "seconds", "below", "above") if key in keys]
+        form, names = (_LEVEL, "below and above") if "until" in content else (_POINT, "step and seconds")
+        keys = form.check(content, subject)
+        points = [(key, float(keys[key])) for key in names.split(" and ") if key in keys]
         if len(points) != 1:
-            raise ConfigError(f"{subject}: give one of {'below and above' if 'until' in keys else 'step and seconds'}")
-        (point,) = points
-        if "until" in keys:
-            return cls(str(keys["metric"]), until=(str(keys["until"]), *point))
-        return cls(str(keys["metric"]), point=point)
+            raise ConfigError(f"{subject}: give one of {names}")
+        until = (str(keys["until"]), *points[0]) if form is _LEVEL else None
+        return cls(str(keys["metric"]), None if until else points[0], until)
 
     def __str__(self) -> str:
         if self.until:
@@ -78,7 +80,6 @@ class Quantity:
 
     @property
     def is_of_arrays(self) -> bool:
-        """Whether it is read from arrays."""
         return bool(self.point or self.until) or self.metric.startswith(_PREFIX)
 
     @property
@@ -87,9 +88,16 @@ class Quantity:
         return self.until[0] if self.until else "" if self.metric.startswith(_PREFIX) else self.metric
 
     def value(self, arrays: Arrays) -> float | None:
-        """Its value in the arrays of a run; None where they lack it."""
+        """Its value in the arrays of a run; None where they lack it.  The place of the first value beyond a level is
+        infinite without one, and None where the trace may begin after it."""
         if self.until:
-            return self._first(arrays, *self.until)
+            metric, side, level = self.until
+            axis, sign = {"steps": "step"}.get(self.metric, self.metric), 1 if side == "below" else -1
+            if not {metric, axis, "step"} <= arrays.keys() or not len(arrays["step"]):
+                return None
+            beyond = [sign * value < sign * level for value in arrays[metric]]
+            places = (float(position) for position, is_beyond in zip(arrays[axis], beyond) if is_beyond)
+            return None if beyond[0] and arrays["step"][0] > 1 else next(places, math.inf)
         if self.point is None:
             return kept.summary(arrays, self.metric.removeprefix(_PREFIX))
         axis, end = self.point
@@ -97,13 +105,3 @@ class Quantity:
             return None
         values = [float(value) for position, value in zip(arrays[axis], arrays[self.metric]) if position <= end]
         return values[-1] if values and math.isfinite(values[-1]) else None
-
-    def _first(self, arrays: Arrays, metric: str, side: str, level: float) -> float | None:
-        """The place of the first value beyond a level; infinite without one, None where the trace may begin after."""
-        axis, sign = {"steps": "step"}.get(self.metric, self.metric), 1 if side == "below" else -1
-        if not {metric, axis, "step"} <= arrays.keys() or not len(arrays["step"]):
-            return None
-        beyond = [sign * value < sign * level for value in arrays[metric]]
-        if beyond[0] and arrays["step"][0] > 1:
-            return None
-        return next((float(position) for position, is_beyond in zip(arrays[axis], beyond) if is_beyond), math.inf)

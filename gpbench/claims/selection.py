@@ -7,8 +7,10 @@ from statistics import fmean
 from typing import NamedTuple
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
+from gpbench.analysis.grouping import gather
 from gpbench.claims import definition
 from gpbench.claims.definition import Claim, Clause, Words
+from gpbench.claims.estimates import Estimate
 from gpbench.claims.quantities import Arrays, Quantity
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.status import Cell
@@ -26,10 +28,6 @@ class _Selection(NamedTuple):
 
     claims: Sequence[Claim]
     ids: frozenset[str]
-
-    def includes(self, claim: Claim) -> bool:
-        """Whether the claim is selected."""
-        return claim.id in self.ids
 
 
 def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[_Selection]:
@@ -49,6 +47,8 @@ def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[_Selectio
     return selections
 
 
+Key = tuple[str, ...]
+"""Data set, output, and values of the keys of a clause."""
 ReadArrays = Callable[[str], Arrays]
 """Reads the trace and the kept arrays of a run by its id; empty where it has none."""
 
@@ -89,7 +89,6 @@ class KeyedCell:
 
     @property
     def records(self) -> Sequence[Record]:
-        """Records of the runs."""
         return self.runs.records if self.runs else ()
 
     @property
@@ -130,15 +129,15 @@ def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
 
 def check_words(cells: Sequence[KeyedCell], words: Words, values_of: Callable[[str], set[str]], name: str) -> None:
     """Raises ConfigError where no cell has a key or a value of `words`, or none has all of the values."""
-    for key, values in words.items():
+    problem = "" if select_cells(cells, words) else "these values together"
+    for key, values in reversed(words.items()):
         known = values_of(key)
-        if known == {""}:
-            keys = {name for cell in cells for name in cell.keys}
-            raise ConfigError(f"{name}: no run has the key {key!r}; {nearest(key, keys)}")
         if unknown := [value for value in values if value not in known and values != ANY]:
-            raise ConfigError(f"{name}: no run has {key}={unknown[0]}; {nearest(unknown[0], known)}")
-    if not select_cells(cells, words):
-        raise ConfigError(f"{name}: no run has these values together")
+            problem = f"{key}={unknown[0]}; {nearest(unknown[0], known)}"
+        if known == {""}:
+            problem = f"the key {key!r}; {nearest(key, {name for cell in cells for name in cell.keys})}"
+    if problem:
+        raise ConfigError(f"{name}: no run has {problem}")
 
 
 def crowded(cells: Sequence[KeyedCell], side: str, name: str) -> ConfigError:
@@ -157,9 +156,37 @@ def listed_keys(clause: Clause) -> list[str]:
     return [key for key in several if key not in ("dataset", "output")]
 
 
-def group(cells: Sequence[KeyedCell], keys: Sequence[str]) -> dict[tuple[str, ...], list[KeyedCell]]:
+def group(cells: Sequence[KeyedCell], keys: Sequence[str]) -> dict[Key, list[KeyedCell]]:
     """The cells by data set, output and these keys."""
-    groups: dict[tuple[str, ...], list[KeyedCell]] = {}
-    for cell in cells:
-        groups.setdefault(tuple(cell.keys.get(key, "") for key in ("dataset", "output", *keys)), []).append(cell)
-    return groups
+    return gather((tuple(cell.keys.get(key, "") for key in ("dataset", "output", *keys)), cell) for cell in cells)
+
+
+@dataclass(frozen=True)
+class Number:
+    """An estimate with the cells that it is from."""
+
+    key: Key
+    estimate: Estimate | None  # None where runs are missing
+    rival: str = ""  # name of the rival b, where a clause lists several
+    cells: tuple[CellRuns, ...] = ()  # cells that the number is estimated from, but of those over all data sets
+    preset: str = ""  # preset of the runs
+
+    @property
+    def location(self) -> str:
+        """Data set and output."""
+        return " ".join(filter(None, self.key[:2]))
+
+    @property
+    def machines(self) -> int:
+        """Number of different machines of the runs."""
+        return len({machine(record) for cell in self.cells for record in cell.records})
+
+    @property
+    def name(self) -> str:
+        """Data set, output, values of keys and rival, as far as there are any."""
+        return " ".join(filter(None, [*self.key, self.rival]))
+
+
+def machine(record: Record) -> tuple[str | None, int | None]:
+    """The device and the number of cores, on which seconds depend."""
+    return record.device, (record.host or {}).get("cores")

@@ -15,9 +15,9 @@ import sites
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.claims.definition import read_clause
-from gpbench.claims.estimates import Student
+from gpbench.claims.estimates import student
 from gpbench.claims.grades import Judged
-from gpbench.claims.numbers import Number
+from gpbench.claims.selection import Number
 from gpbench.cli import main
 from gpbench.errors import StorageError
 from gpbench.records.record import Record
@@ -258,7 +258,7 @@ def test_dots_are_best_first_with_corrected_intervals():
 @pytest.mark.parametrize("kind", ["ratio", "spread"])
 def test_the_axis_of_a_claim_about_ratios_has_ratios(kind):
     clause = read_clause({kind: "nll", "a": {"method": "a"}, "b": {"method": "b"}, "between": [0.5, 2]}, "mine")
-    plot = charts.claim_plot(Judged(clause, [Number(("pima", ""), Student(0.1, 0.05, 4, 5))]))
+    plot = charts.claim_plot(Judged(clause, [Number(("pima", ""), student(0.1, 0.05, 4, 5))]))
     assert ">0.5</text>" in plot and ">2</text>" in plot
 
 

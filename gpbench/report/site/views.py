@@ -12,8 +12,8 @@ from gpbench.analysis.marks import with_marks
 from gpbench.analysis.method_settings import labels, method_of, with_metric
 from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import number
-from gpbench.analysis.rank_tests import nemenyi_quantile
 from gpbench.analysis.ranks import rank_table, ranking_notes
+from gpbench.analysis.statistics import nemenyi_quantile
 from gpbench.analysis.tables import seconds_notes
 from gpbench.claims.grades import SCALE, Judged
 from gpbench.errors import ConfigError
