@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpbench.analysis.best import BestMethods, Score
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.notes import correction, imported_note, split_notes
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
@@ -187,9 +188,7 @@ def _feet(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -
 
 
 def _absent(title: str, reasons: Mapping[str, str]) -> list[str]:
-    names_of: dict[str, list[str]] = {}
-    for name, reason in reasons.items():
-        names_of.setdefault(reason, []).append(name)
+    names_of = gather((reason, name) for name, reason in reasons.items())
     return [f"{title}: {len(names)}, {reason}: {abridge(names)}" for reason, names in names_of.items()]
 
 
@@ -204,10 +203,7 @@ def _interval(score: Score) -> str:
 
 def _shared_terms(names: Iterable[str]) -> dict[str, list[str]]:
     """The terms that all settings of a method have, of methods with several."""
-    settings: dict[str, list[list[str]]] = {}
-    for name in names:
-        method, _, setting = name.partition(" ")
-        settings.setdefault(method, []).append(terms(setting))
+    settings = gather((method, terms(setting)) for method, _, setting in (name.partition(" ") for name in names))
     return {method: shared_terms(own) for method, own in settings.items() if len(own) > 1}
 
 

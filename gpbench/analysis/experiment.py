@@ -10,7 +10,6 @@ from typing import Any
 from gpbench.analysis import tables
 from gpbench.analysis.agreement import agreement, deviations
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
-from gpbench.analysis.marks import has_few, with_marks
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of, run_facts
 from gpbench.analysis.sheets import Grid, Sheet
@@ -68,7 +67,7 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     return tables.placed_sheet(
         placed,
         (rows_are, *columns),
-        any(has_few([*row.values()]) for block in blocks for row in block.rows.values()),
+        any(tables.has_few([*row.values()]) for block in blocks for row in block.rows.values()),
         twins=deviations([(block.name, block.rows) for block in blocks], rows_are),
         title=experiment.title,
         name=experiment.id,
@@ -122,7 +121,7 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
             bare = lambda entry: replace(entry, published=None, delta_se=None)
             rows = {label: {column: bare(entry) for column, entry in row.items()} for label, row in rows.items()}
         for label in rows.keys() - {"std"}:
-            rows[label] = dict(zip(rows[label], with_marks([*rows[label].values()])))
+            rows[label] = dict(zip(rows[label], tables.with_marks([*rows[label].values()])))
         blocks.append(Block(name, ", ".join(filter(None, [name, tables.title(metric, records)])), rows))
     return blocks
 

@@ -9,8 +9,7 @@ from jaxtyping import Bool
 from numpy import ndarray
 
 from gpbench.analysis.bradley_terry import DRAWS, FEWEST
-from gpbench.analysis.divisions import CORES, SECONDS, lost
-from gpbench.analysis.leaderboard import Board
+from gpbench.analysis.leaderboard import CORES, SECONDS, Board, lost
 from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of, run_facts

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gpbench.analysis.cells import CellRuns, by_split
+from gpbench.analysis.grouping import gather
 from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.absences import absence
 
@@ -19,13 +20,8 @@ LEAKED_MARK = " (not held out)"
 
 def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
     """The name of each method's main setting (`RULE`), the method with the most data sets first, of those with runs."""
-    groups: dict[tuple[str, str], list[CellRuns]] = {}
-    for name, cell in pairs:
-        if cell.records:
-            groups.setdefault((cell.method, name), []).append(cell)
-    methods: dict[tuple, set[str]] = {}
-    for (method, _), cells in groups.items():
-        methods.setdefault(_protocol(cells[0]), set()).add(method)
+    groups = gather(((cell.method, name), cell) for name, cell in pairs if cell.records)
+    methods = gather((_protocol(cells[0]), method) for (method, _), cells in groups.items())
 
     def completeness(setting: tuple[str, str]) -> tuple:
         cells = groups[setting]
@@ -33,7 +29,7 @@ def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
         numbers = [float(text) for text in re.findall(r"\d+\.?\d*", ", ".join(setting_terms))]
         return (
             all(cell.held_out for cell in cells),
-            len(methods[_protocol(cells[0])]),
+            len({*methods[_protocol(cells[0])]}),
             len({cell.dataset for cell in cells}),
             len(set(map(_row, cells))),  # outputs, split sets and versions of them
             sum(len(cell.records) for cell in cells),
@@ -91,15 +87,12 @@ def method_of(cell: CellRuns) -> tuple[str, str]:
 def row_names(cells: Sequence[CellRuns]) -> list[str]:
     """The row of each cell in a ranking: data set, split set where the data set has several, output, and the start of
     the checksum where there are several versions of these rows, whose splits are of other rows."""
-    sets: dict[str, set[str]] = {}
-    versions: dict[tuple, set[str | None]] = {}
-    for cell in cells:
-        sets.setdefault(cell.dataset, set()).add(cell.split_set)
-        versions.setdefault((cell.dataset, cell.split_set, cell.output), set()).add(cell.data_key[1])
+    sets = gather((cell.dataset, cell.split_set) for cell in cells)
+    versions = gather(((cell.dataset, cell.split_set, cell.output), cell.data_key[1]) for cell in cells)
     names = []
     for cell in cells:
-        several = len(versions[cell.dataset, cell.split_set, cell.output]) > 1
-        split_set = cell.split_set if len(sets[cell.dataset]) > 1 else ""
+        several = len({*versions[cell.dataset, cell.split_set, cell.output]}) > 1
+        split_set = cell.split_set if len({*sets[cell.dataset]}) > 1 else ""
         words = (cell.dataset, split_set, cell.output, (cell.data_key[1] or "")[:12] if several else "")
         names.append(" ".join(filter(None, words)))
     return names

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import abridge
 from gpbench.analysis.statistics import FOLDS, UNTESTED
 from gpbench.records.record import Record
@@ -58,12 +59,9 @@ def _datasets(records: Iterable[Record]) -> str:
 
 def imported_note(records: Iterable[Record]) -> str:
     """The methods whose predictions are another program's, with their file, or the number of files; "" without any."""
-    files: dict[str, set[str]] = {}
-    for record in records:
-        if record.imported:
-            file = f"{record.source}, SHA-256 {(record.source_checksum or '')[:12]}"
-            files.setdefault(record.method, set()).add(file)
-    words = lambda some: next(iter(some)) if len(some) == 1 else f"{len(some)} files"
+    file = lambda record: f"{record.source}, SHA-256 {(record.source_checksum or '')[:12]}"
+    files = gather((record.method, file(record)) for record in records if record.imported)
+    words = lambda some: some[0] if len({*some}) == 1 else f"{len({*some})} files"
     sources = [f"{name} ({words(some)})" for name, some in files.items()]
     return f"{_IMPORTED}: {', '.join(sources)}" if sources else ""
 

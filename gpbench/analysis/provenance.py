@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from gpbench import paths, yamls
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted
 from gpbench.papers.published import parts
 from gpbench.records.record import Record
@@ -39,16 +40,14 @@ def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> lis
     processors, numbers of cores or processes, versions of packages, or trained together in other numbers, cannot be
     compared.
     """
-    machines: dict[str, tuple[dict[str, object], list[str]]] = {}
-    for id, machine in {record.id: _machine(record) for record in records}.items():
-        machines.setdefault(repr(machine), (machine, []))[1].append(id)
+    machines = Counter({record.id: tuple(_machine(record).items()) for record in records}.values())
     if len(machines) < 2:
         return []
     differing = []
-    for name in dict.fromkeys(name for machine, _ in machines.values() for name in machine if name not in without):
+    for name in dict.fromkeys(name for machine in machines for name, _ in machine if name not in without):
         counts: Counter[str] = Counter()
-        for machine, ids in machines.values():
-            counts[str(machine.get(name) or "unknown")] += len(ids)
+        for machine, n in machines.items():
+            counts[str(dict(machine).get(name) or "unknown")] += n
         if len(counts) > 1:
             differing.append(f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(counts.items())))
     return [f"seconds are not comparable where these differ: {'; '.join(differing)}"] if differing else []
@@ -81,14 +80,12 @@ def provenance_footer(records: Sequence[Record]) -> list[str]:
 def _totals(records: Sequence[Record]) -> dict[str, str]:
     """The seconds of all runs, and the versions of their packages."""
     seconds: Counter[str] = Counter()
-    versions: dict[str, set[str]] = {}
+    versions = gather((name, str(version)) for r in records for name, version in (r.versions or {}).items())
     for record in records:
         phases = {_IMPORTED: sum(filter(None, record.seconds.values()))} if record.imported else record.seconds
         seconds.update({phase: value for phase, value in phases.items() if value})
-        for package, version in (record.versions or {}).items():
-            versions.setdefault(package, set()).add(str(version))
     totals = ", ".join(f"{phase} {value:,.0f}" for phase, value in seconds.items())
-    packages = ", ".join(f"{package} {' and '.join(sorted(numbers))}" for package, numbers in versions.items())
+    packages = ", ".join(f"{package} {' and '.join(sorted({*numbers}))}" for package, numbers in versions.items())
     columns = f"train and {_IMPORTED}" if _IMPORTED in seconds else "train"
     texts = {"seconds of all runs": f"{totals}; tables show those of {columns}" if totals else "", "versions": packages}
     return {name: text for name, text in texts.items() if text}
@@ -136,31 +133,22 @@ def _by_value(
     records: Sequence[Record], name: Callable[[Record], str], value: Callable[[Sequence[Record]], str]
 ) -> str:
     """The values of groups of records, each once, with the names of its groups where there are several values."""
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(name(record), []).append(record)
-    names: dict[str, list[str]] = {}
-    for group in sorted(groups):
-        if text := value(groups[group]):
-            names.setdefault(text, []).append(group)
+    groups = gather((name(record), record) for record in records)
+    names = gather((text, group) for group in sorted(groups) if (text := value(groups[group])))
     if len(names) == 1 and len(groups) == len(*names.values()):
         return next(iter(names))
     return "; ".join(f"{', '.join(members)} {text}" for text, members in names.items())
 
 
 def _steps(records: Sequence[Record]) -> str:
-    texts = [
-        f"{number:,}" for number in sorted({record.steps for record in records if record.steps and record.steps > 1})
-    ]
+    texts = [f"{number:,}" for number in sorted({r.steps for r in records if r.steps and r.steps > 1})]
     return " or ".join(texts) if len(texts) <= _FEW else f"{texts[0]} to {texts[-1]}"
 
 
 def _splits(records: Sequence[Record]) -> str:
-    sets: dict[str, set[int]] = {}
-    for record in records:
-        sets.setdefault(record.split_set or "", set()).add(record.split)
+    sets = gather((record.split_set or "", record.split) for record in records)
     texts = []
-    for name, numbers in sorted(sets.items()):
+    for name, numbers in sorted((name, {*splits}) for name, splits in sets.items()):
         first, last = min(numbers), max(numbers)
         is_range = len(numbers) >= _FEW and last - first == len(numbers) - 1
         span = f"{first} to {last}" if is_range else ", ".join(map(str, sorted(numbers)))

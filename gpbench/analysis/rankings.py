@@ -8,6 +8,7 @@ from typing import Any
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.comparison import Comparison, comparison
 from gpbench.analysis.experiment import by_dataset, facts, missing_line, preset_lines
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, main_names, with_metric
 from gpbench.analysis.notes import LEAKED
 from gpbench.analysis.provenance import seconds_lines
@@ -72,10 +73,8 @@ def shared_notes(results: Sequence[SetRanking]) -> list[str]:
     """The notes of these rankings without test statistics, each once.  A note begins with the names of the rankings
     that have it, unless all of them have it.
     """
-    by_note: dict[str, list[SetRanking]] = {}
-    for result in results:
-        for note in ranking_notes(result.ranking, statistics=False) if result.ranking else [result.problem]:
-            by_note.setdefault(note, []).append(result)
+    notes_of = lambda r: ranking_notes(r.ranking, statistics=False) if r.ranking else [r.problem]
+    by_note = gather((note, result) for result in results for note in notes_of(result))
 
     def names(group: Sequence[SetRanking]) -> str:
         sets = {r.methods for r in group if all(other in group for other in results if other.methods == r.methods)}

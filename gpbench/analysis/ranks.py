@@ -13,6 +13,7 @@ from numpy import ndarray
 
 from gpbench.analysis import statistics as tests
 from gpbench.analysis.comparison import Comparison
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.notes import imported_note
 from gpbench.analysis.provenance import facts_of
 from gpbench.analysis.sheets import Grid, Sheet
@@ -101,10 +102,10 @@ def rank_table(compared: Comparison, test: str = "nemenyi", caveats: Sequence[st
 
 def _without_values(compared: Comparison, datasets: Mapping, names: Sequence[str]) -> list[tuple[str, str]]:
     """Data sets, with why runs on them have no value: all methods', or those of the ones that the text names."""
-    methods: dict[tuple[str, str], list[str]] = {}
-    for (dataset, name), counts in compared.undefined.items():
-        for reason in counts if name in names or dataset not in datasets else ():
-            methods.setdefault((dataset, reason), []).append(name)
+    items = (
+        (d, name, counts) for (d, name), counts in compared.undefined.items() if name in names or d not in datasets
+    )
+    methods = gather(((dataset, reason), name) for dataset, name, counts in items for reason in counts)
     return [
         (dataset, f"{dataset}: {reason}" + ("" if {*names} <= {*some} else f" with {', '.join(some)}"))
         for (dataset, reason), some in methods.items()

@@ -13,6 +13,7 @@ import numpy as np
 
 from gpbench.analysis.cells import CellRuns
 from gpbench.analysis.differences import Difference
+from gpbench.analysis.grouping import gather
 from gpbench.records.arrays import log_probs
 from gpbench.records.record import Record
 
@@ -81,13 +82,10 @@ def row_losses(metric: str, predictions: Mapping[str, np.ndarray]) -> "np.ndarra
 
 def _by_split(cell: CellRuns, metric: str, predictions_of: _Reader) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """The numbers of the test rows and their losses, averaged over seeds, by split."""
-    seeds: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
-    for record in cell.records:
-        predictions = predictions_of(record)
-        losses = row_losses(metric, predictions) if predictions else None
-        if losses is not None:
-            seeds.setdefault(record.split, []).append((predictions["row"], losses))
-    return {split: (runs[0][0], np.mean([losses for _, losses in runs], axis=0)) for split, runs in seeds.items()}
+    kept = ((record.split, predictions_of(record)) for record in cell.records)
+    losses = ((split, p["row"], row_losses(metric, p)) for split, p in kept if p)
+    seeds = gather((split, (rows, of_rows)) for split, rows, of_rows in losses if of_rows is not None)
+    return {split: (runs[0][0], np.mean([of_rows for _, of_rows in runs], axis=0)) for split, runs in seeds.items()}
 
 
 def _text(spread: _Spread, metric: str) -> str:

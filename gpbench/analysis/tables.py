@@ -5,15 +5,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 from gpbench import paths
 from gpbench.analysis.cells import CellRuns, Entry, caveats
-from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.notes import split_notes
 from gpbench.analysis.printing import counted, natural, number
 from gpbench.analysis.provenance import facts_of, provenance, run_facts, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
+from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
 from gpbench.metrics import find
 from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.record import Record
@@ -25,6 +27,15 @@ _BESIDE = "beside the paper: the printed value"
 _DIFFERENCE = f"{_BESIDE}, and in brackets ours minus it in joint standard errors"
 _GATHERED = "a letter at a title, a row or a column holds for all of its cells"
 
+MEANINGS = {
+    "best": "best of its row, over all parts of the table, on the splits that its cells share",
+    "tied": "not significantly different from the best (corrected resampled t test over splits, 5 %)",
+}
+"""Meanings of the marks."""
+FEW_SPLITS = "cells with fewer than half of the splits of their row's largest are not compared"
+"""Note of a table that has such cells."""
+_UNMARKED = ("seconds", "objective")
+
 _Placed = Mapping[tuple[str, str, str], Entry]
 """Entries by their place: the title of a grid, the name of a row, and that of a column."""
 
@@ -35,11 +46,13 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     records = [record for cell in cells for record in cell.records]
     names, shared = _column_names(cells)
     several = len({cell.records[0].protocol for cell in cells}) > 1
-    by_row: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
-        cell = entry.cell
-        heading = ", ".join([*([str(cell.records[0].protocol)] if several else []), title(entry.metric, cell.records)])
-        by_row.setdefault((heading, f"{cell.dataset} {cell.output}".rstrip()), []).append(entry)
+
+    def place(entry: Entry) -> tuple[str, str]:
+        """The title of a grid and the name of a row."""
+        records, name = entry.cell.records, f"{entry.cell.dataset} {entry.cell.output}".rstrip()
+        return ", ".join([*([str(records[0].protocol)] if several else []), title(entry.metric, records)]), name
+
+    by_row = gather((place(entry), entry) for entry in entries)
     # none is marked where they are of different split sets or versions of the data
     same = {position: len({entry.cell.data_key for entry in row}) == 1 for position, row in by_row.items()}
     marked = {position: with_marks(row) if same[position] else row for position, row in by_row.items()}
@@ -165,9 +178,7 @@ _UNIT = re.compile(r" \([^()]*\)(?=$|:)")  # unit and direction of a metric in t
 
 def _column_names(cells: Sequence[CellRuns]) -> tuple[dict[int, str], str]:
     """The columns of cells, methods with those settings that differ; and the settings that all cells of one share."""
-    settings: dict[str, list[list[str]]] = {}
-    for cell in cells:
-        settings.setdefault(cell.method, []).append(terms(cell.label))
+    settings = gather((cell.method, terms(cell.label)) for cell in cells)
     shared = {name: shared_terms(lists) for name, lists in settings.items()}
 
     def name(cell: CellRuns) -> str:
@@ -228,3 +239,46 @@ def title(metric: str, records: Iterable[Record] = ()) -> str:
     """The name of a metric, with its unit and direction, from the records where it is a user's own."""
     known = find(metric, records)
     return known.heading if known else metric
+
+
+def with_marks(row: Sequence[Entry]) -> list[Entry]:
+    """Marks the entries of one row of a table: "best", "tied" with the best, or "".  Entries are compared on the splits
+    that all of them share; an entry with few splits takes no part (`has_few`).  It is tied where the corrected t test
+    (`paired_t_test`) does not tell it from the best at 5 %, and where all differences are equal, which allows no test.
+    Nothing is marked on fewer than two common splits, or where a ratio of test to training rows is unknown.  Entries
+    that are not held out, and those of data sets that are not for ranking, are not marked.
+    """
+    values = {k: entry.values for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
+    values = {k: splits for k, splits in values.items() if not _few(splits, values.values())}
+    common = common_splits(values.values())
+    ratio = largest_ratio(row[k].cell.ratio for k in values)
+    if len(values) < 2 or len(common) < 2 or ratio is None:
+        return list(row)
+    sign = 1 if row[min(values)].better == "lower" else -1
+    best = min(values, key=lambda k: sign * fmean(values[k][s] for s in common))
+
+    marked = list(row)
+    for k in values:
+        test = paired_t_test([values[k][s] - values[best][s] for s in common], ratio)
+        marked[k] = replace(row[k], mark="best" if k == best else "" if test.significant else "tied")
+    return marked
+
+
+def meanings(entries: Iterable[Entry]) -> Mapping[str, str]:
+    """The meanings of the marks; none where no entry has one."""
+    return MEANINGS if any(entry.mark for entry in entries) else {}
+
+
+def has_few(row: Sequence[Entry]) -> bool:
+    """Whether an entry has fewer than half of the splits of another, and would confine the comparison."""
+    every = [entry.values for entry in row if entry.values and _is_ranked(entry)]
+    return any(_few(values, every) for values in every)
+
+
+def _few(values: Mapping[int, float], every: Iterable[Mapping[int, float]]) -> bool:
+    return 2 * len(values) < max(map(len, every))
+
+
+def _is_ranked(entry: Entry) -> bool:
+    has_order = entry.metric not in _UNMARKED and bool(entry.better)
+    return has_order and entry.cell.held_out and entry.cell.dataset not in UNRANKED

@@ -68,7 +68,7 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
     """The jobs that place a method, which these words name with its settings: on the half of the data sets, within the
     budget.  Raises ConfigError for words of another kind, and without a method.
     """
-    from gpbench.analysis.divisions import CORES, cpu_budget, division_of
+    from gpbench.analysis.leaderboard import CORES, cpu_budget, division_of
 
     if others := [word for word in words if not word.startswith(("method=", "method.", "+method.", "run.again="))]:
         hint = "" if "=" in others[0] else f": write method={others[0]}"
@@ -94,8 +94,7 @@ def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> lis
 
 def require_others(ids: Collection[str], division: str, budget: int, results: Results) -> None:
     """Raises AbsentError where the method with these runs, by id, would have no other to stand beside."""
-    from gpbench.analysis.divisions import division_of
-    from gpbench.analysis.leaderboard import eligible
+    from gpbench.analysis.leaderboard import division_of, eligible
 
     records = latest(record for store in (open_stores(results) if results else []) for record in store.all())
     runs = eligible(records, division_of(division), budget, half=True)
@@ -108,8 +107,8 @@ def require_others(ids: Collection[str], division: str, budget: int, results: Re
 
 def board_of(division: str, budget: int, half: bool, results: Results) -> "Board":
     """The board of recorded runs, as `leaderboard` has it."""
-    from gpbench.analysis.divisions import cpu_budget, division_of
     from gpbench.analysis.leaderboard import board_of as board_from
+    from gpbench.analysis.leaderboard import cpu_budget, division_of
 
     kind = division_of(division)
     planned = _planned(kind.experiment, cpu_budget(budget))

@@ -124,8 +124,8 @@ class Judged:
     @cached_property
     def evidence(self) -> Evidence:
         """Evidence for the clause: against all rivals, for the quota of cells, and for every value of `each`."""
-        of = lambda number: self.clause.region.evidence(number.estimate) if number.estimate else NONE
-        by_cell = lambda group: [estimates.every([*map(of, rivals)]) for rivals in group.cells]
+        evidence = lambda number: self.clause.region.evidence(number.estimate) if number.estimate else NONE
+        by_cell = lambda group: [estimates.every([*map(evidence, rivals)]) for rivals in group.cells]
         return estimates.every([estimates.at_least(group.least, by_cell(group)) for group in self.groups])
 
     @cached_property

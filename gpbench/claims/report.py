@@ -126,8 +126,8 @@ def as_dict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _number(clause: Clause, number: Number) -> Mapping[str, Any]:
-    shown = sentences.as_shown(clause, number.estimate) if number.estimate else (None,) * 3
-    values = dict(zip(("value", "low", "high"), map(_finite, shown)))
+    ends = sentences.as_shown(clause, number.estimate) if number.estimate else (None,) * 3
+    values = dict(zip(("value", "low", "high"), map(_finite, ends)))
     return {"name": number.name, **values, "n": number.estimate.n if number.estimate else 0}
 
 
@@ -141,8 +141,8 @@ def _power(judged: Judged) -> str:
     distance = min(abs(e.value - end) for end in clause.region if not math.isinf(end))
     smallest, needed = smallest_difference(e.sd, e.n, e.ratio), splits_needed(distance, e.sd, e.ratio)
     splits = "no number of splits decides" if math.isinf(needed) else f"{int(needed)} splits decide"
-    shown = f"factor of {math.exp(smallest):.2g}" if clause.is_logarithmic else f"distance of {smallest:.2g}"
-    return f"least certain number: {e.n} splits can show only a {shown} or more; {splits}"
+    least = f"factor of {math.exp(smallest):.2g}" if clause.is_logarithmic else f"distance of {smallest:.2g}"
+    return f"least certain number: {e.n} splits can show only a {least} or more; {splits}"
 
 
 def _finite(value: float | None) -> float | None:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import gpbench
 from gpbench.analysis.formats import FORMATS
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted
 from gpbench.analysis.sheets import Sheet
 from gpbench.data import cards
@@ -200,10 +201,8 @@ def _software(records: Sequence[Record], files: Iterable[str]) -> list[_Entity]:
 
     Those packages that can change a number are described; files list all of them.
     """
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        own = ("gpbench", str((record.versions or {}).get("gpbench") or ""))
-        groups.setdefault((record.method, "") if record.imported else own, []).append(record)
+    own = lambda record: ("gpbench", str((record.versions or {}).get("gpbench") or ""))
+    groups = gather(((record.method, "") if record.imported else own(record), record) for record in records)
     entities = []
     for (name, version), runs in sorted(groups.items()):
         pairs = {pair for run in runs for pair in (run.versions or {}).items() if pair[1] and pair[0] != "gpbench"}

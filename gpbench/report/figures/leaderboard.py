@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from gpbench.analysis.divisions import CORES
-from gpbench.analysis.leaderboard import Board
+from gpbench.analysis.leaderboard import CORES, Board
 from gpbench.analysis.provenance import provenance_lines
 from gpbench.report.figures import style
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from gpbench.analysis.grouping import gather
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -116,10 +117,8 @@ def _along_size(
 
     None below two cells.  Cells without that size are left out: their method does not have it.
     """
-    groups: dict[tuple, list[Cell]] = {}
-    for cell in (cell for cell in cells if along in cell.job):
-        others = tuple((key, cell.job[key]) for key in keys if key != along and key in cell.job)
-        groups.setdefault(others, []).append(cell)
+    others = lambda cell: tuple((key, cell.job[key]) for key in keys if key != along and key in cell.job)
+    groups = gather((others(cell), cell) for cell in cells if along in cell.job)
     fixed, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
     if len(group) < 2:
         return None

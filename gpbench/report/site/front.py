@@ -7,10 +7,10 @@ from typing import Any
 
 from gpbench.analysis import best_sheet
 from gpbench.analysis.best import BestMethods, Score, best_methods
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.kinds import Kind
 from gpbench.analysis.printing import number
 from gpbench.errors import AbsentError
-from gpbench.records.record import Record
 from gpbench.report.site.facts import Facts, page
 
 _SIZES = {
@@ -71,9 +71,7 @@ def boards(facts: Facts) -> list[dict[str, Any]]:
 
 
 def _boards(facts: Facts, task: str, size: str) -> Iterator[dict[str, Any]]:
-    by_protocol: dict[str, list[Record]] = {}
-    for record in Kind(task, _SIZES[size]).records(facts.records, facts.folders):
-        by_protocol.setdefault(record.protocol, []).append(record)
+    by_protocol = gather((r.protocol, r) for r in Kind(task, _SIZES[size]).records(facts.records, facts.folders))
     results_of: dict[str, dict[str, BestMethods]] = {}
     for protocol, records in by_protocol.items():
         recorded = {name for record in records for name in record.metrics}
@@ -117,10 +115,9 @@ def _size_of(rows: object) -> str:
 
 def by_task_and_size(facts: Facts) -> dict[tuple[str, str], list[str]]:
     """Names of data sets by task and size; within a group those with most runs first."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name in sorted(facts.datasets, key=lambda name: -facts.n_runs["dataset"][name]):
-        card = facts.cards.get(name, {})
-        groups.setdefault((str(card.get("task", "task not stated")), _size_of(card.get("rows"))), []).append(name)
+    names = sorted(facts.datasets, key=lambda name: -facts.n_runs["dataset"][name])
+    cards = ((facts.cards.get(name, {}), name) for name in names)
+    groups = gather(((str(c.get("task", "task not stated")), _size_of(c.get("rows"))), name) for c, name in cards)
     return dict(sorted(groups.items(), key=lambda item: (item[0][0], _ORDER.index(item[0][1]))))
 
 

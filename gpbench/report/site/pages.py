@@ -12,13 +12,12 @@ import jinja2
 from markupsafe import Markup
 
 import gpbench
-from gpbench.analysis import marks
 from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.method_settings import LEAKED_MARK
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
 from gpbench.analysis.reproduction import Comparison
-from gpbench.analysis.tables import LEGEND, title
+from gpbench.analysis.tables import LEGEND, MEANINGS, title
 from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
 from gpbench.claims import sentences
@@ -65,7 +64,7 @@ class _Site:
             "title_of": lambda metric: title(metric, site_facts.records),
             "badges": views.badges,
             "legend": LEGEND,
-            "tied": marks.MEANINGS["tied"],
+            "tied": MEANINGS["tied"],
             "number": number,
             "docs": site_facts.docs,
             "scale": SCALE,

@@ -8,13 +8,13 @@ from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry_notes, group_runs
 from gpbench.analysis.comparison import comparison
-from gpbench.analysis.marks import with_marks
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.method_settings import labels, method_of, with_metric
 from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import number
 from gpbench.analysis.ranks import rank_table, ranking_notes
 from gpbench.analysis.statistics import nemenyi_quantile
-from gpbench.analysis.tables import seconds_notes
+from gpbench.analysis.tables import seconds_notes, with_marks
 from gpbench.claims.grades import SCALE, Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
@@ -59,12 +59,8 @@ class View:
 
 def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[dict[str, Any]]:
     """Tables of these entries with a row for each cell, one table for all cells with the same first metric."""
-    by_page: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_page.setdefault(entry.cell.records[0].id, []).append(entry)
-    groups: dict[str, list[list[Entry]]] = {}
-    for ours in by_page.values():
-        groups.setdefault(ours[0].metric, []).append(ours)
+    by_page = gather((entry.cell.records[0].id, entry) for entry in entries)
+    groups = gather((ours[0].metric, ours) for ours in by_page.values())
     return [_cell_table(group, page_of) for group in groups.values()]
 
 
@@ -117,10 +113,8 @@ def badges(cell: CellRuns, entries: Sequence[Entry] = ()) -> list[tuple[str, str
 
 def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
     """Marks the best on the rows of each data set by each metric, among the entries with the most splits."""
-    groups: dict[tuple, list[int]] = {}
-    for k, entry in enumerate(entries):
-        key = (entry.cell.dataset, entry.cell.output, entry.cell.data_key, entry.metric)
-        groups.setdefault(key, []).append(k)
+    key = lambda entry: (entry.cell.dataset, entry.cell.output, entry.cell.data_key, entry.metric)
+    groups = gather((key(entry), k) for k, entry in enumerate(entries))
     marked = list(entries)
     for group in groups.values():
         most = max(entries[k].n_splits for k in group)
@@ -138,9 +132,7 @@ def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[Record],
 
 def rank_sections(records: Sequence[Record]) -> list[dict[str, Any]]:
     """A section for each protocol, precision and metric that can rank methods."""
-    groups: dict[tuple, list[Record]] = {}
-    for record in records:
-        groups.setdefault((record.protocol, record.precision or ""), []).append(record)
+    groups = gather(((record.protocol, record.precision or ""), record) for record in records)
     sections = []
     for (protocol, precision), group in groups.items():
         cells = group_runs(group)
