@@ -77,20 +77,16 @@ _SETTINGS: Any = {
 
 @contextmanager
 def context() -> Iterator[None]:
-    """Applies the style within a `with` statement, in place of the settings of the user's matplotlibrc or notebook.
-
-    Letters that its fonts lack are drawn as boxes, without a warning.
-    """
+    """Applies the style within a `with` statement, in place of the settings of the user's matplotlibrc or notebook; and
+    draws letters that its fonts lack as boxes, without a warning."""
     with matplotlib.style.context(_SETTINGS, after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         yield
 
 
 def take_literally(figure: Figure) -> None:
-    """Makes the dollar signs in texts of a figure plain letters, and escapes what cannot be printed.
-
-    Names of data sets and methods are no formulas, and may come from others' records.  Powers of ten, the numbers of
-    logarithmic axes, stay formulas.
+    """Makes the dollar signs in texts of a figure plain letters, and escapes what cannot be printed: names of data sets
+    and methods may come from others' records.  Powers of ten, the numbers of logarithmic axes, stay formulas.
     """
     directions = [direction for axes in figure.axes for direction in (axes.xaxis, axes.yaxis)]
     logarithmic = [direction for direction in directions if isinstance(direction.get_major_formatter(), LogFormatter)]
@@ -149,6 +145,12 @@ def number_ticks(direction: Axis) -> None:
     direction.set_minor_formatter(NullFormatter())
 
 
+def rows(axis: Axes, names: Sequence[str], **look: Any) -> None:
+    """Names the rows 0, 1, ... of a panel, from the top."""
+    axis.set_yticks(range(len(names)), names, **look)
+    axis.set_ylim(len(names) - 0.4, -0.6)
+
+
 def say(axis: Axes, text: str) -> None:
     """Writes a text in the middle of an empty panel."""
     axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", color="#888888")
@@ -184,10 +186,8 @@ _STYLE = (
 
 
 def follow(svg: bytes) -> bytes:
-    """Makes a vector picture follow the reader's choice of a light or a dark page, also in an `<img>`.
-
-    Black, white and greys become variables that change with the colour scheme; other colours are legible on both.
-    """
+    """Makes black, white and greys of a vector picture follow the reader's choice of a light or a dark page, also in an
+    `<img>`; other colours are legible on both."""
     text = svg.decode()
     start = text.index("<svg ")
     end = text.index(">", start) + 1

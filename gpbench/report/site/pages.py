@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -61,7 +62,7 @@ class _Site:
             "version": gpbench.__version__,
             "page": facts.page,
             "grid_html": lambda grid: Markup(grid_html(grid)),
-            "title_of": lambda metric: title(metric, site_facts.records),
+            "title_of": cache(lambda metric: title(metric, site_facts.records)),  # which looks through all records
             "badges": views.badges,
             "legend": LEGEND,
             "tied": MEANINGS["tied"],
