@@ -28,8 +28,7 @@ from statistics import fmean
 
 from gpbench.analysis import statistics as tests
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.comparison import Comparison
-from gpbench.analysis.method_settings import method_of, row_names
+from gpbench.analysis.comparison import Comparison, method_of, row_names
 from gpbench.analysis.statistics import LEVEL, TTest, common_splits, holm, mean_stderr
 from gpbench.errors import AbsentError
 from gpbench.metrics import ranking_direction
@@ -120,7 +119,10 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
     keys = ((row, " ".join(method_of(cell)).rstrip()) for row, cell in zip(row_names(cells), cells))
     compared = Comparison.from_cells(dict(zip(keys, cells)), metric)
     left_out = {d: reason for d in compared.values if (reason := UNRANKED.get(d.partition(" ")[0]))}
-    counting = {d: _counting(row) for d, row in compared.values.items() if d not in left_out}
+    tables = {d: row for d, row in compared.values.items() if d not in left_out}
+    most_splits = {d: max(map(len, row.values()), default=0) for d, row in tables.items()}
+    # those with at least half as many splits as the method with the most
+    counting = {d: [m for m in row if len(row[m]) >= _HALF * most_splits[d]] for d, row in tables.items()}
 
     def richness(dataset: str) -> tuple[int, int, str]:
         methods = counting[dataset]
@@ -161,12 +163,6 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
         left_out=left_out,
         records=[record for d in splits for m in ranked for record in compared.cells[d, m].records],
     )
-
-
-def _counting(values: Mapping[str, Mapping[int, float]]) -> list[str]:
-    """The methods with at least half as many splits as the method with the most."""
-    most = max(map(len, values.values()), default=0)
-    return [method for method, splits in values.items() if len(splits) >= _HALF * most]
 
 
 def _reason(

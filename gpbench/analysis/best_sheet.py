@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gpbench.analysis.best import BestMethods, Score
 from gpbench.analysis.grouping import gather
-from gpbench.analysis.notes import correction, imported_note, split_notes
 from gpbench.analysis.printing import abridge, counted, number
-from gpbench.analysis.provenance import provenance_lines, seconds_lines
+from gpbench.analysis.provenance import correction, imported_note, provenance_lines, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
@@ -120,8 +119,7 @@ def _verdicts(result: BestMethods, method: str) -> list[str]:
 
 
 def _main_grid(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -> Grid:
-    """Of one data set: mean, difference from the leader with its interval, p, seconds; of several: average rank, p over
-    them, on how many a difference is shown, seconds."""
+    """A row for each method: of one data set its mean, and of several its average rank, with what is shown of it."""
     lines = []
     for name in names:
         scores, others = [*result.scores[name].values()], name != result.leader

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from gpbench.analysis.grouping import gather
-from gpbench.analysis.notes import DEGENERATE, LEAKED, SHIPPED, is_degenerate, run_caveats
 from gpbench.analysis.printing import counted, natural
+from gpbench.analysis.provenance import DEGENERATE, LEAKED, SHIPPED, is_degenerate, run_caveats
 from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, mean_stderr
 from gpbench.metrics import better
 from gpbench.own_metrics import COUNTED
@@ -48,9 +48,8 @@ class CellRuns:
 
     @functools.cached_property
     def ratio(self) -> float | None:
-        """Mean of n_test / n_train over the runs, by which tests correct variances; 0 for splits that share no rows.
-        None without runs, where a record lacks either number, and for splits without a correction (`UNTESTED`).  Runs
-        that failed have neither, and do not count.
+        """Mean of n_test / n_train over the runs that did not fail, by which tests correct variances; 0 for splits that
+        share no rows.  None where a record lacks either number, and for splits without a correction (`UNTESTED`).
         """
         if self.split_set in UNTESTED:
             return None
@@ -163,7 +162,10 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
     recorded: dict[str, set[str]] = {}
     for cell in cells:
         recorded.setdefault(cell.dataset, set()).update(*(record.metrics for record in cell.records))
-    selected = {dataset: _metrics(metrics, names) for dataset, names in recorded.items()}
+    selected: dict[str, Sequence[str]] = {}
+    for dataset, names in recorded.items():
+        default = next((usual for usual in _DEFAULT_METRICS if usual[0] in names), None) or sorted(names) or ["seconds"]
+        selected[dataset] = [*sorted(names), "seconds"] if "all" in metrics else metrics or default
     return [
         entry(cell, metric)
         for cell in cells
@@ -235,15 +237,6 @@ def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, Record], fields
         values = [f"{_WORDS.get(name, name)}={word}" for name, word in words.items()]
         extended[key] = ", ".join(filter(None, [label, *(value for value in values if value not in label.split(", "))]))
     return extended
-
-
-def _metrics(names: Sequence[str], recorded: set[str]) -> list[str]:
-    if "all" in names:
-        return [*sorted(recorded), "seconds"]
-    if names:
-        return list(names)
-    default = next((metrics for metrics in _DEFAULT_METRICS if metrics[0] in recorded), None)
-    return list(default) if default else sorted(recorded) or ["seconds"]
 
 
 def _value(record: Record, metric: str) -> float | None:

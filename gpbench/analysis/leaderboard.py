@@ -16,7 +16,7 @@ from numpy import ndarray
 from gpbench.analysis import bradley_terry
 from gpbench.analysis.bradley_terry import FEWEST, Estimates, estimates, outcomes
 from gpbench.analysis.ranks import Ranking, rank_values
-from gpbench.errors import AbsentError, ConfigError, SoleMethodError, nearest
+from gpbench.errors import AbsentError, ConfigError, SoleMethodError, require_known
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
 from gpbench.papers.published import terms
@@ -91,8 +91,7 @@ def lost(record: Record) -> str:
 
 def division_of(name: str) -> Division:
     """The division of this name.  Raises ConfigError for another one."""
-    if name not in DIVISIONS:
-        raise ConfigError(f"no division {name!r}; {nearest(name, DIVISIONS)}")
+    require_known(name, DIVISIONS, f"no division {name!r}")
     return DIVISIONS[name]
 
 
@@ -241,9 +240,8 @@ def board_of(
     half: bool = False,
     planned: Mapping[str, str] | None = None,
 ) -> Board:
-    """The board of recorded runs: those within the budget, under protocol clean, of seed 0, on its splits.  A data set
-    counts where two methods or more have it.  Raises ConfigError: an unknown budget; AbsentError: there are no such
-    runs; `SoleMethodError`: of no two methods on a common data set.
+    """The board of recorded runs on the data sets that two methods or more have.  Raises ConfigError: an unknown
+    budget; AbsentError: there are no such runs; `SoleMethodError`: of no two methods on a common data set.
     """
     runs, splits = eligible(records, division, seconds, half=half), division.datasets(half)
     words = f"the {division.name} board of {seconds} s"
@@ -265,9 +263,8 @@ def board_of(
 
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:
-    """The names of methods on the board by the ids of their runs.  Planned runs have the name of their job: a setting
-    may depend on the data set, as a number of inducing points does.  Others have that of their method, with the
-    setting, but for its budget, where there are several.
+    """The names of methods on the board by the ids of their runs.  Planned runs have the name of their job, as a
+    setting may depend on the data set; others that of their method, with the setting where there are several.
     """
     names = {record.id: planned[record.id] for record in records if record.id in planned}
     others = {record.id: record for record in records if record.id not in planned}

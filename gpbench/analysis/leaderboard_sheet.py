@@ -10,9 +10,8 @@ from numpy import ndarray
 
 from gpbench.analysis.bradley_terry import DRAWS, FEWEST
 from gpbench.analysis.leaderboard import CORES, SECONDS, Board, lost
-from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import counted
-from gpbench.analysis.provenance import facts_of, run_facts
+from gpbench.analysis.provenance import facts_of, imported_note, run_facts
 from gpbench.analysis.ranks import TESTS, power_caveats
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.experiments import definition
@@ -87,14 +86,12 @@ def _title(board: Board) -> str:
 
 def _indifference(board: Board) -> str:
     """The line that no difference is significant, with what it takes."""
-    values, least = board.scores.values, board.scores.least_difference()
-    if not np.isfinite(least):
-        return f"No difference of two scores is significant, as no two methods share {FEWEST} data sets."
-    largest = values.max() - values.min()
-    return (
-        f"No difference of two scores is significant after Holm's correction: the least that may be is {least:.0f}"
-        f" points, and the largest is {largest:.0f}."
-    )
+    least, largest = board.scores.least_difference(), np.ptp(board.scores.values)
+    reason = f", as no two methods share {FEWEST} data sets."
+    if np.isfinite(least):
+        reason = " after Holm's correction: the least that may be is"
+        reason += f" {least:.0f} points, and the largest is {largest:.0f}."
+    return f"No difference of two scores is significant{reason}"
 
 
 def _machines(board: Board, method: str) -> list[str]:
@@ -152,6 +149,9 @@ def _remarks(board: Board) -> list[str]:
     whole = sum((record.cpu_seconds or 0.0) > _WHOLE * budget for record in own)
     iterative = {record.method for record in own if (record.steps or 0) > 1}
     barely_trained = Counter(r.method for r in own if r.method in iterative and (r.steps or 0) <= 1).most_common()
+    names = ", ".join(f"{name} ({n})" for name, n in barely_trained)
+    used = f"{whole:,} of {len(own):,} runs of gpbench with predictions used over {100 * _WHOLE:.0f} % of the budget"
+    notes = {used: whole, f"training ended after its first step, about where it starts: {names}": names}
     if ranking := board.ranking:
         ranks = [
             f"average rank by wins over the {len(ranking.datasets)} data sets that all methods have: Friedman's p ="
@@ -172,19 +172,7 @@ def _remarks(board: Board) -> list[str]:
         " draws in which no other method has a higher score and is as quick; F: so by the scores shown"
         + ("" if board.is_complete.all() else "; empty without all data sets"),
         f"data sets: {', '.join(board.datasets)}",
-        *(
-            [f"{whole:,} of {len(own):,} runs of gpbench with predictions used over {100 * _WHOLE:.0f} % of the budget"]
-            if whole
-            else []
-        ),
-        *(
-            [
-                "training ended after its first step, about where it starts: "
-                + ", ".join(f"{name} ({n})" for name, n in barely_trained)
-            ]
-            if barely_trained
-            else []
-        ),
+        *(text for text, applies in notes.items() if applies),
         *ranks,
         *filter(None, [imported_note(board.runs.values())]),
     ]

@@ -102,9 +102,8 @@ class Sheet:
 
 
 def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[Grid]:
-    """Parts of a grid of numbers that are small enough to be read: without empty rows and columns.  A grid of more than
-    _MOST_COLUMNS columns has a part for each family of its columns, and more for a family that has more columns than
-    that.  A note that all cells of a part, a row or a column have is moved to its name.
+    """Parts of a grid of numbers without empty rows and columns, small enough to be read: one for each family of
+    columns of a grid of many, or more.  A note that all cells of a part, a row or a column have is moved to its name.
     """
     columns = [c for c in range(1, len(grid.header)) if any(text_of(row[c]).text for row in grid.rows)]
     if not columns:

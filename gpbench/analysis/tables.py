@@ -11,9 +11,8 @@ from typing import Any
 from gpbench import paths
 from gpbench.analysis.cells import CellRuns, Entry, caveats
 from gpbench.analysis.grouping import gather
-from gpbench.analysis.notes import split_notes
 from gpbench.analysis.printing import counted, natural, number
-from gpbench.analysis.provenance import facts_of, provenance, run_facts, seconds_lines
+from gpbench.analysis.provenance import facts_of, provenance, run_facts, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
 from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
 from gpbench.metrics import find
@@ -25,7 +24,6 @@ _SINGLE = "values of one split, which have no standard error"
 _OVER_ROWS = "value ± standard error over the test rows of one split, of the one model that was trained"
 _BESIDE = "beside the paper: the printed value"
 _DIFFERENCE = f"{_BESIDE}, and in brackets ours minus it in joint standard errors"
-_GATHERED = "a letter at a title, a row or a column holds for all of its cells"
 
 MEANINGS = {
     "best": "best of its row, over all parts of the table, on the splits that its cells share",
@@ -85,17 +83,28 @@ def placed_sheet(
     those beside the paper, with each printed value and the difference of ours from it.
     """
     entries = [*placed.values()]
-    usual, one_split = _usual_splits(entries), _is_of_one_split(entries)
+    usual = _usual_splits(entries)
+    one_split = {entry.n_splits for entry in entries if entry.n_splits} == {1}
     grids, printed = _grids(placed, header, lambda entry: _value_cell(entry, usual, one_split)), []
     for grid in _grids(placed, header, _printed):
         heading = text_of(grid.title)
         bare = f"beside the paper: {_UNIT.sub('', heading.text)}"
         printed.append(replace(grid, title=replace(heading, text=bare)))
+    names = [c for grid in (*grids, *printed) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
+    single = _OVER_ROWS if any(entry.row_stderr is not None for entry in entries) else _SINGLE
+    beside = _DIFFERENCE if any(entry.delta_se is not None for entry in entries) else _BESIDE
+    legend = {
+        single if one_split else LEGEND: True,
+        beside: bool(printed),
+        "a letter at a title, a row or a column holds for all of its cells": any(text_of(name).notes for name in names),
+    }
+    lines = [line for line, applies in legend.items() if applies]
+    few = [FEW_SPLITS] if has_few_splits else []
     return Sheet(
         grids=grids,
         twins=[*printed, *twins],
-        marks=meanings(entries),
-        remarks=[*_remarks(entries, grids, printed), *([FEW_SPLITS] if has_few_splits else []), *remarks],
+        marks=MEANINGS if any(entry.mark for entry in entries) else {},
+        remarks=[*lines, *seconds_notes(entries), *few, *remarks],
         **fields,
     )
 
@@ -106,16 +115,6 @@ def splits_line(entries: Iterable[Entry]) -> list[str]:
     usual = _usual_splits(entries)
     marked = ", fewer or more where marked" if len(counts) > 1 else ""
     return [f"{counted(usual, 'split')}{marked}."] if usual else []
-
-
-def _remarks(entries: Sequence[Entry], grids: Sequence[Grid], twins: Sequence[Grid]) -> list[str]:
-    """Lines on how to read grids of these entries."""
-    names = [c for grid in (*grids, *twins) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
-    single = _OVER_ROWS if any(entry.row_stderr is not None for entry in entries) else _SINGLE
-    legend = single if _is_of_one_split(entries) else LEGEND
-    beside = _DIFFERENCE if any(entry.delta_se is not None for entry in entries) else _BESIDE
-    lines = {legend: True, beside: bool(twins), _GATHERED: any(text_of(name).notes for name in names)}
-    return [*(line for line, applies in lines.items() if applies), *seconds_notes(entries)]
 
 
 def _value_cell(entry: Entry, usual: int, one_split: bool) -> Text:
@@ -136,11 +135,6 @@ def _printed(entry: Entry) -> Text:
     text = entry.published.text + ("" if entry.delta_se is None else f" ({entry.delta_se:+.1f})")
     notes = dict.fromkeys(filter(None, [entry.published.note, UNRANKED.get(entry.cell.dataset)]))
     return Text(text, notes=tuple(notes))
-
-
-def _is_of_one_split(entries: Iterable[Entry]) -> bool:
-    """Whether every entry with a value is of a single split."""
-    return {entry.n_splits for entry in entries if entry.n_splits} == {1}
 
 
 def _usual_splits(entries: Iterable[Entry]) -> int:
@@ -242,11 +236,9 @@ def title(metric: str, records: Iterable[Record] = ()) -> str:
 
 
 def with_marks(row: Sequence[Entry]) -> list[Entry]:
-    """Marks the entries of one row of a table: "best", "tied" with the best, or "".  Entries are compared on the splits
-    that all of them share; an entry with few splits takes no part (`has_few`).  It is tied where the corrected t test
-    (`paired_t_test`) does not tell it from the best at 5 %, and where all differences are equal, which allows no test.
-    Nothing is marked on fewer than two common splits, or where a ratio of test to training rows is unknown.  Entries
-    that are not held out, and those of data sets that are not for ranking, are not marked.
+    """Marks the entries of one row of a table: "best", "tied" with the best by the corrected t test, or "", on the
+    splits that all of them share.  Entries with few splits (`has_few`), that are not held out, or of data sets that are
+    not for ranking take no part; nothing is marked below two common splits, or where a ratio of test rows is unknown.
     """
     values = {k: entry.values for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
     values = {k: splits for k, splits in values.items() if not _few(splits, values.values())}
@@ -262,11 +254,6 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
         test = paired_t_test([values[k][s] - values[best][s] for s in common], ratio)
         marked[k] = replace(row[k], mark="best" if k == best else "" if test.significant else "tied")
     return marked
-
-
-def meanings(entries: Iterable[Entry]) -> Mapping[str, str]:
-    """The meanings of the marks; none where no entry has one."""
-    return MEANINGS if any(entry.mark for entry in entries) else {}
 
 
 def has_few(row: Sequence[Entry]) -> bool:

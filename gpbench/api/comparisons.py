@@ -52,14 +52,14 @@ def rank(
     examples:
       gpbench rank --method sep,svi,gfitc --setting m=15% --out ranks.pdf
     """
-    from gpbench.analysis import method_settings, rankings
+    from gpbench.analysis import comparison, rankings
     from gpbench.analysis.ranks import sheet
 
     records = first_answer(results, lambda stores: select(latest(recorded(stores)), filters))
     cells, name = group_runs(records), single_metric(metric, records)
     notes: list[str] = []
     if not all_settings and not filters.get("setting"):
-        cells, notes = method_settings.main_cells(cells, name, all_methods=bool(filters.get("method")))
+        cells, notes = comparison.main_cells(cells, name, all_methods=bool(filters.get("method")))
         records = [record for cell in cells for record in cell.records]
     ranks = rankings.ranking(cells, name, test, notes)
 

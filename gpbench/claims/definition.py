@@ -16,7 +16,7 @@ from gpbench import paths, yamls
 from gpbench.claims.estimates import Region
 from gpbench.claims.kept import COMPARISONS
 from gpbench.claims.quantities import Quantity
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 from gpbench.keys import MAPPINGS, Keys, optional, required
 from gpbench.schema import Range, is_number
 
@@ -116,8 +116,8 @@ def read_clause(content: Any, subject: str) -> Clause:
     bounds = _DIRECTIONS if kind == "monotone" else _BOUNDS
     against = ("against",) if kind in ("difference", "ratio") else ()
     Keys({**dict.fromkeys((kind, *needs, *against), optional()), **_SHARED, **bounds}).check(content, subject)
-    if kind == "comparison" and str(content[kind]) not in COMPARISONS:
-        raise ConfigError(f"{subject}: no comparison {content[kind]!r}; {nearest(str(content[kind]), COMPARISONS)}")
+    if kind == "comparison":
+        require_known(str(content[kind]), COMPARISONS, f"{subject}: no comparison {content[kind]!r}")
     metric = Quantity.read(content[kind], subject)
     if kind == "difference" and metric.metric == "seconds":
         raise ConfigError(f"{subject}: seconds of one machine are compared by `ratio`, not by `difference`")
@@ -224,8 +224,7 @@ def files(config_dirs: Sequence[Path] = ()) -> dict[str, Path]:
 def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
     """The claims of a file.  Raises ConfigError: an unknown name, or a file that holds no claims."""
     known = files(config_dirs)
-    if name not in known:
-        raise ConfigError(f"no claims {name!r}; {nearest(name, known)}")
+    require_known(name, known, f"no claims {name!r}")
     content = yamls.read(known[name])
     if not isinstance(content, dict) or not content:
         raise ConfigError(f"{known[name]}: claims are a mapping of ids to claims")

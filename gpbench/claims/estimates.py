@@ -71,10 +71,8 @@ def student(
 
 
 def mean(values: Sequence[float], ratio: float | None) -> Estimate | None:
-    """The mean with its corrected standard error; without one where the numbers of rows are unknown.
-
-    It is infinite where a value is, as of a level that a run does not reach, and of infinities of both signs unknown.
-    """
+    """The mean with its corrected standard error; without one where the numbers of rows are unknown.  It is infinite
+    where a value is, as of a level that a run does not reach, and of infinities of both signs unknown."""
     if not values or math.isnan(sum(values)):
         return None
     n = len(values)
@@ -85,17 +83,16 @@ def mean(values: Sequence[float], ratio: float | None) -> Estimate | None:
 
 
 def clustered(values: Mapping[str, Sequence[float]]) -> Estimate | None:
-    """The mean over clusters of their means, with its standard error between clusters; None without values.
-
-    Values of one cluster, such as the outputs or splits of one data set, count once together, however they depend on
-    one another.  A single cluster allows no test.
+    """The mean over clusters of their means, with its standard error between clusters, of which one allows no test;
+    None without values.  Values of a cluster, as the outputs of a data set, count once, however they depend on one
+    another.
     """
     means = [fmean(cluster) for cluster in values.values() if cluster]
     return student(*mean_stderr(means), max(1, len(means) - 1), len(means)) if means else None
 
 
 def paired_spread(pairs: Sequence[tuple[float, float]]) -> Estimate:
-    """The logarithm of the ratio of two standard deviations of three paired values or more, by Pitman and Morgan.
+    """The logarithm of the ratio of two standard deviations of three paired values or more.
 
     E. J. G. Pitman, A Note on Normal Correlation, Biometrika 31 (1939): with r the correlation of the pairs and w the
     logarithm less its hypothetical value, sinh(w) sqrt((n - 2) / (1 - r²)) has Student's t distribution with n - 2
@@ -154,12 +151,10 @@ def share(clusters: Sequence[Sequence[bool]]) -> Estimate:
 
 
 def worth(clusters: Sequence[Sequence[bool]]) -> float:
-    """The number of independent trials of the same variance as the clustered ones, with t quantiles for normal ones.
+    """The number of independent trials of the same variance as the clustered ones: those divided by the design effect.
 
     E. L. Korn and B. I. Graubard, Confidence Intervals for Proportions With Small Expected Number of Positive Counts
-    Estimated From Survey Data, Survey Methodology 24 (1998): the number of trials is divided by the design effect, the
-    variance of the share between clusters over that of independent trials.  Clusters of trials that are all alike are
-    worth one trial each, and none is worth more than its trials.
+    Estimated From Survey Data, Survey Methodology 24 (1998).  Clusters of trials that are all alike are worth one each.
     """
     n, m = sum(map(len, clusters)), len(clusters)
     p = sum(map(sum, clusters)) / n

@@ -1,7 +1,7 @@
 """Numbers of a clause: from cells to estimates, one for each data set, output and value of the clause's keys.
 
-A kind of predicate is a function from the cells of a clause to terms, each the cells of one number, and a function from
-terms to an estimate.  Kinds whose numbers are of several outputs or data sets estimate from several terms together.
+A kind of predicate is a function from the cells of a clause to terms, and one from the terms of a number to an
+estimate.
 """
 
 import itertools
@@ -217,10 +217,8 @@ def _log(value: float, name: str) -> float:
 
 
 def _slope(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
-    """The slope of a log-log line by least squares through the means of all sizes; of counts it has no error.
-
-    Nor is one known of three sizes: what these lack to a line is one number, and cannot tell whether errors are equal.
-    """
+    """The slope of a log-log line by least squares through the means of all sizes; of counts it has no error, and of
+    three sizes none is known: what these lack to a line is one number, and cannot tell whether errors are equal."""
     (term,) = terms
     points = [(_size(cell, clause, name), [*cell.values(clause.metric).values()]) for cell in term.cells]
     means = {size: fmean(values) for size, values in points if values}

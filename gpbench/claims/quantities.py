@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpbench.claims import kept
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 from gpbench.keys import Keys, optional, required
 
 if TYPE_CHECKING:
@@ -47,14 +47,11 @@ class Quantity:
         if not isinstance(content, Mapping):
             metric = str(content)
             name = metric.removeprefix(_PREFIX)
-            problem = ""
-            if metric != name and name not in kept.SUMMARIES:
-                problem = f"no number {name!r}; {nearest(name, kept.SUMMARIES)}"
-            elif " " in metric:
+            if metric != name:
+                require_known(name, kept.SUMMARIES, f"{subject}: no number {name!r}")
+            if " " in metric:
                 form = "{metric: nll, step: 10} or {metric: seconds, until: nll, below: 0.3}"
-                problem = f"{metric!r}: write a number of a trace as {form}"
-            if problem:
-                raise ConfigError(f"{subject}: {problem}")
+                raise ConfigError(f"{subject}: {metric!r}: write a number of a trace as {form}")
             return cls(metric)
         form, names = (_LEVEL, "below and above") if "until" in content else (_POINT, "step and seconds")
         keys = form.check(content, subject)

@@ -10,7 +10,7 @@ from gpbench.claims.definition import Claim, Clause
 from gpbench.claims.estimates import NONE, SIDE, Evidence, at_least
 from gpbench.claims.grades import SCALE, Judged
 from gpbench.claims.selection import KeyedCell, Number, ReadArrays, no_arrays, select_cells
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import require_known
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS
@@ -160,7 +160,7 @@ def _unfit(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]], name: str) 
         return ""
     if metric not in METRICS:
         known = always.union(*(cell.metrics for cell in recorded))
-        raise ConfigError(f"{name}: no run has the metric {metric!r}; {nearest(metric, known)}")
+        require_known(metric, known, f"{name}: no run has the metric {metric!r}")
     return f"the runs were recorded without {metric}"
 
 

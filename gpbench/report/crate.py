@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 _TEXTS = {"table.md": "md", "table.csv": "csv", "table.tex": "latex"}
 _METADATA = "ro-crate-metadata.json"
-_RECORDS = "records"
-"""Beginning of the names of files with records."""
+_RECORDS = "records"  # beginning of the names of files with records
 
 _CRATE = "https://w3id.org/ro/crate/1.1"
 _CONTEXT = [f"{_CRATE}/context", {"sha256": "http://schema.org/sha256"}]
@@ -50,8 +49,7 @@ _LICENCE = (
     "Whoever publishes these files names their licence.  The data sets are not among them, and have licences of their"
     " own.  gpbench is under Apache-2.0."
 )
-_STATES = {True: "dirty", False: "clean", None: "unknown"}
-"""Whether the code differed from its commit."""
+_STATES = {True: "dirty", False: "clean", None: "unknown"}  # whether the code differed from its commit
 
 _Entity = dict[str, Any]
 
@@ -67,19 +65,30 @@ def write(
     """Writes the crate of a table; equal runs give equal bytes.  Raises ConfigError: there are no records, or the card
     of their data is wrong; StorageError: the file cannot be written.
     """
-    groups = _groups(records)
-    runs = [record for group in groups for record in group]
+    # by file, oldest first: a file has each run once, and a comparison of commits has it twice
+    groups: list[dict[str, Record]] = []
+    for record in sorted(records, key=lambda record: record.age):
+        if not any(group.setdefault(record.id, record) == record for group in groups):
+            groups.append({record.id: record})
+    runs = [record for group in groups for record in group.values()]
     if not runs:
         raise ConfigError(f"{path}: no run stands in this table, and an archive is of runs; name a .md or .csv file")
     files = {name: (FORMATS[format](sheet) + "\n").encode() for name, format in _TEXTS.items()}
     if figure is not None:
-        files["figure.png"] = _png(figure)
+        from gpbench.report import figures
+
+        picture = io.BytesIO()
+        figures.write(figure, picture, "png")
+        files["figure.png"] = picture.getvalue()
     for number, group in enumerate(groups, 1):
         name = f"{_RECORDS}{'' if number == 1 else number}{collection.SUFFIX}"
-        rows = [(record, "") for record in group]  # configurations name a machine's folders
+        rows = [(record, "") for record in group.values()]  # configurations name a machine's folders
         files[name] = collection.content(rows, package_lists=package_lists)
     files |= {packages.file_name(name): text.encode() for name, text in (package_lists or {}).items()}
-    files["references.bib"] = _references(runs, config_dirs).encode()
+    known = references.names(config_dirs)
+    names = [name for group in references.GROUPS for name in sorted({getattr(record, group) for record in runs})]
+    cited = references.references([*(name for name in names if name in known), "gpbench"], config_dirs)
+    files["references.bib"] = (references.bibtex(cited) + "\n").encode()
     description = _metadata(sheet, runs, dict(sorted(files.items())), config_dirs)
     files[_METADATA] = json.dumps(description, indent=1).encode()
     archive = io.BytesIO()
@@ -90,30 +99,6 @@ def write(
             zipped.writestr(entry, content, zipfile.ZIP_DEFLATED)
     with output(path) as file:
         file.write(archive.getvalue())
-
-
-def _groups(records: Iterable[Record]) -> list[list[Record]]:
-    """The records by file, oldest first: a file has each run once, and a comparison of commits has it twice."""
-    groups: list[dict[str, Record]] = []
-    for record in sorted(records, key=lambda record: record.age):
-        if not any(group.setdefault(record.id, record) == record for group in groups):
-            groups.append({record.id: record})
-    return [[*group.values()] for group in groups]
-
-
-def _png(figure: "Figure") -> bytes:
-    from gpbench.report.figures import write
-
-    picture = io.BytesIO()
-    write(figure, picture, "png")
-    return picture.getvalue()
-
-
-def _references(records: Sequence[Record], config_dirs: Sequence[Path]) -> str:
-    """The BibTeX entries of the methods, data sets and protocols that have files, and of gpbench."""
-    files = references.names(config_dirs)
-    names = [name for group in references.GROUPS for name in sorted({getattr(record, group) for record in records})]
-    return references.bibtex(references.references([*(n for n in names if n in files), "gpbench"], config_dirs)) + "\n"
 
 
 def _metadata(
@@ -154,14 +139,17 @@ def _metadata(
     }
     about = {"@id": _METADATA, "@type": "CreativeWork", "conformsTo": {"@id": _CRATE}, "about": {"@id": "./"}}
     licence = {**_entity("#licence", "CreativeWork", "Not stated"), "description": _LICENCE}
-    graph = [about, root, licence, *(_file(*item) for item in files.items()), *actions, *data, maker, *software, *facts]
-    return {"@context": _CONTEXT, "@graph": [*{entity["@id"]: _compact(entity) for entity in graph}.values()]}
-
-
-def _compact(entity: _Entity) -> _Entity:
-    """The entity without empty values, and without lists of one value, which JSON-LD writes as the value."""
-    values = {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in entity.items()}
-    return {key: value for key, value in values.items() if value not in ("", [])}
+    parts = []
+    for name, content in files.items():
+        text, kind = _KINDS[Path(name).suffix]
+        size, checksum = str(len(content)), hashlib.sha256(content).hexdigest()
+        facts_of_file = {"encodingFormat": kind, "contentSize": size, "sha256": checksum}
+        parts.append({**_entity(name, "File", text), **facts_of_file})
+    graph = [about, root, licence, *parts, *actions, *data, maker, *software, *facts]
+    # without empty values, and without lists of one value, which JSON-LD writes as the value
+    single = lambda value: value[0] if isinstance(value, list) and len(value) == 1 else value
+    entities = ({k: value for k, v in entity.items() if (value := single(v)) not in ("", [])} for entity in graph)
+    return {"@context": _CONTEXT, "@graph": [*{entity["@id"]: entity for entity in entities}.values()]}
 
 
 def _entity(id: str, kind: str, name: str) -> _Entity:
@@ -175,12 +163,6 @@ def _id(*names: object) -> str:
 
 def _links(entities: Iterable[_Entity]) -> list[_Entity]:
     return [{"@id": entity["@id"]} for entity in entities]
-
-
-def _file(name: str, content: bytes) -> _Entity:
-    text, kind = _KINDS[Path(name).suffix]
-    size, checksum = str(len(content)), hashlib.sha256(content).hexdigest()
-    return {**_entity(name, "File", text), "encodingFormat": kind, "contentSize": size, "sha256": checksum}
 
 
 def _datasets(records: Iterable[Record], config_dirs: Sequence[Path]) -> list[_Entity]:
@@ -197,10 +179,8 @@ def _datasets(records: Iterable[Record], config_dirs: Sequence[Path]) -> list[_E
 
 
 def _software(records: Sequence[Record], files: Iterable[str]) -> list[_Entity]:
-    """Each version of gpbench and each program of imported runs, with the packages and commits of its runs.
-
-    Those packages that can change a number are described; files list all of them.
-    """
+    """Each version of gpbench and each program of imported runs, with the commits of its runs and those packages that
+    can change a number; files list all of them."""
     own = lambda record: ("gpbench", str((record.versions or {}).get("gpbench") or ""))
     groups = gather(((record.method, "") if record.imported else own(record), record) for record in records)
     entities = []

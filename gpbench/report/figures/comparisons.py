@@ -107,7 +107,7 @@ def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable
     - `label`: Key or keys whose values name a method.
     - `metrics`: Metrics by which methods are ranked.
     - `sets`: Lists of methods by name; optional.
-    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.method_settings`).
+    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.comparison`).
     """
     options = {"settings": rankings.MAIN, **experiment.figure}
     results = rankings.rankings(experiment, planned, options)

@@ -34,7 +34,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> s
     - `label`: Key or keys whose values name a method.
     - `metric`: The metric.
     - `sets`: Lists of methods by name, each with a colour of its own; optional.  The first set of a method counts.
-    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.method_settings`).
+    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.comparison`).
     """
     options = {"settings": rankings.MAIN, **experiment.figure}
     metric, sets = options["metric"], options.get("sets", {})

@@ -15,8 +15,7 @@ from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
 
-_RUG = 200
-"""Number of training rows in the rug below a curve."""
+_RUG = 200  # number of training rows in the rug below a curve
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
@@ -33,8 +32,8 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     datasets = list(dict.fromkeys(cell.dataset for cell in planned))
     names = {cell.id: ", ".join(experiment.labels_of(options["label"], cell.job)) for cell in planned}
     colours = style.colours(list(dict.fromkeys(names.values())))
-    runs = {cell.id: [run for record in cell.finished if _panels(run := arrays(record.id))] for cell in planned}
-    width = max((_panels(run) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)
+    runs = {cell.id: [run for record in cell.finished if panels(run := arrays(record.id))] for cell in planned}
+    width = max((len(panels(run)) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)
     if not width:
         raise ConfigError(f"{experiment.id}: all components have three inputs or more, whose effects are not kept")
     figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + (0.2 * len(planned) if truth else 0.0))
@@ -47,11 +46,14 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
             for axis, i in zip(row, range(len(run["kept_effect1_inputs"]))):
                 curve(axis, run, i, colours[name], truth if cell is cells[-1] else None)
             if truth:
-                notes.append(f"{dataset}, {name}: {_accuracy(runs[cell.id], truth)}")
+                accuracies = [mean_stderr(values) for values in zip(*(errors(run, truth) for run in runs[cell.id]))]
+                rmse, covered = (f"{m:.3f}" + ("" if se is None else f" ± {se:.3f}") for m, se in accuracies)
+                notes.append(f"{dataset}, {name}: RMSE of effects {rmse}, coverage {covered} ({len(runs[cell.id])})")
         last = runs[cells[-1].id][0] if cells else {}
-        for i, axis in enumerate(row[_univariate(last) :] if cells else ()):
-            axis.grid(False)
-            if i < len(last.get("kept_effect2_mean", ())):
+        for k, axis in enumerate(row if cells else ()):
+            size, i = [*panels(last), *[(0, 0)] * width][k]
+            axis.grid(size == 1)
+            if size == 2:
                 surface(axis, last, i, truth)
         row[0].set_ylabel(dataset, fontsize=7.5)
     handles = [axes[0, 0].plot([], [], color=colour, label=name)[0] for name, colour in colours.items()]
@@ -89,17 +91,6 @@ def surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: Truth | None 
     axis.set_title(f"inputs {pair[0]} and {pair[1]}", fontsize=8)
 
 
-def _accuracy(runs: Sequence[Mapping[str, ndarray]], truth: Truth) -> str:
-    words = []
-    for values in zip(*(errors(run, truth) for run in runs)):
-        mean, stderr = mean_stderr(values)
-        words.append(f"{mean:.3f}" + ("" if stderr is None else f" ± {stderr:.3f}"))
-    return f"RMSE of effects {words[0]}, coverage {words[1]} ({len(runs)})"
-
-
-def _univariate(run: Mapping[str, ndarray]) -> int:
-    return len(run.get("kept_effect1_inputs", ()))
-
-
-def _panels(run: Mapping[str, ndarray]) -> int:
-    return _univariate(run) + len(run.get("kept_effect2_inputs", ()))
+def panels(run: Mapping[str, ndarray]) -> list[tuple[int, int]]:
+    """The number of inputs of each effect that a run kept, and its place among those of as many inputs."""
+    return [(size, i) for size in (1, 2) for i in range(len(run.get(f"kept_effect{size}_inputs", ())))]

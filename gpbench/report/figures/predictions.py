@@ -16,6 +16,7 @@ from gpbench.records.record import Record
 from gpbench.report.figures import style
 
 _MARGIN = 0.05
+_MAX_ROWS = 1500  # largest number of training rows that are drawn; more would hide the background
 
 
 def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
@@ -27,13 +28,15 @@ def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     - `reference`: Method whose mean ± 2 standard deviations are dashed lines in the other panels; optional.
     - `margin`: Share of the range of the rows that is drawn on either side of them; optional.
     """
-    options = experiment.figure
+    options, keys = experiment.figure, experiment.figure["label"]
     runs = [_first_run(cell, arrays) for cell in planned]
     lines = next((run for cell, run in zip(planned, runs) if cell.method == options.get("reference")), None)
     figure = style.figure(3.1 * len(planned) + 0.3, 2.9)
     axes = figure.subplots(1, len(planned), sharex=True, sharey=True, squeeze=False)[0]
     for axis, cell, run in zip(axes, planned, runs):
-        axis.set_title(_title(experiment, options["label"], cell), fontsize=9)
+        first = keys if isinstance(keys, str) else keys[0]
+        title = " ".join(experiment.labels_of(keys, cell.job)) or experiment.label(first, cell.method)
+        axis.set_title(title, fontsize=9)
         if "kept_mean" in run:
             curve(axis, run, options.get("margin", _MARGIN), None if run is lines else lines)
             count = (cell.finished[0].diagnostics or {}).get("relevant")
@@ -47,11 +50,6 @@ def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
 def _first_run(cell: Cell, arrays: Callable) -> Mapping[str, ndarray]:
     """The arrays of a cell's first run that did not diverge; {} without any."""
     return arrays(cell.finished[0].id) if cell.finished else {}
-
-
-def _title(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> str:
-    first = keys if isinstance(keys, str) else keys[0]
-    return " ".join(experiment.labels_of(keys, cell.job)) or experiment.label(first, cell.method)
 
 
 def _nmse(record: Record) -> str:
@@ -137,10 +135,6 @@ def _image(axis: Axes, run: Mapping[str, ndarray], values: ndarray, **look: Any)
     xs, ys, image = grid[:side, 0], grid[::side, 1], np.asarray(values).reshape(side, side)
     axis.imshow(image, extent=(xs[0], xs[-1], ys[0], ys[-1]), origin="lower", aspect="auto", **look)
     return xs, ys, image
-
-
-_MAX_ROWS = 1500
-"""Largest number of training rows that are drawn; more would hide the background."""
 
 
 def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:

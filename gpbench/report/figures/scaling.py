@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from statistics import fmean
 from typing import NamedTuple
 
@@ -53,7 +52,7 @@ def _simulated(cell: Cell) -> bool:
     return any(record.simulated for record in cell.finished)
 
 
-_Quantity = Callable[[Record], float]
+_MEMORY = "MB a step"
 
 
 class Series(NamedTuple):
@@ -77,9 +76,8 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     keys, key = options["along"], options["colour"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
     figure = style.figure(2.6 * len(keys) + 0.3, 5.6)
-    counted = partial(_value, "step_operations")
-    name, cost = ("operations a step", counted) if options.get("counted") else ("ms a step", _milliseconds)
-    quantities: dict[str, _Quantity] = {name: cost, _MEMORY: partial(_value, "step_memory_mb")}
+    costs = ("operations a step", "step_operations") if options.get("counted") else ("ms a step", "milliseconds")
+    quantities = dict([costs, (_MEMORY, "step_memory_mb")])
     axes = figure.subplots(len(quantities), len(keys), squeeze=False, sharex="col", sharey="row")
     notes = []
     for (title, quantity), row in zip(quantities.items(), axes):
@@ -111,18 +109,18 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
 
 
 def _along_size(
-    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: _Quantity
+    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: str
 ) -> tuple[Series, str] | None:
-    """The quantity against the size `along`, at the other sizes that the most cells share, as in " (M = 32)".
-
-    None below two cells.  Cells without that size are left out: their method does not have it.
-    """
+    """The quantity against the size `along`, at the other sizes that the most cells share, as in " (M = 32)"; None
+    below two cells.  Cells without that size are left out: their method does not have it."""
     others = lambda cell: tuple((key, cell.job[key]) for key in keys if key != along and key in cell.job)
     groups = gather((others(cell), cell) for cell in cells if along in cell.job)
     fixed, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
     if len(group) < 2:
         return None
-    points = sorted((_size(experiment, along, cell), fmean(map(quantity, cell.finished))) for cell in group)
+    points = sorted(
+        (_size(experiment, along, cell), fmean(_value(quantity, record) for record in cell.finished)) for cell in group
+    )
     sizes, values = np.array(points).T
     names = [f"{experiment.label('axes', key)} = {experiment.label(key, value)}" for key, value in fixed]
     words = f" ({', '.join(names)})" if names else ""
@@ -149,16 +147,11 @@ def _size(experiment: Experiment, key: str, cell: Cell) -> float:
         ) from None
 
 
-def _milliseconds(record: Record) -> float:
-    return 1e3 * (record.seconds["train"] or math.nan) / (record.steps or math.nan)
-
-
 def _value(name: str, record: Record) -> float:
-    """The value of a field of a record, NaN where it has none."""
+    """The value of a field of a record, or the milliseconds of a step; NaN where it has none."""
+    if name == "milliseconds":
+        return 1e3 * (record.seconds["train"] or math.nan) / (record.steps or math.nan)
     return math.nan if (number := record.value(name)) is None else number
-
-
-_MEMORY = "MB a step"
 
 
 def _log_log(axis: Axes, sizes: Sequence[float]) -> None:

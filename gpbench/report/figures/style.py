@@ -6,6 +6,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal
 
 import matplotlib.style
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogFormatter, LogLocator, NullFormatter
 
-from gpbench.errors import ConfigError, nearest, printable
+from gpbench.errors import printable, require_known
 
 PALETTE = {
     "blue": "#0072B2",
@@ -98,24 +99,21 @@ def take_literally(figure: Figure) -> None:
             text.set_text("\n".join(map(printable, lines.split("\n"))))
 
 
-def colours(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, str]:
-    """A colour for each value.  Raises ConfigError: the palette has no such colour."""
-    return _assign(PALETTE, "colour", values, choices)
-
-
-def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, Dash]:
-    """A dash pattern for each value.  Raises ConfigError: there is no such pattern."""
-    return _assign(DASHES, "dash pattern", values, choices)
-
-
-def _assign(options: Mapping[str, Any], noun: str, values: Sequence[str], choices: Mapping[Any, str] | None) -> dict:
+def _assign(
+    options: Mapping[str, Any], noun: str, values: Sequence[str], choices: Mapping[Any, str] | None = None
+) -> dict[str, Any]:
+    """An option for each value, its choice or the next one.  Raises ConfigError: there is no such option."""
     names = {str(value): name for value, name in (choices or {}).items()}
-    if unknown := [str(name) for name in names.values() if name not in options]:
-        raise ConfigError(f"no {noun} {unknown[0]!r}; {nearest(unknown[0], options)}")
+    for name in names.values():
+        require_known(str(name), options, f"no {noun} {str(name)!r}")
     free = [name for name in options if name not in names.values()] or list(options)
     others = [value for value in values if value not in names]
     names |= {value: free[k % len(free)] for k, value in enumerate(others)}
     return {value: options[names[value]] for value in values}
+
+
+colours, dashes = partial(_assign, PALETTE, "colour"), partial(_assign, DASHES, "dash pattern")
+"""A colour, and a dash pattern, for each value."""
 
 
 class Picture(Figure):

@@ -35,12 +35,10 @@ class PlannedExperiment:
 
     @property
     def n_runs(self) -> int:
-        """Number of planned runs."""
         return sum(len(cell.splits) for cell in self.cells)
 
     @property
     def n_recorded(self) -> int:
-        """Number of planned runs that are recorded."""
         return self.n_runs - sum(len(cell.missing) for cell in self.cells)
 
 
@@ -118,10 +116,8 @@ class Facts:
         return all((record.id, record.created) in self.shipped for record in records)
 
     def presets(self, id: str) -> list[PlannedExperiment]:
-        """The presets of an experiment, full before quick, but those with records first.
-
-        The quick preset is omitted where the full one includes all of its records.
-        """
+        """The presets of an experiment, full before quick, but those with records first; without the quick one where
+        the full one includes all of its records."""
         by_preset = {planned.preset: planned for planned in self.planned if planned.experiment.id == id}
         full, quick = by_preset["full"], by_preset["quick"]
         ids, of_quick = ({record.id for cell in planned.cells for record in cell.records} for planned in (full, quick))

@@ -6,13 +6,14 @@ from statistics import median
 from typing import Any
 
 from gpbench.analysis import best_sheet
-from gpbench.analysis.best import BestMethods, Score, best_methods
+from gpbench.analysis.best import BestMethods, best_methods
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.kinds import Kind
 from gpbench.analysis.printing import number
 from gpbench.errors import AbsentError
 from gpbench.report.site.facts import Facts, page
 
+_UNKNOWN = "size not recorded"
 _SIZES = {
     "under 1,000 rows": (0, 999),
     "1,000 to 10,000 rows": (1_000, 9_999),
@@ -25,14 +26,12 @@ _METRICS = ("nll", "test_ll", "rmse")
 
 
 def _board(task: str, size: str, protocol: str, second: Sequence[str], result: BestMethods) -> dict[str, Any]:
-    """A comparison with its task, size, protocol and the command that prints it; `second` has what is not the main one.
-
-    `standings` are the ranked methods with their verdicts against the first, the one with the lowest average rank
-    first; `rows` has for each data set the method with the best mean, and how many are shown to be worse.
-    """
+    """A comparison with its task, size, protocol and the command that prints it; `second` has what is not the main one,
+    `rows` for each data set the method with the best mean, and how many are shown to be worse than the first method."""
     low, high = _SIZES[size]
     rows = f"{low or ''}-{'' if high == inf else high}"
     methods = {record.method for record in result.records}
+    seconds = {m: [s.seconds for s in scores.values() if s.seconds is not None] for m, scores in result.scores.items()}
     return {
         "task": task,
         "size": size,
@@ -47,7 +46,7 @@ def _board(task: str, size: str, protocol: str, second: Sequence[str], result: B
                 "method": _start(name, methods),
                 "rank": rank,
                 "verdict": "" if name == result.leader else result.verdict(name),
-                "seconds": _seconds(result.scores[name].values()),
+                "seconds": number(median(known)) if (known := seconds[name]) else "",
             }
             for name, rank in result.average.items()
         ],
@@ -96,16 +95,6 @@ def _start(text: str, names: Iterable[str]) -> str:
     return max((name for name in names if f"{text} ".startswith(f"{name} ")), key=len, default=text)
 
 
-def _seconds(scores: Iterable[Score]) -> str:
-    known = [score.seconds for score in scores if score.seconds is not None]
-    return number(median(known)) if known else ""
-
-
-_UNKNOWN = "size not recorded"
-_ORDER = (*_SIZES, _UNKNOWN)
-"""The sizes of data, in order."""
-
-
 def _size_of(rows: object) -> str:
     """The name of a size of data; `rows` is the number of rows, if it is known."""
     if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
@@ -118,7 +107,8 @@ def by_task_and_size(facts: Facts) -> dict[tuple[str, str], list[str]]:
     names = sorted(facts.datasets, key=lambda name: -facts.n_runs["dataset"][name])
     cards = ((facts.cards.get(name, {}), name) for name in names)
     groups = gather(((str(c.get("task", "task not stated")), _size_of(c.get("rows"))), name) for c, name in cards)
-    return dict(sorted(groups.items(), key=lambda item: (item[0][0], _ORDER.index(item[0][1]))))
+    order = [*_SIZES, _UNKNOWN]
+    return dict(sorted(groups.items(), key=lambda item: (item[0][0], order.index(item[0][1]))))
 
 
 def search_index(facts: Facts, presets: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:

@@ -10,7 +10,7 @@ from gpbench.analysis.agreement import agreement
 from gpbench.analysis.cells import entry_notes
 from gpbench.analysis.formats import rows_as_csv
 from gpbench.analysis.provenance import provenance_footer
-from gpbench.analysis.tables import seconds_notes
+from gpbench.analysis.tables import row, seconds_notes
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
@@ -81,11 +81,9 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
     entries = [entry for block in table_blocks for entry in block.entries]
     footnotes = entry_notes(entries)
 
-    def rows(block: experiment_tables.Block) -> dict[str, dict[str, views.View]]:
-        return {
-            name: {column: views.view(entry, facts.page_of, footnotes) for column, entry in row.items()}
-            for name, row in block.rows.items()
-        }
+    def rows(block: experiment_tables.Block) -> dict[str, dict[str, Any]]:
+        view = lambda entry: views.view(entry, facts.page_of, footnotes)
+        return {name: {column: view(e) for column, e in entries.items()} for name, entries in block.rows.items()}
 
     records = [record for cell in planned.cells for record in cell.records]
     values = {
@@ -95,7 +93,7 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
         "verdict": agreement(entries),
         "provenance": [*seconds_notes(entries), *provenance_footer(records)],
     }
-    return values, experiment_tables.rows(table_blocks)
+    return values, [*map(row, entries)]
 
 
 def _ranks_table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _Rows]:
