@@ -39,9 +39,9 @@ BUDGETS = {
     ("records", "experiments"): 3_080,
     ("train",): 2_620,
     ("sweep",): 1_330,
-    ("analysis",): 4_960,
-    ("claims",): 2_170,
-    ("report",): 3_410,
+    ("analysis",): 4_760,
+    ("claims",): 1_940,
+    ("report",): 3_130,
     ("cli", "api"): 4_230,
     ("contract", "estimators", "imports", "papers"): 2_590,
 }

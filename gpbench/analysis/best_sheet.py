@@ -36,24 +36,20 @@ def sentence(result: BestMethods) -> str:
     if result.worse:
         count = "all others" if len(result.worse) == others else f"{len(result.worse)} of the {others} others"
         return f"{start}; it is shown to be better than {count}"
-    single = ""
+    verdicts = [verdict for name in result.average if name != result.leader for verdict in _verdicts(result, name)]
+    single = (
+        "; on single data sets, each corrected by itself, it is shown to be better in"
+        f" {verdicts.count('worse')} of {len(verdicts)} differences, worse in {verdicts.count('better')}"
+    )
+    start += "; no method is shown to be worse than it: "
     if n_datasets == 1:
-        reason = f"no corrected resampled t test against it has p < {LEVEL:g} after Holm's correction"
-    else:
-        verdicts = [verdict for name in result.average if name != result.leader for verdict in _verdicts(result, name)]
-        single = (
-            "; on single data sets, each corrected by itself, it is shown to be better in"
-            f" {verdicts.count('worse')} of {len(verdicts)} differences, worse in {verdicts.count('better')}"
-        )
-        if result.smallest_p is None:
-            reason = (
-                "outputs and split sets of one data set are not independent, so that there is no test over data sets"
-            )
-        elif result.smallest_p >= LEVEL:
-            reason = f"{n_datasets} data sets are too few for a test over them with {others + 1} methods"
-        else:
-            reason = f"no Wilcoxon test over data sets against it has p < {LEVEL:g} after Holm's correction"
-    return f"{start}; no method is shown to be worse than it: {reason}{single}"
+        return f"{start}no corrected resampled t test against it has p < {LEVEL:g} after Holm's correction"
+    reason = f"no Wilcoxon test over data sets against it has p < {LEVEL:g} after Holm's correction"
+    if result.smallest_p is None:
+        reason = "outputs and split sets of one data set are not independent, so that there is no test over data sets"
+    elif result.smallest_p >= LEVEL:
+        reason = f"{n_datasets} data sets are too few for a test over them with {others + 1} methods"
+    return start + reason + single
 
 
 def sheet(result: BestMethods, scope: str, notes: Sequence[str] = (), *, whole: bool = False) -> Sheet:

@@ -218,10 +218,9 @@ def cell_key(record: Record, *, by_preset: bool = False) -> tuple:
 def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:
     """The setting and the fields that differ within the selection; then digests for cells of the same label."""
     labels = _add_differing({key: record.setting for key, record in firsts.items()}, firsts, fields)
-    namesakes: dict[tuple, dict[tuple, str]] = {}
-    for key, record in firsts.items():
-        namesakes.setdefault((record.dataset, record.output, record.method, labels[key]), {})[key] = labels[key]
-    for group in namesakes.values():
+    namesakes = gather(((r.dataset, r.output, r.method, labels[key]), key) for key, r in firsts.items())
+    for keys in namesakes.values():
+        group = {key: labels[key] for key in keys}
         by_set = _add_differing(group, firsts, ("split_set",))
         is_unique = len({*by_set.values()}) == len(group)
         labels |= by_set if is_unique else _add_differing(group, firsts, ("data_checksum", "cell", "held_out"))

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from gpbench.analysis.cells import CellRuns, group_runs
 from gpbench.analysis.comparison import Comparison
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.provenance import correction, facts_of, imported_note, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet
@@ -124,11 +125,10 @@ def _settings_apart(a: Side, b: Side, contexts: _Contexts) -> str:
 
 def _split_sets_apart(a: Side, b: Side, contexts: _Contexts) -> str:
     """Why cells that share all but the split set have no partner; "" without such cells."""
-    sets: dict[tuple, tuple[list[str], list[str]]] = {}
-    for (*context, split_set), cells in contexts.items():
-        for names, cells_of_side in zip(sets.setdefault(tuple(context), ([], [])), cells):
-            names += [split_set or "an unknown split set"] if cells_of_side else []
-    dataset, of_a, of_b = next(((context[0], *both) for context, both in sets.items() if all(both)), ("", [], []))
+    groups = gather((tuple(context), (split_set, *cells)) for (*context, split_set), cells in contexts.items())
+    names = lambda group, k: [names[0] or "an unknown split set" for names in group if names[k]]
+    sets = [(context[0], names(group, 1), names(group, 2)) for context, group in groups.items()]
+    dataset, of_a, of_b = next((both for both in sets if both[1] and both[2]), ("", [], []))
     sides = f"{a.value} has {dataset} on {' and '.join(of_a)}, {b.value} on {' and '.join(of_b)}"
     return f"{sides}: split sets are not compared" if dataset else ""
 

@@ -3,7 +3,8 @@
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
-_K, _V = TypeVar("_K", bound=Hashable), TypeVar("_V")
+_K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V")
 
 
 def gather(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:

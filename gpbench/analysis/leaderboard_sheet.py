@@ -150,8 +150,8 @@ def _remarks(board: Board) -> list[str]:
     iterative = {record.method for record in own if (record.steps or 0) > 1}
     barely_trained = Counter(r.method for r in own if r.method in iterative and (r.steps or 0) <= 1).most_common()
     names = ", ".join(f"{name} ({n})" for name, n in barely_trained)
-    used = f"{whole:,} of {len(own):,} runs of gpbench with predictions used over {100 * _WHOLE:.0f} % of the budget"
-    notes = {used: whole, f"training ended after its first step, about where it starts: {names}": names}
+    budgets = f"{whole:,} of {len(own):,} runs of gpbench with predictions used over {100 * _WHOLE:.0f} % of the budget"
+    notes = {budgets: whole, f"training ended after its first step, about where it starts: {names}": names}
     if ranking := board.ranking:
         ranks = [
             f"average rank by wins over the {len(ranking.datasets)} data sets that all methods have: Friedman's p ="
@@ -198,13 +198,11 @@ def _plus_minus(value: float, half: float) -> str:
     return f"{value:.0f} ± {half:.0f}" if np.isfinite(half) else f"{value:.0f}"
 
 
-_SHORT = {LATE: "late", LARGE: "memory", FAULT: "error"}
-
-
 def _lost_of(board: Board, method: str) -> str:
     """The lost runs of a method by reason, as in "3 late, 6 memory", and those not run."""
     runs = board.by_method[method]
-    counts = Counter(_SHORT.get(reason, reason) for record in runs if (reason := lost(record)))
+    short = {LATE: "late", LARGE: "memory", FAULT: "error"}
+    counts = Counter(short.get(reason, reason) for record in runs if (reason := lost(record)))
     absent = sum(len(board.splits[name]) for name in board.datasets) - len(runs)
     return ", ".join(f"{n} {reason}" for reason, n in (*counts.items(), ("not run", absent)) if n)
 

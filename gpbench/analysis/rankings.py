@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry
-from gpbench.analysis.comparison import LEAKED_MARK, RULE, Comparison, cells_notes, comparison, main_names, with_metric
+from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, comparison, main_names, with_metric
 from gpbench.analysis.experiment import by_dataset, facts, missing_line, preset_lines
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.provenance import LEAKED, seconds_lines
@@ -60,11 +60,6 @@ def selected_rows(
         return rows
     names = set(main_names((name, entry.cell) for row in rows.values() for name, entry in row.items()).values())
     return {dataset: {name: row[name] for name in row if name in names} for dataset, row in rows.items()}
-
-
-def settings_notes(options: Mapping[str, Any]) -> list[str]:
-    """The rule by which settings were chosen, where they were."""
-    return [RULE] if options.get("settings") == MAIN else []
 
 
 def shared_notes(results: Sequence[SetRanking]) -> list[str]:

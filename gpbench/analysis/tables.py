@@ -30,7 +30,7 @@ MEANINGS = {
     "tied": "not significantly different from the best (corrected resampled t test over splits, 5 %)",
 }
 """Meanings of the marks."""
-FEW_SPLITS = "cells with fewer than half of the splits of their row's largest are not compared"
+_FEW_SPLITS = "cells with fewer than half of the splits of their row's largest are not compared"
 """Note of a table that has such cells."""
 _UNMARKED = ("seconds", "objective")
 
@@ -45,12 +45,12 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     names, shared = _column_names(cells)
     several = len({cell.records[0].protocol for cell in cells}) > 1
 
-    def place(entry: Entry) -> tuple[str, str]:
+    def position(entry: Entry) -> tuple[str, str]:
         """The title of a grid and the name of a row."""
         records, name = entry.cell.records, f"{entry.cell.dataset} {entry.cell.output}".rstrip()
         return ", ".join([*([str(records[0].protocol)] if several else []), title(entry.metric, records)]), name
 
-    by_row = gather((place(entry), entry) for entry in entries)
+    by_row = gather((position(entry), entry) for entry in entries)
     # none is marked where they are of different split sets or versions of the data
     same = {position: len({entry.cell.data_key for entry in row}) == 1 for position, row in by_row.items()}
     marked = {position: with_marks(row) if same[position] else row for position, row in by_row.items()}
@@ -99,7 +99,7 @@ def placed_sheet(
         "a letter at a title, a row or a column holds for all of its cells": any(text_of(name).notes for name in names),
     }
     lines = [line for line, applies in legend.items() if applies]
-    few = [FEW_SPLITS] if has_few_splits else []
+    few = [_FEW_SPLITS] if has_few_splits else []
     return Sheet(
         grids=grids,
         twins=[*printed, *twins],

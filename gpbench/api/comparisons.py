@@ -90,14 +90,14 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
       gpbench compare sep svi --setting m=15% --out difference.png
       gpbench compare commit:1a2b commit:3c4d --results before --results after
     """
-    from gpbench.analysis import row_differences
+    from gpbench.analysis import power
     from gpbench.analysis.differences import sheet
 
     stores, (first, second, pairs, unmatched) = first_answer(
         results, lambda stores: (stores, _differences(a, b, metric, stores, filters))
     )
     compared = sheet(first, second, pairs, unmatched)
-    compared = replace(compared, remarks=[*compared.remarks, *row_differences.lines(pairs, predictions_reader(stores))])
+    compared = replace(compared, remarks=[*compared.remarks, *power.lines(pairs, predictions_reader(stores))])
 
     def draw() -> "Figure":
         from gpbench.report.figures.comparisons import draw_differences

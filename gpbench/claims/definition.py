@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from gpbench import paths, yamls
 from gpbench.claims.estimates import Region
-from gpbench.claims.kept import COMPARISONS
-from gpbench.claims.quantities import Quantity
+from gpbench.claims.quantities import COMPARISONS, Quantity
 from gpbench.errors import ConfigError, require_known
 from gpbench.keys import MAPPINGS, Keys, optional, required
 from gpbench.schema import Range, is_number
@@ -212,7 +211,7 @@ class Claim:
 
     @property
     def name(self) -> str:
-        """Name of the claim, as in sep/c01."""
+        """The paper and the id, as in sep/c01."""
         return f"{self.paper}/{self.id}"
 
 

@@ -31,6 +31,7 @@ class Estimate:
     stderr: float | None = None  # the standard error of a mean; None allows no test, as for a single split
     sd: float | None = None
     ratio: float | None = None
+    data: object = None  # the values that it is from, where the fields above may be those of others too
     source: str = ""  # "splits", or "rows" where the error is that over the test rows of a single split; "ranks"
 
 
@@ -104,7 +105,7 @@ def paired_spread(pairs: Sequence[tuple[float, float]]) -> Estimate:
     a, b = map(stdev, columns)
     scale = math.sqrt(max(0.0, 1 - correlation(*columns) ** 2) / (n - 2))
     tail = (lambda distance: float(stdtr(n - 2, math.sinh(distance) / scale))) if scale else _step
-    return _symmetric(math.log(a / b), n, math.asinh(_quantile(n - 2) * scale), tail)
+    return _symmetric(math.log(a / b), n, math.asinh(_quantile(n - 2) * scale), tail, data=pairs)
 
 
 def signed_rank(values: Sequence[float]) -> Estimate:
@@ -124,6 +125,7 @@ def signed_rank(values: Sequence[float]) -> Estimate:
         _NO_INTERVAL if k < 0 else (means[k], means[-1 - k]),
         lambda bound: p(sum(mean > bound for mean in means)),
         lambda bound: p(sum(mean < bound for mean in means)),
+        data=values,
         source="ranks",
     )
 
@@ -147,7 +149,8 @@ def share(clusters: Sequence[Sequence[bool]]) -> Estimate:
     low = float(betaincinv(k, n - k + 1, LEVEL / 2)) if k else 0.0
     high = float(betaincinv(k + 1, n - k, 1 - LEVEL / 2)) if k < n else 1.0
     tail = lambda cdf, a, b, bound: float(cdf(a, b, min(max(bound, 0.0), 1.0))) if a and b else 1.0
-    return Estimate(p, total, (low, high), partial(tail, betainc, k, n - k + 1), partial(tail, betaincc, k + 1, n - k))
+    above, below = partial(tail, betainc, k, n - k + 1), partial(tail, betaincc, k + 1, n - k)
+    return Estimate(p, total, (low, high), above, below, data=clusters)
 
 
 def worth(clusters: Sequence[Sequence[bool]]) -> float:

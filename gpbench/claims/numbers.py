@@ -19,7 +19,7 @@ from gpbench.analysis.grouping import gather
 from gpbench.analysis.statistics import average_ranks, common_splits, friedman, largest_ratio
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, clustered, exact, mean, paired_spread, share, signed_rank, student
-from gpbench.claims.kept import COMPARISONS
+from gpbench.claims.quantities import COMPARISONS
 from gpbench.claims.selection import Key, KeyedCell, Number, crowded, group, listed_keys, machine
 from gpbench.errors import ConfigError
 from gpbench.metrics import better

@@ -18,9 +18,6 @@ NOTE = (
     " test rows of a single split, or over data sets; what each grade is: docs/reference/claims.md"
 )
 
-_WIDTH = 100
-"""Most characters of a line where there is no terminal: most cells are sentences."""
-
 
 def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
     """The sheet of verdicts: for each claim its grade and sentence, and below it the evidence."""
@@ -33,7 +30,7 @@ def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
         grids=[Grid("", ("claim", "grade", "what it says, and what the runs say"), tuple(lines), prose=True)],
         remarks=[NOTE, *([] if full else ["gpbench verify NAME --why has every clause, interval and p-value"])],
         rows=[row(v) for v in verdicts],
-        width=_WIDTH,
+        width=100,  # where there is no terminal: most cells are sentences
     )
 
 

@@ -53,11 +53,6 @@ ReadArrays = Callable[[str], Arrays]
 """Reads the trace and the kept arrays of a run by its id; empty where it has none."""
 
 
-def no_arrays(id: str) -> Arrays:
-    """The arrays where none are at hand."""
-    return {}
-
-
 @dataclass(frozen=True)
 class KeyedCell:
     """A cell by its keys, as on a command line."""
@@ -65,7 +60,7 @@ class KeyedCell:
     keys: Mapping[str, str]  # values by key
     runs: CellRuns | None  # its recorded runs; None without any
     missing: int = 0  # number of planned splits that are not recorded
-    read: ReadArrays = no_arrays
+    read: ReadArrays = lambda id: {}
 
     def values(self, quantity: Quantity) -> Mapping[int, float]:
         """The quantity by split, averaged over seeds, without diverged runs and those that have none."""
@@ -75,11 +70,9 @@ class KeyedCell:
             return by_split(self.runs, quantity.metric)
         known, name = self.runs.known, str(quantity)
         if name not in known:
-            values: dict[int, list[float]] = {}
-            for record in self.records:
-                arrays = {} if record.diverged else share_seconds(record, self.read(record.id))
-                if (value := quantity.value(arrays)) is not None:
-                    values.setdefault(record.split, []).append(value)
+            arrays = lambda r: {} if r.diverged else share_seconds(r, self.read(r.id))
+            pairs = ((record.split, quantity.value(arrays(record))) for record in self.records)
+            values = gather((split, value) for split, value in pairs if value is not None)
             known[name] = {split: fmean(seeds) for split, seeds in values.items()}
         return known[name]
 
@@ -103,18 +96,16 @@ class KeyedCell:
         return diagnostics.union(*(record.metrics for record in self.records))
 
 
-def planned_cells(cells: Iterable[Cell], read: ReadArrays = no_arrays) -> dict[tuple[str, str], KeyedCell]:
+def planned_cells(cells: Iterable[Cell], read: ReadArrays) -> dict[tuple[str, str], KeyedCell]:
     """The cells of an experiment by identity and output, equal ones once."""
     keyed: dict[tuple[str, str], KeyedCell] = {}
-    for cell in cells:
-        if (cell.id, cell.output) not in keyed:
-            grouped = group_runs(cell.records)
-            keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": cell.output}
-            keyed[cell.id, cell.output] = KeyedCell(keys, grouped[0] if grouped else None, len(cell.missing), read)
+    for (id, output), (cell, *_) in gather(((cell.id, cell.output), cell) for cell in cells).items():
+        keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": output}
+        keyed[id, output] = KeyedCell(keys, next(iter(group_runs(cell.records)), None), len(cell.missing), read)
     return keyed
 
 
-def recorded_cells(records: Iterable[Record], read: ReadArrays = no_arrays) -> list[KeyedCell]:
+def recorded_cells(records: Iterable[Record], read: ReadArrays) -> list[KeyedCell]:
     """All recorded cells, without runs within a budget; their keys are fields of their records."""
     cells = group_runs(unlimited([*records]))
     keys = [{name: str(getattr(runs.records[0], name) or "") for name in _FIELDS} for runs in cells]
@@ -130,7 +121,7 @@ def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
 def check_words(cells: Sequence[KeyedCell], words: Words, values_of: Callable[[str], set[str]], name: str) -> None:
     """Raises ConfigError where no cell has a key or a value of `words`, or none has all of the values."""
     problem = "" if select_cells(cells, words) else "these values together"
-    for key, values in reversed(words.items()):
+    for key, values in reversed([*words.items()]):
         known = values_of(key)
         if unknown := [value for value in values if value not in known and values != ANY]:
             problem = f"{key}={unknown[0]}; {nearest(unknown[0], known)}"

@@ -31,13 +31,13 @@ def sentence(judged: Judged) -> str:
     if len(known) == 1 and known[0].estimate:
         text = f"{KINDS[clause.kind].noun} is {estimate(clause, known[0].estimate)}"
         untested = "" if _tested(known[0]) else "no error is known"
-        return "; ".join(filter(None, [text, f"required here: {phrase(clause)}", untested, rest]))
+        return "; ".join(filter(None, [text, f"required here: {_phrase(clause)}", untested, rest]))
     n, claimed = counts.known, counts.claimed
     share = ("both" if n == 2 else f"all {n}") if claimed == n else f"{claimed or 'none'} of {n}"
     quota = f", where {judged.quota} must" if judged.quota < n else ""
     unit = "comparisons" if clause.least is None and any(n.rival for n in judged.numbers) else "cells"
     unit = "cases" if clause.over or clause.kind in ("rank", "share") else unit
-    text = f"{phrase(clause)} in {share} {unit}{quota}"
+    text = f"{_phrase(clause)} in {share} {unit}{quota}"
     return "; ".join(filter(None, [text, _exceptions(judged), _certainty(judged), rest]))
 
 
@@ -64,7 +64,7 @@ def _exp(x: float) -> float:
     return x if math.isinf(x) else math.exp(min(x, 700.0))
 
 
-def phrase(clause: Clause) -> str:
+def _phrase(clause: Clause) -> str:
     """The assertion of a clause on each number, as in "sep has lower nll than svi"."""
     if clause.name:
         return clause.name
@@ -132,11 +132,9 @@ def _certainty(judged: Judged) -> str:
     counts = judged.counts
     if not counts.inside + counts.outside:
         return "the errors show none of this" if any(map(_tested, judged.numbers)) else "no errors are known"
-    if counts.inside == counts.known:
-        return ""
-    inside = [f"show {counts.inside} of them"] if counts.inside else []
-    outside = [f"exclude it for {counts.outside}"] if counts.outside else []
-    return f"the errors {' and '.join(inside + outside)}"
+    inside = f"show {counts.inside} of them" if counts.inside else ""
+    outside = f"exclude it for {counts.outside}" if counts.outside else ""
+    return "" if counts.inside == counts.known else f"the errors {' and '.join(filter(None, (inside, outside)))}"
 
 
 def _tested(n: Number) -> bool:

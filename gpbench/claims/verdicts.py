@@ -1,5 +1,6 @@
 """Verdicts on claims: the grade of each, from recorded runs."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -9,7 +10,7 @@ from gpbench.claims import numbers, selection
 from gpbench.claims.definition import Claim, Clause
 from gpbench.claims.estimates import NONE, SIDE, Evidence, at_least
 from gpbench.claims.grades import SCALE, Judged
-from gpbench.claims.selection import KeyedCell, Number, ReadArrays, no_arrays, select_cells
+from gpbench.claims.selection import Key, KeyedCell, Number, ReadArrays, select_cells
 from gpbench.errors import require_known
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
@@ -54,7 +55,7 @@ def judge(
     *,
     preset: str | None = None,
     protocol: str | None = None,
-    read: ReadArrays = no_arrays,
+    read: ReadArrays = lambda id: {},
 ) -> list[Verdict]:
     """Grades claims, by runs of the full preset where these have a number, and by those of the quick one otherwise, or
     where these alone have an error.  Raises ConfigError: an unknown experiment, method, data set or metric.
@@ -115,7 +116,10 @@ def _verdict(claim: Claim, cells: Mapping[str, Sequence[KeyedCell]]) -> Verdict:
 
 def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[KeyedCell]], name: str) -> Judged:
     """The clause with the best recorded number for each of its keys; missing ones by the preset with most runs."""
-    best: dict[tuple[tuple[str, ...], str], Number] = {}
+    # one with an estimate, then with an error, then of the full preset
+    has_error = lambda number: bool(number.estimate) and number.estimate.interval[0] > -math.inf
+    preference = lambda number: (bool(number.estimate), has_error(number), number.preset == PRESETS[-1])
+    best: dict[tuple[Key, str], Number] = {}
     is_of_arrays = clause.kind == "comparison" or clause.metric.is_of_arrays
     reasons, planned, shares = [], {}, {}
     for preset, cells in by_preset.items():
@@ -133,7 +137,7 @@ def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[Keyed
             number, key = replace(number, preset=preset), (number.key, number.rival)
             other = best.setdefault(key, number)
             if number.estimate != other.estimate:  # runs that both presets have are the quick one's
-                best[key] = max(other, number, key=_preference)
+                best[key] = max(other, number, key=preference)
         planned[preset] = {(number.key, number.rival) for number in fresh}
         of_clause = [cell for side in sides.values() for cell in side]
         recorded = sum(len(cell.recorded) for cell in of_clause)
@@ -142,13 +146,6 @@ def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[Keyed
     known = [number for key, number in best.items() if number.estimate or key in planned[main]]
     reason = reasons[0] if reasons else "" if shares else "no such runs are planned or recorded"
     return Judged(clause, known, name, reason)
-
-
-def _preference(number: Number) -> tuple[bool, bool, bool]:
-    """The order of numbers: one with an estimate, then with an error, then of the full preset."""
-    estimate = number.estimate
-    tested = estimate is not None and estimate.interval[0] > -float("inf")
-    return estimate is not None, tested, number.preset == PRESETS[-1]
 
 
 def _unfit(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]], name: str) -> str:

@@ -85,7 +85,7 @@ def _traces(pairs: "Sequence[_Stored]") -> dict[str, bytes]:
     """The thinned traces of these records by id, with what the run kept for pictures; of other splits than the first of
     a cell, with what claims read of that."""
     from gpbench.analysis.cells import cell_key
-    from gpbench.claims import kept
+    from gpbench.claims import quantities
     from gpbench.records import arrays
 
     first: dict[tuple, tuple[int, int]] = {}
@@ -96,7 +96,7 @@ def _traces(pairs: "Sequence[_Stored]") -> dict[str, bytes]:
     for record, store in pairs:
         is_first = first[cell_key(record)] == (record.split, record.seed)
         whole = store.trace(record.id)
-        if packed := arrays.pack(arrays.thin(whole, whole=is_first) | ({} if is_first else kept.extracts(whole))):
+        if packed := arrays.pack(arrays.thin(whole, whole=is_first) | ({} if is_first else quantities.extracts(whole))):
             traces[record.id] = packed
     return traces
 

@@ -108,7 +108,7 @@ def _metadata(
     times = sorted(record.created for record in records if record.created)
     data, software = _datasets(records, config_dirs), _software(records, files)
     instruments = [entity for entity in software if "softwareRequirements" in entity]
-    facts = [*_compute(records), *_machines(records)]
+    facts = _compute(records)
     runs = [name for name in files if name.startswith(_RECORDS)]
     table = [name for name in files if name not in runs and Path(name).suffix != ".txt"]
     title = f"The table {sheet.name}" if sheet.name else "A table"
@@ -215,26 +215,19 @@ def _commits(records: Iterable[Record]) -> list[_Entity]:
 
 
 def _compute(records: Sequence[Record]) -> list[_Entity]:
-    """The hours of the runs by the clock, and of the processors where there is a budget."""
-    clock = math.fsum(seconds or 0.0 for record in records for seconds in record.seconds.values())
+    """The hours of the runs by the clock, and of the processors where there is a budget; devices and processors of the
+    runs, without names of hosts."""
+    clock = math.fsum(value or 0.0 for record in records for value in record.seconds.values())
     budget = [record.cpu_seconds or 0.0 for record in records if record.budget]
-    hours = {"hours of compute": clock, **({"CPU hours of runs with a budget": math.fsum(budget)} if budget else {})}
-    return [
-        {**_entity(_id("compute", k), "PropertyValue", name), "value": round(seconds / 3600, 4), "unitText": "h"}
-        for k, (name, seconds) in enumerate(hours.items(), 1)
-    ]
-
-
-def _machines(records: Iterable[Record]) -> list[_Entity]:
-    """The devices and processors of the runs, without names of hosts."""
+    seconds = {"hours of compute": clock, **({"CPU hours of runs with a budget": math.fsum(budget)} if budget else {})}
     counts: Counter[str] = Counter()
     for record in records:
         host = record.host or {}
         sizes = [f"{host[key]} {unit}" for key, unit in (("cores", "cores"), ("memory_gib", "GiB")) if host.get(key)]
         names = dict.fromkeys([record.device, host.get("cpu")])  # a processor is a device too
         counts[", ".join(map(str, filter(None, [*names, *sizes])))] += 1
-    return [
-        {**_entity(_id("machine", k), "PropertyValue", "machine"), "value": text, "description": counted(n, "run")}
-        for k, (text, n) in enumerate(sorted(counts.items()), 1)
-        if text
-    ]
+    hours = {name: round(value / 3600, 4) for name, value in seconds.items()}
+    values: list[tuple] = [(_id("compute", k), name, hours[name], "unitText", "h") for k, name in enumerate(hours, 1)]
+    for k, (text, n) in enumerate(sorted(counts.items()), 1):
+        values += [(_id("machine", k), "machine", text, "description", counted(n, "run"))] if text else []
+    return [{**_entity(id, "PropertyValue", name), "value": value, key: word} for id, name, value, key, word in values]

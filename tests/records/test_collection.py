@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from samples import sample
 
-from gpbench.claims import kept
+from gpbench.claims import quantities as kept
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.records import collection

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gpbench.analysis import rankings
+from gpbench.analysis.comparison import RULE
 from gpbench.analysis.differences import Difference, note
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.ranks import Ranking, ranking_notes
@@ -47,27 +48,27 @@ def _panel(axis: Axes, ranking: Ranking, inches: float, margin: float) -> None:
     room = 0.5 + margin * (k - 1)
     axis.set(xlim=(1 - room, k + room), ylim=(top - inches, top))
     axis.axis("off")
-    line = partial(axis.plot, color="black", solid_capstyle="butt")
+    line = partial(axis.plot, color="black")
     line([1, k], [0, 0], linewidth=1)
     for rank in range(1, k + 1):
         line([rank, rank], [0, 0.07], linewidth=1)
         if k <= _MAX_TICKS or rank % 2:
             axis.text(rank, 0.1, str(rank), ha="center", va="bottom", fontsize=8)
     if ranking.critical:
-        end, y = 1 + ranking.critical, 0.38
-        for xs, ys in (([1, end], [y, y]), ([1, 1], [y - 0.05, y + 0.05]), ([end, end], [y - 0.05, y + 0.05])):
+        end, y = 1.0 + ranking.critical, 0.38
+        for xs, ys in (([1.0, end], [y, y]), ([1, 1], [y - 0.05, y + 0.05]), ([end, end], [y - 0.05, y + 0.05])):
             line(xs, ys, linewidth=1.2)
         axis.text(end + 0.02 * k, y, f"critical difference {ranking.critical:.2f}", va="center", fontsize=8)
     for row, (first, last) in enumerate(ranking.groups, 1):
         start, end = ranking.average[first] - 0.012 * k, ranking.average[last] + 0.012 * k
-        line([start, end], [-0.12 * row, -0.12 * row], linewidth=3.2)
+        line([start, end], [-0.12 * row, -0.12 * row], linewidth=3.2, solid_capstyle="butt")
     average = dict(zip(ranking.methods, ranking.average))
     for side, names in zip(("right", "left"), _halves(ranking)):
         y, edge, gap = -bars - 0.1, *((0.75, -0.012 * k) if side == "right" else (k + 0.25, 0.012 * k))
         for name in names:
-            rank, text, y = average[name], fill(name, _MAX_NAME), y - (_step(name) - _STEP) / 2
-            axis.plot([rank, rank, edge], [0, y, y], color="#555555", linewidth=0.8)
-            label = f"{text}  {rank:.2f}" if side == "right" else f"{rank:.2f}  {text}"
+            value, text, y = average[name], fill(name, _MAX_NAME), y - (_step(name) - _STEP) / 2
+            axis.plot([value, value, edge], [0, y, y], color="#555555", linewidth=0.8)
+            label = f"{text}  {value:.2f}" if side == "right" else f"{value:.2f}  {text}"
             axis.text(edge + gap, y, label, ha=side, va="center", fontsize=9, multialignment=side)
             y -= (_step(name) + _STEP) / 2
 
@@ -129,7 +130,7 @@ def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable
                 look = {"va": "top", "fontsize": 7.5, "color": "#666666"}
                 axis.text(0, 0.8, fill(result.problem, 85), transform=axis.transAxes, **look)
             axis.set_title(f"{result.name}: {head}", loc="left", fontsize=9)
-    figure.notes = [*rankings.shared_notes(results), *rankings.settings_notes(options)]
+    figure.notes = [*rankings.shared_notes(results), *([RULE] if options["settings"] == rankings.MAIN else [])]
     return figure
 
 

@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from gpbench.analysis import rankings
 from gpbench.analysis.cells import Entry, caveats
+from gpbench.analysis.comparison import RULE
 from gpbench.analysis.printing import number
 from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment
@@ -64,7 +65,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> s
         handles.append(Line2D([], [], linestyle="", label="published", **_DIAMOND))
     if handles:
         spare[0].legend(handles=handles) if len(spare) else figure.legend(handles=handles, loc="outside right upper")
-    figure.notes = [*_notes(rows, metric), *rankings.settings_notes(options)]
+    figure.notes = [*_notes(rows, metric), *([RULE] if options["settings"] == rankings.MAIN else [])]
     return figure
 
 

@@ -13,8 +13,7 @@ from gpbench.analysis.provenance import provenance_lines
 from gpbench.report.figures import style
 
 _OTHER = "#777777"
-_MARGIN = 200
-"""Points above and below the scores in the panel of the front."""
+_MARGIN = 200  # points above and below the scores in the panel of the front
 _SIZE, _LINE, _LETTER = 7.0, 9.0, 4.0
 """Size of names in the panel of the front, and height of a line and width of a letter, in points."""
 _HEIGHTS = ((2.0, -7.0, 11.0, -16.0), (20.0, -25.0))

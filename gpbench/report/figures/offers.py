@@ -75,7 +75,10 @@ def draw_kind(content: RunContent, kind: str) -> Figure:
         raise ConfigError(f"run {content.record.id} has no picture of the kind {kind}, which needs {lack}")
     with style.context():
         figure = _KINDS[kind].draw(content)
-        style.caption(figure, runs.run_title(content.record), [*figure.notes, f"run {content.record.id}"])
+        record = content.record
+        name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
+        notes = [*figure.notes, f"run {record.id}"]
+        style.caption(figure, f"{record.dataset}, split {record.split}: {name}", notes)
         figure.notes = ()
     return figure
 

@@ -13,7 +13,7 @@ from gpbench.errors import ConfigError, require_known
 from gpbench.metrics import METRICS
 from gpbench.records.arrays import share_seconds
 from gpbench.records.record import Record
-from gpbench.report.figures import effects, predictions, style
+from gpbench.report.figures import predictions, style
 
 _PANELS = 4
 _Traces = Sequence[Mapping[str, ndarray]]
@@ -47,12 +47,6 @@ def draw_fit(record: Record, arrays: Mapping[str, ndarray]) -> style.Picture:
     return figure
 
 
-def run_title(record: Record) -> str:
-    """Data set, split, method, setting and protocol of a run."""
-    name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
-    return f"{record.dataset}, split {record.split}: {name}"
-
-
 def draw_learning(record: Record, trace: Mapping[str, ndarray]) -> style.Picture:
     """Draws the trace of a run: a column for each metric, against seconds of training above and steps below."""
     known = traced_metrics([trace])
@@ -76,7 +70,7 @@ def traced_metrics(traces: _Traces) -> list[str]:
 
 def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequence[str] = ()) -> style.Picture:
     """Draws a panel for each effect of an additive model, those of one input first; interactions have contours."""
-    panels = effects.panels(arrays)
+    panels = predictions.panels(arrays)
     if not panels:
         raise ConfigError("all components of this run have three inputs or more, whose effects are not kept")
     width = min(_COLUMNS, len(panels))
@@ -86,14 +80,14 @@ def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequenc
     order = [int(c) for size in (1, 2) for c in arrays.get(f"kept_effect{size}_place", ())]
     for axis, (size, i), c in zip(axes, panels, order):
         if size == 1:
-            effects.curve(axis, arrays, i, style.POSITIVE)
+            predictions.effect_curve(axis, arrays, i, style.POSITIVE)
             x, mean, std = original(arrays, 1, i)
             for side in (-1, 1) if "kept_effect1_joint" in arrays else ():  # the simultaneous band
                 edge = mean + side * arrays["kept_effect1_joint"][i] * std
                 axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)
         else:
             axis.grid(False)
-            effects.surface(axis, arrays, i)
+            predictions.effect_surface(axis, arrays, i)
         low, high = np.quantile(arrays["kept_shares"][:, c], [0.025, 0.975])
         share = f"{100 * arrays['kept_shares'][:, c].mean():.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
         inputs = arrays[f"kept_effect{size}_inputs"][i].astype(int)

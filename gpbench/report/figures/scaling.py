@@ -113,7 +113,9 @@ def _along_size(
 ) -> tuple[Series, str] | None:
     """The quantity against the size `along`, at the other sizes that the most cells share, as in " (M = 32)"; None
     below two cells.  Cells without that size are left out: their method does not have it."""
-    others = lambda cell: tuple((key, cell.job[key]) for key in keys if key != along and key in cell.job)
+    others: Callable[[Cell], tuple] = lambda cell: tuple(
+        (key, cell.job[key]) for key in keys if key != along and key in cell.job
+    )
     groups = gather((others(cell), cell) for cell in cells if along in cell.job)
     fixed, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
     if len(group) < 2:
@@ -162,11 +164,9 @@ def _log_log(axis: Axes, sizes: Sequence[float]) -> None:
     for size in ticks:
         if not labelled or math.log(size / labelled[-1]) > 0.12 * math.log(ticks[-1] / ticks[0]):
             labelled.append(size)
-    axis.set_xticks(ticks, [_short(size) if size in labelled else "" for size in ticks], minor=False)
+    # 2e6 for 2,000,000: a digit with three zeros or more
+    digits = {size: f"{size:.0f}" for size in labelled}
+    is_round = lambda text: len(text) > 3 and not text[1:].strip("0")
+    labels = {s: f"{text[0]}e{len(text) - 1}" if is_round(text) else f"{s:,.0f}" for s, text in digits.items()}
+    axis.set_xticks(ticks, [labels.get(size, "") for size in ticks], minor=False)
     axis.xaxis.set_minor_locator(NullLocator())
-
-
-def _short(size: float) -> str:
-    """2e6 for 2,000,000: a digit with three zeros or more; other sizes as they are."""
-    digits = f"{size:.0f}"
-    return f"{digits[0]}e{len(digits) - 1}" if len(digits) > 3 and not digits[1:].strip("0") else f"{size:,.0f}"

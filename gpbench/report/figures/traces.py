@@ -86,7 +86,8 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
         if not curves:
             style.say(axis, "missing")
     separate = dash_key != colour_key
-    looks = [(colour_key, value, colour, "solid" if separate else dashes[value]) for value, colour in colours.items()]
+    hues = {value: (hue, style.DASHES["solid"] if separate else dashes[value]) for value, hue in colours.items()}
+    looks = [(colour_key, value, hue, dash) for value, (hue, dash) in hues.items()]
     looks += [(dash_key, value, "black", dash) for value, dash in dashes.items()] if separate else []
     handles = [Line2D([], [], color=hue, linestyle=dash, label=experiment.label(key, v)) for key, v, hue, dash in looks]
     figure.legend(handles=handles, loc="outside right center")

@@ -14,8 +14,7 @@ from gpbench.report.site.pages import render_pages
 
 __all__ = ["Facts", "PlannedExperiment", "check_folder", "render_pages", "write_site"]
 
-_LIST = ".gpbench-site.json"
-"""Lists the files of the site; a folder with this file is a site."""
+_LIST = ".gpbench-site.json"  # lists the files of the site; a folder with this file is a site
 
 
 def check_folder(out: Path) -> None:

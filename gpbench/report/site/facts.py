@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -110,10 +110,6 @@ class Facts:
     def summaries(self) -> list[PaperSummary]:
         """Targets and claims by paper."""
         return summaries(self.compared, {paper: count(judged) for paper, judged in self.verdicts.items()})
-
-    def are_shipped(self, records: Iterable[Record]) -> bool:
-        """Whether all of these runs ship with gpbench."""
-        return all((record.id, record.created) in self.shipped for record in records)
 
     def presets(self, id: str) -> list[PlannedExperiment]:
         """The presets of an experiment, full before quick, but those with records first; without the quick one where

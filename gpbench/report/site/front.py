@@ -28,6 +28,15 @@ _METRICS = ("nll", "test_ll", "rmse")
 def _board(task: str, size: str, protocol: str, second: Sequence[str], result: BestMethods) -> dict[str, Any]:
     """A comparison with its task, size, protocol and the command that prints it; `second` has what is not the main one,
     `rows` for each data set the method with the best mean, and how many are shown to be worse than the first method."""
+
+    def row(dataset: str) -> dict[str, Any]:
+        sign = 1 if result.direction == "lower" else -1
+        best = min(result.average, key=lambda method: sign * result.scores[method][dataset].mean)
+        score, name = result.scores[best][dataset], _start(dataset, {record.dataset for record in result.records})
+        verdicts = [result.verdict_on(other, dataset) for other in result.average if other != result.leader]
+        text = number(score.mean, score.corrected_stderr)
+        return {"dataset": dataset, "name": name, "method": best, "score": text, "worse": verdicts.count("worse")}
+
     low, high = _SIZES[size]
     rows = f"{low or ''}-{'' if high == inf else high}"
     methods = {record.method for record in result.records}
@@ -50,17 +59,8 @@ def _board(task: str, size: str, protocol: str, second: Sequence[str], result: B
             }
             for name, rank in result.average.items()
         ],
-        "rows": [_row(result, dataset) for dataset in result.datasets],
+        "rows": [row(dataset) for dataset in result.datasets],
     }
-
-
-def _row(result: BestMethods, dataset: str) -> dict[str, Any]:
-    sign = 1 if result.direction == "lower" else -1
-    best = min(result.average, key=lambda method: sign * result.scores[method][dataset].mean)
-    score, name = result.scores[best][dataset], _start(dataset, {record.dataset for record in result.records})
-    verdicts = [result.verdict_on(other, dataset) for other in result.average if other != result.leader]
-    text = number(score.mean, score.corrected_stderr)
-    return {"dataset": dataset, "name": name, "method": best, "score": text, "worse": verdicts.count("worse")}
 
 
 def boards(facts: Facts) -> list[dict[str, Any]]:
