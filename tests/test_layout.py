@@ -37,9 +37,9 @@ BUDGETS = {
     ("records", "experiments"): 2_970,
     ("train",): 2_500,
     ("sweep",): 1_290,
-    ("analysis",): 4_960,
-    ("claims",): 2_170,
-    ("report",): 3_410,
+    ("analysis",): 4_760,
+    ("claims",): 1_940,
+    ("report",): 3_130,
     ("cli", "api"): 3_960,
     ("contract", "estimators", "imports", "papers"): 2_470,
 }

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpbench import paths, yamls
 from gpbench.analysis import best as methods
-from gpbench.analysis import best_sheet, differences, method_settings, rankings, ranks, row_differences, sides
+from gpbench.analysis import best_sheet, comparison, differences, rankings, ranks, sides
 from gpbench.analysis import power as powers
 from gpbench.analysis.cells import group_runs
 from gpbench.analysis.kinds import TASKS, Kind, number_range
@@ -158,7 +158,7 @@ def rank(
     cells, name = group_runs(records), single_metric(metric, records)
     notes: list[str] = []
     if not all_settings and not filters.get("setting"):
-        cells, notes = method_settings.main_cells(cells, name, all_methods=bool(filters.get("method")))
+        cells, notes = comparison.main_cells(cells, name, all_methods=bool(filters.get("method")))
         records = [record for cell in cells for record in cell.records]
     ranking = rankings.ranking(cells, name, test, notes)
     data = {name: value for name, value in vars(ranking).items() if name != "known"}
@@ -193,7 +193,7 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
         return store.predictions(record.id) if store else {}
 
     sheet = differences.sheet(first, second, pairs, unmatched)
-    sheet = replace(sheet, remarks=[*sheet.remarks, *row_differences.lines(pairs, predictions)])
+    sheet = replace(sheet, remarks=[*sheet.remarks, *powers.lines(pairs, predictions)])
     picture = "comparisons.draw_differences", first, second, pairs
     return Table(sheet, picture=picture, records=(r for pair in pairs for r in pair.records), results=results)
 

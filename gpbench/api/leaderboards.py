@@ -2,7 +2,6 @@
 
 from gpbench.analysis import leaderboard as boards
 from gpbench.analysis import leaderboard_sheet
-from gpbench.analysis.divisions import cpu_budget, division_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
 from gpbench.arguments import checked
@@ -48,7 +47,7 @@ def leaderboard(
 
 def board_of(division: str, budget: int, half: bool, results: Results) -> boards.Board:
     """The board of recorded runs, as `leaderboard` has it."""
-    kind, limit = division_of(division), str(cpu_budget(budget))
+    kind, limit = boards.division_of(division), str(boards.cpu_budget(budget))
     jobs = [job for job in definition.read(kind.experiment).jobs("full") if job["run.budget"] == limit]
     planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
     methods = {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}

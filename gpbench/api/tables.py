@@ -264,7 +264,7 @@ def verify(
                 protocol=protocol,
                 read=store.trace,
             )
-            if selection.includes(verdict.claim)
+            if verdict.claim.id in selection.ids
         ]
 
     judged = first_answer(results, judge, lambda judgement: all(verdict.reason for verdict in judgement))

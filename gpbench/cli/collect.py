@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpbench import paths
 from gpbench.analysis.cells import cell_key
-from gpbench.claims import kept
+from gpbench.claims import quantities
 from gpbench.cli.output import Answer
 from gpbench.errors import ConfigError, require
 from gpbench.records import arrays, collection, packages
@@ -88,7 +88,7 @@ def _traces(pairs: Sequence[_Stored]) -> dict[str, bytes]:
     for record, store in pairs:
         is_first = first[cell_key(record)] == (record.split, record.seed)
         whole = store.trace(record.id)
-        if packed := arrays.pack(arrays.thin(whole, whole=is_first) | ({} if is_first else kept.extracts(whole))):
+        if packed := arrays.pack(arrays.thin(whole, whole=is_first) | ({} if is_first else quantities.extracts(whole))):
             traces[record.id] = packed
     return traces
 

@@ -9,8 +9,7 @@ from typing import Literal
 
 from gpbench import paths, targets
 from gpbench.analysis import printing
-from gpbench.analysis.divisions import DIVISIONS, cpu_budget
-from gpbench.analysis.leaderboard import eligible
+from gpbench.analysis.leaderboard import DIVISIONS, cpu_budget, eligible
 from gpbench.cli.output import Answer
 from gpbench.errors import ConfigError, require, require_known
 from gpbench.records.record import Record

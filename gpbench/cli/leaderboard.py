@@ -5,8 +5,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from gpbench import paths, targets
-from gpbench.analysis import divisions
-from gpbench.analysis.leaderboard import eligible, name_of
+from gpbench.analysis.leaderboard import CORES, cpu_budget, division_of, eligible, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet
 from gpbench.api.leaderboards import board_of, board_table
 from gpbench.api.tables import Table
@@ -115,19 +114,19 @@ def _jobs(division: str, budget: int, words: Sequence[str], results: Path) -> li
     shared = [
         *words,
         "protocol=clean",
-        f"run.budget={divisions.cpu_budget(budget)}",
+        f"run.budget={cpu_budget(budget)}",
         "run.device=cpu",
-        f"run.cores={divisions.CORES}",
+        f"run.cores={CORES}",
         f"run.results={word(paths.expanded(results).resolve())}",
     ]
-    half = divisions.division_of(division).datasets(half=True)
+    half = division_of(division).datasets(half=True)
     return [[f"dataset={name}", f"split={splits}".replace(" ", ""), *shared] for name, splits in half.items()]
 
 
 def _require_others(ids: Collection[str], division: str, budget: int, stores: Sequence[str | Path]) -> None:
     """Raises AbsentError where the method with these runs, by id, would have no other to stand beside."""
     records = latest(record for store in (open_stores(stores) if stores else []) for record in store.all())
-    runs = eligible(records, divisions.division_of(division), budget, half=True)
+    runs = eligible(records, division_of(division), budget, half=True)
     if all(record.id in ids for record in runs):
         raise AbsentError(
             f"no run of another method is recorded on the {division} board of {budget} s: --with-shipped reads those"

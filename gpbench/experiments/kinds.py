@@ -49,7 +49,9 @@ FIGURES: Mapping[str, Kind] = {
     ),
     "curves": _figure("predictions.draw_curves", {"label": "keys of some"}, _CURVES, arrays=_MEAN),
     "surfaces": _figure("predictions.draw_surfaces", {"label": "columns"}, format="webp", arrays=_MEAN),
-    "effects": _figure("effects.draw", {"label": "columns"}, {"truth": "truth"}, format="webp", arrays=_EFFECTS),
+    "effects": _figure(
+        "predictions.draw_effects", {"label": "columns"}, {"truth": "truth"}, format="webp", arrays=_EFFECTS
+    ),
     "orders": _figure("scaling.draw_orders", {"along": "columns", "colour": "key"}, _ORDERS),
     "scaling": _figure("scaling.draw_scaling", {"along": "key", "colour": "key"}, {"colours": "any"}),
     "dots": _figure("dots.draw", {"label": "method keys", "metric": "metric"}, {**_RANK_SETS, "settings": "settings"}),

@@ -5,7 +5,7 @@ import math
 import pytest
 from samples import sample
 
-from gpbench.analysis import best, differences, marks, tables
+from gpbench.analysis import best, differences, tables
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.sides import parse_sides
 from gpbench.analysis.statistics import UNTESTED
@@ -54,7 +54,7 @@ def test_splits_that_are_not_exchangeable_have_no_verdict_and_the_foot_says_so(s
     assert (difference.test.p, difference.test.low, difference.winner) == (None, None, "")
     line = f"coffee: no test: no correction of the variance is known for {split_set} ({UNTESTED[split_set]})"
     row = entries(group_runs(records))
-    assert {entry.mark for entry in marks.with_marks(row)} == {""}
+    assert {entry.mark for entry in tables.with_marks(row)} == {""}
     result = best.best_methods(records, "nll")
     assert all(score.p is None for scores in result.scores.values() for score in scores.values())
     for remarks in (tables.sheet(row).remarks, differences.feet("", [difference])):

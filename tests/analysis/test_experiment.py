@@ -9,7 +9,7 @@ from samples import sample
 from gpbench.analysis import formats
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.experiment import missing_runs, table, table_blocks
-from gpbench.analysis.marks import has_few, with_marks
+from gpbench.analysis.tables import has_few, with_marks
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 

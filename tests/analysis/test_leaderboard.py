@@ -9,8 +9,7 @@ from matplotlib.text import Text
 from samples import sample
 
 from gpbench.analysis.bradley_terry import FEWEST
-from gpbench.analysis.divisions import DIVISIONS, Measure, cpu_budget, division_of, lost
-from gpbench.analysis.leaderboard import board_of, name_of
+from gpbench.analysis.leaderboard import DIVISIONS, Measure, board_of, cpu_budget, division_of, lost, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet, sheet
 from gpbench.analysis.writers.terminal import as_text
 from gpbench.errors import AbsentError

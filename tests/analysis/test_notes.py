@@ -6,7 +6,7 @@ from dataclasses import replace
 from samples import sample
 
 from gpbench.analysis.cells import caveats, entries, group_runs
-from gpbench.analysis.notes import (
+from gpbench.analysis.provenance import (
     DEGENERATE,
     DIVERGENT,
     LEAKED,
@@ -74,5 +74,5 @@ def test_cells_of_one_run_and_of_several_share_a_note_in_tables_and_on_pages():
     assert str(table_of(records)).count(UNCONVERGED) == 1
     assert [row["notes"] for row in table_of(records).data] == [[UNCONVERGED], [UNCONVERGED]]
     (page,) = views.by_cell(entries(group_runs(records), ["nll"]), {})
-    notes = [row["views"]["nll"].notes for row in page["rows"]]
+    notes = [row["views"]["nll"]["notes"] for row in page["rows"]]
     assert (page["footnotes"], notes) == ([UNCONVERGED], [(1,), (1,)])

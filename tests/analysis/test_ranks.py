@@ -5,10 +5,10 @@ import pytest
 from samples import sample
 from scipy import stats
 
-from gpbench.analysis import rank_tests, rankings, ranks
+from gpbench.analysis import rankings, ranks
+from gpbench.analysis import statistics as rank_tests
 from gpbench.analysis.cells import group_runs
-from gpbench.analysis.comparison import Comparison
-from gpbench.analysis.method_settings import labels, main_cells
+from gpbench.analysis.comparison import Comparison, labels, main_cells
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
 from gpbench.report.figures import write

@@ -6,7 +6,7 @@ from samples import sample
 
 from gpbench.analysis.cells import group_runs
 from gpbench.analysis.differences import paired_differences
-from gpbench.analysis.row_differences import lines, row_losses, spread
+from gpbench.analysis.power import lines, row_losses, spread
 from gpbench.analysis.sides import Side
 from gpbench.metrics import Scored, score
 

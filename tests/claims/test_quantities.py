@@ -10,7 +10,8 @@ import truths
 from samples import sample
 from truths import A_B
 
-from gpbench.claims import kept, report
+from gpbench.claims import quantities as kept
+from gpbench.claims import report
 from gpbench.claims.quantities import Quantity
 from gpbench.errors import ConfigError
 

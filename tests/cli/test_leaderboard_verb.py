@@ -7,7 +7,7 @@ import json
 import pytest
 from samples import sample
 
-from gpbench.analysis.divisions import division_of
+from gpbench.analysis.leaderboard import division_of
 from gpbench.cli import main
 from gpbench.errors import SweepError
 from gpbench.records.store import Store

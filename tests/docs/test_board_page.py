@@ -10,7 +10,7 @@ from statistics import fmean
 import pytest
 from scipy.stats import ttest_1samp
 
-from gpbench.analysis.divisions import lost
+from gpbench.analysis.leaderboard import lost
 from gpbench.analysis.statistics import holm
 from gpbench.api.leaderboards import board_of
 

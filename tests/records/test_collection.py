@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from damaged import record
 
-from gpbench.claims import kept
+from gpbench.claims import quantities as kept
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.records import collection

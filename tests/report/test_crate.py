@@ -12,7 +12,7 @@ import pytest
 from samples import sample
 
 import gpbench
-from gpbench.analysis.divisions import division_of
+from gpbench.analysis.leaderboard import division_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
 from gpbench.cli import main

@@ -14,9 +14,9 @@ import sites
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.claims.definition import read_clause
-from gpbench.claims.estimates import Student
+from gpbench.claims.estimates import student
 from gpbench.claims.grades import Judged
-from gpbench.claims.numbers import Number
+from gpbench.claims.selection import Number
 from gpbench.cli import main
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -228,7 +228,7 @@ def test_dots_are_best_first_with_corrected_intervals_and_a_claim_about_ratios_h
     assert low < x < high and chart["dots"][0]["seconds"]
     for kind in ("ratio", "spread"):
         clause = read_clause({kind: "nll", "a": {"method": "a"}, "b": {"method": "b"}, "between": [0.5, 2]}, "mine")
-        plot = charts.claim_plot(Judged(clause, [Number(("pima", ""), Student(0.1, 0.05, 4, 5))]))
+        plot = charts.claim_plot(Judged(clause, [Number(("pima", ""), student(0.1, 0.05, 4, 5))]))
         assert ">0.5</text>" in plot and ">2</text>" in plot
 
 

@@ -22,7 +22,6 @@ from gpbench.train import search
 from gpbench.train.batches import take_step, whole
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Group
-from gpbench.train.loop import Cadence, fit
 from gpbench.train.search import best_settings, validation_split
 
 STOPS = (200, 5, 40, 15)
