@@ -78,7 +78,8 @@ def shared_notes(results: Sequence[SetRanking]) -> list[str]:
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
     """The sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.  The best of each
-    set is marked, and those that are not significantly different from it.  Raises ConfigError: as `rankings` does.
+    set is marked, and those that are not significantly different from it.  The options `label`, `metrics` and `sets`
+    are those of `rankings`.  Raises ConfigError: as `rankings` does.
     """
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
