@@ -19,15 +19,14 @@ TESTS ?= -n 3 --dist worksteal
 # For a second version of Python or JAX: a few tests of each part that depends on one of them.
 SMOKE = \
 	tests/test_packaging.py \
-	tests/core/test_ep.py tests/core/test_linalg.py tests/core/test_natural_gradient.py tests/core/test_optimisers.py \
-	tests/core/test_psi.py tests/core/test_quadrature.py tests/core/test_gaussians.py \
+	tests/core/test_linalg.py tests/core/test_natural_gradient.py tests/core/test_psi.py tests/core/test_quadrature.py \
+	tests/core/test_gaussians.py \
 	tests/data/test_readers.py \
 	tests/methods/test_decoupled.py::test_one_basis_for_both_has_the_bound_of_svi \
 	tests/methods/test_gfitc.py::test_gfitc_is_full_ep_on_its_prior_and_so_on_the_gp_itself_where_the_inducing_points_are_the_data \
 	tests/methods/test_lbfgs.py \
-	tests/methods/test_regression.py::test_gpr_has_the_exact_evidence_and_the_exact_posterior \
+	tests/methods/test_kernels_in_methods.py::test_regression_with_every_point_inducing_is_exact \
 	tests/methods/test_sep.py::test_with_every_point_inducing_it_equals_full_ep \
-	tests/methods/test_svi.py::test_a_natural_step_of_size_one_solves_the_gaussian_case_at_once \
 	tests/train/test_checkpoint.py \
 	tests/train/test_loop.py::test_splits_together_are_splits_one_by_one_to_rounding \
 	tests/cli/test_run.py::test_help_names_the_main_keys_and_gives_examples \

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gpbench import lazy
 
 if TYPE_CHECKING:
-    from gpbench.api.best_methods import best as best
+    from gpbench.api.comparisons import best as best
     from gpbench.api.comparisons import compare as compare
     from gpbench.api.comparisons import power as power
     from gpbench.api.comparisons import rank as rank
@@ -53,8 +53,7 @@ __version__ = "0.1.0"
 _lazy, __dir__, __all__ = lazy.attach(
     __name__,
     {
-        "api.best_methods": ("best",),
-        "api.comparisons": ("compare", "power", "rank"),
+        "api.comparisons": ("best", "compare", "power", "rank"),
         "api.datasets": ("LoadedDataset", "load"),
         "api.leaderboards": ("leaderboard",),
         "api.listings": ("ls",),

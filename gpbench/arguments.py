@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
 
-from gpbench.errors import ConfigError, GpbenchError, either, exit_error, nearest, printable, shows_traceback
+from gpbench.errors import ConfigError, GpbenchError, either, exit_error, printable, require_known, shows_traceback
 from gpbench.schema import is_whole
 
 P = ParamSpec("P")
@@ -21,26 +21,18 @@ _FLAG = re.compile(
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a function that users call.
-
-    Arguments that do not fit its annotations raise ConfigError.  Any `GpbenchError` names the keywords of Python; the
-    command line, which calls the same functions, prints its own options.
-    """
-    signature = inspect.signature(function)
-    hints = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    is_open = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    for name, parameter in signature.parameters.items():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            del hints[name]
-            if get_origin(parameter.annotation) is Unpack:
-                hints |= get_args(parameter.annotation)[0].__annotations__
-                is_open = False
+    """Decorates a function that users call: arguments that do not fit its annotations raise ConfigError.  Any
+    `GpbenchError` names the keywords of Python; the command line, which calls the same functions, prints its own
+    options."""
+    signature, parameters = inspect.signature(function), parameters_of(function)
+    hints = {p.name: p.annotation for p in parameters if p.kind is not p.VAR_KEYWORD}
+    is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not is_open and (unknown := [key for key in kwargs if key not in hints]):
+        for key in kwargs if not is_open else ():
             known = [name for name in hints if name != "self"]
-            raise ConfigError(f"{function.__name__}: no argument {unknown[0]!r}; {nearest(unknown[0], known)}")
+            require_known(key, known, f"{function.__name__}: no argument {key!r}")
         try:
             values = signature.bind(*args, **kwargs).arguments
         except TypeError as error:
@@ -50,31 +42,25 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         subject = f"{function.__name__}: "  # who leaves out the keyword need not know it
         checked_args = [_fitted(name, value, hints.get(name, Any), subject) for name, value in positional]
         try:
-            return _without_exit(function, *checked_args, **checked_kwargs)  # type: ignore[arg-type]
-        except GpbenchError as error:
-            error.printed = error.printed or str(error)
-            error.args = (printable(in_python(str(error))),)
+            return function(*checked_args, **checked_kwargs)  # type: ignore[arg-type]
+        except (GpbenchError, SystemExit) as raised:  # the latter of a module of the user's
+            fault = exit_error(raised) if isinstance(raised, SystemExit) else raised
+            fault.printed = fault.printed or str(fault)
+            fault.args = (printable(in_python(str(fault))),)
             if shows_traceback():
-                raise
-            raise error.with_traceback(None) from None  # our own frames, and Hydra's, say nothing to the user
+                raise fault from fault.__cause__ if fault is raised else raised
+            raise fault.with_traceback(None) from None  # our own frames, and Hydra's, say nothing to the user
 
     return call
 
 
-def _without_exit(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Calls a function.  Raises ConfigError where a module of the user's wants to end the program."""
-    try:
-        return function(*args, **kwargs)
-    except SystemExit as error:
-        raise exit_error(error) from error
-
-
 def _fitted(name: str, value: Any, hint: Any, subject: str = "") -> Any:
     """The value, an array or iterator of several values as a list.  Raises ConfigError where it does not fit."""
-    if any(get_origin(kind) in _COLLECTIONS for kind in _kinds(hint)) and _is_collection(value):
+    if any(get_origin(kind) in _COLLECTIONS for kind in kinds(hint)) and _is_collection(value):
         value = list(value)
     fault = "" if _fits(value, hint) else f"must be {_description(hint)}"
-    if any("\0" in str(entry) for entry in (value if _is_collection(value) else [value]) if _is_text(entry)):
+    entries = value if _is_collection(value) else [value]
+    if any("\0" in str(entry) for entry in entries if isinstance(entry, str | PathLike)):
         fault = "has a null character, as no name or path does"
     if fault:
         text = " ".join(repr(value).split())
@@ -82,7 +68,18 @@ def _fitted(name: str, value: Any, hint: Any, subject: str = "") -> Any:
     return value
 
 
-def _kinds(hint: Any) -> tuple[Any, ...]:
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function; of `**values: Unpack[TYPE]` the keys of the type, with None for those left out."""
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(function).parameters.values():
+        is_open = get_origin(parameter.annotation) is Unpack
+        hints = inspect.get_annotations(get_args(parameter.annotation)[0]) if is_open else {}
+        keys = [inspect.Parameter(n, parameter.KEYWORD_ONLY, default=None, annotation=h) for n, h in hints.items()]
+        parameters += keys or [parameter]
+    return parameters
+
+
+def kinds(hint: Any) -> tuple[Any, ...]:
     """The members of a union, or the annotation itself."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
@@ -92,15 +89,11 @@ def _is_collection(value: Any) -> bool:
     return isinstance(value, Iterable) and not is_scalar and not isinstance(value, str | bytes | Mapping | PathLike)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str | PathLike)
-
-
 def _fits(value: Any, hint: Any) -> bool:
     if hint in (Any, inspect.Parameter.empty) or isinstance(hint, str):
         return True
-    if len(kinds := _kinds(hint)) > 1:
-        return any(_fits(value, kind) for kind in kinds)
+    if len(members := kinds(hint)) > 1:
+        return any(_fits(value, kind) for kind in members)
     if (origin := get_origin(hint)) in _COLLECTIONS:
         return _is_collection(value) and all(_fits(entry, get_args(hint)[0]) for entry in value)
     if origin is Literal:
@@ -111,7 +104,7 @@ def _fits(value: Any, hint: Any) -> bool:
 def _description(hint: Any) -> str:
     """An annotation in words."""
     texts = []
-    for kind in _kinds(hint):
+    for kind in kinds(hint):
         origin = get_origin(kind) or kind
         if origin in _COLLECTIONS:
             texts.append(f"a list, each entry {_description(get_args(kind)[0])}")

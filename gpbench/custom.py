@@ -1,12 +1,6 @@
-"""Custom kernels, likelihoods and readers, for code that starts without JAX.  Each is named by
-
-- its class, as in `method.kernel={_target_: kernels.Cosine, period: 2.0}`;
-- a file `kernel/NAME.yaml` or `likelihood/NAME.yaml` with such a mapping, in a folder of `--config-dir`;
-- an entry point NAME of the group `gpbench.kernels` or `gpbench.likelihoods`, whose value is the class.
-
-`expand` turns names of the last two kinds into the first.  It looks them up in the folders that the user gives, never
-in those that a record mentions.
-"""
+"""Custom kernels, likelihoods and readers by name, for code that starts without JAX: a file KIND/NAME.yaml in a folder
+of `--config-dir`, or an entry point NAME of the group gpbench.KINDs, stands for a `_target_` and options.  The folders
+are those that the user gives, never those that a record mentions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -15,35 +9,31 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import yamls
-from gpbench.errors import ConfigError, require
-from gpbench.registry import COMPOSITES, KINDS, TARGET, check_value, is_list, load, read
+from gpbench.errors import located, refuse
+from gpbench.registry import COMPOSITES, KINDS, TARGET, is_list, load, read
 
 
 def check(section: Mapping[str, Any], folders: Sequence[Path], task: Any = None) -> dict:
-    """The section `method` with the names of users' kernels and likelihoods expanded, and all of them checked.
-
-    The keys `kernel` and `likelihood` of a user's method can mean something else: its class checks them.  Raises
-    ConfigError: as `read` does, with the key in front.
-    """
+    """The section `method` with the names of users' kernels and likelihoods expanded, and all of them checked.  The
+    keys `kernel` and `likelihood` of a user's method can mean something else: its class checks them."""
     expanded = dict(section)
     for kind in KINDS.keys() & section.keys():
         expanded[kind] = expand(kind, section[kind], folders)
         if str(section.get(TARGET, "gpbench.")).startswith("gpbench."):
-            check_value(kind, expanded[kind], task)
+            with located(f"method.{kind}"):
+                read(kind, expanded[kind], task)
     return expanded
 
 
 def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
     """A value in which every name from a file or an entry point is replaced by its `_target_` and options."""
+    name, options = value, None
     if isinstance(value, Mapping) and len(value) == 1:
         ((name, options),) = value.items()
         if name in COMPOSITES and isinstance(options, list):
             return {name: [expand(kind, entry, folders) for entry in options]}
-        if isinstance(options, Mapping | None) and (target := own(kind, name, folders, KINDS[kind])):
-            return {**target, **(options or {})}
-    elif isinstance(value, str) and (target := own(kind, value, folders, KINDS[kind])):
-        return target
-    return value
+    target = own(kind, name, folders, KINDS[kind]) if isinstance(options, Mapping | None) else None
+    return {**target, **(options or {})} if target else value
 
 
 def custom_paths(kind: str, value: Any) -> list[str]:
@@ -55,10 +45,8 @@ def custom_paths(kind: str, value: Any) -> list[str]:
 
 
 def without_target(kind: str, value: Any) -> Any:
-    """A value in which {_target_: PATH, **options} of a kernel's or likelihood's class is {PATH: options}.
-
-    `build_method` would otherwise construct the class with the method.  Raises ConfigError as `load` does.
-    """
+    """A value in which {_target_: PATH, **options} of a kernel's or likelihood's class is {PATH: options}, since
+    `build_method` would otherwise construct the class with the method."""
     if kind not in KINDS or not isinstance(value, Mapping):
         return value
     if isinstance(path := value.get(TARGET), str):
@@ -78,18 +66,18 @@ def installed(group: str, find: Callable[..., Iterable[EntryPoint]]) -> tuple[En
 
 def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, Any]) -> dict[str, Any] | None:
     """The mapping with a `_target_` behind a user's name; None for any other name."""
-    for folder in folders:
-        path = folder / kind / f"{name}.yaml"
-        if not isinstance(name, str) or not path.is_file():
-            continue
-        require(name not in reserved, f"{path}: the name {name} is built in; rename the file", ConfigError)
-        content = yamls.read(path)
-        is_fit = yamls.is_section(content) and TARGET in content
-        require(is_fit, f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`", ConfigError)
-        return content
-    if name in reserved or not isinstance(name, str):
+    if not isinstance(name, str):
         return None
-    for point in installed(f"gpbench.{kind}s", entry_points):
-        if point.name == name:
-            return {TARGET: point.value.replace(":", ".")}
-    return None
+    for path in (path for folder in folders if (path := folder / kind / f"{name}.yaml").is_file()):
+        content = yamls.read(path)
+        refuse(
+            f"{path}: ",
+            (name in reserved, f"the name {name} is built in; rename the file"),
+            (
+                not yamls.is_section(content) or TARGET not in content,
+                f"must be a mapping with a line `{TARGET}: MODULE.NAME`",
+            ),
+        )
+        return content
+    points = () if name in reserved else installed(f"gpbench.{kind}s", entry_points)
+    return next(({TARGET: point.value.replace(":", ".")} for point in points if point.name == name), None)

@@ -1,15 +1,8 @@
 """Readers of raw files and split sets by name: dotted path of the function and its options.  Needs no NumPy.
 
-The tables serve the check of cards (`gpbench.config.cards`), the layer of data that calls the functions, and the page
-of settings.  The source of a card names a custom reader by
+The tables serve the check of cards, the layer of data that calls the functions, and the page of settings."""
 
-- its function and options, as in `reader: {_target_: my_readers.table, separator: tab}`;
-- a file `reader/NAME.yaml` with such a mapping, in a folder of `--config-dir`;
-- an entry point NAME of the group `gpbench.readers`, whose value is the function.
-
-`expand` turns names of the last two kinds into the first.  Nothing that a record says adds a name.
-"""
-
+import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import custom, targets
-from gpbench.errors import ConfigError, nearest
-from gpbench.keys import MAPPING, TEXTS, Key, Keys, optional, required
+from gpbench.errors import require_known
+from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, TEXTS, Key, Keys, optional, required
 from gpbench.registry import TARGET
-from gpbench.schema import Range, is_whole
+from gpbench.schema import Range, is_whole, parse
 
 
 @dataclass(frozen=True)
-class Entry:
+class _Entry:
     """A reader or a split set."""
 
     path: str  # dotted path of its function
@@ -37,7 +30,7 @@ class Entry:
     @property
     def function(self) -> Callable:
         """The function, imported."""
-        return targets.load_own(self.path)
+        return pkgutil.resolve_name(self.path)
 
     def folds(self, splits: Mapping[str, Any]) -> int:
         """The number of folds, of a split set that has some."""
@@ -50,10 +43,10 @@ class Entry:
 
 def _is_encoding(value: Any) -> bool:
     """Tests for a kind, or a mapping from a kind to levels."""
+    levels: Any = [None]
     if isinstance(value, Mapping) and len(value) == 1:
-        value, levels = next(iter(value.items()))
-        return value in ("onehot", "ordinal") and isinstance(levels, list | tuple) and len(levels) > 0
-    return value in ("onehot", "ordinal")
+        ((value, levels),) = value.items()
+    return value in ("onehot", "ordinal") and isinstance(levels, list | tuple) and len(levels) > 0
 
 
 def _is_format(value: Any) -> bool:
@@ -65,18 +58,17 @@ def _is_format(value: Any) -> bool:
     return False
 
 
-def _are_lines(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(is_whole(n) and n >= 1 for n in value)
-    return is_whole(value) and value >= 0
-
-
 _COUNT = "count or null"
 _MARKERS = Range(
     lambda value: not any(isinstance(entry, Mapping) for entry in (value if isinstance(value, list) else [value])),
     "a text, a number or a list of them",
 )
-_LINES = Range(_are_lines, "a whole number from 0, or a list of numbers of lines")
+_LINES = Range(
+    lambda value: (
+        all(map(parse("count").contains, value)) if isinstance(value, list | tuple) else parse("whole").contains(value)
+    ),
+    "a whole number from 0, or a list of numbers of lines",
+)
 ENCODINGS = Range(
     lambda value: value is None or (isinstance(value, Mapping) and all(map(_is_encoding, value.values()))),
     "a mapping from columns to onehot or ordinal, or to one of them with its levels, as in {size: {ordinal: [S, L]}}",
@@ -90,12 +82,12 @@ _BITS = required("count", "Bits of a fingerprint.")
 _DROP = optional("list of whole or null", "Places of inputs that are left out, from 0.")
 
 
-def _reader(path: str, package: str = "", extra: str = "", **options: Key) -> Entry:
+def _reader(path: str, package: str = "", extra: str = "", **options: Key) -> _Entry:
     """A reader by its function in `gpbench.data`."""
-    return Entry(f"gpbench.data.{path}", Keys(options), package, extra)
+    return _Entry(f"gpbench.data.{path}", Keys(options), package, extra)
 
 
-READERS: Mapping[str, Entry] = {
+READERS: Mapping[str, _Entry] = {
     "npz": _reader(
         "readers.npz",
         target=optional("any", "Array of the targets.", "y"),
@@ -126,7 +118,7 @@ READERS: Mapping[str, Entry] = {
         decimal=optional([".", ","], "Decimal sign.", "."),
         thousands=optional("text", "Sign between groups of three digits."),
         comment=optional("text", "Lines that begin with this are left out."),
-        codes=optional(MAPPING, "Numbers for the texts of a column: {column: {text: number}}."),
+        codes=optional(MAPPING_OF_MAPPINGS, "Numbers for the texts of a column: {column: {text: number}}."),
         encode=optional(ENCODINGS, "Encodings of columns of categories."),
     ),
     "mapped": _reader(
@@ -174,8 +166,8 @@ _SPLIT_KEYS: Mapping[str, Mapping[str, Key]] = {
     "official": {"train_rows": required(_COUNT, _TRAIN)},
     "draws": {"test_rows": required(_COUNT, _TEST), "train_rows": required(_COUNT, _TRAIN)},
 }
-SPLIT_SETS: Mapping[str, Entry] = {
-    name: Entry(f"gpbench.data.split_sets.{name}", Keys(keys), splits=_SPLITS_OF.get(name, 0))
+SPLIT_SETS: Mapping[str, _Entry] = {
+    name: _Entry(f"gpbench.data.split_sets.{name}", Keys(keys), splits=_SPLITS_OF.get(name, 0))
     for name, keys in _SPLIT_KEYS.items()
 }
 """The split sets, with the keys of a card's section `splits` besides `set` and `sets`."""
@@ -184,10 +176,9 @@ SPLIT_SETS: Mapping[str, Entry] = {
 def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
     """A source's reader with a custom name replaced by its `_target_` and options."""
     if isinstance(reader, str):
-        own = custom.own("reader", reader, folders, READERS)
-        if own is None and reader not in READERS:
-            raise ConfigError(f"{subject}: unknown reader {reader!r}: {nearest(reader, READERS)}")
-        reader = own or reader
+        reader = custom.own("reader", reader, folders, READERS) or reader
+    if isinstance(reader, str):
+        require_known(reader, READERS, f"{subject}: unknown reader {reader!r}:")
     if isinstance(reader, Mapping):
         targets.check_path(reader.get(TARGET), "reader")
     return reader

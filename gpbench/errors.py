@@ -1,14 +1,13 @@
-"""Errors that a user can mend: a message of one line with the cause and the remedy, and an exit code.
+"""Errors that a user can mend: a message of one line with the cause and the remedy, and an exit code.  Any other
+exception that escapes is a bug in gpbench, and keeps its traceback."""
 
-Any other exception that escapes is a bug in gpbench, and keeps its traceback.
-"""
-
+import contextlib
 import difflib
 import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,18 +89,31 @@ class ClaimedError(GpbenchError):
 
 
 class Stopped(GpbenchError):
-    """Stopped at a checkpoint by SIGTERM, SIGINT, SIGHUP or `run.time_limit`; run the same command to resume.
-
-    75 is EX_TEMPFAIL of sysexits: "try again later", which job schedulers understand.
-    """
+    """Stopped at a checkpoint by SIGTERM, SIGINT, SIGHUP or `run.time_limit`; run the same command to resume.  75 is
+    EX_TEMPFAIL of sysexits: "try again later", which job schedulers understand."""
 
     exit_code = 75
 
 
-def require(is_right: object, message: str, error: type[GpbenchError] = DataError) -> None:
+def require(is_right: object, message: str, error: type[Exception] = DataError) -> None:
     """Raises an error with this message unless something is right."""
     if not is_right:
         raise error(message)
+
+
+def refuse(subject: object, *faults: tuple[object, str]) -> None:
+    """Raises a ConfigError, which begins with the subject, for the first of these faults whose condition holds."""
+    for fault in (text for is_so, text in faults if is_so):
+        raise ConfigError(f"{subject}{fault}")
+
+
+@contextlib.contextmanager
+def located(subject: object) -> Iterator[None]:
+    """A context in which the line of every error begins with the subject."""
+    try:
+        yield
+    except GpbenchError as error:
+        raise type(error)(f"{subject}: {error}") from error
 
 
 def exit_error(error: SystemExit) -> ConfigError:
@@ -124,11 +136,8 @@ def cause(error: Exception) -> Exception | None:
 
 
 def failure(error: OSError, other: str = "", first: str = "") -> str:
-    """Why a file cannot be written, and what helps: room where there is none, a name that is free, or another place.
-
-    `other` names that place, as "name another file with --out"; `first` is to be tried before, where the reason calls
-    for nothing else.
-    """
+    """Why a file cannot be written, and what helps: `first`, or what the reason calls for, or another place, which
+    `other` names, as in "name another file with --out"."""
     reason, remedy = error.strerror or str(error), _REMEDIES.get(error.errno or 0, first)
     if isinstance(error, FileExistsError | NotADirectoryError) and (path := error.filename):
         paths = (Path(path), *Path(path).parents)
@@ -147,11 +156,8 @@ _REMEDIES = {
 
 
 def nearest(name: str, known: Iterable[str], spell: Callable[[str], str] = str) -> str:
-    """Hint for an unknown name: the nearest known names, or up to 30 known ones if none is near.
-
-    Of known names with folders, as in sep/table1, the ones count that are in the folder that the name has or is;
-    `spell` writes a known name.
-    """
+    """Hint for an unknown name: the nearest known names, as `spell` writes them, or up to 30 known ones if none is
+    near.  Of names with folders, as in sep/table1, the ones count that are in the folder that the name has or is."""
     known = sorted(known)
     folders = (f"{name}/", name.rpartition("/")[0] + "/")
     folder = next((each for each in folders if any(k.startswith(each) for k in known)), "")
@@ -167,10 +173,10 @@ def nearest(name: str, known: Iterable[str], spell: Callable[[str], str] = str) 
     return f"known are {', '.join([*map(spell, known[:_MOST]), *more])}"
 
 
-def require_known(name: str, known: Iterable[str], fault: str) -> None:
-    """Raises ConfigError with the fault and the nearest names, unless the name is known."""
+def require_known(name: str, known: Iterable[str], fault: str, error: type[Exception] = ConfigError) -> None:
+    """Raises an error with the fault, which may end with a colon, and the nearest names, unless the name is known."""
     if name not in (known := [*known]):
-        raise ConfigError(f"{fault}; {nearest(name, known)}")
+        raise error(f"{fault}{'' if fault.endswith(':') else ';'} {nearest(name, known)}")
 
 
 def _plain(name: str) -> str:
@@ -178,10 +184,10 @@ def _plain(name: str) -> str:
     return re.sub(r"(?<!\d)0+(?=\d)", "", name.lower())
 
 
-def either(names: Iterable[str]) -> str:
-    """Joins one or more names as a choice: "a", "a or b", "a, b or c"."""
+def either(names: Iterable[str], conjunction: str = "or") -> str:
+    """Joins one or more names as a choice: "a", "a or b", "a, b or c"; by "and", all of them."""
     *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
+    return f"{', '.join(others)} {conjunction} {last}" if others else last
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
@@ -205,10 +211,8 @@ UNPRINTABLE = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Escapes line ends, terminal controls, marks of direction and invisible characters in a text, as in `\x1b`.
-
-    Names come from users' cards and records, and must not move a terminal's cursor.
-    """
+    r"""Escapes line ends, terminal controls, marks of direction and invisible characters, as in `\x1b`: names come from
+    users' cards and records, and must not move a terminal's cursor."""
     if text.isascii() and text.isprintable():  # as nearly all texts are
         return text
     return UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)

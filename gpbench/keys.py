@@ -1,10 +1,5 @@
-"""Schemas of mappings in files: keys that must or may be there, with their values, and one check for all of them.
-
-    SPLITS = Keys({"train_rows": required("count", "Training rows of a split."), "seed": optional("whole")})
-    SPLITS.check({"train_row": 4}, "mine.yaml: splits")  # lacks train_rows and has an unknown key 'train_row'; ...
-
-The values of a key are a range of `gpbench.schema`.  Needs no JAX.
-"""
+"""Schemas of mappings in files: keys that must or may be there, with the ranges of their values, and one check for all
+of them.  Needs no JAX."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

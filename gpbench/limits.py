@@ -1,9 +1,6 @@
-"""Limits of the files that others may bring: data, records, collections.  A file beyond one is refused in one line.
-
-Sizes are bytes of what a file unpacks to.  They are compared before the content is in memory.  What is packed may take
-memory in proportion to its size alone, so that a small file cannot fill it: reading one of less than a megabyte takes
-less than 500 MB.  The largest records that gpbench has written so far are a thousandth of the limits on them.
-"""
+"""Limits of the files that others may bring, in bytes of what a file unpacks to, compared before the content is in
+memory: a file of less than a megabyte takes less than 500 MB.  The largest records so far are a thousandth of the
+limits."""
 
 import os
 import stat

@@ -1,8 +1,5 @@
-"""Metrics of a test set, each with its unit and its direction.  NumPy only.
-
-`rmse` and `test_ll` are in the target's original units; `rmse_std` and `ll_std` in units of the training targets'
-standard deviation, whatever the protocol did to the targets.  A log-likelihood is never called an nll.
-"""
+"""Metrics of a test set, each with its unit and its direction.  NumPy only.  `rmse` and `test_ll` are in the target's
+original units; `rmse_std` and `ll_std` in units of the training targets' standard deviation."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reading of .npz files that somebody else may have made: no pickles, no more than a limit, and one kind of error.
-
-Imports NumPy only when a file is opened.
-"""
+Imports NumPy only when a file is opened."""
 
 import contextlib
 import io
@@ -19,11 +17,8 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def opened(file: Path | bytes, most: int, mend: str = "") -> "Iterator[NpzFile]":
-    """The arrays of a file by name, each of which is read when it is asked for.
-
-    Raises ValueError of one line where the file or an array that is read inside cannot be read, is damaged, has
-    Python's objects, or unpacks to more.
-    """
+    """The arrays of a file by name, each of which is read when it is asked for.  Raises ValueError of one line where
+    the file or an array that is read inside cannot be read, is damaged, has Python's objects, or unpacks to more."""
     import numpy as np
 
     try:

@@ -1,8 +1,6 @@
 """Custom metrics: files `metric/NAME.yaml` in a folder of `--config-dir`, and entry points of `gpbench.metrics`.
-
-They are scored on the test rows of every run beside ours, and change the identity of none.  A record keeps title, unit
-and direction as plain data, so that nothing that reads it imports the function.  Starts without JAX and NumPy.
-"""
+Scored on the test rows of every run beside ours, they change the identity of none, and a record keeps title, unit and
+direction as plain data.  Starts without JAX and NumPy."""
 
 import inspect
 import sys
@@ -13,8 +11,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import custom, targets, yamls
-from gpbench.errors import ConfigError, as_word, either, nearest, require
+from gpbench import custom, paths, targets, yamls
+from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require
 from gpbench.registry import AUTO, TARGET
 from gpbench.schema import Range
 
@@ -37,7 +35,7 @@ _KEYS = {
     **{"title": _LINE, "unit": _LINE},
     "better": Range(lambda text: text in ("lower", "higher", None), "lower or higher, or null without a direction"),
     "tasks": Range(
-        lambda tasks: isinstance(tasks, list) and bool(tasks) and all(task in AUTO for task in tasks),
+        lambda tasks: isinstance(tasks, list) and bool(tasks) and all(task in [*AUTO] for task in tasks),
         f"a list of {either(AUTO)}",
     ),
 }
@@ -73,9 +71,9 @@ class OwnMetric:
             result = np.asarray(self.compute(scored))
         except (Exception, SystemExit) as error:  # a user's function can raise anything
             raise ConfigError(f"{self}: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
-        if result.dtype.kind not in "fiub" or result.shape not in ((), scored.y.shape):
-            kind = f"{result.dtype} of shape {result.shape}"
-            raise ConfigError(f"{self}: must return a number, or one for each of {len(scored.y)} rows, not {kind}")
+        is_number = result.dtype.kind in "fiub" and result.shape in ((), scored.y.shape)
+        fact = f"one for each of {len(scored.y)} rows, not {result.dtype} of shape {result.shape}"
+        require(is_number, f"{self}: must return a number, or {fact}", ConfigError)
         return result
 
     def __str__(self) -> str:
@@ -99,15 +97,13 @@ class OwnMetrics:
 
         numbers = {}
         lost = bool(np.isnan(scored.log_prob).any())
-        for own in self.metrics:
-            if task not in own.tasks:
-                continue
+        for own in (own for own in self.metrics if task in own.tasks):
             try:
                 numbers[own.name] = np.asarray(np.nan) if lost else own.numbers(scored)
             except ConfigError as error:
-                if str(error) not in self._reported:
-                    self._reported.add(str(error))
-                    print(f"gpbench: {error}; runs are recorded without it", file=sys.stderr)
+                if (line := str(error)) not in self._reported:
+                    self._reported.add(line)
+                    print(f"gpbench: {line}; runs are recorded without it", file=sys.stderr)
         values = {name: float(np.mean(rows, dtype=float)) for name, rows in numbers.items()}
         errors = {name: row_stderr(rows) for name, rows in numbers.items() if rows.ndim}
         return values, {name: error for name, error in errors.items() if np.isfinite(error)}
@@ -122,19 +118,13 @@ def declarations(folders: Sequence[Path]) -> dict[str, OwnMetric]:
     """The files `metric/NAME.yaml` of some folders, by name and without their functions; of two with one name the first
     counts.
     """
-    metrics: dict[str, OwnMetric] = {}
-    for path in (path for folder in folders for path in sorted((folder / "metric").glob("*.yaml"))):
-        if path.stem not in metrics:
-            metrics[path.stem] = _read(path)
-    return metrics
+    return {name: _read(path) for name, path in paths.yaml_files("metric", folders).items()}
 
 
 def load(folders: Sequence[Path]) -> OwnMetrics:
-    """The metrics of these folders, and those of installed packages.
-
-    Broken entry points are reported on stderr and skipped.  Raises ConfigError: as `declarations` does; a function that
-    cannot be imported or lacks one of the options.
-    """
+    """The metrics of these folders, and those of installed packages; broken entry points are reported on stderr and
+    skipped.  Raises ConfigError: as `declarations` does; a function that cannot be imported or lacks one of the
+    options."""
     own = {name: _imported(declared) for name, declared in declarations(folders).items()}
     return OwnMetrics([*own.values(), *(metric for metric in _installed() if metric.name not in own)])
 
@@ -142,15 +132,16 @@ def load(folders: Sequence[Path]) -> OwnMetrics:
 def get(name: str, folders: Sequence[Path], options: Mapping[str, Any]) -> OwnMetric:
     """One metric of these folders or of an installed package.  Raises ConfigError as `load` does."""
     files = declarations(folders)
-    if name in files:
-        return _imported(replace(files[name], options={**files[name].options, **options}))
+    if own := files.get(name):
+        return _imported(replace(own, options={**own.options, **options}))
     installed = {own.name: own for own in _installed()}
-    if name not in installed:
-        known = [*files, *installed]
-        hint = nearest(name, known) if known else f"name the folder that has metric/{name}.yaml with --config-dir"
-        raise ConfigError(f"no custom metric {name!r}; {hint}")
-    unfit = f"metric {name} of an installed package has no options; leave them out"
-    require(not options, unfit, ConfigError)
+    known = [*files, *installed]
+    hint = nearest(name, known) if known else f"name the folder that has metric/{name}.yaml with --config-dir"
+    refuse(
+        "",
+        (name not in installed, f"no custom metric {name!r}; {hint}"),
+        (options, f"metric {name} of an installed package has no options; leave them out"),
+    )
     return installed[name]
 
 
@@ -188,19 +179,23 @@ def _installed() -> Iterator[OwnMetric]:
 
 def _read(path: Path) -> OwnMetric:
     """A file's declaration, checked."""
-    fault = _name_fault(path.stem)
-    require(not fault, f"{path}: {fault}; rename the file", ConfigError)
     content = yamls.read(path)
     target = content.get(TARGET) if isinstance(content, dict) else None
-    if not (isinstance(target, str) and "." in target):
-        raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.FUNCTION`")
-    values = {key: content.get(key, "") for key in _KEYS}
-    for key, range in _KEYS.items():
-        fact = f"{key} must be {range.text}, not {as_word(values[key])}"
-        require(range.contains(values[key]), f"{path}: {fact}", ConfigError)
+    is_mapping = isinstance(target, str) and "." in target
+    values = {key: content.get(key, "") if is_mapping else "" for key in _KEYS}
+    name_fault = _name_fault(path.stem)
+    refuse(
+        f"{path}: ",
+        (name_fault, f"{name_fault}; rename the file"),
+        (not is_mapping, f"must be a mapping with a line `{TARGET}: MODULE.FUNCTION`"),
+        *(
+            (not range.contains(values[key]), f"{key} must be {range.text}, not {as_word(values[key])}")
+            for key, range in _KEYS.items()
+        ),
+    )
     options = {str(key): value for key, value in content.items() if key not in (TARGET, *_KEYS)}
     title, unit, better, tasks = values.values()
-    return OwnMetric(path.stem, str(path), title, unit, better, tuple(tasks), target, options)
+    return OwnMetric(path.stem, str(path), title, unit, better, tuple(tasks), str(target), options)
 
 
 def _name_fault(name: str) -> str:

@@ -1,16 +1,17 @@
-"""The size of a Parquet file's pages by their own headers: its footer, which says it too, may be forged.
-
-A header is a structure of Thrift's compact protocol, of numbers, texts and structures.
-"""
+"""The size of a Parquet file's pages by their own headers, structures of Thrift's compact protocol: the file's footer,
+which says it too, may be forged."""
 
 from typing import TYPE_CHECKING
+
+from gpbench.errors import require
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
 _UNPACKED, _PACKED = 2, 3  # fields of a header: bytes of the page, unpacked and as it stands in the file
-_END, _FLAGS, _BYTE, _WHOLE, _REAL, _TEXT, _STRUCTURE = 0, (1, 2), 3, (4, 5, 6), 7, 8, 12  # kinds of fields
+_END, _WHOLE, _TEXT, _STRUCTURE = 0, (4, 5, 6), 8, 12  # kinds of fields
+_SIZES = {1: 0, 2: 0, 3: 1, 7: 8}  # bytes of a flag, which is in the kind, of a byte and of a real number
 _DAMAGED = "it is damaged ({}): write it again"
 
 
@@ -19,16 +20,16 @@ def unpacked_size(content: "bytes | pa.Buffer", facts: "pq.FileMetaData") -> int
     content = memoryview(content).cast("B")
     groups = map(facts.row_group, range(facts.num_row_groups))
     columns = [group.column(k) for group in groups for k in range(facts.num_columns)]
-    if sum(column.total_compressed_size for column in columns) > len(content):
-        raise ValueError(_DAMAGED.format("its columns overlap"))
+    packed = sum(column.total_compressed_size for column in columns)
+    require(packed <= len(content), _DAMAGED.format("its columns overlap"), ValueError)
     size = 0
     for column in (column for column in columns if column.num_values):  # of no values none is read
         start = min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
         end = start + column.total_compressed_size
         while start < end:
             header, start = _structure(content, start)
-            if header[_PACKED] < 0 or header[_UNPACKED] < 0:
-                raise ValueError(_DAMAGED.format("a page has a negative size"))
+            is_sized = header[_PACKED] >= 0 and header[_UNPACKED] >= 0
+            require(is_sized, _DAMAGED.format("a page has a negative size"), ValueError)
             start += header[_PACKED]
             size += header[_UNPACKED]
     return size
@@ -52,10 +53,9 @@ def _structure(content: memoryview, start: int) -> tuple[dict[int, int], int]:
         elif kind == _TEXT:
             length, start = _varint(content, start)
             start += length
-        elif kind in (*_FLAGS, _BYTE, _REAL):
-            start += {_BYTE: 1, _REAL: 8}.get(kind, 0)
         else:
-            raise ValueError(_DAMAGED.format("a page has no header"))
+            require(kind in _SIZES, _DAMAGED.format("a page has no header"), ValueError)
+            start += _SIZES[kind]
     return numbers, start + 1
 
 

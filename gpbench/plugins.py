@@ -1,8 +1,5 @@
-"""Methods that other installed packages bring, by entry points of the group `gpbench.methods`.  No JAX, no NumPy.
-
-An entry point's value is an importable package whose folder has `method/NAME.yaml`, and other groups as a folder of
-`--config-dir` has them.
-"""
+"""Methods that other installed packages bring, by entry points of the group `gpbench.methods`, each of whose values is
+an importable package with `method/NAME.yaml`, and other groups as in a folder of `--config-dir`."""
 
 import importlib.util
 import sys
@@ -15,10 +12,8 @@ _GROUP = "gpbench.methods"
 
 @cache
 def folders() -> tuple[Path, ...]:
-    """Configuration folders of the installed packages that have one.
-
-    Broken entry points are reported on stderr and skipped.
-    """
+    """Configuration folders of the installed packages that have one; broken entry points are reported on stderr and
+    skipped."""
     result: list[Path] = []
     for point in sorted(entry_points(group=_GROUP), key=lambda point: (point.name, point.value)):
         try:

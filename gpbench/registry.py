@@ -1,15 +1,13 @@
-"""The kernels and likelihoods of gpbench, for code that starts without JAX: dotted paths, options, ranges, tasks.
+"""The kernels and likelihoods of gpbench, for code that starts without JAX: dotted paths, options, ranges, tasks.  The
+classes declare their options by `setting`; a test holds these tables equal to them."""
 
-The classes declare their options by `setting`.  The tables repeat them for the check of a command line, and a test
-holds the two equal.  Custom ones are in `gpbench.custom`.
-"""
-
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpbench import targets
-from gpbench.errors import ConfigError, as_word, either, nearest, require
+from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require, require_known
 from gpbench.schema import RANGE, Range, Words, is_number, is_whole, parse, settings
 
 TARGET = "_target_"
@@ -20,7 +18,7 @@ def is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-COLUMNS = Range(
+_COLUMNS = Range(
     lambda value: (
         value is None
         or (
@@ -93,10 +91,8 @@ COMPOSITES = ("sum", "product")  # kernels made of a list of kernels, as in {sum
 
 @dataclass(frozen=True)
 class _Choice:
-    """A kernel or a likelihood as a configuration names it: name or dotted path, and the options that it sets.
-
-    The kernels of a sum or product are its option `parts`, values as in the configuration.
-    """
+    """A kernel or a likelihood as a configuration names it: name or dotted path, and the options that it sets; those of
+    a sum or product are its `parts`, as in the configuration."""
 
     name: str
     options: Mapping[str, Any]
@@ -115,15 +111,14 @@ def read(kind: str, value: Any, task: str | None = None) -> _Choice:
     table = KINDS[kind]
     name = next((known for known, entry in table.items() if entry.path == name), name)
     if (kind, name) == ("likelihood", "auto"):
-        for option in options:
-            raise ConfigError(f"likelihood auto has no option {option!r}: name the likelihood")
+        option = next(iter(options), "")
+        require(not options, f"likelihood auto has no option {option!r}: name the likelihood", ConfigError)
     elif name not in table and "." not in name:
         raise ConfigError(f"unknown {kind} {name!r}: {nearest(name, _names(kind, task))}")
     elif kind == "kernel" and name in COMPOSITES:
         kernels = options["parts"]
-        several = is_list(kernels) and len(kernels) > 1
         fact = f"kernel {name} must be a list of two or more kernels, not {as_word(kernels)}"
-        require(several, fact, ConfigError)
+        require(is_list(kernels) and len(kernels) > 1, fact, ConfigError)
         for kernel in kernels:
             read(kind, kernel)
     elif name in table:
@@ -133,19 +128,10 @@ def read(kind: str, value: Any, task: str | None = None) -> _Choice:
 
 def check_options(kind: str, name: str, options: Mapping[str, Any], ranges: Mapping[str, Words | Range]) -> None:
     """Raises ConfigError for an option that has no range, or a value outside its range."""
-    known = {**ranges, "inputs": COLUMNS} if kind == "kernel" else ranges
+    known = {**ranges, "inputs": _COLUMNS} if kind == "kernel" else ranges
     for option, value in options.items():
-        if option not in known:
-            raise ConfigError(f"{kind} {name} has no option {option!r}: {nearest(option, known)}")
+        require_known(option, known, f"{kind} {name} has no option {option!r}:")
         parse(known[option]).check(f"{kind} {name}: {option}", value)
-
-
-def check_value(kind: str, value: Any, task: Any = None) -> None:
-    """Raises ConfigError, with the key in front, as `read` does."""
-    try:
-        read(kind, value, task)
-    except ConfigError as error:
-        raise ConfigError(f"method.{kind}: {error}") from None
 
 
 def check_family(
@@ -184,16 +170,21 @@ def options_of(cls: type) -> dict[str, Words | Range]:
 def load(kind: str, name: str, base: type | None = None) -> Any:
     """The class of a name of gpbench, or of a dotted path.  Raises ConfigError as `gpbench.targets.load` does."""
     table = KINDS.get(kind, {})
-    return targets.load_own(table[name].path) if name in table else targets.load(name, kind, base)
+    return pkgutil.resolve_name(table[name].path) if name in table else targets.load(name, kind, base)
 
 
 def load_class(kind: str, name: str, base: type) -> Any:
     """The class of a name of gpbench, or of a dotted path."""
     cls = load(kind, name, base)
-    if not (isinstance(cls, type) and issubclass(cls, base)):
-        raise ConfigError(f"{kind} {name}: must be a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}")
-    if absent := sorted(getattr(cls, "__abstractmethods__", ())):
-        raise ConfigError(f"{kind} {name} lacks {', '.join(absent)}; see docs/how-to/own_{kind}.md")
+    absent = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
+    refuse(
+        f"{kind} {name}",
+        (
+            not (isinstance(cls, type) and issubclass(cls, base)),
+            f": must be a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}",
+        ),
+        (absent, f" lacks {absent}; see docs/how-to/own_{kind}.md"),
+    )
     return cls
 
 
@@ -207,13 +198,13 @@ def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     elif isinstance(value, Mapping) and len(value) == 1:
         ((name, options),) = value.items()
     if not isinstance(name, str):
-        form, choice = "a name or a name with its options", f"choose {either(_names(kind))}"
-        raise ConfigError(f"a {kind} is {form}, not {as_word(value)}: {choice}")
+        form = f"a {kind} is a name or a name with its options, not {as_word(value)}"
+        raise ConfigError(f"{form}: choose {either(_names(kind))}")
     if kind == "kernel" and name in COMPOSITES:
         return name, {"parts": options}
     if not isinstance(options, Mapping | None):
-        example = f"{{{name}: {{OPTION: VALUE}}}}"
-        raise ConfigError(f"the options of {kind} {name} must be a mapping such as {example}, not {as_word(options)}")
+        form = f"the options of {kind} {name} must be a mapping such as {{{name}: {{OPTION: VALUE}}}}"
+        raise ConfigError(f"{form}, not {as_word(options)}")
     return name, {str(option): setting for option, setting in (options or {}).items()}
 
 

@@ -1,7 +1,5 @@
-"""Settings of JAX, made before it is imported, and facts about the machine that JAX knows.
-
-JAX and XLA read most of their settings from the environment, once.  A variable the user has set is never changed.
-"""
+"""Settings of JAX, made before it is imported, and facts about the machine that JAX knows.  JAX and XLA read most of
+them from the environment, once; a variable the user has set is never changed."""
 
 import os
 import platform
@@ -114,13 +112,14 @@ def _cache() -> dict[str, str]:
     return {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 
 
-def can_configure(*, device: str | None = None, memory_fraction: float | None = None, devices: int = 1) -> bool:
+def can_configure(device: str | None, devices: int) -> bool:
     """True if JAX has, or can still get, these settings in this process: they are made before its import."""
-    return "jax" not in sys.modules or _settings == (device, memory_fraction, devices)
+    return "jax" not in sys.modules or _settings == (device, None, devices)
 
 
-def start(device: str | None = None, *, joins: bool = False) -> None:
-    """Imports JAX and starts its backend, with the arithmetic that records stand for; call it after `configure`."""
+def start(device: str | None = None, *, joins: bool = False) -> tuple[int, int]:
+    """Imports JAX and starts its backend, with the arithmetic that records stand for; call it after `configure`.  The
+    index of this process among those that join, from 0, and their number."""
     import_jax()
     import jax
 
@@ -135,6 +134,7 @@ def start(device: str | None = None, *, joins: bool = False) -> None:
         reason = str(error).partition("\n")[0] or "there is none"
         names = os.environ.get("JAX_PLATFORMS", "")
         raise ConfigError(f"JAX_PLATFORMS={names}: JAX finds no such device ({reason}); set it to cpu") from error
+    return (jax.process_index(), jax.process_count()) if joins else (0, 1)
 
 
 def import_jax() -> None:
@@ -153,9 +153,9 @@ def require_float64(device: str | None = None) -> None:
     configure(device=device)
     if is_first:
         start(device)
-    elif not sys.modules["jax"].config.read("jax_enable_x64"):
-        mend = "set JAX_ENABLE_X64=true, or call jax.config.update('jax_enable_x64', True)"
-        raise ConfigError(f"JAX was imported without 64-bit types: {mend}")
+    mend = "set JAX_ENABLE_X64=true, or call jax.config.update('jax_enable_x64', True)"
+    is_wide = sys.modules["jax"].config.read("jax_enable_x64")
+    require(is_wide, f"JAX was imported without 64-bit types: {mend}", ConfigError)
 
 
 def peers() -> tuple[str, int, int] | None:
@@ -171,11 +171,8 @@ def peers() -> tuple[str, int, int] | None:
 
 
 def join() -> None:
-    """Joins the processes that compute together: those of GPBENCH_PEERS, else those of a cluster.
-
-    JAX detects the latter under Slurm, Open MPI and Kubernetes.  Call it after `configure` and before anything else of
-    JAX.  Raises ConfigError: there are none to join.
-    """
+    """Joins the processes that compute together: those of GPBENCH_PEERS, else those of a cluster (Slurm, Open MPI,
+    Kubernetes).  Call it after `configure` and before anything else of JAX.  Raises ConfigError: there are none."""
     import jax
 
     jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM for itself
@@ -190,13 +187,6 @@ def join() -> None:
         reason = str(error).partition("\n")[0]
         mend = "start it under Slurm, Open MPI or Kubernetes, or set GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER for each"
         raise ConfigError(f"cannot join the other processes of this run ({reason}): {mend}") from error
-
-
-def rank_and_count() -> tuple[int, int]:
-    """Index of this process among those that joined, from 0, and their number."""
-    import jax
-
-    return jax.process_index(), jax.process_count()
 
 
 def is_of_jax(error: Exception) -> bool:

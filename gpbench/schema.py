@@ -1,21 +1,5 @@
-"""One declaration for each setting: its default, the values that it can have, and what it means.  Needs no JAX.
-
-`setting` declares a field of a method, a kernel or a likelihood where the class has it:
-
-    damping: float = setting(0.5, "fraction", "Damping ρ of the site update: 1 is none.")
-
-A range is written in words: a name of `WORDS`, "list of" such a name, several of these joined by "or" ("count or
-null"), or a list of choices (["rows", "kmeans"]).  A "rows" or "several rows" is a count whose default is at most the
-training rows.
-
-The declaration is the only one: the check of a command line and the page of settings in the documentation are made
-from it.  A method's class declares four more things (`gpbench.methods.base.Method`):
-
-    tasks = frozenset({"binary"})             # kinds of data
-    kernels = ("squared_exponential",)        # families that the setting `kernel` can have, of all inputs; None: any
-    likelihoods = ("probit", "logistic")      # families that the setting `likelihood` can have; None: those of the task
-    searchable = ("damping",)                 # settings that `search` can choose on validation rows
-"""
+"""One declaration for each setting, at the field of the class that has it: default, admissible values, meaning.  The
+check of a command line and the page of settings are made from it.  Needs no JAX."""
 
 import dataclasses
 import math
@@ -25,7 +9,7 @@ from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
-from gpbench.errors import ConfigError, as_word, either, nearest
+from gpbench.errors import ConfigError, as_word, either, located, nearest, require
 
 Words = str | Sequence[Any]  # a range in words
 
@@ -145,8 +129,8 @@ def parse(words: Any) -> Range:
         return words
     if isinstance(words, str) and words:
         return _by_name(words)
-    if not words or not isinstance(words, list | tuple):
-        raise ConfigError(f"a range is a name such as positive, or a list of choices, not {as_word(words)}")
+    fault = f"a range is a name such as positive, or a list of choices, not {as_word(words)}"
+    require(words and isinstance(words, list | tuple), fault, ConfigError)
     choices = tuple(words)
     is_choice = lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
     return Range(is_choice, either(map(as_word, choices)))
@@ -187,7 +171,9 @@ def setting(
     *,
     converter: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A keyword-only field that is part of a configuration: static, compared and hashed, never traced by Equinox."""
+    """A keyword-only field that is part of a configuration: static, compared and hashed, never traced by Equinox.  Its
+    range is a name of `WORDS`, "list of" one, several joined by "or", or a list of choices; "rows" is a count whose
+    default is at most the training rows."""
     metadata: dict[str, Any] = {"static": True, RANGE: range, MEANING: meaning}
     if converter is not None:
         metadata["converter"] = converter
@@ -205,14 +191,7 @@ def check_declarations(cls: type) -> None:
     """Raises ConfigError unless the ranges that a class declares by `setting` exist, with its defaults in them."""
     for name, field in settings(cls).items():
         subject = f"{cls.__name__}.{name}"
-        try:
+        with located(subject):
             range = parse(field.metadata[RANGE])
-        except ConfigError as error:
-            raise ConfigError(f"{subject}: {error}") from None
         if field.default is not dataclasses.MISSING:
             range.check(f"{subject}: the default", field.default)
-
-
-def choices(range: Words | Range) -> Sequence[Any] | None:
-    """The admissible values of a range that is a list of choices; None for any other."""
-    return None if isinstance(range, str | Range) else tuple(range)

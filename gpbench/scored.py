@@ -1,8 +1,5 @@
-"""A test set with its predictions: scores of its rows, and standard errors of the metrics that are means of them.
-
-The rows are independent given the model, and the model is the one that was trained: an error over rows says nothing of
-other training rows or another seed.
-"""
+"""A test set with its predictions: scores of its rows, and standard errors of the metrics that are means of them.  The
+rows are independent given the trained model: the errors say nothing of other training rows or another seed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -52,11 +49,9 @@ class Scored:
 
 
 def row_stderrs(names: Iterable[str], scored: Scored) -> dict[str, float]:
-    """Finite standard errors over test rows, by name, of metrics of ours that are means over rows.
-
-    A function of means, such as `rmse`, has the error of its linear expansion at these means (the delta method);
-    `ece`, `auc` and `coverage_error` have none.
-    """
+    """Finite standard errors over test rows, by name, of metrics of ours that are means over rows.  A function of
+    means, such as `rmse`, has the error of its linear expansion (the delta method); `ece`, `auc` and `coverage_error`
+    have none."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         errors = {name: row_stderr(_TERMS[name](scored)) for name in names if name in _TERMS}
     return {name: error for name, error in errors.items() if np.isfinite(error)}

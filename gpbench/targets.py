@@ -1,10 +1,6 @@
-"""Dotted paths in configurations, and the objects that they name: the one place where a name becomes code.
-
-A `_target_` leads into gpbench's own `core` and `methods`, into optax, into an installed package with one of
-our entry points, or into a module that lies in a folder of `--config-dir`; or a file of such a folder names it, other
-than a card.  Nothing else is imported, so a record or a card of somebody else's cannot name code that the user has not
-chosen.  The folders are those that the user gave to this process (`add_folders`), never those that a record mentions.
-"""
+"""Dotted paths in configurations, and the objects that they name: the one place where a name becomes code.  The folders
+are those that the user gave to this process (`add_folders`), so that no record or card of somebody else's can name code
+that the user has not chosen."""
 
 import importlib
 import importlib.util
@@ -98,12 +94,6 @@ def check_called(path: Any, subject: str, folders: Iterable[Path]) -> None:
     mend = "name it in a file of method/ or protocol/ in a folder of --config-dir"
     is_named = is_ours(path) or _is_named(path, folders, _CALLERS)
     require(is_named, f"{subject}: a record may not call {path}: {mend}", ConfigError)
-
-
-def load_own(path: str) -> Any:
-    """The object of gpbench that one of gpbench's own tables names by its dotted path."""
-    module, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(module), name)
 
 
 _RULE = "a target is of gpbench, of a package with an entry point, or of a module in a folder of --config-dir"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import limits
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 
 _FLOAT = re.compile(
     r"""^(?:[-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*(?:[eE][-+]?[0-9]+)?
@@ -27,10 +27,8 @@ _OPENERS = re.compile(r"[\[{&]|[-?] ")
 
 @cache
 def loader(*, fast: bool = True) -> Any:
-    """Loader class for PyYAML's functions: mappings, lists, texts, numbers and null alone.
-
-    It differs from PyYAML's own as OmegaConf's does: 1e-5 is a number, a date is a text, and a key stands once.
-    """
+    """Loader class for PyYAML's functions: mappings, lists, texts, numbers and null alone.  It differs from PyYAML's
+    own as OmegaConf's does: 1e-5 is a number, a date is a text, and a key stands once."""
     import yaml
 
     scalars = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")}
@@ -81,19 +79,17 @@ def _check_size(text: str) -> None:
         anchor, entries = getattr(event, "anchor", None) or "", 1
         if isinstance(event, yaml.CollectionStartEvent):
             nodes.append((anchor, 1))
-            if len(nodes) > _DEEPEST:
-                raise ValueError(f"more than {_DEEPEST} levels")
+            require(len(nodes) <= _DEEPEST, f"more than {_DEEPEST} levels", ValueError)
             continue
         if isinstance(event, yaml.CollectionEndEvent):
             anchor, entries = nodes.pop()
         elif isinstance(event, yaml.AliasEvent):
-            if anchor in (name for name, _ in nodes):
-                raise ValueError(f"the alias *{anchor} is a part of itself")
+            is_part = anchor in (name for name, _ in nodes)
+            require(not is_part, f"the alias *{anchor} is a part of itself", ValueError)
             entries = anchors.get(anchor, 1)
         anchors |= {anchor: entries} if anchor else {}
         nodes[-1] = (nodes[-1][0], nodes[-1][1] + entries)
-        if nodes[-1][1] > _LARGEST:
-            raise ValueError(f"more than {_LARGEST:,} entries")
+        require(nodes[-1][1] <= _LARGEST, f"more than {_LARGEST:,} entries", ValueError)
 
 
 def read(path: Path) -> Any:
@@ -109,7 +105,7 @@ def read(path: Path) -> Any:
         except yaml.YAMLError:
             return yaml.load(text, Loader=loader(fast=False))  # its message says more
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise unreadable(path, error) from error
+        raise _unreadable(path, error) from error
 
 
 def dump(content: Any, **options: Any) -> str:
@@ -128,7 +124,7 @@ def is_section(content: Any) -> bool:
     return isinstance(content, dict) and all(isinstance(key, str) for key in content)
 
 
-def unreadable(path: Path | str, error: Exception) -> ConfigError:
+def _unreadable(path: Path, error: Exception) -> ConfigError:
     """The error for the user of reading YAML, by file, line and cause."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:

@@ -61,7 +61,8 @@ def main() -> int:
 def measure(experiment: str, words: str, folder: Path) -> list[dict[str, str]]:
     """The rows of a cell, one for each of METRICS that it has, after training the runs that the folder lacks."""
     one, two = (_record(words, number, folder / str(number)) for number in (1, 2))
-    cell = open_store(ROOT / "results" / experiment.split("/")[0] / "records.parquet").select(cell=one.cell)
+    recorded = open_store(ROOT / "results" / experiment.split("/")[0] / "records.parquet").all()
+    cell = [record for record in recorded if record.cell == one.cell]
     facts = {"experiment": experiment, "dataset": one.dataset, "method": one.method, "setting": cell[0].setting}
     return [{**facts, "metric": metric, **shift(one, two, cell, metric)} for metric in METRICS if metric in one.metrics]
 

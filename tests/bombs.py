@@ -18,7 +18,6 @@ _TEXT = "x" * 10**6
 
 
 def packed(write: Callable, *args, **options) -> bytes:
-    """What a function writes into a file."""
     file = io.BytesIO()
     write(file, *args, **options)
     return file.getvalue()
@@ -59,7 +58,6 @@ def forged(rows: int) -> bytes:
 
 
 def arrow(**columns: pa.Array) -> bytes:
-    """A Feather file of one batch."""
     table, file = pa.table(columns), io.BytesIO()
     with pa.ipc.new_file(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
@@ -101,7 +99,6 @@ def _related(kind: str, target: str) -> str:
 
 
 def zipped(contents: Mapping[str, str | bytes]) -> bytes:
-    """A zip archive."""
     with zipfile.ZipFile(file := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
@@ -147,10 +144,7 @@ TABLES: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "rows.csv.gz": (lambda: gz(*_CSV, 15 * 10**6), _MEMORY),
     "gigabyte.csv.gz": (lambda: gz(*_CSV, 3 * 10**8), _UNPACKS),
     "twice.csv.gz": (lambda: gzip.compress(gz(*_CSV, 3 * 10**8)), _UNPACKS),
-    "label.csv": (
-        lambda: b"a,y\n1,%s\n%s" % (_TEXT.encode(), b"1,u\n2,v\n" * 1500),
-        "the target has 3,001 texts, one of",
-    ),
+    "label.csv": (lambda: b"a,y\n1,%s\n%s" % (_LONG, b"1,u\n2,v\n" * 1500), "the target has 3,001 texts, one of"),
     "header.csv": (lambda: b"%s,%sy\n%s1\n" % (_TEXT.encode(), b"a," * 999, b"1," * 1000), "the header has 'a' more"),
     "index.svm": (lambda: b"1 200000000:1\n2 1:1\n", "a sparse file of 20 bytes has 400,000,000 cells"),
 }
@@ -162,6 +156,10 @@ def _arrays(**shapes: tuple[int, ...]) -> bytes:
     return packed(np.savez_compressed, **{name: np.zeros(shape, np.uint8) for name, shape in shapes.items()})
 
 
+def _texts_of_rows() -> bytes:
+    return parquet(3000, a=same(_TEXT, 3000), y=_ZEROS[:3000])
+
+
 def _rows(count: int, form: bytes) -> bytes:
     return b"a,y\n" + b"".join(form % (k, k) for k in range(count))
 
@@ -171,7 +169,7 @@ CARDS: Mapping[str, tuple[Callable[[], bytes], dict, str]] = {
     "large.npz": (
         lambda: _arrays(X=(10**6, 100), y=(10**6,)),
         {"reader": "npz"},
-        "unpacks to 101,.*: store it without compression",
+        "unpacks to 101,.*: store it without",
     ),
     "wide.npz": (lambda: _arrays(X=(600, 10**5), y=(600,)), {"reader": "npz"}, _MEMORY),
     "bits.npz": (lambda: _arrays(bits=(10**6, 40), y=(10**6,)), {"reader": "fingerprints_npz", "bits": 320}, _MEMORY),
@@ -182,13 +180,9 @@ CARDS: Mapping[str, tuple[Callable[[], bytes], dict, str]] = {
     "rows.parquet": (
         lambda: parquet(10**7, a=_ZEROS, y=_ZEROS),
         {"reader": "mapped"},
-        "unpacks to 160,000,000 bytes, .*: save it as .npy",
+        "unpacks to 160,.*: save it as .npy",
     ),
-    "text.parquet": (
-        lambda: parquet(3000, a=same(_TEXT, 3000), y=_ZEROS[:3000]),
-        {"reader": "mapped"},
-        "column 'a' is not of numbers: leave it out",
-    ),
+    "text.parquet": (_texts_of_rows, {"reader": "mapped"}, "column 'a' is not of numbers: leave it out"),
     "member.zip": (lambda: zipped({"a.csv.gz": gz(*_CSV, 3 * 10**8)}), {"member": "a.csv.gz"}, _UNPACKS),
 }
 """Tables that need a card by file name: their content, what its source says, and the line that refuses them."""
@@ -199,24 +193,15 @@ def _predictions(rows: int, **more: pa.Array) -> bytes:
     return parquet(rows, **dict.fromkeys(names, _ZEROS[: min(rows, 10**6)]) | more)
 
 
+_SAME, _STATES = same(_TEXT, 3000), {f"state/{k}": (6 * 10**6,) for k in range(3)}
 _PREDICT = ("predict", "--data", "rows.csv", "--no-header")
 RECORDS: Mapping[str, tuple[str, Callable[[], bytes], Sequence[str], str]] = {
     "rows": ("predictions.parquet", lambda: _predictions(2 * 10**7), ["show"], "unpacks to 800,000,000 bytes"),
-    "texts": (
-        "predictions.parquet",
-        lambda: _predictions(3000, text=same(_TEXT, 3000)),
-        ["show"],
-        "its column text is not of numbers",
-    ),
+    "texts": ("predictions.parquet", lambda: _predictions(3000, text=_SAME), ["show"], "column text is not of numbers"),
     "lists": ("predictions.parquet", lambda: _predictions(1, mean=_LIST), ["show"], "column mean is not of numbers"),
     "trace": ("trace.npz", lambda: _arrays(step=(10**8,)), ["plot", "--kind", "learning"], "unpacks to 100,000,"),
     "state": ("state.npz", lambda: _arrays(**{"state/0": (10**8,)}), _PREDICT, "its state is of another version"),
-    "states": (
-        "state.npz",
-        lambda: _arrays(**{f"state/{k}": (6 * 10**6,) for k in range(3)}),
-        _PREDICT,
-        "its state is of another version",
-    ),
+    "states": ("state.npz", lambda: _arrays(**_STATES), _PREDICT, "its state is of another version"),
 }
 """Files of a saved run by title: their names, their content, the verb that reads them, and its line."""
 

@@ -1,15 +1,37 @@
-"""A record for tests, with the fields that all records have, and a disk that is full."""
+"""Records for tests, with the fields that all records have, and a disk that is full."""
 
 import errno
 import io
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+
+import numpy as np
 
 from gpbench.records.record import Record
+from gpbench.records.store import Store
 
 
 def sample(id: str = "a" * 16, **fields) -> Record:
     """A finished run with these fields."""
     needed = {"id": id, "status": "done", "dataset": "pima", "method": "sep", "setting": "", "protocol": "clean"}
     return Record.create(**needed | {"split": 0, "seed": 0, "metrics": {}, "seconds": {}} | fields)
+
+
+def grid(datasets: Iterable[str], methods: Iterable[str], splits: int = 3, **fields) -> list[Record]:
+    """A run of each method on each split of each data set; a field may be a function of these three."""
+    records = []
+    for k, place in enumerate(product(datasets, methods, range(splits))):
+        own = {name: value(*place) if callable(value) else value for name, value in fields.items()}
+        records.append(sample(f"{k:016x}", **dict(zip(("dataset", "method", "split"), place)) | own))
+    return records
+
+
+def write(folder: Path, records: Iterable[Record], config: Mapping | None = None) -> Path:
+    """The folder, with these records as results, each with a trace of two steps."""
+    for record in records:
+        Store(folder).write(record, dict(config or {}), {"step": np.arange(2)})
+    return folder
 
 
 class FullDisk(io.FileIO):

@@ -16,13 +16,12 @@ def fitted(method: str, **options) -> Regressor:
 
 
 def squared_exponential(kernel, A, B):
-    """The kernel of a fitted state, in NumPy."""
     scaled = [points / np.exp(0.5 * kernel.log_lengthscale2) for points in (A, B)]
     squares = ((scaled[0][:, None] - scaled[1][None]) ** 2).sum(axis=-1)
     return np.exp(kernel.log_amplitude) * np.exp(-0.5 * squares)
 
 
-def test_the_covariance_of_an_exact_gp_is_its_closed_form():
+def test_the_covariance_of_an_exact_gp_and_of_a_linear_model_is_its_closed_form():
     model = fitted("gpr", steps=10)
     parameters = model.state_.parameters
     rows, new = ((points - X.mean(axis=0)) / X.std(axis=0) for points in (X, NEW))
@@ -33,6 +32,12 @@ def test_the_covariance_of_an_exact_gp_is_its_closed_form():
     expected = prior - cross.T @ np.linalg.solve(K + noise * np.eye(len(X)), cross) + noise * np.eye(len(NEW))
     _, covariance = model.predict(NEW, return_cov=True)
     np.testing.assert_allclose(covariance, expected * Y.std() ** 2, rtol=1e-7, atol=1e-7)
+    model = fitted("linear")
+    design, new = (np.c_[(points - X.mean(axis=0)) / X.std(axis=0), np.ones(len(points))] for points in (X, NEW))
+    noise = float(model.state_.noise)
+    expected = noise * (np.eye(7) + new @ np.linalg.solve(design.T @ design + 1e-6 * np.eye(3), new.T))
+    _, covariance = model.predict(NEW, return_cov=True)
+    np.testing.assert_allclose(covariance, expected * Y.var(), rtol=1e-8)
 
 
 @pytest.mark.parametrize("method", ["vsgpr", "pep", "svi"])
@@ -72,23 +77,14 @@ def test_samples_have_the_mean_and_the_covariance():
     np.testing.assert_array_equal(samples, model.sample_y(NEW, n_samples=20_000, random_state=1))
 
 
-def test_the_covariance_of_a_linear_model_is_its_closed_form():
-    model = fitted("linear")
-    design, new = (np.c_[(points - X.mean(axis=0)) / X.std(axis=0), np.ones(len(points))] for points in (X, NEW))
-    noise = float(model.state_.noise)
-    expected = noise * (np.eye(7) + new @ np.linalg.solve(design.T @ design + 1e-6 * np.eye(3), new.T))
-    _, covariance = model.predict(NEW, return_cov=True)
-    np.testing.assert_allclose(covariance, expected * Y.var(), rtol=1e-8)
-
-
 def test_what_has_no_joint_covariance_is_refused_in_one_line():
-    with pytest.raises(ValueError, match=r"method constant has no joint covariance: use one of .*gpr, .*linear, "):
-        fitted("constant").predict(NEW, return_cov=True)
     model = Regressor("svi", options={"method.likelihood": "student_t", "method.steps": 1}).fit(X, Y)
-    with pytest.raises(ValueError, match="a joint covariance needs Gaussian noise"):
-        model.sample_y(NEW)
-    linear = fitted("linear")
-    with pytest.raises(ValueError, match="ask for one of return_std and return_cov"):
-        linear.predict(NEW, return_std=True, return_cov=True)
-    with pytest.raises(ValueError, match="n_samples=0"):
-        linear.sample_y(NEW, n_samples=0)
+    linear, constant = fitted("linear"), fitted("constant")
+    for call, line in (
+        (lambda: constant.predict(NEW, return_cov=True), r"constant has no joint covariance: use one of .*gpr, "),
+        (lambda: model.sample_y(NEW), "a joint covariance needs Gaussian noise"),
+        (lambda: linear.predict(NEW, return_std=True, return_cov=True), "ask for one of return_std and return_cov"),
+        (lambda: linear.sample_y(NEW, n_samples=0), "n_samples=0"),
+    ):
+        with pytest.raises(ValueError, match=line):
+            call()

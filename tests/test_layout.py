@@ -4,8 +4,6 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
@@ -31,19 +29,19 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_810,
+    ("base",): 2_700,
     ("core",): 6_260,
     ("methods",): 6_900,
-    ("data",): 5_390,
-    ("config",): 1_460,
-    ("records", "experiments"): 3_080,
-    ("train",): 2_620,
-    ("sweep",): 1_330,
-    ("analysis",): 4_960,
-    ("claims",): 2_170,
-    ("report",): 3_410,
-    ("cli", "api"): 4_230,
-    ("contract", "estimators", "imports", "papers"): 2_590,
+    ("data",): 5_060,
+    ("config",): 1_390,
+    ("records", "experiments"): 2_970,
+    ("train",): 2_500,
+    ("sweep",): 1_290,
+    ("analysis",): 4_760,
+    ("claims",): 1_940,
+    ("report",): 3_130,
+    ("cli", "api"): 3_960,
+    ("contract", "estimators", "imports", "papers"): 2_470,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""
@@ -55,7 +53,6 @@ def room_of(path: Path) -> str:
 
 
 def imported_rooms(path: Path) -> set[str]:
-    """The rooms that a file imports from, at its top or inside its functions."""
     rooms: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -65,12 +62,9 @@ def imported_rooms(path: Path) -> set[str]:
     return rooms & FLOOR.keys()
 
 
-def test_every_room_has_a_floor():
+def test_every_room_has_a_floor_and_a_file_imports_from_its_own_room_and_lower_floors():
     rooms = {room_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__", "__main__"}
     assert rooms == {room for room in FLOOR if (PACKAGE / room).exists() or (PACKAGE / f"{room}.py").exists()}
-
-
-def test_a_file_imports_from_its_own_room_and_from_lower_floors():
     files = (path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or room_of(path) in FLOOR)
     upwards = [
         f"{path.relative_to(PACKAGE)} imports from {other}"
@@ -82,16 +76,14 @@ def test_a_file_imports_from_its_own_room_and_from_lower_floors():
 
 
 def room_lines() -> Counter[str]:
-    """The lines of Python by room."""
     lines: Counter[str] = Counter()
     for path in PACKAGE.rglob("*.py"):
         lines[room_of(path)] += len(path.read_text(encoding="utf-8").splitlines())
     return lines
 
 
-@pytest.mark.parametrize("rooms", BUDGETS, ids="+".join)
-def test_a_room_is_within_its_budget(rooms):
+def test_rooms_are_within_their_budgets():
     lines = room_lines()
     named = {room for others in BUDGETS for room in others}
-    counted = rooms if rooms != ("base",) else set(lines) - named
-    assert sum(lines[room] for room in counted) <= BUDGETS[rooms]
+    used = {rooms: sum(lines[r] for r in (rooms if rooms != ("base",) else set(lines) - named)) for rooms in BUDGETS}
+    assert not {rooms: (used[rooms], most) for rooms, most in BUDGETS.items() if used[rooms] > most}

@@ -50,22 +50,16 @@ def test_the_better_model_is_better_in_every_metric(task):
             assert ranked[0] == good[name] != bad[name], name
 
 
-def test_metrics_a_run_measures_have_a_direction_too():
-    assert better("seconds") == "lower" and better("vlb") == "higher"
-
-
-def test_nll_is_the_mean_loss_and_error_the_misclassified_fraction():
+def test_nll_and_error_are_mean_loss_and_misclassified_fraction_even_of_one_class():
     y = np.array([1.0, -1.0, 1.0, -1.0])
     p = np.array([0.9, 0.2, 0.4, 0.7])  # of +1
     values = score("binary", classes(y, np.stack([1 - p, p], axis=1)))
     assert values["nll"] == pytest.approx(-np.mean(np.log([0.9, 0.8, 0.4, 0.3])))
     assert values["error"] == 0.5
-
-
-def test_one_class_in_the_test_rows_is_scored_against_its_own_column():
     for y in (1.0, -1.0):
         p = 0.9 if y > 0 else 0.1
         assert score("binary", classes(np.full(3, y), np.tile([1 - p, p], (3, 1))))["error"] == 0
+    assert better("seconds") == "lower" and better("vlb") == "higher"
 
 
 def test_regression_metrics_are_in_their_units():
@@ -82,12 +76,10 @@ def test_regression_metrics_are_in_their_units():
     assert a["nmse"] == pytest.approx(a["rmse"] ** 2 / np.var(y))
 
 
-@pytest.mark.parametrize(
-    ("task", "metric"), [("binary", "ece"), ("multiclass", "ece"), ("regression", "coverage_error")]
-)
-def test_a_calibrated_model_has_a_calibration_error_near_zero(task, metric):
-    good, bad = (score(task, scored)[metric] for scored in good_and_bad(task))
-    assert good < 0.04 < 0.15 < bad
+def test_a_calibrated_model_has_a_calibration_error_near_zero():
+    for task, metric in (("binary", "ece"), ("multiclass", "ece"), ("regression", "coverage_error")):
+        good, bad = (score(task, scored)[metric] for scored in good_and_bad(task))
+        assert good < 0.04 < 0.15 < bad, task
 
 
 def test_the_95_percent_interval_of_the_truth_covers_95_percent_and_its_width_is_in_original_units():
@@ -98,25 +90,29 @@ def test_the_95_percent_interval_of_the_truth_covers_95_percent_and_its_width_is
     assert better("coverage95") is better("width95") is None
 
 
-def test_brier_is_the_sum_over_classes_of_squared_errors():
+def test_brier_is_the_sum_over_classes_and_crps_the_mean_in_original_units():
     probs = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.8, 0.1]])
     with np.errstate(divide="ignore"):
         value = score("multiclass", classes(np.array([2.0, 0.0, 0.0]), probs))["brier"]
     assert value == pytest.approx(((0.04 + 0.09 + 0.25) + 0 + (0.81 + 0.64 + 0.01)) / 3)
+    y = RNG.normal(size=2000)
+    sharp, right, blunt = (
+        score("regression", gaussian(y, np.zeros(2000), np.full(2000, v), y_std=5.0))["crps"]
+        for v in (0.01, 1.0, 100.0)
+    )
+    assert right < sharp and right < blunt
+    assert right == pytest.approx(5 / np.sqrt(np.pi), rel=0.05)  # E crps(N(0, 1), N(0, 1))
 
 
-def test_auc_of_two_classes_is_that_of_scikit_learn_and_brier_twice_the_squared_error():
+def test_auc_is_that_of_scikit_learn_and_of_pairs_and_brier_twice_the_squared_error():
     p = np.round(RNG.uniform(0.05, 0.95, size=300), 1)  # with ties
     y = np.where(RNG.uniform(size=300) < p, 1.0, -1.0)
     values = score("binary", classes(y, np.stack([1 - p, p], axis=1)))
     assert values["auc"] == pytest.approx(roc_auc_score(y, p), rel=1e-12)
     assert values["brier"] == pytest.approx(2 * np.mean((p - (y > 0)) ** 2))
-
-
-@pytest.mark.parametrize(("p", "auc"), [([0.1, 0.2, 0.8], 1.0), ([0.9, 0.8, 0.1], 0.0), ([0.4, 0.4, 0.4], 0.5)])
-def test_auc_counts_pairs_in_the_right_order_and_ties_half(p, auc):
-    p = np.array(p)
-    assert score("binary", classes(np.array([-1.0, -1.0, 1.0]), np.stack([1 - p, p], axis=1)))["auc"] == auc
+    for p, auc in (([0.1, 0.2, 0.8], 1.0), ([0.9, 0.8, 0.1], 0.0), ([0.4, 0.4, 0.4], 0.5)):
+        probs = np.stack([1 - np.array(p), p], axis=1)
+        assert score("binary", classes(np.array([-1.0, -1.0, 1.0]), probs))["auc"] == auc
 
 
 @pytest.mark.filterwarnings("error")
@@ -134,26 +130,13 @@ def test_what_does_not_exist_on_a_test_set_is_undefined_with_the_reason():
         assert {name for name, value in score(task, scored).items() if np.isnan(value)} == {*reasons}
 
 
-def test_crps_is_the_mean_in_original_units_and_prefers_the_right_width():
-    y = RNG.normal(size=2000)
-    sharp, right, blunt = (
-        score("regression", gaussian(y, np.zeros(2000), np.full(2000, v), y_std=5.0))["crps"]
-        for v in (0.01, 1.0, 100.0)
-    )
-    assert right < sharp and right < blunt
-    assert right == pytest.approx(5 / np.sqrt(np.pi), rel=0.05)  # E crps(N(0, 1), N(0, 1))
-
-
-def test_coverage_by_the_cdf_is_that_of_intervals_about_a_gaussian_mean():
+def test_coverage_is_that_of_intervals_or_of_the_densitys_own_cdf():
     """Intervals mean ± q std of level p, with q the normal quantile at (1 + p) / 2."""
     y, mean, var = RNG.normal(size=500), 0.3 * RNG.normal(size=500), RNG.uniform(0.3, 2.0, size=500)
     levels = np.arange(0.05, 0.96, 0.05)
     inside = (np.abs(y - mean) / np.sqrt(var))[:, None] <= norm.ppf((1 + levels) / 2)
     expected = np.mean(np.abs(inside.mean(axis=0) - levels))
     assert score("regression", gaussian(y, mean, var))["coverage_error"] == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_density_that_is_not_gaussian_is_calibrated_by_its_own_cdf():
     y = RNG.laplace(size=4000)
     own = LaplacePredictive(jnp.zeros(4000), jnp.full(4000, 1e-9), jnp.array(2.0)).arrays(jnp.asarray(y))
     arrays = {name: np.asarray(array) for name, array in own.items()}

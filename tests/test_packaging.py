@@ -2,7 +2,6 @@
 
 import ast
 import graphlib
-import importlib
 import re
 import tomllib
 import zipfile
@@ -21,43 +20,11 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def module_name(path: Path) -> str:
-    """The dotted name of a Python file of the package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def public_names(source: str) -> set[str]:
-    """Names without an underscore that a module defines, assigns or imports from gpbench at its top level."""
-    names: set[str] = set()
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names |= {target.id for target in targets if isinstance(target, ast.Name)}
-        elif isinstance(node, ast.ImportFrom) and (node.level or f"{node.module}.".startswith("gpbench.")):
-            names |= {alias.asname or alias.name for alias in node.names}
-    return {name for name in names if not name.startswith("_")}
-
-
-PACKAGES = [path for path in sorted(PACKAGE.rglob("__init__.py")) if public_names(path.read_text())]
-
-
-@pytest.mark.parametrize("path", PACKAGES, ids=module_name)
-def test_a_package_with_public_names_lists_them_and_each_resolves(path):
-    package = importlib.import_module(module_name(path))
-    names = getattr(package, "__all__", None)
-    assert names, f"{package.__name__} has no __all__"
-    assert len(names) == len(set(names))
-    assert not [name for name in names if not hasattr(package, name)]
-
-
-def test_there_are_packages_with_public_names():
-    assert PACKAGES
-
-
 def packages_around(name: str) -> set[str]:
-    """The packages that are imported before a module."""
     return {name.rsplit(".", depth)[0] for depth in range(1, name.count(".") + 1)}
 
 
@@ -97,15 +64,12 @@ def test_the_wheel_holds_every_file_of_the_package_and_of_conf(tmp_path, monkeyp
     assert {name for name in wheel.namelist() if name.startswith("gpbench/")} == expected
 
 
-def test_the_pins_of_jax_are_the_oldest_and_a_newest_that_are_allowed():
+def test_the_pins_of_jax_and_the_pythons_of_the_workflow_are_the_oldest_and_newest_that_are_allowed():
     allowed = next(item for item in map(Requirement, PROJECT["dependencies"]) if item.name == "jax").specifier
     pins = re.findall(r"^jax==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     versions = sorted(map(Version, pins))
     assert all(version in allowed for version in versions)
     assert f">={versions[0]}" in map(str, allowed)
-
-
-def test_the_workflow_tests_the_oldest_python_with_the_commands_of_the_readme():
     job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["test"]
     oldest = PROJECT["requires-python"].removeprefix(">=")
     pythons = job["strategy"]["matrix"]["python"]
@@ -125,8 +89,8 @@ def smoke_selection() -> list[str]:
 SLOW = (ROOT / "tests" / "slow.txt").read_text().splitlines()
 
 
-@pytest.mark.parametrize("selected", [*smoke_selection(), *dict.fromkeys(name.partition("[")[0] for name in SLOW)])
-def test_what_the_smoke_selection_and_the_list_of_slow_tests_name_exists(selected):
-    path, _, name = selected.partition("::")
-    assert (ROOT / path).exists()
-    assert not name or f"\ndef {name}(" in (ROOT / path).read_text()
+def test_what_the_smoke_selection_and_the_list_of_slow_tests_name_exists():
+    for selected in [*smoke_selection(), *dict.fromkeys(name.partition("[")[0] for name in SLOW)]:
+        path, _, name = selected.partition("::")
+        assert (ROOT / path).exists(), selected
+        assert not name or f"\ndef {name}(" in (ROOT / path).read_text(), selected

@@ -9,18 +9,17 @@ from gpbench.core.kernels import kernel_spec
 from gpbench.core.likelihoods import likelihood_spec
 from gpbench.errors import ConfigError
 
-TABLES = [(kind, name) for kind, table in registry.KINDS.items() for name in table]
+
+def test_the_options_and_tasks_of_the_table_are_those_of_the_class():
+    for kind, table in registry.KINDS.items():
+        for name, entry in table.items():
+            cls = registry.load(kind, name)
+            assert dict(entry.options) == registry.options_of(cls), name
+            assert set(entry.tasks) == set(getattr(cls, "tasks", ())), name
+            assert kind == "likelihood" or cls.family == name
 
 
-@pytest.mark.parametrize(("kind", "name"), TABLES)
-def test_the_options_and_tasks_of_the_table_are_those_of_the_class(kind, name):
-    cls, entry = registry.load(kind, name), registry.KINDS[kind][name]
-    assert dict(entry.options) == registry.options_of(cls)
-    assert set(entry.tasks) == set(getattr(cls, "tasks", ()))
-    assert kind == "likelihood" or cls.family == name
-
-
-def test_a_file_in_a_folder_of_ones_own_names_a_kernel_and_its_options(tmp_path):
+def test_files_and_entry_points_name_kernels_and_likelihoods(tmp_path, monkeypatch):
     (tmp_path / "kernel").mkdir()
     (tmp_path / "kernel" / "mine.yaml").write_text("_target_: mine.Kernel\nperiod: 2.0\n")
     own = {"_target_": "mine.Kernel", "period": 2.0}
@@ -34,9 +33,6 @@ def test_a_file_in_a_folder_of_ones_own_names_a_kernel_and_its_options(tmp_path)
     (tmp_path / "kernel" / "mine.yaml").write_text("period: 2.0\n")
     with pytest.raises(ConfigError, match="must be a mapping with a line `_target_"):
         custom.expand("kernel", "mine", [tmp_path])
-
-
-def test_an_entry_point_names_a_likelihood(monkeypatch):
     points = {"gpbench.likelihoods": [importlib.metadata.EntryPoint("mine", "mine:Likelihood", "gpbench.likelihoods")]}
     monkeypatch.setattr(custom, "entry_points", lambda group: points.get(group, []))
     assert custom.expand("likelihood", "mine") == {"_target_": "mine.Likelihood"}

@@ -84,34 +84,9 @@ print(said.getvalue(), end="")
     assert line.startswith(f"gpbench: warning: {tmp_path / 'file' / 'xla'}: ") and "GPBENCH_CACHE" in line
 
 
-def test_who_imports_jax_first_has_64_bit_types_whatever_the_environment_says(tmp_path):
+def test_who_imports_jax_first_has_64_bit_types_and_memory_fraction_and_device_reach_jax(tmp_path):
     show = "from gpbench import runtime; runtime.require_float64(); import jax; print(jax.numpy.zeros(1).dtype)"
     assert python(show, tmp_path, JAX_ENABLE_X64="0") == ["float64"]
-
-
-def test_the_users_own_settings_stay(tmp_path):
-    own = {
-        "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true --xla_cpu_experimental_ynn_fusion_type="
-        " --xla_backend_extra_options=",
-        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "elsewhere"),
-        "JAX_ENABLE_X64": "false",
-    }
-    show = "from gpbench import runtime; import os; runtime.configure()\nfor name in %r: print(os.environ[name])"
-    assert python(show % (list(own),), tmp_path, **own) == list(own.values())
-
-
-def test_the_flags_join_the_users_other_flags(tmp_path):
-    show = "from gpbench import runtime; import os; runtime.configure(); print(os.environ['XLA_FLAGS'])"
-    other = "--xla_cpu_multi_thread_eigen=true"
-    assert python(show, tmp_path, XLA_FLAGS=other)[0].split() == [
-        other,
-        "--xla_cpu_enable_concurrency_optimized_scheduler=false",
-        "--xla_cpu_experimental_ynn_fusion_type=individual_dot",
-        "--xla_backend_extra_options=xla_cpu_disable_tiled_emitter",
-    ]
-
-
-def test_memory_fraction_and_device_reach_jax(tmp_path):
     show = """
 from gpbench import runtime
 runtime.configure(device="cpu", memory_fraction=0.4)
@@ -121,9 +96,23 @@ print(os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"], jax.default_backend(), runti
     assert python(show, tmp_path) == ["0.4 cpu True"]
 
 
-def test_configure_imports_no_jax(tmp_path):
-    show = "from gpbench import runtime; import sys; runtime.configure(); print('jax' in sys.modules)"
-    assert python(show, tmp_path) == ["False"]
+def test_the_users_own_settings_stay_and_our_flags_join_the_others(tmp_path):
+    own = {
+        "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true --xla_cpu_experimental_ynn_fusion_type="
+        " --xla_backend_extra_options=",
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "elsewhere"),
+        "JAX_ENABLE_X64": "false",
+    }
+    show = "from gpbench import runtime; import os; runtime.configure()\nfor name in %r: print(os.environ[name])"
+    assert python(show % (list(own),), tmp_path, **own) == list(own.values())
+    show = "from gpbench import runtime; import os; runtime.configure(); print(os.environ['XLA_FLAGS'])"
+    other = "--xla_cpu_multi_thread_eigen=true"
+    assert python(show, tmp_path, XLA_FLAGS=other)[0].split() == [
+        other,
+        "--xla_cpu_enable_concurrency_optimized_scheduler=false",
+        "--xla_cpu_experimental_ynn_fusion_type=individual_dot",
+        "--xla_backend_extra_options=xla_cpu_disable_tiled_emitter",
+    ]
 
 
 def test_a_missing_gpu_is_one_line(tmp_path):
@@ -139,17 +128,16 @@ except ConfigError as error:
     assert python(show, tmp_path, CUDA_VISIBLE_DEVICES="")[0].startswith("run.device=gpu: JAX cannot use a GPU here")
 
 
-@pytest.mark.parametrize(
-    "setting, line",
-    [
-        ("JAX_PLATFORMS=cuda", "JAX_PLATFORMS=cuda: JAX finds no such device"),
-        ("JAX_PLATFORMS=abacus", "JAX_PLATFORMS=abacus: JAX finds no such device"),
-        ("JAX_ENABLE_X64=maybe", "JAX cannot read its settings: .*JAX_ENABLE_X64"),
-        ("JAX_NUMPY_DTYPE_PROMOTION=x", "JAX cannot read its settings: .*jax_numpy_dtype_promotion"),
-        ("XLA_FLAGS=--nonsense", "XLA_FLAGS=--nonsense: Unknown flag in XLA_FLAGS: --nonsense; correct them"),
-        ("XLA_FLAGS=--xla_cpu_enable_fast_math=maybe", "XLA_FLAGS=.*: Couldn't interpret value maybe"),
-    ],
-)
+UNREADABLE = {
+    "JAX_PLATFORMS=cuda": "JAX_PLATFORMS=cuda: JAX finds no such device",
+    "JAX_ENABLE_X64=maybe": "JAX cannot read its settings: .*JAX_ENABLE_X64",
+    "JAX_NUMPY_DTYPE_PROMOTION=x": "JAX cannot read its settings: .*jax_numpy_dtype_promotion",
+    "XLA_FLAGS=--nonsense": "XLA_FLAGS=--nonsense: Unknown flag in XLA_FLAGS: --nonsense; correct them",
+    "XLA_FLAGS=--xla_cpu_enable_fast_math=maybe": "XLA_FLAGS=.*: Couldn't interpret value maybe",
+}
+
+
+@pytest.mark.parametrize("setting, line", UNREADABLE.items())
 def test_a_setting_that_jax_cannot_read_is_one_line(setting, line, tmp_path):
     if setting == "JAX_PLATFORMS=cuda" and shutil.which("nvidia-smi"):
         pytest.skip("it can be read here")
@@ -166,8 +154,7 @@ except ConfigError as error:
     assert re.match(line, printed)
 
 
-@pytest.mark.parametrize("setting", ["JAX_NUMPY_DTYPE_PROMOTION=strict", "JAX_TRANSFER_GUARD=disallow"])
-def test_a_setting_that_stops_the_arithmetic_is_put_right(setting, tmp_path):
+def test_a_setting_that_stops_the_arithmetic_is_put_right(tmp_path):
     show = """
 from gpbench import runtime
 runtime.configure()
@@ -175,12 +162,8 @@ runtime.start()
 import jax.numpy as jnp
 print(jnp.ones(2, jnp.float32) + jnp.ones(2, int) + 1.0)
 """
-    assert python(show, tmp_path, **dict([setting.split("=", 1)])) == ["[3. 3.]"]
-
-
-def test_an_unknown_device_is_refused():
-    with pytest.raises(ConfigError, match="a device is one of cpu, gpu"):
-        runtime.configure(device="abacus")
+    settings = {"JAX_NUMPY_DTYPE_PROMOTION": "strict", "JAX_TRANSFER_GUARD": "disallow"}
+    assert python(show, tmp_path, **settings) == ["[3. 3.]"]
 
 
 def test_the_memory_peak_holds_what_was_allocated(tmp_path):
@@ -196,25 +179,24 @@ print(300 < memory.peak_mb() - before < 400)
     assert python(show, tmp_path) == ["True"]
 
 
-def test_memory_that_is_too_little_is_in_units_that_one_reads(monkeypatch):
+def test_memory_that_is_too_little_and_an_unknown_device_are_one_line(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 8e9)
     with pytest.raises(ConfigError, match=r"^work need 32\.0 TB, and 8\.0 GB of memory are free: try fewer features"):
         memory.require_memory(32e12, "work", "features")
     with pytest.raises(ConfigError, match=r"^work need 9\.5 GB, .* try fewer inducing points, a smaller batch"):
         memory.require_memory(9.5e9, "work")
+    with pytest.raises(ConfigError, match="a device is one of cpu, gpu"):
+        runtime.configure(device="abacus")
 
 
-@pytest.mark.parametrize(
-    ("function", "remedy"),
-    [
+def test_errors_of_tracing_are_said_with_their_remedy():
+    import jax
+
+    for function, remedy in (
         (lambda x: 1.0 if x > 0 else x, "use jnp.where or jax.lax"),
         (lambda x: x * sum(range(x)), "use jnp.where or jax.lax"),
         (np.asarray, "use jax.numpy"),
-    ],
-)
-def test_errors_of_tracing_are_said_with_their_remedy(function, remedy):
-    import jax
-
-    with pytest.raises(TypeError) as raised:
-        jax.jit(function)(1)
-    assert runtime.described(raised.value).endswith(remedy)
+    ):
+        with pytest.raises(TypeError) as raised:
+            jax.jit(function)(1)
+        assert runtime.described(raised.value).endswith(remedy)

@@ -30,31 +30,25 @@ def subclasses(cls: type) -> list[type]:
 CLASSES = sorted({cls for cls in subclasses(Method) if cls.__module__.startswith("gpbench.")}, key=repr)
 
 
-@pytest.mark.parametrize("path", sorted(conf_dir().glob("protocol/*.yaml")), ids=lambda path: path.stem)
-def test_every_key_of_a_protocol_has_a_range(path):
-    assert not yaml.safe_load(path.read_text()).keys() - declared.ranges().keys() - KEYS.keys()
+def test_every_key_of_a_protocol_has_a_range_and_scalers_are_those_there_are():
+    for path in conf_dir().glob("protocol/*.yaml"):
+        assert not yaml.safe_load(path.read_text()).keys() - declared.ranges().keys() - KEYS.keys(), path
+    assert KEYS["inputs"][0] == KEYS["targets"][0] == list(SCALERS)
 
 
-@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-def test_every_field_of_a_class_is_declared_with_a_range_a_meaning_and_a_default_in_it(cls):
-    assert settings(cls).keys() == {field.name for field in dataclasses.fields(cls)}
-    for name, field in settings(cls).items():
-        words, meaning = field.metadata["range"], field.metadata["meaning"]
-        assert meaning[0].isupper() and meaning.endswith("."), name
-        if field.default is not dataclasses.MISSING:
-            schema.parse(words).check(name, field.default)
-
-
-def test_the_range_of_a_name_is_the_union_of_those_of_the_classes():
+def test_every_field_of_a_class_is_declared_and_the_range_of_a_name_is_the_union_of_the_classes():
+    for cls in CLASSES:
+        assert settings(cls).keys() == {field.name for field in dataclasses.fields(cls)}
+        for name, field in settings(cls).items():
+            words, meaning = field.metadata["range"], field.metadata["meaning"]
+            assert meaning[0].isupper() and meaning.endswith("."), (cls, name)
+            if field.default is not dataclasses.MISSING:
+                schema.parse(words).check(name, field.default)
     for cls in CLASSES:
         for name, field in settings(cls).items():
             if name in declared.ranges() and isinstance(field.metadata["range"], list | tuple):
                 assert {*field.metadata["range"]} <= {*declared.ranges()[name]}, name
     assert declared.ranges()["natural_step"] == "fraction or auto or null" and declared.ranges()["alpha"] == "share"
-
-
-def test_scalers_are_those_there_are():
-    assert KEYS["inputs"][0] == KEYS["targets"][0] == list(SCALERS)
 
 
 @pytest.mark.parametrize(
@@ -83,32 +77,23 @@ def test_a_range_has_the_values_that_its_words_say(words, inside, outside):
     assert all(map(contains, inside)) and not any(map(contains, outside))
 
 
-def test_a_message_names_the_key_the_value_and_the_range():
+def test_messages_name_the_key_the_value_the_range_and_the_whole_number_that_a_float_stands_for():
     for words, text in (("count or null", "a whole number from 1, or null"), (["a", "b", None], "a, b or null")):
         with pytest.raises(ConfigError, match=f"^method.size=nan: must be {text}$"):
             schema.parse(words).check("method.size", NAN)
-
-
-@pytest.mark.parametrize(
-    ("words", "value", "hint"),
-    [
+    for words, value, hint in (
         ("count", 1e3, "write 1000"),
         ("list of whole", [0, 1e1], r"write \[0, 10\]"),
         ("whole or null", 1e18, "write 10+"),
-    ],
-)
-def test_a_float_in_the_place_of_a_whole_number_is_answered_with_that_number(words, value, hint):
-    with pytest.raises(ConfigError, match=f"^method.size=.*: must be .*; {hint}$"):
-        schema.parse(words).check("method.size", value)
+    ):
+        with pytest.raises(ConfigError, match=f"^method.size=.*: must be .*; {hint}$"):
+            schema.parse(words).check("method.size", value)
 
 
-@pytest.mark.parametrize("words", ["positve", "count or nul", "list of positve"])
-def test_an_unknown_range_is_answered_with_the_nearest(words):
-    with pytest.raises(ConfigError, match=r"no range '(positve|nul)'; did you mean"):
-        schema.parse(words)
-
-
-@pytest.mark.parametrize("words", [3, None, [], {"least": 1}])
-def test_what_is_no_range_is_one_line(words):
-    with pytest.raises(ConfigError, match="a range is a name such as positive, or a list of choices, not"):
-        schema.parse(words)
+def test_what_is_no_range_is_one_line():
+    for words in ("positve", "count or nul", "list of positve"):
+        with pytest.raises(ConfigError, match=r"no range '(positve|nul)'; did you mean"):
+            schema.parse(words)
+    for words in (3, None, [], {"least": 1}):
+        with pytest.raises(ConfigError, match="a range is a name such as positive, or a list of choices, not"):
+            schema.parse(words)

@@ -33,7 +33,6 @@ def rows_of(task, n=60, seed=0):
 
 
 def selected(scored, rows):
-    """The test set of these rows."""
     arrays = {name: value for name, value in vars(scored).items() if isinstance(value, np.ndarray) and len(value)}
     return replace(scored, **{name: value[rows] for name, value in arrays.items()})
 

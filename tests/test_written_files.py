@@ -3,13 +3,11 @@
 import os
 import threading
 
-import numpy as np
 import pytest
-from samples import FullDisk, sample
+from samples import FullDisk, grid, write
 
 from gpbench.cli import main
 from gpbench.errors import StorageError
-from gpbench.records.store import Store
 
 COMPARE = ["compare", "sep", "svi", "--results", "records"]
 WRITERS = {
@@ -26,55 +24,54 @@ WRITERS = {
 def folder(tmp_path_factory):
     """A folder with records of two methods."""
     folder = tmp_path_factory.mktemp("outputs")
-    for k, method in enumerate(["sep", "svi"] * 2):
-        record = sample(f"{k:016x}", method=method, split=k // 2, metrics={"nll": 0.5 + k % 2}, seconds={"train": 1.0})
-        Store(folder / "records").write(record, {}, {"step": np.arange(2)})
+    nll = lambda dataset, method, split: {"nll": 0.5 + (method == "svi")}
+    write(folder / "records", grid(["pima"], ["sep", "svi"], 2, metrics=nll, seconds={"train": 1.0}))
     return folder
 
 
 @pytest.fixture(params=WRITERS)
-def write(request, folder, tmp_path, monkeypatch):
-    """A function that writes a file of one kind, by its path: the verb's exit code; `write.file` is one in a folder."""
+def written(request, folder, tmp_path, monkeypatch):
+    """A function that writes a file of one kind, by its path: the verb's exit code; `.file` is one in a folder."""
     monkeypatch.chdir(folder)
-    write = lambda path: main([*WRITERS[request.param], "--out", str(path)])
-    write.file = tmp_path / request.param
-    return write
+    written = lambda path: main([*WRITERS[request.param], "--out", str(path)])
+    written.file = tmp_path / request.param
+    return written
 
 
-def test_a_full_disk_leaves_the_older_file_as_it_was(write, monkeypatch, capsys):
-    write.file.write_text("older")
+def test_a_full_disk_leaves_the_older_file_as_it_was(written, monkeypatch, capsys):
+    written.file.write_text("older")
     monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
-    assert write(write.file) == StorageError.exit_code
+    assert written(written.file) == StorageError.exit_code
     *_, line = capsys.readouterr().err.splitlines()
     reason = "No space left on device; free some space, or name another file"
-    assert line == f"gpbench: cannot write {write.file}: {reason}"
-    assert write.file.read_text() == "older" and [*write.file.parent.iterdir()] == [write.file]
+    assert line == f"gpbench: cannot write {written.file}: {reason}"
+    assert written.file.read_text() == "older" and [*written.file.parent.iterdir()] == [written.file]
 
 
-def test_a_link_stays_one_and_its_file_is_written(write):
-    link = write.file.parent / "link" / write.file.name
+def test_a_link_stays_one_and_its_file_is_written(written):
+    link = written.file.parent / "link" / written.file.name
     link.parent.mkdir()
     for _ in range(2):  # its file is not there at first
         link.unlink(missing_ok=True)
-        link.symlink_to(write.file)
-        assert write(link) == 0 and link.is_symlink() and len(content := write.file.read_bytes()) > 100
-    assert write(write.file) == 0 and write.file.read_bytes()[:4] == content[:4]
-    assert {*write.file.parent.iterdir()} == {write.file, link.parent} and [*link.parent.iterdir()] == [link]
+        link.symlink_to(written.file)
+        assert written(link) == 0 and link.is_symlink() and len(content := written.file.read_bytes()) > 100
+    assert written(written.file) == 0 and written.file.read_bytes()[:4] == content[:4]
+    assert {*written.file.parent.iterdir()} == {written.file, link.parent} and [*link.parent.iterdir()] == [link]
 
 
-def test_a_link_to_itself_becomes_the_file(write):
-    write.file.symlink_to(write.file)
-    assert write(write.file) == 0 and write.file.is_file() and not write.file.is_symlink()
+def test_a_link_to_itself_becomes_the_file(written):
+    written.file.symlink_to(written.file)
+    assert written(written.file) == 0 and written.file.is_file() and not written.file.is_symlink()
 
 
-def test_a_pipe_is_written_to_and_stays_one(write):
+def test_a_pipe_is_written_to_and_stays_one(written):
     read: list[bytes] = []
-    os.mkfifo(write.file)
-    reader = threading.Thread(target=lambda: read.append(write.file.read_bytes()))
+    os.mkfifo(written.file)
+    reader = threading.Thread(target=lambda: read.append(written.file.read_bytes()))
     reader.start()
-    assert write(write.file) == 0
+    assert written(written.file) == 0
     reader.join()
-    assert len(read[0]) > 100 and write.file.is_fifo()
+    assert len(read[0]) > 100 and written.file.is_fifo()
 
 
 def test_a_card_that_finds_no_room_is_not_there(tmp_path, monkeypatch, capsys):

@@ -13,12 +13,11 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "differences": ("Difference", "paired_differences"),
         "formats": ("FORMATS", "format_of", "plain"),
         "power": ("smallest_difference", "splits_needed"),
-        "rank_tests": ("nemenyi_quantile",),
         "rankings": ("SetRanking", "ranking"),
         "ranks": ("Ranking", "rank_table"),
         "reproduction": ("Comparison", "PaperSummary", "comparisons", "load_comparisons", "outcome", "summaries"),
         "sheets": ("Grid", "Sheet", "Text"),
         "sides": ("Side", "parse_sides"),
-        "statistics": ("LEVEL", "TTest", "common_splits", "mean_stderr", "paired_t_test"),
+        "statistics": ("LEVEL", "TTest", "common_splits", "mean_stderr", "nemenyi_quantile", "paired_t_test"),
     },
 )

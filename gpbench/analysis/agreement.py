@@ -39,10 +39,8 @@ def _has_other_kernel(entry: Entry) -> bool:
 
 
 def outcome(entry: Entry) -> str:
-    """How an entry compares with a target: "equal", "better" or "worse"; without one "equal", "different" or "".  A
-    target is met where it is equal, that is within two joint standard errors, or better.  Of a number that is no
-    target, a difference in either direction is "different", for a lower error on training rows is no merit; "" without
-    standard errors.
+    """How an entry compares with a target: "equal", within two joint standard errors, "better" or "worse".  With a
+    number that is no target: "equal" or "different", for a lower error on training rows is no merit; "" without either.
     """
     if entry.delta_se is None or entry.published is None:
         return ""
@@ -54,10 +52,7 @@ def outcome(entry: Entry) -> str:
 
 
 def agreement(entries: Sequence[Entry]) -> list[str]:
-    """Lines on how many cells agree with the paper; none without targets.  Published values that are no targets are
-    left out.  Those that are not held out are compared with runs that are not either; a lower error is no merit there,
-    so a difference in either direction disagrees.
-    """
+    """Lines on how many cells agree with the paper; none without targets, or values that are not held out in either."""
     lines = {
         _is_target: "targets reproduced (within 2 standard errors of the paper, or better)",
         _is_leaked: "values that are not held out are within 2 standard errors of the paper",

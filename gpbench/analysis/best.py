@@ -16,7 +16,7 @@ All runs have one protocol, and their test rows were held out.  The names of the
    set: the leader was found by the same numbers, so that pairs without it count too.  The interval of a difference is
    that of one test, at 95 %.
 5. On two and more data sets, every pair has Wilcoxon's signed-rank test of the means over data sets with Holm's
-   correction (`rank_tests.wilcoxon_holm`), unless outputs or split sets of one data set are among them, which are not
+   correction (`statistics.wilcoxon_holm`), unless outputs or split sets of one data set are among them, which are not
    independent.
 
 With one data set a difference from the leader is shown where step 4 has p < 0.05, with several where step 5 has.
@@ -26,10 +26,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from gpbench.analysis import statistics as tests
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.comparison import Comparison
-from gpbench.analysis.method_settings import method_of, row_names
-from gpbench.analysis.rank_tests import average_ranks, rounded, smallest_wilcoxon_holm, wilcoxon_holm
+from gpbench.analysis.comparison import Comparison, method_of, row_names
 from gpbench.analysis.statistics import LEVEL, TTest, common_splits, holm, mean_stderr
 from gpbench.errors import AbsentError
 from gpbench.metrics import ranking_direction
@@ -120,7 +119,10 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
     keys = ((row, " ".join(method_of(cell)).rstrip()) for row, cell in zip(row_names(cells), cells))
     compared = Comparison.from_cells(dict(zip(keys, cells)), metric)
     left_out = {d: reason for d in compared.values if (reason := UNRANKED.get(d.partition(" ")[0]))}
-    counting = {d: _counting(row) for d, row in compared.values.items() if d not in left_out}
+    tables = {d: row for d, row in compared.values.items() if d not in left_out}
+    most_splits = {d: max(map(len, row.values()), default=0) for d, row in tables.items()}
+    # those with at least half as many splits as the method with the most
+    counting = {d: [m for m in row if len(row[m]) >= _HALF * most_splits[d]] for d, row in tables.items()}
 
     def richness(dataset: str) -> tuple[int, int, str]:
         methods = counting[dataset]
@@ -142,11 +144,11 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
             f"fewer than two methods have {metric} on common splits of {', '.join(datasets)}; choose other data"
         )
     left_out |= dict.fromkeys((d for d in datasets if d not in splits), "no split in common")
-    means = rounded(compared.means(splits, ranked))
-    average = average_ranks(means if direction == "lower" else -means).mean(axis=0)
+    means = tests.rounded(compared.means(splits, ranked))
+    average = tests.average_ranks(means if direction == "lower" else -means).mean(axis=0)
     order = sorted(range(len(ranked)), key=lambda i: (average[i], ranked[i]))
     independent = len({d.partition(" ")[0] for d in splits}) == len(splits) > 1
-    over_datasets = wilcoxon_holm(means)[:, order[0]] if independent else None
+    over_datasets = tests.wilcoxon_holm(means)[:, order[0]] if independent else None
     scores = {d: _scores(compared, d, ranked, ranked[order[0]], common) for d, common in splits.items()}
     return BestMethods(
         metric=metric,
@@ -156,17 +158,11 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
         splits=splits,
         sizes={d: max(rows_of(r) for m in ranked for r in compared.cells[d, m].records) for d in splits},
         p={} if over_datasets is None else {ranked[i]: float(over_datasets[i]) for i in order[1:]},
-        smallest_p=smallest_wilcoxon_holm(len(splits), len(ranked)) if independent else None,
+        smallest_p=tests.smallest_wilcoxon_holm(len(splits), len(ranked)) if independent else None,
         unranked=unranked,
         left_out=left_out,
         records=[record for d in splits for m in ranked for record in compared.cells[d, m].records],
     )
-
-
-def _counting(values: Mapping[str, Mapping[int, float]]) -> list[str]:
-    """The methods with at least half as many splits as the method with the most."""
-    most = max(map(len, values.values()), default=0)
-    return [method for method, splits in values.items() if len(splits) >= _HALF * most]
 
 
 def _reason(

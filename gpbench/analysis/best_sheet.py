@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpbench.analysis.best import BestMethods, Score
-from gpbench.analysis.notes import correction, imported_note, split_notes
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import abridge, counted, number
-from gpbench.analysis.provenance import provenance_lines, seconds_lines
+from gpbench.analysis.provenance import correction, imported_note, provenance_lines, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
@@ -36,24 +36,20 @@ def sentence(result: BestMethods) -> str:
     if result.worse:
         count = "all others" if len(result.worse) == others else f"{len(result.worse)} of the {others} others"
         return f"{start}; it is shown to be better than {count}"
-    single = ""
+    verdicts = [verdict for name in result.average if name != result.leader for verdict in _verdicts(result, name)]
+    single = (
+        "; on single data sets, each corrected by itself, it is shown to be better in"
+        f" {verdicts.count('worse')} of {len(verdicts)} differences, worse in {verdicts.count('better')}"
+    )
+    start += "; no method is shown to be worse than it: "
     if n_datasets == 1:
-        reason = f"no corrected resampled t test against it has p < {LEVEL:g} after Holm's correction"
-    else:
-        verdicts = [verdict for name in result.average if name != result.leader for verdict in _verdicts(result, name)]
-        single = (
-            "; on single data sets, each corrected by itself, it is shown to be better in"
-            f" {verdicts.count('worse')} of {len(verdicts)} differences, worse in {verdicts.count('better')}"
-        )
-        if result.smallest_p is None:
-            reason = (
-                "outputs and split sets of one data set are not independent, so that there is no test over data sets"
-            )
-        elif result.smallest_p >= LEVEL:
-            reason = f"{n_datasets} data sets are too few for a test over them with {others + 1} methods"
-        else:
-            reason = f"no Wilcoxon test over data sets against it has p < {LEVEL:g} after Holm's correction"
-    return f"{start}; no method is shown to be worse than it: {reason}{single}"
+        return f"{start}no corrected resampled t test against it has p < {LEVEL:g} after Holm's correction"
+    reason = f"no Wilcoxon test over data sets against it has p < {LEVEL:g} after Holm's correction"
+    if result.smallest_p is None:
+        reason = "outputs and split sets of one data set are not independent, so that there is no test over data sets"
+    elif result.smallest_p >= LEVEL:
+        reason = f"{n_datasets} data sets are too few for a test over them with {others + 1} methods"
+    return start + reason + single
 
 
 def sheet(result: BestMethods, scope: str, notes: Sequence[str] = (), *, whole: bool = False) -> Sheet:
@@ -119,8 +115,7 @@ def _verdicts(result: BestMethods, method: str) -> list[str]:
 
 
 def _main_grid(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -> Grid:
-    """Of one data set: mean, difference from the leader with its interval, p, seconds; of several: average rank, p over
-    them, on how many a difference is shown, seconds."""
+    """A row for each method: of one data set its mean, and of several its average rank, with what is shown of it."""
     lines = []
     for name in names:
         scores, others = [*result.scores[name].values()], name != result.leader
@@ -187,9 +182,7 @@ def _feet(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -
 
 
 def _absent(title: str, reasons: Mapping[str, str]) -> list[str]:
-    names_of: dict[str, list[str]] = {}
-    for name, reason in reasons.items():
-        names_of.setdefault(reason, []).append(name)
+    names_of = gather((reason, name) for name, reason in reasons.items())
     return [f"{title}: {len(names)}, {reason}: {abridge(names)}" for reason, names in names_of.items()]
 
 
@@ -204,10 +197,7 @@ def _interval(score: Score) -> str:
 
 def _shared_terms(names: Iterable[str]) -> dict[str, list[str]]:
     """The terms that all settings of a method have, of methods with several."""
-    settings: dict[str, list[list[str]]] = {}
-    for name in names:
-        method, _, setting = name.partition(" ")
-        settings.setdefault(method, []).append(terms(setting))
+    settings = gather((method, terms(setting)) for method, _, setting in (name.partition(" ") for name in names))
     return {method: shared_terms(own) for method, own in settings.items() if len(own) > 1}
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from gpbench.analysis.notes import DEGENERATE, LEAKED, SHIPPED, is_degenerate, run_caveats
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted, natural
+from gpbench.analysis.provenance import DEGENERATE, LEAKED, SHIPPED, is_degenerate, run_caveats
 from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, mean_stderr
 from gpbench.metrics import better
 from gpbench.own_metrics import COUNTED
@@ -47,9 +48,8 @@ class CellRuns:
 
     @functools.cached_property
     def ratio(self) -> float | None:
-        """Mean of n_test / n_train over the runs, by which tests correct variances; 0 for splits that share no rows.
-        None without runs, where a record lacks either number, and for splits without a correction (`UNTESTED`).  Runs
-        that failed have neither, and do not count.
+        """Mean of n_test / n_train over the runs that did not fail, by which tests correct variances; 0 for splits that
+        share no rows.  None where a record lacks either number, and for splits without a correction (`UNTESTED`).
         """
         if self.split_set in UNTESTED:
             return None
@@ -107,7 +107,7 @@ class Entry:
     @property
     def no_value(self) -> str:
         """What stands in place of a mean where no run has a value: "diverged" or "undefined"; "" without such runs."""
-        return "diverged" if self.diverged else "undefined" * bool(self.undefined)
+        return "diverged" if self.diverged else "undefined" if self.undefined else ""
 
     @functools.cached_property
     def better(self) -> str | None:
@@ -138,12 +138,22 @@ def entry_notes(entries: Sequence[Entry]) -> list[str]:
 
 def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[CellRuns]:
     """The cells of records in natural order of data set, output, method and label, which tells each from the others."""
-    groups: dict[tuple, list[Record]] = {}
-    for record in records:
-        groups.setdefault(cell_key(record, by_preset=by_preset), []).append(record)
+    groups = gather((cell_key(record, by_preset=by_preset), record) for record in records)
     label_fields = _LABEL_FIELDS if by_preset else _LABEL_FIELDS[:-1]
     labels = _labels({key: group[0] for key, group in groups.items()}, label_fields)
-    cells = [_cell_runs(group, labels[key]) for key, group in groups.items()]
+    cells = []
+    for key, (first, *others) in groups.items():
+        cell = CellRuns(
+            dataset=first.dataset,
+            output="" if first.output is None else str(first.output),
+            method=first.method,
+            setting=first.setting,
+            label=labels[key],
+            preset="+".join(sorted({record.preset for record in (first, *others) if record.preset})),
+            held_out=first.held_out is not False,
+            records=(first, *others),
+        )
+        cells.append(cell)
     return sorted(cells, key=lambda c: [natural(text) for text in (c.dataset, c.output, c.method, c.label)])
 
 
@@ -152,7 +162,10 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
     recorded: dict[str, set[str]] = {}
     for cell in cells:
         recorded.setdefault(cell.dataset, set()).update(*(record.metrics for record in cell.records))
-    selected = {dataset: _metrics(metrics, names) for dataset, names in recorded.items()}
+    selected: dict[str, Sequence[str]] = {}
+    for dataset, names in recorded.items():
+        default = next((usual for usual in _DEFAULT_METRICS if usual[0] in names), None) or sorted(names) or ["seconds"]
+        selected[dataset] = [*sorted(names), "seconds"] if "all" in metrics else metrics or default
     return [
         entry(cell, metric)
         for cell in cells
@@ -163,30 +176,23 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
 
 
 def entry(cell: CellRuns, metric: str) -> Entry:
-    """A cell by one metric: the mean over seeds, then mean and standard error over splits."""
-    entry = summarise(cell, metric, by_split(cell, metric), cell.diverged)
-    return replace(entry, undefined=absences(cell.records, metric), row_stderr=_row_stderr(cell, metric))
-
-
-def _row_stderr(cell: CellRuns, metric: str) -> float | None:
-    """The standard error over the test rows of the only split with a value, as `Entry` has it.  Seeds are of the same
-    test rows: the error of their mean is at most the mean of their errors, which is taken.
+    """A cell by one metric: the mean over seeds, then mean and standard error over splits; and the error over the test
+    rows of the only split with a value.  Seeds are of the same test rows: the error of their mean is at most the mean
+    of their errors, which is taken.
     """
+    entry = summarise(cell, metric, by_split(cell, metric), cell.diverged)
     finished = [record for record in cell.records if _value(record, metric) is not None and not record.diverged]
     errors = [(record.row_stderr or {}).get(metric) for record in finished]
     known = [error for error in errors if error is not None]
-    is_single = len({record.split for record in finished}) == 1
-    return fmean(known) if is_single and len(known) == len(errors) else None
+    is_known = len({record.split for record in finished}) == 1 and len(known) == len(errors)
+    return replace(entry, undefined=absences(cell.records, metric), row_stderr=fmean(known) if is_known else None)
 
 
 def by_split(cell: CellRuns, metric: str) -> Mapping[int, float]:
     """The metric by split, averaged over seeds, without diverged runs and those for which it does not exist."""
     if metric not in cell.known:
-        values: dict[int, list[float]] = {}
-        for record in cell.records:
-            value = _value(record, metric)
-            if value is not None and not record.diverged:
-                values.setdefault(record.split, []).append(value)
+        pairs = ((record.split, _value(record, metric)) for record in cell.records if not record.diverged)
+        values = gather((split, value) for split, value in pairs if value is not None)
         cell.known[metric] = {split: fmean(seeds) for split, seeds in values.items()}
     return cell.known[metric]
 
@@ -209,27 +215,12 @@ def cell_key(record: Record, *, by_preset: bool = False) -> tuple:
     return (*fields, record.held_out is not False)  # a run that failed does not say it
 
 
-def _cell_runs(records: Sequence[Record], label: str) -> CellRuns:
-    first = records[0]
-    return CellRuns(
-        dataset=first.dataset,
-        output="" if first.output is None else str(first.output),
-        method=first.method,
-        setting=first.setting,
-        label=label,
-        preset="+".join(sorted({record.preset for record in records if record.preset})),
-        held_out=first.held_out is not False,
-        records=tuple(records),
-    )
-
-
 def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:
     """The setting and the fields that differ within the selection; then digests for cells of the same label."""
     labels = _add_differing({key: record.setting for key, record in firsts.items()}, firsts, fields)
-    namesakes: dict[tuple, dict[tuple, str]] = {}
-    for key, record in firsts.items():
-        namesakes.setdefault((record.dataset, record.output, record.method, labels[key]), {})[key] = labels[key]
-    for group in namesakes.values():
+    namesakes = gather(((r.dataset, r.output, r.method, labels[key]), key) for key, r in firsts.items())
+    for keys in namesakes.values():
+        group = {key: labels[key] for key in keys}
         by_set = _add_differing(group, firsts, ("split_set",))
         is_unique = len({*by_set.values()}) == len(group)
         labels |= by_set if is_unique else _add_differing(group, firsts, ("data_checksum", "cell", "held_out"))
@@ -245,15 +236,6 @@ def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, Record], fields
         values = [f"{_WORDS.get(name, name)}={word}" for name, word in words.items()]
         extended[key] = ", ".join(filter(None, [label, *(value for value in values if value not in label.split(", "))]))
     return extended
-
-
-def _metrics(names: Sequence[str], recorded: set[str]) -> list[str]:
-    if "all" in names:
-        return [*sorted(recorded), "seconds"]
-    if names:
-        return list(names)
-    default = next((metrics for metrics in _DEFAULT_METRICS if metrics[0] in recorded), None)
-    return list(default) if default else sorted(recorded) or ["seconds"]
 
 
 def _value(record: Record, metric: str) -> float | None:

@@ -7,9 +7,9 @@ from functools import cached_property
 
 from gpbench.analysis.cells import CellRuns, group_runs
 from gpbench.analysis.comparison import Comparison
-from gpbench.analysis.notes import correction, imported_note, split_notes
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import abridge, counted, number
-from gpbench.analysis.provenance import facts_of, seconds_lines
+from gpbench.analysis.provenance import correction, facts_of, imported_note, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import UNTESTED, TTest, common_splits, largest_ratio
@@ -21,7 +21,7 @@ from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
 
 _Contexts = dict[tuple, tuple[list[CellRuns], list[CellRuns]]]
-"""Cells of both sides by the fields that a pair must share."""
+"""Cells of both sides by the fields that a pair must share besides the setting; the last one is the split set."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,10 @@ def paired_differences(
     contexts: _Contexts = {}
     for k, side in enumerate((a, b)):
         for cell in group_runs((r for r in records if side.includes(r)), by_preset=a.kind == "preset"):
-            contexts.setdefault(_context(cell, a.kind), ([], []))[k].append(cell)
+            first = cell.records[0]
+            shared = [getattr(first, name) for name in ("method", "protocol", "precision") if name != a.kind]
+            context = (cell.dataset, cell.output, first.data_checksum, cell.held_out, *shared, cell.split_set)
+            contexts.setdefault(context, ([], []))[k].append(cell)
     matches = [_match(*cells) for cells in contexts.values()]
     differences = [d for pairs, _ in matches for pair in pairs if (d := _difference(*pair, metric))]
     if not differences:
@@ -107,15 +110,8 @@ def paired_differences(
         raise ConfigError(
             reason or f"{a.kind} {a.value} and {b.value} have no common split of any data set with {metric}"
         )
-    shared = shared_terms(side for d in differences for side in d.terms)
-    return [replace(d, shared=shared) for d in differences], [cell for _, unmatched in matches for cell in unmatched]
-
-
-def _context(cell: CellRuns, kind: str) -> tuple:
-    """The fields that a pair of cells must share, besides the setting; the last one is the split set."""
-    first = cell.records[0]
-    shared = [getattr(first, name) for name in ("method", "protocol", "precision") if name != kind]
-    return (cell.dataset, cell.output, first.data_checksum, cell.held_out, *shared, cell.split_set)
+    common = shared_terms(side for d in differences for side in d.terms)
+    return [replace(d, shared=common) for d in differences], [cell for _, unmatched in matches for cell in unmatched]
 
 
 def _settings_apart(a: Side, b: Side, contexts: _Contexts) -> str:
@@ -129,11 +125,10 @@ def _settings_apart(a: Side, b: Side, contexts: _Contexts) -> str:
 
 def _split_sets_apart(a: Side, b: Side, contexts: _Contexts) -> str:
     """Why cells that share all but the split set have no partner; "" without such cells."""
-    sets: dict[tuple, tuple[list[str], list[str]]] = {}
-    for (*context, split_set), cells in contexts.items():
-        for names, cells_of_side in zip(sets.setdefault(tuple(context), ([], [])), cells):
-            names += [split_set or "an unknown split set"] * bool(cells_of_side)
-    dataset, of_a, of_b = next(((context[0], *both) for context, both in sets.items() if all(both)), ("", [], []))
+    groups = gather((tuple(context), (split_set, *cells)) for (*context, split_set), cells in contexts.items())
+    names = lambda group, k: [names[0] or "an unknown split set" for names in group if names[k]]
+    sets = [(context[0], names(group, 1), names(group, 2)) for context, group in groups.items()]
+    dataset, of_a, of_b = next((both for both in sets if both[1] and both[2]), ("", [], []))
     sides = f"{a.value} has {dataset} on {' and '.join(of_a)}, {b.value} on {' and '.join(of_b)}"
     return f"{sides}: split sets are not compared" if dataset else ""
 

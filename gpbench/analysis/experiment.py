@@ -10,7 +10,6 @@ from typing import Any
 from gpbench.analysis import tables
 from gpbench.analysis.agreement import agreement, deviations
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
-from gpbench.analysis.marks import has_few, with_marks
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of, run_facts
 from gpbench.analysis.sheets import Grid, Sheet
@@ -68,7 +67,7 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     return tables.placed_sheet(
         placed,
         (rows_are, *columns),
-        any(has_few([*row.values()]) for block in blocks for row in block.rows.values()),
+        any(tables.has_few([*row.values()]) for block in blocks for row in block.rows.values()),
         twins=deviations([(block.name, block.rows) for block in blocks], rows_are),
         title=experiment.title,
         name=experiment.id,
@@ -79,13 +78,8 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
             *missing_line(experiment, preset, planned),
         ],
         facts=facts(experiment, preset, planned),
-        rows=rows(blocks),
+        rows=[*map(tables.row, entries)],
     )
-
-
-def rows(blocks: Sequence[Block]) -> list[dict[str, object]]:
-    """The numbers of the blocks of a table, for programs."""
-    return [tables.row(entry) for block in blocks for entry in block.entries]
 
 
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:
@@ -96,21 +90,20 @@ def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[
 
 
 def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
-    """A line on the preset, if it is quick, and one on runs that were made with another one.  A run of no preset has
-    the settings of the planned one, or it would have another id.
-    """
+    """A line on the preset, if it is quick, and one on runs that were made with another one."""
     mixed = mixed_presets(planned, preset)
     return [*(["Quick preset."] if preset == "quick" else []), *([f"Mixed presets: {mixed}."] if mixed else [])]
 
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
-    """The blocks of an experiment's table, one for each metric and value of the keys `blocks`.  With `average: METRIC`
-    the blocks of the first metric end with a row of METRIC averaged over data sets.  Where rows are outputs, every
-    block ends with rows of mean and standard deviation over outputs.  Raises ConfigError: two cells are in the same row
-    and column.
+    """The blocks of an experiment's table, one for each metric and value of the keys `blocks`.  Where rows are outputs,
+    a block ends with rows of mean and standard deviation over them.  Raises ConfigError: two cells are at one place.
     """
     layout, records = experiment.table, [record for cell in planned for record in cell.records]
-    without_printed = {_block(experiment, cell) for cell in planned if not _is_printed(experiment, cell)}
+    options = layout.get("printed", {}).items()  # the values of some keys that the paper ran
+    ran = {key: [*map(text, values if isinstance(values, list) else [values])] for key, values in options}
+    is_printed = lambda job: all(job[key] in values for key, values in ran.items() if key in job)
+    without_printed = {_block(experiment, cell) for cell in planned if not is_printed(cell.job)}
     blocks = []
     for metric, (name, cells) in itertools.product(layout["metrics"], _layout(experiment, planned).items()):
         rows = {label: {column: entry(cell, metric) for column, cell in row.items()} for label, row in cells.items()}
@@ -122,7 +115,7 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
             bare = lambda entry: replace(entry, published=None, delta_se=None)
             rows = {label: {column: bare(entry) for column, entry in row.items()} for label, row in rows.items()}
         for label in rows.keys() - {"std"}:
-            rows[label] = dict(zip(rows[label], with_marks([*rows[label].values()])))
+            rows[label] = dict(zip(rows[label], tables.with_marks([*rows[label].values()])))
         blocks.append(Block(name, ", ".join(filter(None, [name, tables.title(metric, records)])), rows))
     return blocks
 
@@ -138,24 +131,12 @@ def by_dataset(
 
 def column_labels(experiment: Experiment, planned: Sequence[Cell]) -> list[str]:
     """The labels of the columns of an experiment's table."""
-    return list(dict.fromkeys(_column(experiment, cell) for cell in planned))
-
-
-def _column(experiment: Experiment, cell: Cell) -> str:
-    """The column of a cell: the labels of its values of the keys `columns`, as in `dgp-2`."""
-    return "-".join(experiment.labels_of(experiment.table["columns"], cell.job))
+    return list(dict.fromkeys(_method(experiment, cell) for cell in planned))
 
 
 def _block(experiment: Experiment, cell: Cell) -> str:
     """The block of a cell: the labels of its values of the keys `blocks`."""
     return ", ".join(experiment.labels_of(experiment.table.get("blocks", []), cell.job))
-
-
-def _is_printed(experiment: Experiment, cell: Cell) -> bool:
-    """Tests whether the paper ran what a cell is of, by the values `printed` of those of these keys that it has."""
-    options = experiment.table.get("printed", {}).items()
-    ran = {key: [*map(text, values if isinstance(values, list) else [values])] for key, values in options}
-    return all(cell.job[key] in values for key, values in ran.items() if key in cell.job)
 
 
 def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Mapping[str, _Row]]:
@@ -164,7 +145,7 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
     for cell in planned:
         block = _block(experiment, cell)
         name = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
-        row, column = blocks.setdefault(block, {}).setdefault(name, {}), _column(experiment, cell)
+        row, column = blocks.setdefault(block, {}).setdefault(name, {}), _method(experiment, cell)
         if column in row:
             keys = dict.fromkeys(key for cell in planned for key in cell.job if not key.startswith(("run.", "split")))
             varying = [key for key in keys if len({cell.job.get(key) for cell in planned}) > 1]
@@ -189,9 +170,8 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
 def _combined(
     rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], **published_under: Any
 ) -> dict[str, Entry]:
-    """A statistic of each column over the rows, split by split, on the splits that all rows have; no value where the
-    column lacks a row, so that no two columns are of other rows.  Its value is published under another name of the data
-    set or the output.
+    """A statistic of each column over the rows, on the splits that all rows have; no value where the column lacks a
+    row.  The published value is that of another name of the data set or the output.
     """
     entries = {}
     for column in dict.fromkeys(column for row in rows.values() for column in row):
@@ -246,5 +226,6 @@ def missing_runs(experiment: Experiment, preset: str, planned: Sequence[Cell]) -
 
 
 def _method(experiment: Experiment, cell: Cell) -> str:
+    """The method of a cell: the labels of its values of the keys `columns` or `label`, as in `dgp-2`."""
     keys = experiment.table.get("columns", experiment.table.get("label", []))
     return "-".join(experiment.labels_of(keys, cell.job))

@@ -42,13 +42,14 @@ class Kind:
 
     def records(self, records: Sequence[Record], folders: Sequence[Path] = ()) -> list[Record]:
         """The records whose data are of this kind and whose test rows were held out, of all protocols."""
-        sized = [r for r in records if is_held_out(r) and _holds(self.rows, rows_of(r))]
+        sized = [r for r in records if is_held_out(r) and self.rows[0] <= rows_of(r) <= self.rows[1]]
         facts = {name: _facts(name, folders) for name in {record.dataset for record in sized}}
+        low, high = self.inputs
         return [
             record
             for record in sized
             if _task(record, facts[record.dataset]) in TASKS[self.task]
-            and (self.inputs == _ANY or _holds(self.inputs, facts[record.dataset].get("inputs") or -1))
+            and (self.inputs == _ANY or low <= (facts[record.dataset].get("inputs") or -1) <= high)
         ]
 
     def nearest(self, records: Sequence[Record], folders: Sequence[Path] = ()) -> list[str]:
@@ -90,10 +91,6 @@ def _number(text: str) -> float:
     if not 0 <= value < 1e15:
         raise ValueError
     return value
-
-
-def _holds(bounds: Range, value: float) -> bool:
-    return bounds[0] <= value <= bounds[1]
 
 
 def _gap(bounds: Range, value: float) -> float:

@@ -9,11 +9,9 @@ from jaxtyping import Bool
 from numpy import ndarray
 
 from gpbench.analysis.bradley_terry import DRAWS, FEWEST
-from gpbench.analysis.divisions import CORES, SECONDS, lost
-from gpbench.analysis.leaderboard import Board
-from gpbench.analysis.notes import imported_note
+from gpbench.analysis.leaderboard import CORES, SECONDS, Board, lost
 from gpbench.analysis.printing import counted
-from gpbench.analysis.provenance import facts_of, run_facts
+from gpbench.analysis.provenance import facts_of, imported_note, run_facts
 from gpbench.analysis.ranks import TESTS, power_caveats
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.experiments import definition
@@ -88,14 +86,12 @@ def _title(board: Board) -> str:
 
 def _indifference(board: Board) -> str:
     """The line that no difference is significant, with what it takes."""
-    values, least = board.scores.values, board.scores.least_difference()
-    if not np.isfinite(least):
-        return f"No difference of two scores is significant, as no two methods share {FEWEST} data sets."
-    largest = values.max() - values.min()
-    return (
-        f"No difference of two scores is significant after Holm's correction: the least that may be is {least:.0f}"
-        f" points, and the largest is {largest:.0f}."
-    )
+    least, largest = board.scores.least_difference(), np.ptp(board.scores.values)
+    reason = f", as no two methods share {FEWEST} data sets."
+    if np.isfinite(least):
+        reason = " after Holm's correction: the least that may be is"
+        reason += f" {least:.0f} points, and the largest is {largest:.0f}."
+    return f"No difference of two scores is significant{reason}"
 
 
 def _machines(board: Board, method: str) -> list[str]:
@@ -153,6 +149,9 @@ def _remarks(board: Board) -> list[str]:
     whole = sum((record.cpu_seconds or 0.0) > _WHOLE * budget for record in own)
     iterative = {record.method for record in own if (record.steps or 0) > 1}
     barely_trained = Counter(r.method for r in own if r.method in iterative and (r.steps or 0) <= 1).most_common()
+    names = ", ".join(f"{name} ({n})" for name, n in barely_trained)
+    budgets = f"{whole:,} of {len(own):,} runs of gpbench with predictions used over {100 * _WHOLE:.0f} % of the budget"
+    notes = {budgets: whole, f"training ended after its first step, about where it starts: {names}": names}
     if ranking := board.ranking:
         ranks = [
             f"average rank by wins over the {len(ranking.datasets)} data sets that all methods have: Friedman's p ="
@@ -173,19 +172,7 @@ def _remarks(board: Board) -> list[str]:
         " draws in which no other method has a higher score and is as quick; F: so by the scores shown"
         + ("" if board.is_complete.all() else "; empty without all data sets"),
         f"data sets: {', '.join(board.datasets)}",
-        *(
-            [f"{whole:,} of {len(own):,} runs of gpbench with predictions used over {100 * _WHOLE:.0f} % of the budget"]
-            if whole
-            else []
-        ),
-        *(
-            [
-                "training ended after its first step, about where it starts: "
-                + ", ".join(f"{name} ({n})" for name, n in barely_trained)
-            ]
-            if barely_trained
-            else []
-        ),
+        *(text for text, applies in notes.items() if applies),
         *ranks,
         *filter(None, [imported_note(board.runs.values())]),
     ]
@@ -211,13 +198,11 @@ def _plus_minus(value: float, half: float) -> str:
     return f"{value:.0f} ± {half:.0f}" if np.isfinite(half) else f"{value:.0f}"
 
 
-_SHORT = {LATE: "late", LARGE: "memory", FAULT: "error"}
-
-
 def _lost_of(board: Board, method: str) -> str:
     """The lost runs of a method by reason, as in "3 late, 6 memory", and those not run."""
     runs = board.by_method[method]
-    counts = Counter(_SHORT.get(reason, reason) for record in runs if (reason := lost(record)))
+    short = {LATE: "late", LARGE: "memory", FAULT: "error"}
+    counts = Counter(short.get(reason, reason) for record in runs if (reason := lost(record)))
     absent = sum(len(board.splits[name]) for name in board.datasets) - len(runs)
     return ", ".join(f"{n} {reason}" for reason, n in (*counts.items(), ("not run", absent)) if n)
 

@@ -24,19 +24,21 @@ def aligned(
     """
     names, *lines = [tuple(map(printable, row)) for row in (header, *rows)]
     natural_widths = [max(map(len, column)) for column in zip(names, *lines)]
-    widths = _shrunk(natural_widths, width)
+    widths = [*natural_widths]
+    room = (width or 10**9) - len(_GAP) * (len(widths) - 1)
+    while sum(widths) > room and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
     long = [c for c, (w, full) in enumerate(zip(widths, natural_widths)) if c and w < _READABLE and full > _LONG]
     if long and width:
-        return [line for row in lines for line in _stacked(names, row, long, width)]
-    rules = [_GAP.join("-" * w for w in widths)] * rule
+        # a row as a line of its short cells, and lines of the long ones, with the names of all columns but the first
+        stacked = []
+        for row in lines:
+            short = [row[0], *(f"{names[c]}: {row[c]}" for c in range(1, len(row)) if c not in long and row[c])]
+            texts = [(_GAP.join(short), ""), *((f"{names[c]}: {row[c]}", _GAP) for c in long if row[c])]
+            stacked += [line for text, indent in texts for line in _wrap(indent + text, width, indent + _GAP)]
+        return stacked
+    rules = [_GAP.join("-" * w for w in widths)] if rule else []
     return [*_broken(names, widths), *rules, *(line for row in lines for line in _broken(row, widths))]
-
-
-def _stacked(names: Sequence[str], row: Sequence[str], long: Sequence[int], width: int) -> list[str]:
-    """A row as a line of its short cells, and lines of the long ones, with the names of all columns but the first."""
-    short = [row[0], *(f"{names[c]}: {row[c]}" for c in range(1, len(row)) if c not in long and row[c])]
-    texts = [(_GAP.join(short), ""), *((f"{names[c]}: {row[c]}", _GAP) for c in long if row[c])]
-    return [line for text, indent in texts for line in _wrap(indent + text, width, indent + _GAP)]
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:
@@ -52,15 +54,6 @@ def fitted(line: str, width: int | None) -> list[str]:
     gap = re.match(r"\s*\S+(?: \S+)*? {2,}(?=\S)", line)
     hang = gap.end() if gap and gap.end() <= 0.6 * width else len(line) - len(line.lstrip()) + 4
     return _wrap(line, width, " " * hang)
-
-
-def _shrunk(widths: Sequence[int], width: int | None) -> list[int]:
-    """The widths, of which the largest are made smaller until their columns fit."""
-    widths = list(widths)
-    room = (width or 10**9) - len(_GAP) * (len(widths) - 1)
-    while sum(widths) > room and max(widths) > _NARROWEST:
-        widths[widths.index(max(widths))] -= 1
-    return widths
 
 
 def _broken(texts: Sequence[str], widths: Sequence[int]) -> list[str]:
@@ -110,7 +103,7 @@ def number(value: float | None, stderr: float | None = None) -> str:
 
 def counted(n: int, noun: str) -> str:
     """A number and its noun: "1 run", "2 runs"."""
-    return f"{n} {noun}{'s' * (n != 1)}"
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def abridge(names: Sequence[str], most: int = 6) -> str:

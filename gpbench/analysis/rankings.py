@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry
-from gpbench.analysis.comparison import Comparison, comparison
+from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, comparison, main_names, with_metric
 from gpbench.analysis.experiment import by_dataset, facts, missing_line, preset_lines
-from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, main_names, with_metric
-from gpbench.analysis.notes import LEAKED
-from gpbench.analysis.provenance import seconds_lines
+from gpbench.analysis.grouping import gather
+from gpbench.analysis.provenance import LEAKED, seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, rank_table, ranking_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.metrics import find
@@ -63,19 +62,12 @@ def selected_rows(
     return {dataset: {name: row[name] for name in row if name in names} for dataset, row in rows.items()}
 
 
-def settings_notes(options: Mapping[str, Any]) -> list[str]:
-    """The rule by which settings were chosen, where they were."""
-    return [RULE] if options.get("settings") == MAIN else []
-
-
 def shared_notes(results: Sequence[SetRanking]) -> list[str]:
     """The notes of these rankings without test statistics, each once.  A note begins with the names of the rankings
     that have it, unless all of them have it.
     """
-    by_note: dict[str, list[SetRanking]] = {}
-    for result in results:
-        for note in ranking_notes(result.ranking, statistics=False) if result.ranking else [result.problem]:
-            by_note.setdefault(note, []).append(result)
+    notes_of = lambda r: ranking_notes(r.ranking, statistics=False) if r.ranking else [r.problem]
+    by_note = gather((note, result) for result in results for note in notes_of(result))
 
     def names(group: Sequence[SetRanking]) -> str:
         sets = {r.methods for r in group if all(other in group for other in results if other.methods == r.methods)}
@@ -85,9 +77,9 @@ def shared_notes(results: Sequence[SetRanking]) -> list[str]:
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.  The best of
-    each set is marked, and those that are not significantly different from it.  The options `label`, `metrics` and
-    `sets` of the table are those of `rankings`.  Raises ConfigError: as `rankings` does.
+    """The sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.  The best of each
+    set is marked, and those that are not significantly different from it.  The options `label`, `metrics` and `sets`
+    are those of `rankings`.  Raises ConfigError: as `rankings` does.
     """
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
@@ -125,8 +117,7 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes
     """Ranks the methods of these cells; each setting of a method is a method.  Raises ConfigError: an unknown test, and
     as `rank_table` does.
     """
-    if test not in TESTS:
-        raise ConfigError(f"no test {test!r}; {nearest(str(test), TESTS)}")
+    require_known(str(test), TESTS, f"no test {test!r}")
     timed = seconds_lines(record for cell in cells for record in cell.records) if metric == "seconds" else []
     caveats = [*cells_notes(with_metric(cells, metric)), *notes, *timed]
     return rank_table(comparison(cells, metric), test, caveats)
@@ -142,7 +133,8 @@ def _set_ranking(
         if members is None or entry.cell.method in members
     }
     leaked = {method for (_, method), cell in cells.items() if not cell.held_out}
-    cells = {(dataset, method + LEAKED_MARK * (method in leaked)): cell for (dataset, method), cell in cells.items()}
+    marked = lambda method: method + LEAKED_MARK if method in leaked else method
+    cells = {(dataset, marked(method)): cell for (dataset, method), cell in cells.items()}
     compared = Comparison.from_cells(cells, metric)
     ranked = {method for row in compared.values.values() for method in row}
     others = [method for method in dict.fromkeys(method for _, method in cells) if method not in ranked]

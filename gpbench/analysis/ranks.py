@@ -11,20 +11,12 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from gpbench.analysis import statistics as tests
 from gpbench.analysis.comparison import Comparison
-from gpbench.analysis.notes import imported_note
-from gpbench.analysis.provenance import facts_of
-from gpbench.analysis.rank_tests import (
-    average_ranks,
-    cliques,
-    critical_difference,
-    friedman,
-    rounded,
-    smallest_wilcoxon_holm,
-    wilcoxon_holm,
-)
+from gpbench.analysis.grouping import gather
+from gpbench.analysis.provenance import facts_of, imported_note
 from gpbench.analysis.sheets import Grid, Sheet
-from gpbench.analysis.statistics import LEVEL, common_splits
+from gpbench.analysis.statistics import LEVEL, common_splits, smallest_wilcoxon_holm
 from gpbench.errors import ConfigError
 from gpbench.metrics import Metric, find, ranking_direction
 from gpbench.papers.published import UNRANKED
@@ -63,10 +55,9 @@ class Ranking:
 
 
 def rank_table(compared: Comparison, test: str = "nemenyi", caveats: Sequence[str] = ()) -> Ranking:
-    """Ranks methods on their means over the splits that all of them have.  Data sets of UNRANKED, and those without one
-    of the methods, are left out.  The tests take data sets as independent; splits that share rows need no correction
-    here.  Raises ConfigError: fewer than two methods or data sets; outputs and split sets of a data set are one data
-    set here.
+    """Ranks methods on their means over the splits that all of them have, without data sets that lack one of the
+    methods or are not for ranking.  The tests take data sets as independent.  Raises ConfigError: fewer than two
+    methods or data sets; outputs and split sets of a data set are one here.
     """
     metric = compared.metric
     unranked = {dataset: reason for dataset in compared.values if (reason := UNRANKED.get(dataset.partition(" ")[0]))}
@@ -93,6 +84,9 @@ def rank_table(compared: Comparison, test: str = "nemenyi", caveats: Sequence[st
             f" {next(iter(rows), 'none')}; `gpbench rank` ranks fewer of them with --method and --setting"
         )
     single = sum(len(common) == 1 for common in splits.values())
+    several = ", ".join(f"{name} ({n})" for name, n in rows.items() if n > 1)
+    dependent = f"outputs and split sets of one data set are not independent, which makes p too small: {several}"
+    weak = {dependent: several, f"ranked on a single split: {single} of {sum(rows.values())}": single}
     return rank_values(
         compared.means(splits, names),
         names,
@@ -103,16 +97,16 @@ def rank_table(compared: Comparison, test: str = "nemenyi", caveats: Sequence[st
         left_out=left_out,
         diverged=[f"{m} on {d} ({n})" for (d, m), n in compared.diverged.items() if d in splits and m in names],
         undefined=[text for dataset, text in undefined if dataset in splits],
-        caveats=[*_caveats(rows, single), *caveats],
+        caveats=[*(text for text, applies in weak.items() if applies), *caveats],
     )
 
 
 def _without_values(compared: Comparison, datasets: Mapping, names: Sequence[str]) -> list[tuple[str, str]]:
     """Data sets, with why runs on them have no value: all methods', or those of the ones that the text names."""
-    methods: dict[tuple[str, str], list[str]] = {}
-    for (dataset, name), counts in compared.undefined.items():
-        for reason in counts if name in names or dataset not in datasets else ():
-            methods.setdefault((dataset, reason), []).append(name)
+    items = (
+        (d, name, counts) for (d, name), counts in compared.undefined.items() if name in names or d not in datasets
+    )
+    methods = gather(((dataset, reason), name) for dataset, name, counts in items for reason in counts)
     return [
         (dataset, f"{dataset}: {reason}" + ("" if {*names} <= {*some} else f" with {', '.join(some)}"))
         for (dataset, reason), some in methods.items()
@@ -132,16 +126,16 @@ def rank_values(
     lower nor a higher value of the metric is better.
     """
     direction = ranking_direction(metric, records)
-    values = rounded(values)
-    ranks = average_ranks(values if direction == "lower" else -values)
+    values = tests.rounded(values)
+    ranks = tests.average_ranks(values if direction == "lower" else -values)
     order = np.argsort(ranks.mean(axis=0), kind="stable")
     average = ranks.mean(axis=0)[order]
-    critical = critical_difference(*values.shape) if test == "nemenyi" else None
+    critical = tests.critical_difference(*values.shape) if test == "nemenyi" else None
     if critical:
         different = np.abs(average[:, None] - average) > critical - 1e-12
     else:
-        different = wilcoxon_holm(values[:, order]) < LEVEL
-    statistic, p = friedman(ranks)
+        different = tests.wilcoxon_holm(values[:, order]) < LEVEL
+    statistic, p = tests.friedman(ranks)
     return Ranking(
         metric=metric,
         test=test,
@@ -150,7 +144,7 @@ def rank_values(
         statistic=statistic,
         p=p,
         critical=critical,
-        groups=cliques(different),
+        groups=tests.cliques(different),
         known=find(metric, records),
         **{name: tuple(lines) for name, lines in notes.items()},  # type: ignore[arg-type]
     )
@@ -161,29 +155,30 @@ def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
     critical = f"; critical difference {ranking.critical:.2f}" if ranking.critical else ""
     lines = [
         f"average rank over {len(ranking.datasets)} data sets (1 is best): {', '.join(ranking.datasets)}",
-        *[f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}{critical}"] * statistics,
+        *([f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}{critical}"] if statistics else []),
         f"groups: no significant difference within a group ({TESTS[ranking.test]}, 5 %)",
         *power_caveats(ranking),
         *ranking.caveats,
     ]
-    if ranking.left_out:
-        lines.append(f"left out: {'; '.join(ranking.left_out)}")
-    if ranking.diverged:
-        lines.append(f"diverged runs do not count: {'; '.join(ranking.diverged)}")
-    if ranking.undefined:
-        lines.append(f"splits without {ranking.metric} do not count: {'; '.join(ranking.undefined)}")
-    return lines
+    lost = {
+        "left out": ranking.left_out,
+        "diverged runs do not count": ranking.diverged,
+        f"splits without {ranking.metric} do not count": ranking.undefined,
+    }
+    return [*lines, *(f"{name}: {'; '.join(texts)}" for name, texts in lost.items() if texts)]
 
 
 def power_caveats(ranking: Ranking) -> list[str]:
     """Caveats that follow from the number of data sets."""
     N, k = len(ranking.datasets), len(ranking.methods)
-    lines = ["p is that of the chi-square distribution, which is rough for ten data sets or fewer"] * (N <= 10)
-    if ranking.test == "wilcoxon" and smallest_wilcoxon_holm(N, k) >= LEVEL:
-        lines.append(f"{N} data sets are too few for this test to find any difference between {k} methods")
-    if ranking.critical and ranking.p >= LEVEL and len(ranking.groups) != 1:
-        lines.append("Friedman's test finds no difference, so that groups of Nemenyi's test mean little")
-    return lines
+    is_weak = ranking.test == "wilcoxon" and smallest_wilcoxon_holm(N, k) >= LEVEL
+    means_little = ranking.critical and ranking.p >= LEVEL and len(ranking.groups) != 1
+    lines = {
+        "p is that of the chi-square distribution, which is rough for ten data sets or fewer": N <= 10,
+        f"{N} data sets are too few for this test to find any difference between {k} methods": is_weak,
+        "Friedman's test finds no difference, so that groups of Nemenyi's test mean little": means_little,
+    }
+    return [line for line, applies in lines.items() if applies]
 
 
 def sheet(ranking: Ranking, records: Sequence[Record]) -> Sheet:
@@ -209,10 +204,3 @@ def sheet(ranking: Ranking, records: Sequence[Record]) -> Sheet:
         facts=facts_of(records),
         rows=rows,
     )
-
-
-def _caveats(rows: Mapping[str, int], single: int) -> list[str]:
-    """Caveats on data sets in several rows, whose numbers are given, and on rows with a single split."""
-    several = ", ".join(f"{name} ({n})" for name, n in rows.items() if n > 1)
-    dependent = f"outputs and split sets of one data set are not independent, which makes p too small: {several}"
-    return [dependent] * bool(several) + [f"ranked on a single split: {single} of {sum(rows.values())}"] * bool(single)

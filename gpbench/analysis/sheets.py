@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from gpbench.analysis.grouping import gather
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -100,17 +102,14 @@ class Sheet:
 
 
 def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[Grid]:
-    """Parts of a grid of numbers that are small enough to be read: without empty rows and columns.  A grid of more than
-    _MOST_COLUMNS columns has a part for each family of its columns, and more for a family that has more columns than
-    that.  A note that all cells of a part, a row or a column have is moved to its name.
+    """Parts of a grid of numbers without empty rows and columns, small enough to be read: one for each family of
+    columns of a grid of many, or more.  A note that all cells of a part, a row or a column have is moved to its name.
     """
     columns = [c for c in range(1, len(grid.header)) if any(text_of(row[c]).text for row in grid.rows)]
     if not columns:
         return []
-    families: dict[str, list[int]] = {}
     wide = len(columns) >= _MOST_COLUMNS
-    for column in sorted(columns, key=family) if wide else columns:
-        families.setdefault(family(column) if wide else "", []).append(column)
+    families = gather((family(c), c) for c in sorted(columns, key=family)) if wide else {"": columns}
     title = text_of(grid.title)
     lengths = [len(text_of(text).text) + _GAP for text in grid.header]
     selected = []

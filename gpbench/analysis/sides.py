@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from gpbench.errors import AbsentError, ConfigError, either, nearest
+from gpbench.errors import AbsentError, ConfigError, either, nearest, require_known
 from gpbench.records.record import Record
 from gpbench.records.store import unlimited
 
@@ -65,8 +65,8 @@ def shared_metrics(a: Side, b: Side, records: Sequence[Record]) -> set[str]:
 def _sides(text: str, known: Mapping[str, Set[str]]) -> list[Side]:
     """The sides that a name can mean.  Raises ConfigError for an unknown kind, or an unknown name of a given kind."""
     kind, colon, value = text.partition(":")
-    if colon and kind not in KINDS:
-        raise ConfigError(f"{text}: cannot compare by {kind!r}; {nearest(kind, KINDS)}")
+    if colon:
+        require_known(kind, KINDS, f"{text}: cannot compare by {kind!r}")
     sides = [Side(kind, value)] if colon else [Side(kind, text) for kind in KINDS]
     sides = [side for side in sides if side.value and any(side.matches(name) for name in known[side.kind])]
     if not sides and colon:

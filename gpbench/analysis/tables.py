@@ -5,15 +5,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 from gpbench import paths
 from gpbench.analysis.cells import CellRuns, Entry, caveats
-from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
-from gpbench.analysis.notes import split_notes
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted, natural, number
-from gpbench.analysis.provenance import facts_of, provenance, run_facts, seconds_lines
+from gpbench.analysis.provenance import facts_of, provenance, run_facts, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
+from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
 from gpbench.metrics import find
 from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.record import Record
@@ -23,7 +24,15 @@ _SINGLE = "values of one split, which have no standard error"
 _OVER_ROWS = "value ± standard error over the test rows of one split, of the one model that was trained"
 _BESIDE = "beside the paper: the printed value"
 _DIFFERENCE = f"{_BESIDE}, and in brackets ours minus it in joint standard errors"
-_GATHERED = "a letter at a title, a row or a column holds for all of its cells"
+
+MEANINGS = {
+    "best": "best of its row, over all parts of the table, on the splits that its cells share",
+    "tied": "not significantly different from the best (corrected resampled t test over splits, 5 %)",
+}
+"""Meanings of the marks."""
+_FEW_SPLITS = "cells with fewer than half of the splits of their row's largest are not compared"
+"""Note of a table that has such cells."""
+_UNMARKED = ("seconds", "objective")
 
 _Placed = Mapping[tuple[str, str, str], Entry]
 """Entries by their place: the title of a grid, the name of a row, and that of a column."""
@@ -35,11 +44,13 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     records = [record for cell in cells for record in cell.records]
     names, shared = _column_names(cells)
     several = len({cell.records[0].protocol for cell in cells}) > 1
-    by_row: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
-        cell = entry.cell
-        heading = ", ".join([*([str(cell.records[0].protocol)] if several else []), title(entry.metric, cell.records)])
-        by_row.setdefault((heading, f"{cell.dataset} {cell.output}".rstrip()), []).append(entry)
+
+    def position(entry: Entry) -> tuple[str, str]:
+        """The title of a grid and the name of a row."""
+        records, name = entry.cell.records, f"{entry.cell.dataset} {entry.cell.output}".rstrip()
+        return ", ".join([*([str(records[0].protocol)] if several else []), title(entry.metric, records)]), name
+
+    by_row = gather((position(entry), entry) for entry in entries)
     # none is marked where they are of different split sets or versions of the data
     same = {position: len({entry.cell.data_key for entry in row}) == 1 for position, row in by_row.items()}
     marked = {position: with_marks(row) if same[position] else row for position, row in by_row.items()}
@@ -72,17 +83,28 @@ def placed_sheet(
     those beside the paper, with each printed value and the difference of ours from it.
     """
     entries = [*placed.values()]
-    usual, one_split = _usual_splits(entries), _is_of_one_split(entries)
+    usual = _usual_splits(entries)
+    one_split = {entry.n_splits for entry in entries if entry.n_splits} == {1}
     grids, printed = _grids(placed, header, lambda entry: _value_cell(entry, usual, one_split)), []
     for grid in _grids(placed, header, _printed):
         heading = text_of(grid.title)
         bare = f"beside the paper: {_UNIT.sub('', heading.text)}"
         printed.append(replace(grid, title=replace(heading, text=bare)))
+    names = [c for grid in (*grids, *printed) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
+    single = _OVER_ROWS if any(entry.row_stderr is not None for entry in entries) else _SINGLE
+    beside = _DIFFERENCE if any(entry.delta_se is not None for entry in entries) else _BESIDE
+    legend = {
+        single if one_split else LEGEND: True,
+        beside: bool(printed),
+        "a letter at a title, a row or a column holds for all of its cells": any(text_of(name).notes for name in names),
+    }
+    lines = [line for line, applies in legend.items() if applies]
+    few = [_FEW_SPLITS] if has_few_splits else []
     return Sheet(
         grids=grids,
         twins=[*printed, *twins],
-        marks=meanings(entries),
-        remarks=[*_remarks(entries, grids, printed), *([FEW_SPLITS] if has_few_splits else []), *remarks],
+        marks=MEANINGS if any(entry.mark for entry in entries) else {},
+        remarks=[*lines, *seconds_notes(entries), *few, *remarks],
         **fields,
     )
 
@@ -93,16 +115,6 @@ def splits_line(entries: Iterable[Entry]) -> list[str]:
     usual = _usual_splits(entries)
     marked = ", fewer or more where marked" if len(counts) > 1 else ""
     return [f"{counted(usual, 'split')}{marked}."] if usual else []
-
-
-def _remarks(entries: Sequence[Entry], grids: Sequence[Grid], twins: Sequence[Grid]) -> list[str]:
-    """Lines on how to read grids of these entries."""
-    names = [c for grid in (*grids, *twins) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
-    single = _OVER_ROWS if any(entry.row_stderr is not None for entry in entries) else _SINGLE
-    legend = single if _is_of_one_split(entries) else LEGEND
-    beside = _DIFFERENCE if any(entry.delta_se is not None for entry in entries) else _BESIDE
-    lines = {legend: True, beside: bool(twins), _GATHERED: any(text_of(name).notes for name in names)}
-    return [*(line for line, applies in lines.items() if applies), *seconds_notes(entries)]
 
 
 def _value_cell(entry: Entry, usual: int, one_split: bool) -> Text:
@@ -123,11 +135,6 @@ def _printed(entry: Entry) -> Text:
     text = entry.published.text + ("" if entry.delta_se is None else f" ({entry.delta_se:+.1f})")
     notes = dict.fromkeys(filter(None, [entry.published.note, UNRANKED.get(entry.cell.dataset)]))
     return Text(text, notes=tuple(notes))
-
-
-def _is_of_one_split(entries: Iterable[Entry]) -> bool:
-    """Whether every entry with a value is of a single split."""
-    return {entry.n_splits for entry in entries if entry.n_splits} == {1}
 
 
 def _usual_splits(entries: Iterable[Entry]) -> int:
@@ -165,9 +172,7 @@ _UNIT = re.compile(r" \([^()]*\)(?=$|:)")  # unit and direction of a metric in t
 
 def _column_names(cells: Sequence[CellRuns]) -> tuple[dict[int, str], str]:
     """The columns of cells, methods with those settings that differ; and the settings that all cells of one share."""
-    settings: dict[str, list[list[str]]] = {}
-    for cell in cells:
-        settings.setdefault(cell.method, []).append(terms(cell.label))
+    settings = gather((cell.method, terms(cell.label)) for cell in cells)
     shared = {name: shared_terms(lists) for name, lists in settings.items()}
 
     def name(cell: CellRuns) -> str:
@@ -228,3 +233,39 @@ def title(metric: str, records: Iterable[Record] = ()) -> str:
     """The name of a metric, with its unit and direction, from the records where it is a user's own."""
     known = find(metric, records)
     return known.heading if known else metric
+
+
+def with_marks(row: Sequence[Entry]) -> list[Entry]:
+    """Marks the entries of one row of a table: "best", "tied" with the best by the corrected t test, or "", on the
+    splits that all of them share.  Entries with few splits (`has_few`), that are not held out, or of data sets that are
+    not for ranking take no part; nothing is marked below two common splits, or where a ratio of test rows is unknown.
+    """
+    values = {k: entry.values for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
+    values = {k: splits for k, splits in values.items() if not _few(splits, values.values())}
+    common = common_splits(values.values())
+    ratio = largest_ratio(row[k].cell.ratio for k in values)
+    if len(values) < 2 or len(common) < 2 or ratio is None:
+        return list(row)
+    sign = 1 if row[min(values)].better == "lower" else -1
+    best = min(values, key=lambda k: sign * fmean(values[k][s] for s in common))
+
+    marked = list(row)
+    for k in values:
+        test = paired_t_test([values[k][s] - values[best][s] for s in common], ratio)
+        marked[k] = replace(row[k], mark="best" if k == best else "" if test.significant else "tied")
+    return marked
+
+
+def has_few(row: Sequence[Entry]) -> bool:
+    """Whether an entry has fewer than half of the splits of another, and would confine the comparison."""
+    every = [entry.values for entry in row if entry.values and _is_ranked(entry)]
+    return any(_few(values, every) for values in every)
+
+
+def _few(values: Mapping[int, float], every: Iterable[Mapping[int, float]]) -> bool:
+    return 2 * len(values) < max(map(len, every))
+
+
+def _is_ranked(entry: Entry) -> bool:
+    has_order = entry.metric not in _UNMARKED and bool(entry.better)
+    return has_order and entry.cell.held_out and entry.cell.dataset not in UNRANKED

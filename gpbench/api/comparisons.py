@@ -1,29 +1,131 @@
-"""Ranks, differences and power of recorded runs: the functions behind the verbs of these names."""
+"""Which methods are better, and how sure that is: the functions behind `gpbench best`, `rank`, `compare`, `power`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from pathlib import Path
+from typing import Any, Literal, Unpack
 
+import numpy as np
+
+from gpbench import paths, yamls
+from gpbench.analysis import best as methods
+from gpbench.analysis import best_sheet, comparison, differences, rankings, ranks, sides
+from gpbench.analysis import power as powers
 from gpbench.analysis.cells import group_runs
-from gpbench.api.selection import (
-    Filters,
-    matching,
-    predictions_reader,
-    select,
-    settings_of,
-    single_metric,
-    without_budget,
-)
+from gpbench.analysis.kinds import TASKS, Kind, number_range
+from gpbench.api.selection import Filters, matching, select, settings_of, single_metric, without_budget
 from gpbench.api.tables import Table
+from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
+from gpbench.data import cards
+from gpbench.errors import AbsentError, ConfigError, DataError, require, require_known
+from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-    from gpbench.analysis.differences import Difference
-    from gpbench.analysis.sides import Side
+@checked
+def best(
+    *,
+    task: str | None = None,
+    rows: str | int | None = None,
+    inputs: str | int | None = None,
+    data: str | None = None,
+    seconds: float | None = None,
+    metric: str | None = None,
+    protocol: str = "clean",
+    whole: bool = False,
+    config_dir: Folders = (),
+    results: Results = None,
+) -> Table:
+    """Which methods have the best scores on recorded data of some task and size, and which differences are shown.
+
+        gpbench.best(task="regression", rows="30k-60k")
+        gpbench.best(data="boston", seconds=60)
+
+    Only runs whose test rows were held out count, under one protocol.  The module `gpbench.analysis.best` describes
+    ranks, tests and corrections step by step.
+
+    Args:
+        task: regression, count, binary, multiclass or classification; by default the task of `data`.
+        rows (A-B): rows of a data set, as 30k-60k, 30k- or -60k; 50k is 25k to 100k.
+        inputs (A-B): numbers of inputs, written likewise; by default any.
+        data (NAME|TABLE|CARD): a data set, or the path of its table or card: its task, and half to twice its rows.
+        seconds (S): only methods that train in so many seconds on average.
+        metric (NAME): a metric; by default nll, or rmse for regression.
+        protocol (NAME): the protocol of the runs; by default clean.
+        whole: show all methods instead of the first twelve.
+        config_dir: folders with dataset/ cards of yours.
+        results: as for `table`.
+
+    Returns:
+        A table; its head is the answer in one sentence, its `data` has all numbers, `frame` a row for each method and
+        data set.
+
+    examples:
+      gpbench best --task regression --rows 30k-60k
+      gpbench best --data boston --seconds 60
+    """
+    dirs = folders(config_dir)
+    if data is not None:
+        card, dirs = _card(data, dirs)
+        is_right = task is None or card["task"] in TASKS.get(task, ())
+        require(is_right, f"{data} is of the task {card['task']}, not {task}; leave the task out", ConfigError)
+        task, rows = task or card["task"], _rows_of(card, dirs) if rows is None else rows
+    if task is None:
+        raise ConfigError(f"say --task, one of {', '.join(TASKS)}, or --data with a data set")
+    require_known(task, TASKS, f"no task {task!r}")
+    kind = Kind(task, number_range(rows, "rows"), number_range(inputs, "inputs"))
+    scope = f"{kind}; protocol {protocol}, held-out rows alone"
+    if seconds is not None:
+        require(seconds > 0, f"seconds={seconds:g}: must be above 0", ConfigError)
+        scope += f"; at most {seconds:g} seconds of training"
+
+    def answer(stores: Sequence[Store]) -> tuple[methods.BestMethods, list[str]]:
+        records = latest(recorded(stores))
+        similar = kind.records(records, dirs)
+        others: dict[str, set[str]] = {}  # data sets by protocol
+        for record in similar:
+            others.setdefault(record.protocol, set()).add(record.dataset)
+        own = others.pop(protocol, None)
+        elsewhere = "; ".join(f"--protocol {name} ({', '.join(sorted(sets))})" for name, sets in sorted(others.items()))
+        if not own:
+            near = kind.nearest(records, dirs) if not elsewhere else []
+            hint = f"; other protocols have: {elsewhere}" if elsewhere else ""
+            hint += f"; the nearest recorded data are {', '.join(near)}" if near else ""
+            raise AbsentError(f"no recorded run has {scope}{hint}")
+        matches = without_budget([record for record in similar if record.protocol == protocol])
+        notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] if elsewhere else []
+        return methods.best_methods(matches, single_metric(metric, matches), seconds), notes
+
+    comparison, notes = first_answer(results, answer)
+    sheet = best_sheet.sheet(comparison, scope, notes, whole=whole)
+    return Table(sheet, best_sheet.as_dict(comparison, scope), records=comparison.records, results=results)
+
+
+def _card(data: str, dirs: list[Path]) -> tuple[dict[str, Any], list[Path]]:
+    """The card of a data set, by its name, its path or that of its table, and the folders with that of the card."""
+    path = paths.expanded(data)
+    if path.suffix in (".yaml", ".yml"):
+        require(path.is_file(), f"{data}: no such card", ConfigError)
+        return cards.checked(yamls.read(path), path, dirs), dirs
+    try:
+        (word,), dirs = with_cards([f"dataset={data}"], dirs)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; `gpbench data check {data} target=NAME` writes its card") from None
+    return cards.read(word.removeprefix("dataset="), dirs), dirs
+
+
+def _rows_of(card: dict[str, Any], dirs: Sequence[Path]) -> int:
+    """The number of rows that a card states, or else those of its data, where these are at hand."""
+    if card.get("rows"):
+        return int(card["rows"])
+    from gpbench.data import load
+
+    try:
+        return len(load(card, offline=True, config_dirs=dirs).y)
+    except DataError as error:
+        raise ConfigError(f"{error}; or say how many rows it has by --rows") from None
 
 
 @checked
@@ -52,24 +154,16 @@ def rank(
     examples:
       gpbench rank --method sep,svi,gfitc --setting m=15% --out ranks.pdf
     """
-    from gpbench.analysis import method_settings, rankings
-    from gpbench.analysis.ranks import sheet
-
     records = first_answer(results, lambda stores: select(latest(recorded(stores)), filters))
     cells, name = group_runs(records), single_metric(metric, records)
     notes: list[str] = []
     if not all_settings and not filters.get("setting"):
-        cells, notes = method_settings.main_cells(cells, name, all_methods=bool(filters.get("method")))
+        cells, notes = comparison.main_cells(cells, name, all_methods=bool(filters.get("method")))
         records = [record for cell in cells for record in cell.records]
-    ranks = rankings.ranking(cells, name, test, notes)
-
-    def draw() -> "Figure":
-        from gpbench.report.figures.comparisons import draw_ranking
-
-        return draw_ranking(ranks)
-
-    data = {name: value for name, value in vars(ranks).items() if name != "known"}
-    return Table(sheet(ranks, records), data, draw, records=records, results=results)
+    ranking = rankings.ranking(cells, name, test, notes)
+    data = {name: value for name, value in vars(ranking).items() if name != "known"}
+    picture = "comparisons.draw_ranking", ranking
+    return Table(ranks.sheet(ranking, records), data, picture, records=records, results=results)
 
 
 @checked
@@ -90,21 +184,18 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
       gpbench compare sep svi --setting m=15% --out difference.png
       gpbench compare commit:1a2b commit:3c4d --results before --results after
     """
-    from gpbench.analysis import row_differences
-    from gpbench.analysis.differences import sheet
-
     stores, (first, second, pairs, unmatched) = first_answer(
         results, lambda stores: (stores, _differences(a, b, metric, stores, filters))
     )
-    compared = sheet(first, second, pairs, unmatched)
-    compared = replace(compared, remarks=[*compared.remarks, *row_differences.lines(pairs, predictions_reader(stores))])
 
-    def draw() -> "Figure":
-        from gpbench.report.figures.comparisons import draw_differences
+    def predictions(record: Record) -> dict[str, np.ndarray]:  # of two stores with the same id that of the record
+        store = next((store for store in stores if store.get(record.id, whole=False) == record), None)
+        return store.predictions(record.id) if store else {}
 
-        return draw_differences(first, second, pairs)
-
-    return Table(compared, draw=draw, records=(r for pair in pairs for r in pair.records), results=results)
+    sheet = differences.sheet(first, second, pairs, unmatched)
+    sheet = replace(sheet, remarks=[*sheet.remarks, *powers.lines(pairs, predictions)])
+    picture = "comparisons.draw_differences", first, second, pairs
+    return Table(sheet, picture=picture, records=(r for pair in pairs for r in pair.records), results=results)
 
 
 @checked
@@ -122,8 +213,6 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
     examples:
       gpbench power sep svi --setting m=15%
     """
-    from gpbench.analysis import power as powers
-
     first, second, pairs, _ = first_answer(results, lambda stores: _differences(a, b, metric, stores, filters))
     sheet = powers.sheet(first, second, pairs)
     return Table(sheet, records=(record for pair in pairs for record in pair.records), results=results)
@@ -131,10 +220,8 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
 
 def _differences(
     a: str, b: str, metric: str | None, stores: Sequence[Store], filters: Filters
-) -> "tuple[Side, Side, list[Difference], list[Any]]":
+) -> tuple[sides.Side, sides.Side, list[differences.Difference], list[Any]]:
     """Both sides, their differences on every data set, and the cells without a partner."""
-    from gpbench.analysis import differences, sides
-
     records = matching(recorded(stores), filters)
     first, second = sides.parse_sides(a, b, records)
     if not settings_of(filters):

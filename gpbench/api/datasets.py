@@ -4,18 +4,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from jaxtyping import Float
+
 from gpbench.api.words import Folders, folders, with_cards, words
 from gpbench.arguments import checked
 from gpbench.config.compose import compose
+from gpbench.data import checks, sources, splits
+from gpbench.data.dataset import Dataset
+from gpbench.data.scaled import ScaledSplit, prepare
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
-    from jaxtyping import Float
-
-    from gpbench.data.checks import Report
-    from gpbench.data.dataset import Dataset
-    from gpbench.data.scaled import ScaledSplit
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class LoadedDataset:
         protocol: the protocol, which says how a split is scaled.
     """
 
-    rows: "Dataset"
+    rows: Dataset
     card: Mapping[str, Any]
     protocol: Mapping[str, Any]
 
@@ -43,12 +43,12 @@ class LoadedDataset:
         return self.rows.task
 
     @property
-    def X(self) -> "Float[np.ndarray, 'N D']":
+    def X(self) -> Float[np.ndarray, "N D"]:
         """The inputs (N, D) in original units."""
         return self.rows.X
 
     @property
-    def y(self) -> "Float[np.ndarray, ' N *O']":
+    def y(self) -> Float[np.ndarray, " N *O"]:
         """The targets (N,) in original units, (N, O) with several outputs; -1/+1 or 0 to C-1 for classes."""
         return self.rows.y
 
@@ -60,8 +60,6 @@ class LoadedDataset:
     @property
     def splits(self) -> int:
         """The number of splits."""
-        from gpbench.data import splits
-
         return splits.count(self.card)
 
     @property
@@ -78,7 +76,7 @@ class LoadedDataset:
         return frame.assign(**{self.rows.target: pd.Categorical.from_codes(codes, categories=[*self.rows.classes])})
 
     @checked
-    def split(self, number: int = 0, *, output: int | None = None) -> "ScaledSplit":
+    def split(self, number: int = 0, *, output: int | None = None) -> ScaledSplit:
         """A split as a method sees it, scaled by the scalers of the protocol.
 
             split = gpbench.load("pima").split(0)
@@ -89,15 +87,12 @@ class LoadedDataset:
             number: the number of the split, from 0.
             output: the number of the output that is the target, for a data set with several outputs.
         """
-        from gpbench.data import splits
-        from gpbench.data.scaled import prepare
-
         (k,) = splits.split_numbers(self.card, [number])
         train, test = splits.indices(self.card, self.rows, k, output=output)
         scalers = {key: self.protocol[key] for key in ("inputs", "targets")}
         return prepare(self.rows, train, test, output=output, **scalers)
 
-    def check(self) -> "Report":
+    def check(self) -> checks.Report:
         """Describes the rows and names what is doubtful in them, as `gpbench data check` does.
 
             report = gpbench.load("heart").check()
@@ -107,9 +102,7 @@ class LoadedDataset:
         Returns:
             The report: rows, inputs with their kinds and ranges, classes, splits, and findings, each with its `mend`.
         """
-        from gpbench.data.checks import check
-
-        return check(self.card, self.rows)
+        return checks.check(self.card, self.rows)
 
     def __repr__(self) -> str:
         rows, inputs = self.rows.X.shape
@@ -140,9 +133,7 @@ def load(
         ConfigError: an unknown name, or a key or value that is wrong.
         DataError: the data are missing or damaged.
     """
-    from gpbench.data.sources import configured
-
     choice = {} if protocol == "clean" else {"protocol": protocol}  # a word of `overrides` may choose it too
     texts = words({"dataset": dataset} | choice | keys, overrides)
     cfg = compose(*with_cards(texts, folders(config_dir)))
-    return LoadedDataset(configured(cfg), cfg["dataset"], cfg["protocol"])
+    return LoadedDataset(sources.configured(cfg), cfg["dataset"], cfg["protocol"])

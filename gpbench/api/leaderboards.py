@@ -1,22 +1,15 @@
-"""The leaderboard: its boards, and the place of a new method on them."""
+"""The boards of recorded runs: the function behind `gpbench leaderboard`."""
 
-from collections.abc import Collection, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from gpbench import paths
+from gpbench.analysis import leaderboard as boards
+from gpbench.analysis import leaderboard_sheet
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
 from gpbench.arguments import checked
-from gpbench.config.words import require_once, word
-from gpbench.errors import AbsentError, ConfigError
+from gpbench.experiments import definition
+from gpbench.experiments.plan import plans
+from gpbench.records.plan import RunPlan
 from gpbench.records.store import latest, recorded
-from gpbench.records.unions import Results, first_answer, open_stores
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from gpbench.analysis.leaderboard import Board
+from gpbench.records.unions import Results, first_answer
 
 
 @checked
@@ -48,91 +41,21 @@ def leaderboard(
     the rules:
       docs/reference/leaderboard.md
     """
-    from gpbench.analysis.leaderboard_sheet import sheet
-
-    return _table(board := board_of(division, budget, half, results), sheet(board), results)
-
-
-def standing(ids: Sequence[str], division: str = "regression", *, budget: int = 10, results: Results = None) -> Table:
-    """The place of the method with these runs, by id, on the half of the data sets, among those recorded there."""
-    from gpbench.analysis.leaderboard import name_of
-    from gpbench.analysis.leaderboard_sheet import place_sheet
-
-    board = board_of(division, budget, True, results)
-    if (name := name_of(board, ids)) is None:
-        raise AbsentError("none of its runs is recorded on a data set that another method has")
-    return _table(board, place_sheet(board, name), results)
+    board = board_of(division, budget, half, results)
+    return board_table(board, leaderboard_sheet.sheet(board), results)
 
 
-def jobs(division: str, budget: int, words: Sequence[str], results: Path) -> list[list[str]]:
-    """The jobs that place a method, which these words name with its settings: on the half of the data sets, within the
-    budget.  Raises ConfigError for words of another kind, and without a method.
-    """
-    from gpbench.analysis.divisions import CORES, cpu_budget, division_of
-
-    if others := [word for word in words if not word.startswith(("method=", "method.", "+method.", "run.again="))]:
-        hint = "" if "=" in others[0] else f": write method={others[0]}"
-        raise ConfigError(f"{others[0]}: the leaderboard fixes all but the method and its settings{hint}")
-    names = [word for word in words if word.startswith("method=")]
-    if len(names) != 1 or "," in names[0]:
-        several = f"{' and '.join(names)}: " if names else ""
-        raise ConfigError(f"{several}name the one method to place, as in `gpbench leaderboard add method=svi`")
-    require_once(words)
-    if lists := [word for word in words if "," in (value := word.partition("=")[2]) and value[0] not in "[{'\""]:
-        raise ConfigError(f"{lists[0]}: one method is placed with one value of each setting; add it once for each")
-    shared = [
-        *words,
-        "protocol=clean",
-        f"run.budget={cpu_budget(budget)}",
-        "run.device=cpu",
-        f"run.cores={CORES}",
-        f"run.results={word(paths.expanded(results).resolve())}",
-    ]
-    half = division_of(division).datasets(half=True)
-    return [[f"dataset={name}", f"split={splits}".replace(" ", ""), *shared] for name, splits in half.items()]
-
-
-def require_others(ids: Collection[str], division: str, budget: int, results: Results) -> None:
-    """Raises AbsentError where the method with these runs, by id, would have no other to stand beside."""
-    from gpbench.analysis.divisions import division_of
-    from gpbench.analysis.leaderboard import eligible
-
-    records = latest(record for store in (open_stores(results) if results else []) for record in store.all())
-    runs = eligible(records, division_of(division), budget, half=True)
-    if all(record.id in ids for record in runs):
-        raise AbsentError(
-            f"no run of another method is recorded on the {division} board of {budget} s: --with-shipped reads those"
-            f" that ship; `gpbench reproduce gpbench/leaderboard_{division} --preset full` makes all"
-        )
-
-
-def board_of(division: str, budget: int, half: bool, results: Results) -> "Board":
+def board_of(division: str, budget: int, half: bool, results: Results) -> boards.Board:
     """The board of recorded runs, as `leaderboard` has it."""
-    from gpbench.analysis.divisions import cpu_budget, division_of
-    from gpbench.analysis.leaderboard import board_of as board_from
-
-    kind = division_of(division)
-    planned = _planned(kind.experiment, cpu_budget(budget))
+    kind, limit = boards.division_of(division), str(boards.cpu_budget(budget))
+    jobs = [job for job in definition.read(kind.experiment).jobs("full") if job["run.budget"] == limit]
+    planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
+    methods = {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}
     return first_answer(
-        results, lambda stores: board_from(latest(recorded(stores)), kind, budget, half=half, planned=planned)
+        results, lambda stores: boards.board_of(latest(recorded(stores)), kind, budget, half=half, planned=methods)
     )
 
 
-def _planned(experiment: str, budget: int) -> dict[str, str]:
-    """The names of methods, as on a command line, by the ids of the runs within a budget of CPU seconds."""
-    from gpbench.experiments import definition
-    from gpbench.experiments.plan import plans
-    from gpbench.records.plan import RunPlan
-
-    jobs = [job for job in definition.read(experiment).jobs("full") if job["run.budget"] == str(budget)]
-    planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
-    return {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}
-
-
-def _table(board: "Board", sheet: Sheet, results: Results) -> Table:
-    def draw() -> "Figure":
-        from gpbench.report.figures.leaderboard import draw_board
-
-        return draw_board(board)
-
-    return Table(sheet, draw=draw, records=board.runs.values(), results=results)
+def board_table(board: boards.Board, sheet: Sheet, results: Results) -> Table:
+    """A sheet of a board as a table, whose picture is that of the board."""
+    return Table(sheet, picture=("leaderboard.draw_board", board), records=board.runs.values(), results=results)

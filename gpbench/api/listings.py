@@ -1,121 +1,192 @@
 """Lists of what there is: the function behind the verb `ls`."""
 
+import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins, schema
 from gpbench.analysis import printing
 from gpbench.analysis.sheets import Grid, Sheet
+from gpbench.api.selection import Names, names
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.config.card_keys import CARD
-from gpbench.errors import ConfigError, require_known
+from gpbench.errors import ConfigError, printable, require, require_known
+from gpbench.records import filters
 from gpbench.records.absences import absence
 from gpbench.records.record import Record
-from gpbench.records.unions import Results, open_one
+from gpbench.records.store import Store
+from gpbench.records.unions import SHIPPED, Results, open_one
 
-KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
+_KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
 """What there are lists of, with the folder of its files."""
+_STATUSES = ("done", "diverged", "failed")
+_FACTS = ("task", "rows", "inputs", "title")
+_RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "split", "seed")
+_FIRST = ("nll", "rmse", "test_ll", "error")
+"""Metrics that come before the others."""
+_SHORT_ID = 8
+"""Digits of an id where the line is short; `gpbench show` takes the first digits of an id."""
+
+
+class Listing(Table):
+    """A list as a table, which is printed as aligned lines alone."""
+
+    def __init__(self, kind: str, rows: Sequence[Mapping[str, Any]], data: Any = None, **options: Any):
+        header = tuple(rows[0]) if rows else (*_RUN_FIELDS, "metrics", "train s", "created") if kind == "runs" else ()
+        cells = tuple(tuple("" if value is None else str(value) for value in row.values()) for row in rows)
+        title = printing.counted(len(rows), {"datasets": "data set"}.get(kind, kind.removesuffix("s")))
+        grids = [Grid("", header, cells, prose=True)] if rows else []
+        super().__init__(Sheet(title=title, grids=grids, rows=rows), data, **options)
+        self._columns = {name: tuple(row[c] for row in cells) for c, name in enumerate(header)}
+
+    def __str__(self) -> str:
+        columns, width = self._columns, printing.width()
+        columns, below = _fitted(columns, width) if "id" in columns else (columns, [])
+        return "\n".join([*printing.aligned([*columns], [*zip(*columns.values())], width), *below] if columns else [])
+
+    __repr__ = __str__
 
 
 @checked
 def ls(
-    kind: str, *, config_dir: Folders = (), results: Results = None, suite: str | None = None, task: str | None = None
-) -> Table:
-    """Lists methods, data sets, protocols, experiments or recorded runs, a row for each.
+    kind: str,
+    *,
+    config_dir: Folders = (),
+    dataset: Names = None,
+    method: Names = None,
+    protocol: Names = None,
+    status: Names = None,
+    suite: str | None = None,
+    task: str | None = None,
+    conditions: Sequence[str] = (),
+    results: Results = None,
+) -> Listing:
+    """List methods, data sets, protocols, experiments or recorded runs.
 
         gpbench.ls("methods").frame
 
     Args:
-        kind: "methods", "datasets", "protocols", "experiments" or "runs".
-        config_dir: folders with files of yours.
-        results: where the runs are, for "runs" alone: the results folder, a file that `gpbench collect` made,
-            "shipped", or several; by default the results folder, or the runs that ship with gpbench where it has none.
-        suite, task: of data sets, only those of this suite, "board" or "development", and of this task.
+        kind: methods, datasets, protocols, experiments or runs
+        config_dir: a folder with your own dataset/, method/, protocol/ files
+        suite: only data sets of this suite, board or development
+        task: only data sets of this task
+        conditions (FIELD=A,B): only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in
+            metrics.nll<0.4; may be repeated
+        dataset, method, protocol, status, results: as for `table`, of runs alone
+
+    Returns:
+        A table with a row for each; its `exit_code` is that of a faulty card, which is left out and named on stderr.
+
+    examples:
+      gpbench ls datasets --suite board --task binary
+      gpbench ls runs --dataset pima --status diverged
+      gpbench ls runs --where 'seconds.train>60'
     """
-    require_known(kind, KINDS, f"no list of {kind!r}")
-    check_selection(kind, suite=suite, task=task)
+    require_known(kind, _KINDS, f"no list of {kind!r}")
+    facts = {key: value for key, value in {"suite": suite, "task": task}.items() if value is not None}
+    for key, value in facts.items():
+        require(kind == "datasets", f"{key} {value} selects data sets: leave it out for {kind}", ConfigError)
+        schema.parse(CARD.keys[key].range).check(key, value)
+    values = {"dataset": dataset, "method": method, "protocol": protocol, "status": status}
+    fields = {name: names(value) for name, value in values.items() if value}
+    config_dirs = folders(config_dir)
     if kind == "runs":
-        records = open_one(results).all()
-        rows = [dict(zip(RUN_HEADER, run_row(record))) for record in records]
-        return _table(kind, rows, records=records, results=results)
-    if results is not None:
-        raise ConfigError(f"--results selects runs: leave it out for {kind}")
-    items, faults = entries(kind, folders(config_dir), suite=suite, task=task)
-    if faults:
-        raise faults[0]
-    return _table(kind, items)
-
-
-def _table(kind: str, rows: Sequence[Mapping[str, Any]], **options: Any) -> Table:
-    header = (*dict.fromkeys(key for row in rows for key in row),)
-    cells = tuple(tuple("" if value is None else str(value) for value in row.values()) for row in rows)
-    title = printing.counted(len(rows), {"datasets": "data set"}.get(kind, kind.removesuffix("s")))
-    return Table(Sheet(title=title, grids=[Grid("", header, cells, prose=True)] * bool(rows), rows=rows), **options)
-
-
-def check_selection(kind: str, **values: str | None) -> None:
-    """Checks the suite and the task of a list of data sets.  Raises ConfigError: an unknown one, or another list."""
-    for key, value in values.items():
-        if value is not None and kind != "datasets":
-            raise ConfigError(f"{key} {value} selects data sets: leave it out for {kind}")
-        if value is not None:
-            schema.parse(CARD.keys[key].range).check(key, value)
-
-
-def entries(
-    kind: str, config_dirs: Sequence[Path], **values: str | None
-) -> tuple[list[dict[str, Any]], list[ConfigError]]:
-    """The rows of a list but that of runs, of cards with these values; and the errors of faulty cards, left out."""
+        return _runs(open_one(results), fields, conditions, config_dirs, results)
+    places = [results] if isinstance(results, str | PathLike | Store) else [*(results or ())]
+    flags = [f"--{name} {','.join(value)}" for name, value in fields.items()]
+    flags += [f"--where {text}" for text in conditions]
+    flags += ["--with-shipped"] if SHIPPED in places else [f"--results {name}" for name in places]
+    if flags:
+        raise ConfigError(f"{flags[0]} selects runs: write `gpbench ls runs {flags[0]}`, or leave it out")
     if kind != "datasets":
-        return [*descriptions(KINDS[kind], config_dirs)], []
+        return Listing(kind, [*descriptions(_KINDS[kind], config_dirs)])
     from gpbench.data import cards
 
     known, faults = cards.readable(config_dirs)
-    fields = ("task", "rows", "inputs", "title")
-    facts = {key: value for key, value in values.items() if value is not None}.items()
-    ordered = sorted((name for name, card in known.items() if facts <= card.items()), key=printing.natural)
-    return [{"name": name} | {key: known[name].get(key) for key in fields} for name in ordered], faults
+    selected = sorted((name for name, card in known.items() if facts.items() <= card.items()), key=printing.natural)
+    for fault in faults:
+        print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
+    rows = [{"name": name} | {key: known[name].get(key) for key in _FACTS} for name in selected]
+    return Listing(kind, rows, exit_code=faults[0].exit_code if faults else 0)
 
 
 def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """{name, description} of each file of a group, the description from its first comment line.
-
-    Of files with the same name, that of gpbench counts.
+    """{name, description} of each file of a group, the description from its first comment line.  Of files with the same
+    name, that of gpbench counts.
     """
-    files = files_of(group, config_dirs)
+    files = _files(group, config_dirs)
     for name in sorted(files, key=printing.natural):
-        yield {"name": name, "description": _first_comment(files[name])}
+        with open(files[name], encoding="utf-8", errors="replace") as lines:
+            comments = (line for line in lines if line.startswith("#") and not line.startswith("# @package"))
+            yield {"name": name, "description": next(comments, "").lstrip("# ").strip()}
 
 
-def files_of(group: str, config_dirs: Sequence[Path]) -> Mapping[str, Path]:
+def _files(group: str, config_dirs: Sequence[Path]) -> Mapping[str, Path]:
     """The files of a group by name: gpbench's, those of these folders and of installed packages."""
     return paths.yaml_files(group, (*config_dirs, *plugins.folders()))
 
 
-def _first_comment(path: Path) -> str:
-    with open(path, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if line.startswith("#") and not line.startswith("# @package"):
-                return line.lstrip("# ").strip()
-    return ""
+def _runs(
+    store: Store,
+    fields: Mapping[str, list[str]],
+    conditions: Sequence[str],
+    config_dirs: Sequence[Path],
+    results: Results,
+) -> Listing:
+    """The runs with these values, and of these conditions."""
+    records = store.all()
+    for group, values in fields.items():
+        files = _STATUSES if group == "status" else _files(group, config_dirs)
+        known = {*files, *(str(getattr(record, group)) for record in records)}
+        for name in values:
+            require_known(name, known, f"no run has {group} {name!r}")
+    equal = [f"{name}={','.join(values)}" for name, values in fields.items()]
+    records = filters.matching(records, [*equal, *conditions])
+    sets: dict[str, set[str | None]] = {}
+    for record in records:
+        sets.setdefault(record.dataset, set()).add(record.split_set)
+    rows = [_row(record, len(sets[record.dataset]) > 1) for record in records]
+    return Listing("runs", rows, [record.to_json() for record in records], records=records, results=results)
 
 
-_FIRST = ("nll", "rmse", "test_ll", "error")
-"""Metrics that come before the others."""
-_RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "split", "seed")
-RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
-"""Names of the cells of a run."""
-
-
-def run_row(record: Record, has_sets: bool = False) -> tuple[str, ...]:
+def _row(record: Record, has_sets: bool) -> dict[str, str]:
     """The cells of a run; `has_sets` says that runs of its data set are on several split sets."""
-    names = sorted(record.metrics, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
-    metrics = ", ".join(f"{name} {absence(record, name) or printing.number(record.metrics[name])}" for name in names)
+    ordered = sorted(record.metrics, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+    metrics = (f"{name} {absence(record, name) or printing.number(record.metrics[name])}" for name in ordered)
+    row = {name: str(getattr(record, name)) for name in _RUN_FIELDS}
+    if has_sets and f"set={record.split_set}" not in row["setting"]:
+        row["split"] += f" of {record.split_set}"
     created = (record.created or "")[:16].replace("T", " ")
-    fields = {name: str(getattr(record, name)) for name in _RUN_FIELDS}
-    if has_sets and f"set={record.split_set}" not in fields["setting"]:
-        fields["split"] += f" of {record.split_set}"
-    return (*fields.values(), metrics, printing.number(record.seconds.get("train")), created)
+    return {
+        **row,
+        "metrics": ", ".join(metrics),
+        "train s": printing.number(record.seconds.get("train")),
+        "created": created,
+    }
+
+
+def _fitted(columns: dict[str, tuple[str, ...]], width: int | None) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """The columns of runs that fit the width, without `created`, further metrics and what all runs share where they do
+    not, and the lines below them, which say that.
+    """
+
+    def fits() -> bool:
+        return width is None or sum(max(map(len, (name, *cells))) + 2 for name, cells in columns.items()) <= width + 2
+
+    if fits():
+        return columns, []
+    columns = {**columns, "id": tuple(text[:_SHORT_ID] for text in columns["id"])}
+    shared = {name: cells[0] for name, cells in columns.items() if name != "id" and len({*cells}) == 1 < len(cells)}
+    columns = {name: cells for name, cells in columns.items() if name not in shared}
+    for n_metrics, last in ((2, "created"), (1, "seed")):
+        if not fits() and "metrics" in columns:
+            columns["metrics"] = tuple(", ".join(text.split(", ")[:n_metrics]) for text in columns["metrics"])
+        if not fits():
+            columns.pop(last, None)
+    below = ", ".join(f"{name} {text}".rstrip() for name, text in shared.items() if text)
+    return columns, ["", *textwrap.wrap(f"all runs: {below}", width or 80)] if below else []

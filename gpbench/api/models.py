@@ -1,5 +1,6 @@
 """Recorded runs from Python: the record, the arrays kept beside it, and predictions of new rows."""
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gpbench import runtime
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.errors import AbsentError, ConfigError, DataError
+from gpbench.errors import AbsentError, ConfigError, DataError, require
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.records.unions import Results, first_answer, union
@@ -34,7 +35,6 @@ class RecordedRun:
     def __init__(self, store: Store, record: Record, config_dirs: Sequence[Path] = ()):
         self.record, self.config = record, store.config(record.id)
         self._store, self._config_dirs = store, config_dirs
-        self._predictor: Predictor | None = None
 
     @property
     def folder(self) -> Path:
@@ -68,7 +68,7 @@ class RecordedRun:
     @checked
     def labels(self) -> tuple[str, ...]:
         """The names of the classes, in the order of the columns of `predict_proba`; () for regression."""
-        return self._model().dataset.classes
+        return self._model.dataset.classes
 
     @property
     @checked
@@ -114,8 +114,7 @@ class RecordedRun:
         columns = self._columns(X, header)
         if "mean" in columns:
             return (columns["mean"], np.sqrt(columns["variance"])) if return_std else columns["mean"]
-        if return_std:
-            raise ConfigError("return_std: classes have no standard deviation; use predict_proba")
+        require(not return_std, "return_std: classes have no standard deviation; use predict_proba", ConfigError)
         return np.array(self.labels)[np.argmax([*columns.values()], axis=0)]
 
     @checked
@@ -124,8 +123,8 @@ class RecordedRun:
         import numpy as np
 
         columns = self._columns(X, header)
-        if "mean" in columns:
-            raise ConfigError("predict_proba is for classes, and this run is one of regression; use predict")
+        fault = "predict_proba is for classes, and this run is one of regression; use predict"
+        require("mean" not in columns, fault, ConfigError)
         return np.stack([*columns.values()], axis=1)
 
     @checked
@@ -141,33 +140,29 @@ class RecordedRun:
     def _columns(self, X: Rows, header: bool) -> "dict[str, np.ndarray]":
         from gpbench.data.new_rows import new_inputs
 
-        model = self._model()
+        model = self._model
         return model.predict(new_inputs(X, model.card, model.dataset, header=header))
 
+    @functools.cached_property
     def _model(self) -> "Predictor":
-        if self._predictor is None:
-            try:
-                self._predictor = self._load()
-            except (ConfigError, DataError) as error:
-                hint = ""
-                if self.config.get("config_dirs") and not self._config_dirs:
-                    hint = "; it was trained with a --config-dir, which a record cannot bring: name the folder again"
-                raise type(error)(f"run {self.record.id}: {error}{hint}") from error
-        return self._predictor
-
-    def _load(self) -> "Predictor":
         from gpbench.config.compose import Composer
 
-        if not self.record.saved:
-            raise ConfigError("it has no saved state: train it again with run.save=true run.again=true")
         try:
-            cfg = Composer(self._config_dirs).restore(self.config)
-        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-            raise ConfigError(f"its configuration cannot be used ({type(error).__name__}: {error})") from error
-        runtime.require_float64(device=cfg["run"]["device"])
-        from gpbench.train.predictor import Predictor
+            fault = "it has no saved state: train it again with run.save=true run.again=true"
+            require(self.record.saved, fault, ConfigError)
+            try:
+                cfg = Composer(self._config_dirs).restore(self.config)
+            except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+                raise ConfigError(f"its configuration cannot be used ({type(error).__name__}: {error})") from error
+            runtime.require_float64(device=cfg["run"]["device"])
+            from gpbench.train.predictor import Predictor
 
-        return Predictor(self._store, self.record, cfg)
+            return Predictor(self._store, self.record, cfg)
+        except (ConfigError, DataError) as error:
+            hint = ""
+            if self.config.get("config_dirs") and not self._config_dirs:
+                hint = "; it was trained with a --config-dir, which a record cannot bring: name the folder again"
+            raise type(error)(f"run {self.record.id}: {error}{hint}") from error
 
     def __repr__(self) -> str:
         fields = ("id", "dataset", "method", "setting", "protocol")
@@ -194,8 +189,8 @@ def load_run(run: str | Record | None = None, *, results: Results = None, config
         store = union(stores)
         if not isinstance(run, Record):
             return store, store.last() if run is None else store.find(run)
-        if not store.contains(run.id):
-            raise AbsentError(f"run {run.id} is not in {store.runs}: name its folder, as in results=runs.results")
+        fault = f"run {run.id} is not in {store.runs}: name its folder, as in results=runs.results"
+        require(store.contains(run.id), fault, AbsentError)
         return store, store.find(run.id)
 
     return RecordedRun(*first_answer(results, find), folders(config_dir))

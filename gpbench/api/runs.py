@@ -1,7 +1,8 @@
 """The runs of a call, with the means of their metrics."""
 
 import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from math import nan
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, overload
@@ -65,12 +66,12 @@ class Runs(Sequence[Record]):
 
         Runs that diverged, and those for which the metric is undefined or not finite, are left out.
         """
-        return self._summary(metric)[0]
+        return self._mean_stderr(metric)[0]
 
     @checked
     def stderr(self, metric: str) -> float:
         """The standard error of the mean over splits; NaN for a single split.  Raises ConfigError as `mean` does."""
-        return self._summary(metric)[1]
+        return self._mean_stderr(metric)[1]
 
     @checked
     def predict(self, X: Any, *, return_std: bool = False, config_dir: Folders = ()) -> Any:
@@ -84,32 +85,29 @@ class Runs(Sequence[Record]):
             raise ConfigError(f"predict is of one run, and these are {len(self)}: choose it, as in runs[:1].predict(X)")
         return load_run(self[0], results=self.results, config_dir=config_dir).predict(X, return_std=return_std)
 
-    def _summary(self, metric: str) -> tuple[float, float]:
+    def _mean_stderr(self, metric: str) -> tuple[float, float]:
         finished = [record for record in self._records if not record.diverged]
         known = {name for record in finished for name in record.metrics}
         require_known(metric, known, f"no run has the metric {metric!r}")
-        values = _values(finished, metric)
-        mean, stderr = _mean_stderr(values) if values else (float("nan"), None)
-        return mean, float("nan") if stderr is None else stderr
+        mean, stderr = _mean_stderr(finished, metric)
+        return nan if mean is None else mean, nan if stderr is None else stderr
 
-    def blocks(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Yields the names of each data set, method, setting and protocol, with rows of a name and a value."""
+    def _blocks(self) -> list[tuple[str, dict[str, str]]]:
+        """The names of each data set, method, setting and protocol, with the values of its rows by name."""
         fields = ("dataset", "method", "setting", "protocol")
-        groups: dict[tuple, list[Record]] = {}
+        groups: dict[tuple[str, ...], list[Record]] = {}
         for record in self._records:
             groups.setdefault(tuple(str(getattr(record, field)) for field in fields), []).append(record)
-        for names, records in groups.items():
-            yield printable("  ".join(names)).rstrip(), _rows(records)
+        return [(printable("  ".join(names)).rstrip(), _rows(records)) for names, records in groups.items()]
 
     @property
-    def footer(self) -> str:
-        """The results folder, and how many of the runs were recorded before."""
+    def _footer(self) -> str:
         before = f"; {self.recorded_before} of {len(self)} were there already" if self.recorded_before else ""
         return f"records in {self.results / 'runs'}{before}"
 
     def _cells(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         """A table: a column for each block, and a row for each metric, then each of seconds and numbers of runs."""
-        titles, blocks = zip(*((title, dict(rows)) for title, rows in self.blocks())) if self else ((), ())
+        titles, blocks = zip(*self._blocks()) if self else ((), ())
         metrics = {metric for record in self for metric in record.metrics}
         names = sorted(dict.fromkeys(name for block in blocks for name in block), key=lambda name: name not in metrics)
         rows = tuple((name, *(block.get(name, "") for block in blocks)) for name in names)
@@ -118,12 +116,12 @@ class Runs(Sequence[Record]):
     def __str__(self) -> str:
         from gpbench.analysis import printing
 
-        if len(blocks := [*self.blocks()]) == 1:
-            (title, rows), gap = blocks[0], max(len(name) for name, _ in blocks[0][1])
-            lines = [title, *(f"  {name:<{gap}}  {value}" for name, value in rows)]
+        if len(blocks := self._blocks()) == 1:
+            ((title, rows),) = blocks
+            lines = [title, *(f"  {name:<{max(map(len, rows))}}  {value}" for name, value in rows.items())]
         else:
             lines = printing.aligned(*self._cells(), printing.width())
-        return "\n".join([*lines, self.footer])
+        return "\n".join([*lines, self._footer])
 
     __repr__ = __str__
 
@@ -131,49 +129,42 @@ class Runs(Sequence[Record]):
         from gpbench.analysis.sheets import Grid
         from gpbench.analysis.writers.html import grid_html
 
-        return f"{grid_html(Grid('', *self._cells()))}\n<p>{html.escape(self.footer)}</p>"
+        return f"{grid_html(Grid('', *self._cells()))}\n<p>{html.escape(self._footer)}</p>"
 
 
-def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:
+def _rows(records: Sequence[Record]) -> dict[str, str]:
     """Each metric's mean ± standard error, the seconds of all runs, and the number of runs."""
     finished = [record for record in records if not record.diverged]
     complete = sum(record.status == "done" for record in records)
     # not the first run's alone: one that failed has neither metrics nor all seconds
     metrics = dict.fromkeys(metric for record in finished for metric in record.metrics)
-    rows = [(metric, _mean_text(finished, metric)) for metric in metrics]
+    rows = {metric: _mean_text(finished, metric) for metric in metrics}
     for name in dict.fromkeys(name for record in records for name in record.seconds):
-        rows.append((f"{name} s", f"{sum(record.seconds.get(name) or 0 for record in records):.2f}"))
-    count = f"{complete}" + (f" of {len(records)}" if complete < len(records) else "")
+        rows[f"{name} s"] = f"{sum(record.seconds.get(name) or 0 for record in records):.2f}"
+    count = str(complete) if complete == len(records) else f"{complete} of {len(records)}"
     if len({record.split for record in records}) == len(records):
-        return [*rows, ("splits", count)]
+        return {**rows, "splits": count}
     sizes = {field: len({getattr(record, field) for record in records}) for field in ("output", "seed")}
     several = " and ".join(f"{n} {field}s" for field, n in sizes.items() if n > 1)
-    return [*rows, ("runs", count + f", of {several}" * bool(several))]
+    return {**rows, "runs": f"{count}, of {several}" if several else count}
 
 
 def _mean_text(records: Sequence[Record], metric: str) -> str:
     """Mean ± standard error over splits, and why runs have no value."""
-    values = _values(records, metric)
-    lost = absences(records, metric)
-    if not values:
-        return absences_text(lost)
-    mean, stderr = _mean_stderr(values)
-    text = f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
-    return ", ".join(filter(None, [text, absences_text(lost)]))
+    mean, stderr = _mean_stderr(records, metric)
+    text = "" if mean is None else f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
+    return ", ".join(filter(None, [text, absences_text(absences(records, metric))]))
 
 
-def _values(records: Sequence[Record], metric: str) -> list[float]:
-    """The metric of each split that has one, averaged over seeds, then over outputs, which are of the same rows."""
-    from gpbench.analysis.cells import by_split, group_runs
+def _mean_stderr(records: Sequence[Record], metric: str) -> tuple[float | None, float | None]:
+    """Mean and standard error over the splits that have a value, of each the mean over its seeds, then over outputs,
+    which are of the same rows; None where there is none.
+    """
+    from gpbench.analysis.cells import by_split, group_runs  # here: they import NumPy, and words are checked without it
+    from gpbench.analysis.statistics import mean_stderr
 
     splits: dict[tuple, list[float]] = {}
     for cell in group_runs(records):
         for split, value in by_split(cell, metric).items():
             splits.setdefault((cell.dataset, cell.split_set, cell.method, cell.label, split), []).append(value)
-    return [fmean(outputs) for outputs in splits.values()]
-
-
-def _mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
-    from gpbench.analysis.statistics import mean_stderr  # here: it imports NumPy, and words are checked without it
-
-    return mean_stderr(values)
+    return mean_stderr([fmean(outputs) for outputs in splits.values()]) if splits else (None, None)

@@ -2,17 +2,14 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
-from gpbench.errors import AbsentError, listed, nearest, printable, require_known
+from gpbench.errors import AbsentError, listed, nearest, printable, require, require_known
 from gpbench.papers import published
 from gpbench.records.record import Record
-from gpbench.records.store import Store, unlimited
-
-if TYPE_CHECKING:
-    import numpy as np
+from gpbench.records.store import unlimited
 
 FIELDS = ("dataset", "method", "protocol", "preset", "precision", "split")
 """Fields of a record that a filter can ask for."""
@@ -50,16 +47,6 @@ def names(value: Any) -> list[str]:
     return [] if value is None else [str(name) for name in value]
 
 
-def predictions_reader(stores: Sequence[Store]) -> "Callable[[Record], dict[str, np.ndarray]]":
-    """A function that reads the predictions beside a record of these stores, two of which may have the same id."""
-
-    def read(record: Record) -> "dict[str, np.ndarray]":
-        store = next((store for store in stores if store.get(record.id, whole=False) == record), None)
-        return store.predictions(record.id) if store else {}
-
-    return read
-
-
 def select(records: Sequence[Record], filters: Filters) -> list[Record]:
     """The records that match all filters.
 
@@ -76,13 +63,11 @@ def matching(records: Sequence[Record], filters: Filters) -> list[Record]:
         value: Any = filters.get(field)
         known = {_name(record, field) for record in records}
         values = names(value)
-        if value is not None and not values:
-            raise AbsentError(f"{field} names no value: leave it out for all of them")
+        require(values or value is None, f"{field} names no value: leave it out for all of them", AbsentError)
         if field == "split":
             values = [number for text in values for number in _numbers(text, known)]
-        for name in values:
-            if name not in known:
-                raise AbsentError(f"no run has {field} {name!r}; {nearest(name, known)}")
+        if unknown := [name for name in values if name not in known]:
+            raise AbsentError(f"no run has {field} {unknown[0]!r}; {nearest(unknown[0], known)}")
         if values:
             records = [record for record in records if _name(record, field) in values]
     if settings := settings_of(filters):
@@ -93,8 +78,7 @@ def matching(records: Sequence[Record], filters: Filters) -> list[Record]:
                 hint = nearest(setting, known, lambda name: repr(name) if name else "'' (the default)")
                 raise AbsentError(f"no run has setting {setting!r}; {hint}")
         records = [record for record in records if published.parts(record.setting) in terms]
-    if not records:
-        raise AbsentError("no run matches all of these filters; `gpbench ls runs` lists the runs")
+    require(records, "no run matches all of these filters; `gpbench ls runs` lists the runs", AbsentError)
     return list(records)
 
 
@@ -122,13 +106,14 @@ def without_budget(records: Sequence[Record]) -> list[Record]:
     methods = {record.method for record in selected}
     settings = {record.method: record.setting for record in records if record.budget is not None}
     absent, others = sorted(settings.keys() - methods), sorted(settings.keys() & methods)
-    setting = f"--setting {settings[(absent or others)[0]]!r}"
     parts = [f"left out, for all their runs have a budget: {listed(absent)}"] if absent else []
     parts += [f"left out: the runs within a budget of {listed(others)}"] if others else []
+    setting = f"--setting {settings[(absent or others)[0]]!r}"
     if absent:
-        parts.append(f"`gpbench table --method {absent[0]}` shows {absent[0]}, and {setting} all of this setting")
+        hint = f"`gpbench table --method {absent[0]}` shows {absent[0]}, and {setting} all"
     else:
-        parts.append(f"`gpbench table {setting}` shows all of this setting")
+        hint = f"`gpbench table {setting}` shows all"
+    parts.append(f"{hint} of this setting")
     print(printable(f"gpbench: {'; '.join(parts)}"), file=sys.stderr)
     return selected
 

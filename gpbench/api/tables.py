@@ -1,6 +1,7 @@
 """Tables and verdicts of recorded runs: the functions behind the verbs `table` and `verify`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -14,7 +15,7 @@ from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.api.selection import Filters, Names, check_metrics, names, select
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.errors import AbsentError, ConfigError, require_known
+from gpbench.errors import AbsentError, ConfigError, require, require_known
 from gpbench.papers import PAPERS, published
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
@@ -41,7 +42,7 @@ class Table:
         self,
         sheet: Sheet,
         data: Any = None,
-        draw: "Callable[[], Figure] | None" = None,
+        picture: Sequence[Any] = (),
         *,
         records: Iterable[Record] = (),
         results: Results = None,
@@ -49,7 +50,7 @@ class Table:
     ):
         self.sheet, self.records, self.exit_code = sheet, tuple(records), exit_code
         self.data: Any = sheet.rows if data is None else data
-        self._draw, self._results = draw, results
+        self._picture, self._results = picture, results  # a function in `gpbench.report.figures`, and its arguments
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -59,13 +60,14 @@ class Table:
     @property
     def has_figure(self) -> bool:
         """True if `figure` draws a picture of the table."""
-        return self._draw is not None
+        return bool(self._picture)
 
     def figure(self) -> "Figure":
         """The picture of the table: the diagram of a ranking, the intervals of a comparison."""
-        if self._draw is None:
-            raise ConfigError("there is no picture of this table")
-        return self._draw()
+        require(self._picture, "there is no picture of this table", ConfigError)
+        name, *arguments = self._picture
+        module, _, function = name.partition(".")
+        return getattr(importlib.import_module(f"gpbench.report.figures.{module}"), function)(*arguments)
 
     def to_markdown(self) -> str:
         """The table in Markdown, with its notes."""
@@ -93,9 +95,9 @@ class Table:
         """
         from gpbench.report import crate
 
-        if (file := paths.expanded(path)).suffix.lower() != ".zip":
-            raise ConfigError(f"{file}: an RO-Crate is a zip file; give a name that ends in .zip")
-
+        file = paths.expanded(path)
+        fault = f"{file}: an RO-Crate is a zip file; give a name that ends in .zip"
+        require(file.suffix.lower() == ".zip", fault, ConfigError)
         figure = self.figure() if self.has_figure else None
         lists = package_lists(self.records, self._results)
         crate.write(file, self.sheet, self.records, figure, lists, folders(config_dir))
@@ -143,14 +145,11 @@ def table(
     """
     if experiment is not None:
         preset = ",".join(names(filters.get("preset"))) or None
-        options = {"metric": metric, **filters, "preset": None}
+        options = {"metric": metric, **filters, "preset": None, "later": later or None}
         if others := [f"--{key}" for key, value in options.items() if value or value == 0]:
             raise ConfigError(f"{', '.join(others)}: {experiment} says itself what is in its table; leave it out")
-        if later:
-            raise ConfigError(f"--later: {experiment} says itself what is in its table; leave it out")
         return _experiment_table(experiment, preset, missing, config_dir, results)
-    if missing:
-        raise ConfigError("--missing: name the table whose missing runs to list, such as sep/table1")
+    require(not missing, "--missing: name the table whose missing runs to list, such as sep/table1", ConfigError)
     records = first_answer(results, lambda stores: select(latest(recorded(stores)), filters))
     result = table_of(records, metric, results=results)
     if later:
@@ -163,8 +162,7 @@ def table_of(records: Sequence[Record], metric: Names = None, *, results: Result
     metrics = names(metric)
     cells = entries(group_runs(records), metrics)
     check_metrics(metrics, records)
-    if not cells:
-        raise ConfigError("the matching runs have none of these metrics; try --metric all")
+    require(cells, "the matching runs have none of these metrics; try --metric all", ConfigError)
     data = [table_sheets.as_dict(entry) for entry in cells]
     members = (record for entry in cells for record in entry.cell.records)
     return Table(table_sheets.sheet(cells), data, records=members, results=results)
@@ -194,8 +192,7 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
             raise
         noun = kinds[0].replace("dataset", "data set")
         raise ConfigError(f"no experiment {id!r}; it is a {noun}: give --{kinds[0]}={id}") from None
-    if not experiment.table:
-        raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
+    require(experiment.table, f"{experiment.id} is a figure: gpbench plot {experiment.id}", ConfigError)
     try:
         preset, cells = first_answer(
             results, lambda stores: plan.load_recorded(experiment, preset, config_dirs, union(stores))
@@ -267,7 +264,7 @@ def verify(
                 protocol=protocol,
                 read=store.trace,
             )
-            if selection.includes(verdict.claim)
+            if verdict.claim.id in selection.ids
         ]
 
     judged = first_answer(results, judge, lambda judgement: all(verdict.reason for verdict in judgement))

@@ -11,8 +11,9 @@ from gpbench import runtime
 from gpbench.api.runs import Runs
 from gpbench.api.words import Folders, folders, with_cards, with_results, words
 from gpbench.arguments import checked
-from gpbench.config.compose import compose
-from gpbench.errors import ConfigError, DivergedError, GpbenchError
+from gpbench.config.compose import Composer, applicable, compose
+from gpbench.config.words import require_once, word
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, require
 from gpbench.records.absences import divergence
 from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
@@ -61,11 +62,11 @@ def run(
     from gpbench.train import session
 
     for group in ("dataset", "method", "protocol"):
-        if hasattr(value := keys.get(group), "columns"):
-            hint = "give the path of a table, or use gpbench.Regressor or Classifier"
-            raise ConfigError(f"{group} is a DataFrame: {hint}")
-        if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
-            raise ConfigError(f"{group} has several values, which is a sweep: call gpbench.multirun")
+        value = keys.get(group)
+        fault = f"{group} is a DataFrame: give the path of a table, or use gpbench.Regressor or Classifier"
+        require(not hasattr(value, "columns"), fault, ConfigError)
+        is_one = isinstance(value, str | Mapping) or not isinstance(value, Iterable)
+        require(is_one, f"{group} has several values, which is a sweep: call gpbench.multirun", ConfigError)
     texts, config_dirs = with_cards(words(with_results(keys, overrides, results), overrides), folders(config_dir))
     cfg = compose(texts, config_dirs)
     require_one_job(cfg)
@@ -87,8 +88,9 @@ def run(
 
 def require_one_job(cfg: Mapping[str, Any]) -> None:
     """Raises ConfigError for a configuration that asks for several processes of a sweep, but is of one job."""
-    if (jobs := cfg["run"]["jobs"]) != 1:
-        raise ConfigError(f"run.jobs={jobs}: these are the processes of a sweep: add -m, or leave the word out")
+    jobs = cfg["run"]["jobs"]
+    fault = f"run.jobs={jobs}: these are the processes of a sweep: add -m, or leave the word out"
+    require(jobs == 1, fault, ConfigError)
 
 
 @checked
@@ -119,22 +121,18 @@ def multirun(
         SweepError: some jobs failed; the others are recorded.
         DivergedError, Stopped: as for `run`.
     """
-    from gpbench.config.compose import Composer, applicable
-    from gpbench.config.words import require_once, word
     from gpbench.experiments.plan import plans
     from gpbench.sweep.jobs import Jobs
     from gpbench.sweep.launcher import chosen_launcher
 
-    config_dirs = folders(config_dir)
-    choices = [_words_of_choices(key, value) for key, value in with_results(keys, overrides, results).items()]
-    common = list(overrides)
-    words_of_hydra = [text for text in common if text.startswith("hydra")]
-    common = [text for text in common if text not in words_of_hydra]
+    config_dirs, texts = folders(config_dir), list(overrides)
+    choices = [_words_of_choices(key, value) for key, value in with_results(keys, texts, results).items()]
+    common = [text for text in texts if not text.startswith("hydra")]
     listed = [[*job, *common] for job in itertools.product(*choices)]
     require_once([*listed[0], f"run.jobs={word(jobs)}"])
     settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
     cfg = compose([*settings, f"run.jobs={word(jobs)}"], config_dirs)
-    launcher = chosen_launcher(words_of_hydra, config_dirs)
+    launcher = chosen_launcher([text for text in texts if text.startswith("hydra")], config_dirs)
     listed, lines = applicable(listed, Composer(config_dirs))
     print("\n".join([*lines, ""]), end="")
     sweep = Jobs(config_dirs, cfg["run"], *launcher)
@@ -150,9 +148,9 @@ def multirun(
 def _words_of_choices(key: str, value: Any) -> list[str]:
     """A word for each value in a list, or the one word of another value.  Raises ConfigError for an empty list."""
     several = isinstance(value, Iterable) and not isinstance(value, str | Mapping) and key not in ("split", "output")
-    if several and not (value := list(value)):
-        raise ConfigError(f"{key}=[]: give at least one value")
-    return [text for choice in (value if several else [value]) for text in words({key: choice})]
+    values = list(value) if several else [value]
+    require(values, f"{key}=[]: give at least one value", ConfigError)
+    return [text for choice in values for text in words({key: choice})]
 
 
 def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
@@ -174,7 +172,7 @@ def _trains_here(run: Mapping[str, Any]) -> bool:
     """True if this process can train with these settings: JAX has them, or is not imported yet."""
     own = run["processes"] != 1 or any(run[key] is not None for key in ("cores", "memory_fraction", "budget"))
     in_main_thread = threading.current_thread() is threading.main_thread()  # the only one that can handle signals
-    return in_main_thread and not own and runtime.can_configure(device=run["device"], devices=run["devices"] or 1)
+    return in_main_thread and not own and runtime.can_configure(run["device"], run["devices"] or 1)
 
 
 def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:
@@ -188,11 +186,10 @@ def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:
             time.sleep(_POLL_S)
         if stop.reason:
             child.terminate()
-        ended = child.how_it_ended()
-    outcome = ended.judged([])
-    if ended.code not in (0, DivergedError.exit_code):
+        outcome, code = child.outcome(), child.process.wait()
+    if code not in (0, DivergedError.exit_code):
         kinds = {kind.exit_code: kind for kind in GpbenchError.__subclasses__()}
-        raise kinds.get(ended.code, GpbenchError)(outcome.text)
+        raise kinds.get(code, GpbenchError)(outcome.text)
     records = plan.with_run(again=False).recorded(Store(plan.results))
     if len(records) < len(plan.runs):
         raise GpbenchError(outcome.text)

@@ -7,16 +7,15 @@ hold.  One that no record can decide has in place of clauses the `test` that pro
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpbench import paths, yamls
-from gpbench.claims.kept import COMPARISONS
-from gpbench.claims.quantities import Quantity
-from gpbench.claims.regions import Region
-from gpbench.errors import ConfigError, nearest
+from gpbench.claims.estimates import Region
+from gpbench.claims.quantities import COMPARISONS, Quantity
+from gpbench.errors import ConfigError, require_known
 from gpbench.keys import MAPPINGS, Keys, optional, required
 from gpbench.schema import Range, is_number
 
@@ -99,7 +98,6 @@ class Clause:
 
     @property
     def is_logarithmic(self) -> bool:
-        """Whether its numbers are logarithms of ratios."""
         return KINDS[self.kind].logarithmic
 
     @property
@@ -110,16 +108,15 @@ class Clause:
 
 def read_clause(content: Any, subject: str) -> Clause:
     """The clause of an entry of a claims file.  Raises ConfigError for a wrong one."""
-    kinds = [kind for kind in KINDS if kind in content]
-    if len(kinds) != 1:
+    kind, *others = [kind for kind in KINDS if kind in content] or ("", "")
+    if others:
         raise ConfigError(f"{subject}: give one of {', '.join(KINDS)}, with a metric")
-    (kind,) = kinds
     needs = KINDS[kind].needs
     bounds = _DIRECTIONS if kind == "monotone" else _BOUNDS
     against = ("against",) if kind in ("difference", "ratio") else ()
     Keys({**dict.fromkeys((kind, *needs, *against), optional()), **_SHARED, **bounds}).check(content, subject)
-    if kind == "comparison" and str(content[kind]) not in COMPARISONS:
-        raise ConfigError(f"{subject}: no comparison {content[kind]!r}; {nearest(str(content[kind]), COMPARISONS)}")
+    if kind == "comparison":
+        require_known(str(content[kind]), COMPARISONS, f"{subject}: no comparison {content[kind]!r}")
     metric = Quantity.read(content[kind], subject)
     if kind == "difference" and metric.metric == "seconds":
         raise ConfigError(f"{subject}: seconds of one machine are compared by `ratio`, not by `difference`")
@@ -149,16 +146,17 @@ def _region(content: Mapping[str, Any], kind: str, subject: str) -> Region:
         low, high = (1 / size, size) if is_logarithmic else (-size, size)
     low = float(content.get("above", content.get("rises", low)))
     high = float(content.get("below", content.get("falls", high)))
-    if low >= high:
-        raise ConfigError(f"{subject}: no {kind} lies between {low:g} and {high:g}: give the lower end first")
-    if math.isinf(low) and math.isinf(high):
-        words = "`falls: 0` or `rises: 0`" if kind == "monotone" else "above, below, between: [a, b] or within"
-        raise ConfigError(f"{subject}: say where the {kind} lies: {words}")
-    if not is_logarithmic:
-        return Region(low, high)
-    if high <= 0 or (low <= 0 and math.isinf(high)):
-        raise ConfigError(f"{subject}: every ratio is above 0: give another end")
-    return Region(math.log(low) if low > 0 else -math.inf, math.log(high))
+    words = "`falls: 0` or `rises: 0`" if kind == "monotone" else "above, below, between: [a, b] or within"
+    problems = {
+        f"no {kind} lies between {low:g} and {high:g}: give the lower end first": low >= high,
+        f"say where the {kind} lies: {words}": math.isinf(low) and math.isinf(high),
+        "every ratio is above 0: give another end": is_logarithmic and (high <= 0 or (low <= 0 and math.isinf(high))),
+    }
+    if wrong := [text for text, is_wrong in problems.items() if is_wrong]:
+        raise ConfigError(f"{subject}: {wrong[0]}")
+    if is_logarithmic:
+        low, high = math.log(low) if low > 0 else -math.inf, math.log(high)
+    return Region(low, high)
 
 
 def _words(content: Any, subject: str) -> dict[str, tuple[str, ...]]:
@@ -166,15 +164,11 @@ def _words(content: Any, subject: str) -> dict[str, tuple[str, ...]]:
 
     if not isinstance(content, dict):
         raise ConfigError(f"{subject}: runs are selected by a mapping such as {{method: sep}}")
-    return {str(key): tuple(text(value) for value in _listed(values)) for key, values in content.items()}
+    return {str(key): _texts(values, text) for key, values in content.items()}
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, _listed(value)))
+def _texts(value: Any, text: Callable[[Any], str] = str) -> tuple[str, ...]:
+    return tuple(map(text, value if isinstance(value, list) else [value]))
 
 
 def _line(text: Any) -> str:
@@ -217,7 +211,7 @@ class Claim:
 
     @property
     def name(self) -> str:
-        """Name of the claim, as in sep/c01."""
+        """The paper and the id, as in sep/c01."""
         return f"{self.paper}/{self.id}"
 
 
@@ -229,8 +223,7 @@ def files(config_dirs: Sequence[Path] = ()) -> dict[str, Path]:
 def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
     """The claims of a file.  Raises ConfigError: an unknown name, or a file that holds no claims."""
     known = files(config_dirs)
-    if name not in known:
-        raise ConfigError(f"no claims {name!r}; {nearest(name, known)}")
+    require_known(name, known, f"no claims {name!r}")
     content = yamls.read(known[name])
     if not isinstance(content, dict) or not content:
         raise ConfigError(f"{known[name]}: claims are a mapping of ids to claims")
@@ -242,19 +235,20 @@ def _claim(paper: str, id: str, content: Any, subject: str, shipped: bool) -> Cl
     content = _CLAIM.check(content, subject)
     tests = _texts(content.get("test", []))
     ways = [key for key in ("clauses", "test", "reason") if content.get(key)]
-    wrong = [test for test in tests if not _TEST.fullmatch(test)]
-    problem = ""
-    if not shipped and not {"test", "proves"}.isdisjoint(content):
-        problem = "a `test` is one of gpbench's, and proves its claims alone: give `clauses`"
-    elif len(ways) != 1 and (ways or not content.get("elsewhere")):
-        test = "a `test` that proves it, " if shipped else ""
-        problem = f"a claim has `clauses`, {test}or a `reason` why it has none; or `elsewhere`"
-    elif "proves" in content and "test" not in content:
-        problem = "`proves` is of a `test`: name it as tests/FILE.py::NAME"
-    elif wrong:
-        problem = f"test {wrong[0]}: name it as tests/FILE.py::NAME"
-    if problem:
-        raise ConfigError(f"{subject}: {problem}")
+    unnamed = [test for test in tests if not _TEST.fullmatch(test)]
+    test = "a `test` that proves it, " if shipped else ""
+    own, undecided = (
+        not shipped and ("test" in content or "proves" in content),
+        not ways and not content.get("elsewhere"),
+    )
+    problems = {
+        "a `test` is one of gpbench's, and proves its claims alone: give `clauses`": own,
+        f"a claim has `clauses`, {test}or a `reason` why it has none; or `elsewhere`": undecided or len(ways) > 1,
+        "`proves` is of a `test`: name it as tests/FILE.py::NAME": "proves" in content and "test" not in content,
+        f"test {''.join(unnamed[:1])}: name it as tests/FILE.py::NAME": unnamed,
+    }
+    if wrong := [text for text, is_wrong in problems.items() if is_wrong]:
+        raise ConfigError(f"{subject}: {wrong[0]}")
     clauses = enumerate(content.get("clauses", []), 1)
     return Claim(
         paper=paper,

@@ -1,229 +1,133 @@
-"""Estimates of numbers: values with 95 % intervals and one-sided p-values against any bound."""
+"""Estimates of numbers with 95 % intervals and one-sided p-values; regions of numbers, and evidence for them.
+
+Evidence on terms is combined to evidence on a whole under any dependence between the terms.
+"""
 
 import bisect
 import itertools
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
 from statistics import correlation, fmean, median, stdev
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from gpbench.analysis.statistics import LEVEL, mean_stderr
 
-
-class Estimate(ABC):
-    """A number `value` that was estimated from `n` splits, data sets, points or trials."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def value(self) -> float: ...
-        @property
-        def n(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval; infinite where so few numbers allow no test."""
-
-    def p_above(self, bound: float) -> float:
-        """The p-value against the hypothesis that the true number is `bound` or less."""
-        return self._tail(bound - self.value)
-
-    def p_below(self, bound: float) -> float:
-        """The p-value against the hypothesis that the true number is `bound` or more."""
-        return self._tail(self.value - bound)
-
-    def _tail(self, distance: float) -> float:
-        """The probability that the estimate lies so far on one side of the true number, or further."""
-        return float(distance >= 0)
+SIDE = LEVEL / 2
+"""Level of each side of a verdict: as of a 95 % interval, one side of which lies beyond a bound."""
+_NO_INTERVAL = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
-class Exact(Estimate):
-    """A number without error, such as a count."""
+class Estimate:
+    """A number that was estimated from `n` splits, data sets, points or trials."""
 
     value: float
-    n: int = 1
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        return self.value, self.value
-
-
-@dataclass(frozen=True)
-class Student(Estimate):
-    """A mean with Student's t distribution; the normal one with infinite `df`."""
-
-    value: float  # the mean
-    stderr: float | None  # its standard error; None allows no test, as for a single split
-    df: float  # degrees of freedom
-    n: int  # number of values
+    n: int
+    interval: tuple[float, float]  # the 95 % confidence interval; infinite where so few numbers allow no test
+    p_above: Callable[[float], float] = field(compare=False)  # p-value against a true number of a bound or less
+    p_below: Callable[[float], float] = field(compare=False)  # p-value against a true number of a bound or more
+    stderr: float | None = None  # the standard error of a mean; None allows no test, as for a single split
     sd: float | None = None
     ratio: float | None = None
-    of_rows: bool = False  # whether the error is that over the test rows of a single split
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        half = math.inf if self.stderr is None else _quantile(self.df) * self.stderr
-        return (-math.inf, math.inf) if math.isinf(half) else (self.value - half, self.value + half)
-
-    def _tail(self, distance: float) -> float:
-        from scipy.special import stdtr
-
-        if not self.stderr:
-            return 1.0 if self.stderr is None else super()._tail(distance)
-        return float(stdtr(self.df, distance / self.stderr))
+    data: object = None  # the values that it is from, where the fields above may be those of others too
+    source: str = ""  # "splits", or "rows" where the error is that over the test rows of a single split; "ranks"
 
 
-@dataclass(frozen=True)
-class PairedSpread(Estimate):
-    """The logarithm of the ratio of two standard deviations of paired values, by the test of Pitman and Morgan.
+def _symmetric(value: float, n: int, half: float, tail: Callable[[float], float], **fields: object) -> Estimate:
+    """An estimate with an interval of this half width; `tail` is the probability of a distance from the true number."""
+    interval = _NO_INTERVAL if math.isinf(half) else (value - half, value + half)
+    above, below = (lambda bound: tail(bound - value)), (lambda bound: tail(value - bound))
+    return Estimate(value, n, interval, above, below, **fields)  # type: ignore[arg-type]
+
+
+def exact(value: float, n: int = 1) -> Estimate:
+    """A number without error, such as a count."""
+    return _symmetric(value, n, 0.0, _step)
+
+
+def _step(distance: float) -> float:
+    return float(distance >= 0)
+
+
+def student(
+    value: float,
+    stderr: float | None,
+    df: float,
+    n: int,
+    sd: float | None = None,
+    ratio: float | None = None,
+    source: str = "splits",
+) -> Estimate:
+    """A mean with Student's t distribution; the normal one with infinite `df`."""
+    from scipy.special import stdtr
+
+    half, tail = math.inf, lambda distance: 1.0
+    if stderr is not None:
+        half, tail = _quantile(df) * stderr, _step
+    if stderr:
+        tail = lambda distance: float(stdtr(df, distance / stderr))
+    return _symmetric(value, n, half, tail, stderr=stderr, sd=sd, ratio=ratio, source=source)
+
+
+def mean(values: Sequence[float], ratio: float | None) -> Estimate | None:
+    """The mean with its corrected standard error; without one where the numbers of rows are unknown.  It is infinite
+    where a value is, as of a level that a run does not reach, and of infinities of both signs unknown."""
+    if not values or math.isnan(sum(values)):
+        return None
+    n = len(values)
+    centre, plain = (sum(values), None) if math.isinf(sum(values)) else mean_stderr(values)
+    if plain is None or ratio is None:
+        return student(centre, None, max(1, n - 1), n)
+    return student(centre, plain * math.sqrt(1 + n * ratio), n - 1, n, plain * math.sqrt(n), ratio)
+
+
+def clustered(values: Mapping[str, Sequence[float]]) -> Estimate | None:
+    """The mean over clusters of their means, with its standard error between clusters, of which one allows no test;
+    None without values.  Values of a cluster, as the outputs of a data set, count once, however they depend on one
+    another.
+    """
+    means = [fmean(cluster) for cluster in values.values() if cluster]
+    return student(*mean_stderr(means), max(1, len(means) - 1), len(means)) if means else None
+
+
+def paired_spread(pairs: Sequence[tuple[float, float]]) -> Estimate:
+    """The logarithm of the ratio of two standard deviations of three paired values or more.
 
     E. J. G. Pitman, A Note on Normal Correlation, Biometrika 31 (1939): with r the correlation of the pairs and w the
     logarithm less its hypothetical value, sinh(w) sqrt((n - 2) / (1 - r²)) has Student's t distribution with n - 2
     degrees of freedom.
     """
+    from scipy.special import stdtr
 
-    pairs: Sequence[tuple[float, float]]  # values of both sides, as of the outputs of a data set; three pairs or more
-
-    @property
-    def n(self) -> int:
-        return len(self.pairs)
-
-    @property
-    def value(self) -> float:
-        a, b = map(stdev, zip(*self.pairs))
-        return math.log(a / b)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        half = math.asinh(_quantile(self.n - 2) * self._scale)
-        return self.value - half, self.value + half
-
-    @cached_property
-    def _scale(self) -> float:
-        return math.sqrt(max(0.0, 1 - correlation(*zip(*self.pairs)) ** 2) / (self.n - 2))
-
-    def _tail(self, distance: float) -> float:
-        from scipy.special import stdtr
-
-        if not self._scale:
-            return super()._tail(distance)
-        return float(stdtr(self.n - 2, math.sinh(distance) / self._scale))
+    n, columns = len(pairs), [*zip(*pairs)]
+    a, b = map(stdev, columns)
+    scale = math.sqrt(max(0.0, 1 - correlation(*columns) ** 2) / (n - 2))
+    tail = (lambda distance: float(stdtr(n - 2, math.sinh(distance) / scale))) if scale else _step
+    return _symmetric(math.log(a / b), n, math.asinh(_quantile(n - 2) * scale), tail, data=pairs)
 
 
-@dataclass(frozen=True)
-class SignedRank(Estimate):
+def signed_rank(values: Sequence[float]) -> Estimate:
     """The centre of values, one for each data set, by Wilcoxon's signed-rank test.
 
-    The statistic is the number of means of pairs, of a value with itself too, on one side of the bound.
+    The statistic is the number of means of pairs, of a value with itself too, on one side of the bound.  The value is
+    the estimate of Hodges and Lehmann, the median of these means; the interval has those that the test does not reject.
     """
-
-    values: Sequence[float]
-
-    @property
-    def n(self) -> int:
-        return len(self.values)
-
-    @property
-    def value(self) -> float:
-        """The Hodges-Lehmann estimate: the median of the means of all pairs."""
-        return median(self._means)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The range of those means of pairs that the test does not reject."""
-        k = bisect.bisect_right(_signed_rank_cdf(self.n), LEVEL / 2) - 1
-        return (-math.inf, math.inf) if k < 0 else (self._means[k], self._means[-1 - k])
-
-    def p_above(self, bound: float) -> float:
-        return self._p(sum(mean > bound for mean in self._means))
-
-    def p_below(self, bound: float) -> float:
-        return self._p(sum(mean < bound for mean in self._means))
-
-    def _p(self, statistic: int) -> float:
-        """P(W >= statistic) = P(W <= M - statistic) for M means."""
-        return min(1.0, _signed_rank_cdf(self.n)[len(self._means) - statistic])
-
-    @cached_property
-    def _means(self) -> list[float]:
-        return sorted((a + b) / 2 for i, a in enumerate(self.values) for b in self.values[i:])
-
-
-@dataclass(frozen=True)
-class Share(Estimate):
-    """A share of trials, by the binomial distribution of as many independent trials as the clustered ones are worth.
-
-    E. L. Korn and B. I. Graubard, Confidence Intervals for Proportions With Small Expected Number of Positive Counts
-    Estimated From Survey Data, Survey Methodology 24 (1998): the number of trials is divided by the design effect, the
-    variance of the share between clusters over that of independent trials.  Clusters of trials that are all alike are
-    worth one trial each, and none is worth more than its trials.
-    """
-
-    clusters: Sequence[Sequence[bool]]
-
-    @property
-    def n(self) -> int:
-        return sum(map(len, self.clusters))
-
-    @property
-    def value(self) -> float:
-        return sum(map(sum, self.clusters)) / self.n
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The interval of Clopper and Pearson."""
-        from scipy.special import betaincinv
-
-        k, n = self.value * self.worth, self.worth
-        low = betaincinv(k, n - k + 1, LEVEL / 2) if k else 0.0
-        high = betaincinv(k + 1, n - k, 1 - LEVEL / 2) if k < n else 1.0
-        return float(low), float(high)
-
-    @cached_property
-    def worth(self) -> float:
-        """The number of independent trials of the same variance, with t quantiles for the normal ones."""
-        n, m, p = self.n, len(self.clusters), self.value
-        if m < 2 or p in (0, 1):
-            return float(m)
-        # of a ratio of two sums over clusters, by linearisation: m / (m - 1) sum (y - p n_c)^2 / n^2
-        residuals = math.fsum((sum(cluster) - p * len(cluster)) ** 2 for cluster in self.clusters)
-        variance = m / (m - 1) * residuals / n**2
-        worth = p * (1 - p) / variance if variance else math.inf
-        return min(float(n), max(1.0, worth * (_quantile(n - 1) / _quantile(m - 1)) ** 2))
-
-    def p_above(self, bound: float) -> float:
-        from scipy.special import betainc
-
-        k, n = self.value * self.worth, self.worth
-        return float(betainc(k, n - k + 1, min(max(bound, 0.0), 1.0))) if k else 1.0
-
-    def p_below(self, bound: float) -> float:
-        from scipy.special import betaincc
-
-        k, n = self.value * self.worth, self.worth
-        return float(betaincc(k + 1, n - k, min(max(bound, 0.0), 1.0))) if k < n else 1.0
-
-
-def clustered(values: Mapping[str, Sequence[float]]) -> Student | None:
-    """The mean over clusters of their means, with its standard error between clusters; None without values.
-
-    Values of one cluster, such as the outputs or splits of one data set, count once together, however they depend on
-    one another.  A single cluster allows no test.
-    """
-    means = [fmean(cluster) for cluster in values.values() if cluster]
-    return Student(*mean_stderr(means), max(1, len(means) - 1), len(means)) if means else None
-
-
-def _quantile(df: float) -> float:
-    """The quantile of Student's t distribution that an interval reaches to."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, 1 - LEVEL / 2))
+    n, means = len(values), sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
+    cdf = _signed_rank_cdf(n)
+    k = bisect.bisect_right(cdf, LEVEL / 2) - 1
+    # P(W >= statistic) = P(W <= M - statistic) for M means
+    p = lambda statistic: min(1.0, cdf[len(means) - statistic])
+    return Estimate(
+        median(means),
+        n,
+        _NO_INTERVAL if k < 0 else (means[k], means[-1 - k]),
+        lambda bound: p(sum(mean > bound for mean in means)),
+        lambda bound: p(sum(mean < bound for mean in means)),
+        data=values,
+        source="ranks",
+    )
 
 
 @cache
@@ -233,3 +137,109 @@ def _signed_rank_cdf(n: int) -> list[float]:
     for rank in range(1, n + 1):
         counts = [a + b for a, b in zip([*counts, *[0] * rank], [*[0] * rank, *counts])]
     return [total / 2**n for total in itertools.accumulate(counts)]
+
+
+def share(clusters: Sequence[Sequence[bool]]) -> Estimate:
+    """A share of trials with the interval of Clopper and Pearson, by the binomial distribution of `worth` trials."""
+    from scipy.special import betainc, betaincc, betaincinv
+
+    total, n = sum(map(len, clusters)), worth(clusters)
+    p = sum(map(sum, clusters)) / total
+    k = p * n
+    low = float(betaincinv(k, n - k + 1, LEVEL / 2)) if k else 0.0
+    high = float(betaincinv(k + 1, n - k, 1 - LEVEL / 2)) if k < n else 1.0
+    tail = lambda cdf, a, b, bound: float(cdf(a, b, min(max(bound, 0.0), 1.0))) if a and b else 1.0
+    above, below = partial(tail, betainc, k, n - k + 1), partial(tail, betaincc, k + 1, n - k)
+    return Estimate(p, total, (low, high), above, below, data=clusters)
+
+
+def worth(clusters: Sequence[Sequence[bool]]) -> float:
+    """The number of independent trials of the same variance as the clustered ones: those divided by the design effect.
+
+    E. L. Korn and B. I. Graubard, Confidence Intervals for Proportions With Small Expected Number of Positive Counts
+    Estimated From Survey Data, Survey Methodology 24 (1998).  Clusters of trials that are all alike are worth one each.
+    """
+    n, m = sum(map(len, clusters)), len(clusters)
+    p = sum(map(sum, clusters)) / n
+    if m < 2 or p in (0, 1):
+        return float(m)
+    # of a ratio of two sums over clusters, by linearisation: m / (m - 1) sum (y - p n_c)^2 / n^2
+    residuals = math.fsum((sum(cluster) - p * len(cluster)) ** 2 for cluster in clusters)
+    variance = m / (m - 1) * residuals / n**2
+    trials = p * (1 - p) / variance if variance else math.inf
+    return min(float(n), max(1.0, trials * (_quantile(n - 1) / _quantile(m - 1)) ** 2))
+
+
+def _quantile(df: float) -> float:
+    """The quantile of Student's t distribution that an interval reaches to."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, 1 - LEVEL / 2))
+
+
+class Evidence(NamedTuple):
+    """Evidence that a statement holds."""
+
+    supporting: float  # p-value against the hypothesis that it does not hold; a small one supports it
+    contradicting: float  # p-value against the hypothesis that it holds; a small one contradicts it
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value: below 0.05 where the 95 % interval lies in the region, or outside of it."""
+        return min(1.0, 2 * min(self))
+
+
+NONE = Evidence(1.0, 1.0)
+"""Evidence of a term without runs."""
+
+INSIDE, LEANS_IN, LEANS_OUT, OUTSIDE = range(4)
+"""Positions of an estimate: its 95 % interval inside the region, its value inside alone, and the same outside."""
+
+
+class Region(NamedTuple):
+    """The numbers from `low` to `high`."""
+
+    low: float
+    high: float
+
+    def evidence(self, estimate: Estimate) -> Evidence:
+        """Evidence that the true number is inside: it must be beyond both ends, and lies outside beyond one of them."""
+        inside, outside = [], []
+        if not math.isinf(self.low):
+            inside, outside = [estimate.p_above(self.low)], [estimate.p_below(self.low)]
+        if not math.isinf(self.high):
+            inside, outside = [*inside, estimate.p_below(self.high)], [*outside, estimate.p_above(self.high)]
+        return Evidence(max(inside), min(outside))
+
+    def position(self, estimate: Estimate) -> int:
+        """The position of an estimate: INSIDE or OUTSIDE where its interval shows it, else by its value."""
+        supporting, contradicting = self.evidence(estimate)
+        if supporting <= SIDE:
+            return INSIDE
+        if contradicting <= SIDE:
+            return OUTSIDE
+        value = estimate.value  # infinite where a run does not reach a level
+        above, below = (math.isinf(self.low) or value > self.low), (math.isinf(self.high) or value < self.high)
+        return LEANS_IN if above and below else LEANS_OUT
+
+    def __str__(self) -> str:
+        if math.isinf(self.low) or math.isinf(self.high):
+            return f"< {self.high:.4g}" if math.isinf(self.low) else f"> {self.low:.4g}"
+        return f"in [{self.low:.4g}, {self.high:.4g}]"
+
+
+def at_least(k: int, terms: Sequence[Evidence]) -> Evidence:
+    """Evidence that k of the terms hold, or more: Bonferroni's test of a partial conjunction; of no terms none.
+
+    Y. Benjamini and R. Heller, Screening for Partial Conjunction Hypotheses, Biometrics 64 (2008), section 3: n - k + 1
+    times the k-th smallest p-value.  It is contradicted by n - k + 1 terms that do not hold.
+    """
+    if not (n := len(terms)):
+        return NONE
+    supporting, contradicting = (sorted(term[side] for term in terms) for side in (0, 1))
+    return Evidence(min(1.0, (n - k + 1) * supporting[k - 1]), min(1.0, k * contradicting[n - k]))
+
+
+def every(terms: Sequence[Evidence]) -> Evidence:
+    """Evidence that all of the terms hold."""
+    return at_least(len(terms), terms)

@@ -5,20 +5,20 @@ against all of them, and lies where the worst of them lies.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from gpbench.analysis.grouping import gather
+from gpbench.claims import estimates
 from gpbench.claims.definition import Clause
-from gpbench.claims.estimates import Estimate, Student, clustered
-from gpbench.claims.numbers import Number
-from gpbench.claims.regions import INSIDE, LEANS_IN, NONE, OUTSIDE, SIDE, Evidence, at_least, every
+from gpbench.claims.estimates import INSIDE, NONE, SIDE, Estimate, Evidence
+from gpbench.claims.selection import Number
 from gpbench.errors import ConfigError
 
 
-@dataclass(frozen=True)
-class _Grade:
+class _Grade(NamedTuple):
     """A word of the scale of grades, and how it is drawn."""
 
     word: str  # the grade
@@ -64,7 +64,7 @@ _MOST, _FEW, _TENTH, _HALF = 0.8, 0.2, 0.1, 0.5
 
 
 class Counts(NamedTuple):
-    """Numbers of cells by position (`gpbench.claims.regions`), and of those without runs."""
+    """Numbers of cells by position (`gpbench.claims.estimates`), and of those without runs."""
 
     inside: int
     leaning_in: int
@@ -84,11 +84,16 @@ class Counts(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Cells that are judged together: the quota of them, all of them, and those with runs."""
+    """Cells that are judged together."""
 
-    quota: int
+    least: int  # how many of the cells must lie in the region
     cells: Sequence[Sequence[Number]]
-    positions: Sequence[int]
+    positions: Sequence[int]  # positions of the cells with runs
+
+    @property
+    def quota(self) -> int:
+        """How many of the cells with runs must lie in the region."""
+        return min(self.least, len(self.positions))
 
 
 @dataclass(frozen=True)
@@ -103,45 +108,25 @@ class Judged:
     @cached_property
     def groups(self) -> list[_Group]:
         """The cells of each value of `each`."""
-        cells: dict[object, list[Number]] = {}
-        for k, number in enumerate(self.numbers):
-            cells.setdefault(k if self.clause.least is None else number.key, []).append(number)
-        groups: dict[tuple[str, ...], list[list[Number]]] = {}
-        for rivals in cells.values():
-            groups.setdefault(rivals[0].key[2 : 2 + len(self.clause.each)], []).append(rivals)
-        return [self._group(terms) for terms in groups.values()]
-
-    def _group(self, cells: Sequence[Sequence[Number]]) -> _Group:
-        positions = [
-            max(self.clause.region.position(number.estimate) for number in rivals if number.estimate)
-            for rivals in cells
-            if any(number.estimate for number in rivals)
-        ]
-        return _Group(min(self._quota(len(cells)), len(positions)), cells, positions)
-
-    def _quota(self, n: int) -> int:
-        """How many of n cells must lie in the region."""
-        least = self.clause.least
-        if least is None:
-            return n
-        k = math.ceil(least * n - 1e-9) if least < 1 else int(least)
-        if k > n:
-            raise ConfigError(f"{self.name}: least: {k} of {n} numbers; choose no more")
-        return k
+        numbers = enumerate(self.numbers)
+        cells = gather((k if self.clause.least is None else number.key, number) for k, number in numbers)
+        by_value = gather((rivals[0].key[2 : 2 + len(self.clause.each)], rivals) for rivals in cells.values())
+        groups, least, position = [], self.clause.least, self.clause.region.position
+        for group in by_value.values():
+            n = len(group)
+            k = n if least is None else math.ceil(least * n - 1e-9) if least < 1 else int(least)
+            if k > n:
+                raise ConfigError(f"{self.name}: least: {k} of {n} numbers; choose no more")
+            known = [[number.estimate for number in rivals if number.estimate] for rivals in group]
+            groups.append(_Group(k, group, [max(map(position, some)) for some in known if some]))
+        return groups
 
     @cached_property
     def evidence(self) -> Evidence:
         """Evidence for the clause: against all rivals, for the quota of cells, and for every value of `each`."""
-        evidence = self.clause.region.evidence
-        return every(
-            [
-                at_least(
-                    self._quota(len(group.cells)),
-                    [every([evidence(n.estimate) if n.estimate else NONE for n in rivals]) for rivals in group.cells],
-                )
-                for group in self.groups
-            ]
-        )
+        evidence = lambda number: self.clause.region.evidence(number.estimate) if number.estimate else NONE
+        by_cell = lambda group: [estimates.every([*map(evidence, rivals)]) for rivals in group.cells]
+        return estimates.every([estimates.at_least(group.least, by_cell(group)) for group in self.groups])
 
     @cached_property
     def counts(self) -> Counts:
@@ -151,7 +136,7 @@ class Judged:
         inside, leaning_in, leaning_out, outside = (positions.count(k) for k in range(4))
         return Counts(inside, leaning_in, leaning_out, outside, n - len(positions))
 
-    @cached_property
+    @property
     def quota(self) -> int:
         """The number of cells with runs that must lie in the region."""
         return sum(group.quota for group in self.groups)
@@ -159,13 +144,9 @@ class Judged:
     @cached_property
     def effect(self) -> Estimate | None:
         """The mean over data sets of their numbers, with an error between data sets; a single number as it is."""
-        known = [number for number in self.numbers if number.estimate]
-        if len(known) == 1:
-            return known[0].estimate
-        by_set: dict[str, list[float]] = {}
-        for number in known:
-            by_set.setdefault(number.key[0], []).append(number.estimate.value if number.estimate else 0.0)
-        return clustered(by_set)
+        known = [(number.key[0], number.estimate) for number in self.numbers if number.estimate]
+        by_set = gather((name, estimate.value) for name, estimate in known)
+        return known[0][1] if len(known) == 1 else estimates.clustered(by_set)
 
     def grade(self, level: float = SIDE, level_against: float = SIDE) -> str:
         """The grade of the clause (`SCALE`); "not run" without estimates."""
@@ -174,30 +155,27 @@ class Judged:
             return "not run"
         if self.evidence.supporting <= level:
             return "holds"
-        claimed, certain = self._share(lambda k: k <= LEANS_IN), self._share(lambda k: k == INSIDE)
-        spare = counts.known - quota
+
+        def share(last: int) -> float:
+            """The share of the quota that is met by the cells of positions up to this one."""
+            met = (min(group.quota, sum(k <= last for k in group.positions)) for group in self.groups)
+            return sum(met) / max(1, quota)
+
+        claimed, certain = share(estimates.LEANS_IN), share(INSIDE)
+        spare, mean = counts.known - quota, None
+        if self.effect and counts.known > 1 and quota > _HALF * counts.known:  # the mean says nothing of a few of many
+            mean = self.clause.region.position(self.effect)
         if claimed >= _MOST and counts.outside <= spare + _TENTH * quota:
-            return "mostly holds" if certain >= _HALF or self._mean_position == INSIDE else "leans for"
+            return "mostly holds" if certain >= _HALF or mean == INSIDE else "leans for"
         if counts.outside > max(spare, _HALF * counts.known):
             return "fails"
         if claimed <= _FEW:
-            excluded = self.evidence.contradicting <= level_against or self._mean_position == OUTSIDE
+            excluded = self.evidence.contradicting <= level_against or mean == estimates.OUTSIDE
             return "fails" if excluded else "leans against"
         return "mixed"
-
-    def _share(self, counts: Callable[[int], bool]) -> float:
-        """The share of the quota that is met by the cells of these positions."""
-        return sum(min(group.quota, sum(map(counts, group.positions))) for group in self.groups) / max(1, self.quota)
-
-    @property
-    def _mean_position(self) -> int | None:
-        """The position of the mean over data sets; None where there is one number, and for a quota of a few of many."""
-        if self.effect is None or self.counts.known < 2 or self.quota <= _HALF * self.counts.known:
-            return None
-        return self.clause.region.position(self.effect)
 
     @property
     def one_split(self) -> bool:
         """Whether numbers are of single splits: without an error, or with that over test rows given the model."""
-        estimates = [number.estimate for number in self.numbers if self.clause.kind != "rank"]
-        return any(isinstance(estimate, Student) and estimate.n == 1 for estimate in estimates)
+        known = [number.estimate for number in self.numbers if number.estimate and self.clause.kind != "rank"]
+        return any(estimate.n == 1 and estimate.source in ("splits", "rows") for estimate in known)

@@ -1,85 +1,50 @@
 """Numbers of a clause: from cells to estimates, one for each data set, output and value of the clause's keys.
 
-A kind of predicate is a function from the cells of a clause to terms, each the cells of one number, and a function from
-terms to an estimate.  Kinds whose numbers are of several outputs or data sets estimate from several terms together.
+A kind of predicate is a function from the cells of a clause to terms, and one from the terms of a number to an
+estimate.
 """
 
 import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, linear_regression
 from typing import NamedTuple
 
 import numpy as np
 
-from gpbench.analysis import rank_tests
-from gpbench.analysis.cells import CellRuns
-from gpbench.analysis.statistics import common_splits, largest_ratio, mean_stderr
+from gpbench.analysis.grouping import gather
+from gpbench.analysis.statistics import average_ranks, common_splits, friedman, largest_ratio
 from gpbench.claims.definition import Clause
-from gpbench.claims.estimates import Estimate, Exact, PairedSpread, Share, SignedRank, Student, clustered
-from gpbench.claims.kept import COMPARISONS
-from gpbench.claims.selection import KeyedCell, crowded, group, listed_keys
+from gpbench.claims.estimates import Estimate, clustered, exact, mean, paired_spread, share, signed_rank, student
+from gpbench.claims.quantities import COMPARISONS
+from gpbench.claims.selection import Key, KeyedCell, Number, crowded, group, listed_keys, machine
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.own_metrics import COUNTED
-from gpbench.records.record import Record
 
-_PROPORTIONS = ("error", "coverage95")
-"""Metrics that are means of zeros and ones over test rows, whose error over them is known without the rows."""
-
-_Key = tuple[str, ...]
 _Sides = Mapping[str, Sequence[KeyedCell]]
 
 
-@dataclass(frozen=True)
-class Number:
-    """An estimate with the cells that it is from."""
-
-    key: _Key  # data set, output, and values of the clause's keys
-    estimate: Estimate | None  # the estimate; None where runs are missing
-    rival: str = ""  # name of the rival b, where a clause lists several
-    cells: tuple[CellRuns, ...] = ()  # cells that the number is estimated from, but of those over all data sets
-    preset: str = ""  # preset of the runs
-
-    @property
-    def location(self) -> str:
-        """Data set and output."""
-        return " ".join(filter(None, self.key[:2]))
-
-    @property
-    def machines(self) -> int:
-        """Number of different machines of the runs."""
-        return len({_machine(record) for cell in self.cells for record in cell.records})
-
-    @property
-    def name(self) -> str:
-        """Data set, output, values of keys and rival, as far as there are any."""
-        return " ".join(filter(None, [*self.key, self.rival]))
-
-
 class _Term(NamedTuple):
-    """Cells of a number, or of a part of it: those of a, `of` or `among`, and those that they are compared with."""
+    """Cells of a number, or of a part of it."""
 
-    key: _Key
+    key: Key
     rival: str
-    cells: Sequence[KeyedCell]
-    others: Sequence[KeyedCell] = ()
+    cells: Sequence[KeyedCell]  # those of a, `of` or `among`
+    others: Sequence[KeyedCell] = ()  # those that they are compared with
 
 
 def numbers(clause: Clause, sides: _Sides, name: str) -> list[Number]:
-    """The numbers of a clause.
-
-    Seconds are of one machine, for each data set that of most runs; those of several are no number.  Raises
-    ConfigError: several cells stand for one number, or no two are a pair.
+    """The numbers of a clause.  Seconds are of one machine, for each data set that of most runs; those of several are
+    no number.  Raises ConfigError: several cells stand for one number, or no two are a pair.
     """
     timed = clause.metric.is_of_seconds
     terms_of, estimate = _KINDS[clause.kind]
-    groups: dict[tuple[_Key, str], list[_Term]] = {}
-    for term in terms_of(clause, _of_one_machine(sides) if timed else sides, name):
-        groups.setdefault(_whole(clause, term), []).append(term)
+    terms_of_sides = terms_of(clause, _of_onemachine(sides) if timed else sides, name)
+    groups = gather((_whole(clause, term), term) for term in terms_of_sides)
     if not groups:
         raise ConfigError(f"{name}: a and b have no data set in common")
     results = []
@@ -90,7 +55,7 @@ def numbers(clause: Clause, sides: _Sides, name: str) -> list[Number]:
     return _over_datasets(clause, results) if clause.over else results
 
 
-def _whole(clause: Clause, term: _Term) -> tuple[_Key, str]:
+def _whole(clause: Clause, term: _Term) -> tuple[Key, str]:
     """The key and rival of the number that a term is a part of: one of all outputs, or of all data sets."""
     (dataset, _, *values), rival = term.key, term.rival
     if clause.kind == "spread":
@@ -100,15 +65,13 @@ def _whole(clause: Clause, term: _Term) -> tuple[_Key, str]:
     return ("", "", *values) if clause.kind in ("rank", "friedman") else term.key, rival
 
 
-def _of_one_machine(sides: _Sides) -> _Sides:
-    """The cells with runs of one machine alone: for each data set that of most runs, among those that all sides have.
-
-    Cells of a data set without such a machine are unchanged.
-    """
+def _of_onemachine(sides: _Sides) -> _Sides:
+    """The cells with runs of one machine alone: for each data set that of most runs, among those that all sides have;
+    the cells of a data set without such a machine are unchanged."""
     machines: dict[str, object] = {}
     for dataset in {cell.keys["dataset"] for cells in sides.values() for cell in cells}:
         of_set = [[cell for cell in cells if cell.keys["dataset"] == dataset] for cells in sides.values()]
-        counts = [Counter(_machine(record) for cell in cells for record in cell.records) for cells in of_set]
+        counts = [Counter(machine(record) for cell in cells for record in cell.records) for cells in of_set]
         if common := set.intersection(*map(set, counts)):
             machines[dataset] = max(sorted(common, key=str), key=lambda m: sum(count[m] for count in counts))
 
@@ -116,39 +79,27 @@ def _of_one_machine(sides: _Sides) -> _Sides:
         own = machines.get(cell.keys["dataset"])
         if cell.runs is None or own is None:
             return cell
-        records = tuple(record for record in cell.records if _machine(record) == own)
+        records = tuple(record for record in cell.records if machine(record) == own)
         return replace(cell, runs=replace(cell.runs, records=records) if records else None)
 
     return {side: [trim(cell) for cell in cells] for side, cells in sides.items()}
 
 
-def _machine(record: Record) -> tuple[str | None, int | None]:
-    """The device and the number of cores, on which seconds depend."""
-    return record.device, (record.host or {}).get("cores")
-
-
 def _over_datasets(clause: Clause, numbers: Sequence[Number]) -> list[Number]:
     """One number for each value of `each` and each rival: the centre over data sets, of the means of their outputs."""
-    groups: dict[tuple[_Key, str], list[Number]] = {}
-    for number in numbers:
-        groups.setdefault((number.key[2 : 2 + len(clause.each)], number.rival), []).append(number)
+    groups = gather(((number.key[2 : 2 + len(clause.each)], number.rival), number) for number in numbers)
     results = []
     for (key, rival), terms in groups.items():
-        by_set: dict[str, list[float]] = {}
-        for term in terms:
-            if term.estimate:
-                by_set.setdefault(term.key[0], []).append(term.estimate.value)
-        estimate = SignedRank([fmean(values) for values in by_set.values()]) if by_set else None
+        by_set = gather((term.key[0], term.estimate.value) for term in terms if term.estimate)
+        estimate = signed_rank([fmean(values) for values in by_set.values()]) if by_set else None
         cells = {id(cell): cell for term in terms for cell in term.cells}
         results.append(Number(("", "", *key), estimate, rival, tuple(cells.values())))
     return results
 
 
-def _groups(clause: Clause, sides: _Sides, name: str) -> Iterator[_Term]:
+def _groups(clause: Clause, sides: _Sides, name: str) -> list[_Term]:
     """The cells of each key, of a kind with one side."""
-    (side,) = sides.values()
-    for key, cells in group(side, clause.keys).items():
-        yield _Term(key, "", cells)
+    return [_Term(key, "", cells) for side in sides.values() for key, cells in group(side, clause.keys).items()]
 
 
 def _pairs(clause: Clause, sides: _Sides, name: str) -> Iterator[_Term]:
@@ -188,10 +139,9 @@ def _ranked(clause: Clause, sides: _Sides, name: str) -> Iterator[_Term]:
 
 def _rival(clause: Clause, b: KeyedCell) -> str:
     """The name of a rival; "" where there is one.  Over data sets its size, which may differ, is no part of it."""
-    if not (listed := listed_keys(clause)):
-        return ""
-    keys = ["method"] if clause.over else dict.fromkeys(["method", *listed])
-    return " ".join(filter(None, (b.keys.get(key, "") for key in keys)))
+    listed = listed_keys(clause)
+    keys = dict.fromkeys(["method", *([] if clause.over else listed)])
+    return " ".join(filter(None, (b.keys.get(key, "") for key in keys))) if listed else ""
 
 
 def _size(cell: KeyedCell, clause: Clause, name: str) -> float:
@@ -205,15 +155,13 @@ def _size(cell: KeyedCell, clause: Clause, name: str) -> float:
 
 
 def _mean(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
-    """The mean over splits of a value or of paired differences: exact for counts, of one split with the error of its
-    test rows.
-    """
+    """The mean over splits of a value or of paired differences: exact for counts; of one split with that of rows."""
     ((_, _, cells, others),) = terms
     if clause.kind == "value" and len(cells) > 1:
         raise crowded(cells, "of", name)
     by_split = _by_split(clause, cells, others, name) if cells else {}
     if by_split and str(clause.metric) in COUNTED:
-        return Exact(next(iter(by_split.values())))
+        return exact(next(iter(by_split.values())))
     ratio = largest_ratio(cell.runs.ratio for cell in (*cells, *others) if cell.runs)
     estimate = mean([*by_split.values()], ratio)
     if estimate and len(by_split) == 1 and clause.kind not in ("comparison", "range") and not clause.against:
@@ -222,7 +170,8 @@ def _mean(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
         known = [error for error in errors if error is not None]
         # as of independent sides, which is too careful where both err alike
         stderr = math.hypot(*known) if len(known) == len(errors) else None
-        return Student(estimate.value, stderr, math.inf, 1, of_rows=stderr is not None)
+        source = "splits" if stderr is None else "rows"
+        return student(estimate.value, stderr, math.inf, 1, source=source)
     return estimate
 
 
@@ -252,28 +201,11 @@ def _range(cells: Sequence[KeyedCell], clause: Clause) -> Mapping[int, float]:
     return {k: math.inf if any(map(math.isnan, some)) else max(some) - min(some) for k, some in of_split.items()}
 
 
-def mean(values: Sequence[float], ratio: float | None) -> Student | None:
-    """The mean with its corrected standard error; without one where the numbers of rows are unknown.
-
-    It is infinite where a value is, as of a level that a run does not reach, and of infinities of both signs unknown.
-    """
-    if not values or math.isnan(sum(values)):
-        return None
-    n = len(values)
-    centre, plain = (sum(values), None) if math.isinf(sum(values)) else mean_stderr(values)
-    if plain is None or ratio is None:
-        return Student(centre, None, max(1, n - 1), n)
-    return Student(centre, plain * math.sqrt(1 + n * ratio), n - 1, n, plain * math.sqrt(n), ratio)
-
-
 def _row_stderr(cell: KeyedCell, clause: Clause, split: int) -> float | None:
-    """The standard error of a number of a single split over its test rows, of a logarithm for a ratio; None if unknown.
-
-    That of a mean of zeros and ones is binomial; of other metrics records have it.
-    """
+    """The standard error of a number of a single split over its test rows; of its logarithm for a ratio."""
     record, metric = next(record for record in cell.records if record.split == split), str(clause.metric)
     value, stderr = cell.values(clause.metric)[split], (record.row_stderr or {}).get(metric)
-    if stderr is None and metric in _PROPORTIONS and record.test_rows:
+    if stderr is None and metric in ("error", "coverage95") and record.test_rows:  # means of zeros and ones
         stderr = math.sqrt(value * (1 - value) / record.test_rows)
     return (stderr / abs(value) if clause.kind == "ratio" else stderr) if stderr else None
 
@@ -285,11 +217,8 @@ def _log(value: float, name: str) -> float:
 
 
 def _slope(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
-    """The slope of a log-log line by least squares through the means of all sizes; of counts it has no error.
-
-    That of fewer than four sizes has no known error: what three points lack to a line is one number, and its interval
-    assumes equal, independent errors and a true line, none of which a single number can tell.
-    """
+    """The slope of a log-log line by least squares through the means of all sizes; of counts it has no error, and of
+    three sizes none is known: what these lack to a line is one number, and cannot tell whether errors are equal."""
     (term,) = terms
     points = [(_size(cell, clause, name), [*cell.values(clause.metric).values()]) for cell in term.cells]
     means = {size: fmean(values) for size, values in points if values}
@@ -298,37 +227,32 @@ def _slope(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None
     x, y = [_log(size, name) for size in means], [_log(value, name) for value in means.values()]
     slope, intercept = linear_regression(x, y)
     if str(clause.metric) in COUNTED:  # what it lacks to a line is no error of its measurement
-        return Exact(slope, len(x))
+        return exact(slope, len(x))
     residual = math.fsum((b - slope * a - intercept) ** 2 for a, b in zip(x, y)) / (len(x) - 2)
     stderr = math.sqrt(residual / math.fsum((a - fmean(x)) ** 2 for a in x)) if len(x) > 3 else None
-    return Student(slope, stderr, len(x) - 2, len(x))
+    return student(slope, stderr, len(x) - 2, len(x))
 
 
 def _spread(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
     """The logarithm of the ratio of the standard deviations over a data set's outputs, of means over splits."""
     values = [[cell.values(clause.metric) for cell in (*term.cells, *term.others)] for term in terms]
     means = [(fmean(a.values()), fmean(b.values())) for a, b in values if a and b]
-    return PairedSpread(means) if len(means) > 2 else None
+    return paired_spread(means) if len(means) > 2 else None
 
 
 def _share(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
     """The share of pairs in which a's mean is better than b's; ties do not count as better."""
-    wins: dict[str, list[bool]] = {}
-    for term in terms:
-        if means := _losses(clause, [*term.cells, *term.others]):
-            wins.setdefault(term.cells[0].keys["dataset"], []).append(means[0] < means[1])
-    return Share([*wins.values()]) if wins else None
+    losses = ((term.cells[0].keys["dataset"], _losses(clause, [*term.cells, *term.others])) for term in terms)
+    wins = gather((dataset, means[0] < means[1]) for dataset, means in losses if means)
+    return share([*wins.values()]) if wins else None
 
 
 def _rank(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
-    """The average rank of a minus that of b, over the data sets of which all methods `among` have a split.
-
-    Ranks are of means over the splits that all of them have, and their differences have an error between data sets.
-    """
+    """The average rank of a minus that of b, with an error between the data sets that all methods `among` have."""
     by_set: dict[str, list[float]] = {}
     for term in terms:
         if losses := _losses(clause, term.cells):
-            ranks = rank_tests.average_ranks(np.array([losses]))[0]
+            ranks = average_ranks(np.array([losses]))[0]
             a, b = (next(k for k, cell in enumerate(term.cells) if cell is other) for other in term.others)
             by_set.setdefault(term.cells[0].keys["dataset"], []).append(float(ranks[a] - ranks[b]))
     return clustered(by_set)
@@ -341,8 +265,7 @@ def _friedman(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | N
         raise ConfigError(f"{name}: the data sets have different numbers of methods: give values that all have")
     if len(rows) < 2:
         return None
-    p = rank_tests.friedman(rank_tests.average_ranks(np.array(rows)))[1]
-    return None if p is None else Exact(p, len(rows))
+    return exact(friedman(average_ranks(np.array(rows)))[1], len(rows))
 
 
 def _losses(clause: Clause, cells: Sequence[KeyedCell]) -> list[float]:
@@ -350,12 +273,11 @@ def _losses(clause: Clause, cells: Sequence[KeyedCell]) -> list[float]:
     records = (record for cell in cells for record in cell.records)  # which know the direction of a user's own metric
     sign = 1 if better(clause.metric.metric, records) == "lower" else -1
     values = [cell.values(clause.metric) for cell in cells]
-    return (
-        [sign * fmean(by_split[k] for k in splits) for by_split in values] if (splits := common_splits(values)) else []
-    )
+    splits = common_splits(values)
+    return [sign * fmean(by_split[k] for k in splits) for by_split in values if splits]
 
 
-_Terms = Callable[[Clause, _Sides, str], Iterator[_Term]]
+_Terms = Callable[[Clause, _Sides, str], Iterable[_Term]]
 _KINDS: Mapping[str, tuple[_Terms, Callable[[Clause, Sequence[_Term], str], Estimate | None]]] = {
     **dict.fromkeys(("difference", "ratio", "comparison", "range"), (_pairs, _mean)),
     "value": (_groups, _mean),

@@ -9,9 +9,8 @@ from gpbench.analysis.printing import counted
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.claims import sentences
 from gpbench.claims.definition import Clause
-from gpbench.claims.estimates import Student
-from gpbench.claims.grades import Counts
-from gpbench.claims.numbers import Number
+from gpbench.claims.grades import Counts, Judged
+from gpbench.claims.selection import Number
 from gpbench.claims.verdicts import Verdict, count
 
 NOTE = (
@@ -19,13 +18,10 @@ NOTE = (
     " test rows of a single split, or over data sets; what each grade is: docs/reference/claims.md"
 )
 
-_WIDTH = 100
-"""Most characters of a line where there is no terminal: most cells are sentences."""
-
 
 def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
-    """Makes the sheet of verdicts: for each claim its grade and sentence, and below it the evidence."""
-    lines = []
+    """The sheet of verdicts: for each claim its grade and sentence, and below it the evidence."""
+    lines: list[tuple[str, ...]] = []
     for v in verdicts:
         lines += [(v.claim.name, v.word, v.claim.text), ("", marks(v), evidence(v))]
         lines += [("", "", line) for line in details(v)] if full else []
@@ -34,7 +30,7 @@ def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
         grids=[Grid("", ("claim", "grade", "what it says, and what the runs say"), tuple(lines), prose=True)],
         remarks=[NOTE, *([] if full else ["gpbench verify NAME --why has every clause, interval and p-value"])],
         rows=[row(v) for v in verdicts],
-        width=_WIDTH,
+        width=100,  # where there is no terminal: most cells are sentences
     )
 
 
@@ -78,7 +74,7 @@ def details(verdict: Verdict) -> list[str]:
         supporting, contradicting = verdict.evidence
         q = f"two-sided over the claims of the paper {verdict.q:.2g}"
         lines.append(f"p for {supporting:.2g}, p against {contradicting:.2g}; {q}")
-    lines.append(_power(verdict))
+    lines.append(_power(verdict.decider) if verdict.decider and verdict.word.startswith("leans") else "")
     printed = "" if claim.printed == "none" else f"by the paper's own numbers {claim.printed}"
     lines += [": ".join(filter(None, [printed, claim.printed_why])), claim.note, claim.location]
     return [line for line in lines if line]
@@ -109,13 +105,12 @@ def row(verdict: Verdict) -> dict[str, Any]:
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:
-    """Converts a verdict with every number for JSON; ratios are ratios, not logarithms."""
+    """A verdict with every number for JSON; ratios are ratios, not logarithms."""
     clauses = [
         {
             "clause": sentences.describe(judged.clause),
             "grade": judged.grade(),
-            "low": _finite(sentences.ends(judged.clause)[0]),
-            "high": _finite(sentences.ends(judged.clause)[1]),
+            **dict(zip(("low", "high"), map(_finite, sentences.ends(judged.clause)))),
             "quota": judged.quota,
             **judged.counts._asdict(),
             "p_supporting": judged.evidence.supporting,
@@ -128,31 +123,23 @@ def as_dict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _number(clause: Clause, number: Number) -> Mapping[str, Any]:
-    if number.estimate is None:
-        return {"name": number.name, "value": None, "low": None, "high": None, "n": 0}
-    value, low, high = map(_finite, sentences.as_shown(clause, number.estimate))
-    return {"name": number.name, "value": value, "low": low, "high": high, "n": number.estimate.n}
+    ends = sentences.as_shown(clause, number.estimate) if number.estimate else (None,) * 3
+    values = dict(zip(("value", "low", "high"), map(_finite, ends)))
+    return {"name": number.name, **values, "n": number.estimate.n if number.estimate else 0}
 
 
-def _power(verdict: Verdict) -> str:
-    """The power of a claim that leans: what the splits of its least certain number show, and how many would decide."""
-    decisive = verdict.decider
-    if decisive is None or not verdict.word.startswith("leans"):
+def _power(judged: Judged) -> str:
+    """The power of a clause that leans: what the splits of its least certain number show, and how many would decide."""
+    clause, known = judged.clause, [n.estimate for n in judged.numbers if n.estimate]
+    tested = [e for e in known if e.sd and e.ratio is not None and e.n > 1]
+    e = max(tested, key=lambda e: e.stderr or 0.0, default=None)
+    if e is None or e.sd is None or e.ratio is None:
         return ""
-    clause, candidates = decisive.clause, []
-    for n in decisive.numbers:
-        e = n.estimate
-        if isinstance(e, Student) and e.sd and e.ratio is not None and e.n > 1:
-            distance = min(abs(e.value - end) for end in clause.region if not math.isinf(end))
-            candidates.append((e.stderr or 0.0, distance, e.n, e.sd, e.ratio))
-    if not candidates:
-        return ""
-    _, distance, n_splits, sd, ratio = max(candidates, key=lambda item: item[0])
-    smallest, needed = smallest_difference(sd, n_splits, ratio), splits_needed(distance, sd, ratio)
-    smallest = math.exp(smallest) if clause.is_logarithmic else smallest
+    distance = min(abs(e.value - end) for end in clause.region if not math.isinf(end))
+    smallest, needed = smallest_difference(e.sd, e.n, e.ratio), splits_needed(distance, e.sd, e.ratio)
     splits = "no number of splits decides" if math.isinf(needed) else f"{int(needed)} splits decide"
-    noun = "factor" if clause.is_logarithmic else "distance"
-    return f"least certain number: {n_splits} splits can show only a {noun} of {smallest:.2g} or more; {splits}"
+    least = f"factor of {math.exp(smallest):.2g}" if clause.is_logarithmic else f"distance of {smallest:.2g}"
+    return f"least certain number: {e.n} splits can show only a {least} or more; {splits}"
 
 
 def _finite(value: float | None) -> float | None:

@@ -7,8 +7,10 @@ from statistics import fmean
 from typing import NamedTuple
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
+from gpbench.analysis.grouping import gather
 from gpbench.claims import definition
 from gpbench.claims.definition import Claim, Clause, Words
+from gpbench.claims.estimates import Estimate
 from gpbench.claims.quantities import Arrays, Quantity
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.status import Cell
@@ -26,10 +28,6 @@ class _Selection(NamedTuple):
 
     claims: Sequence[Claim]
     ids: frozenset[str]
-
-    def includes(self, claim: Claim) -> bool:
-        """Whether the claim is selected."""
-        return claim.id in self.ids
 
 
 def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[_Selection]:
@@ -49,13 +47,10 @@ def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[_Selectio
     return selections
 
 
+Key = tuple[str, ...]
+"""Data set, output, and values of the keys of a clause."""
 ReadArrays = Callable[[str], Arrays]
 """Reads the trace and the kept arrays of a run by its id; empty where it has none."""
-
-
-def no_arrays(id: str) -> Arrays:
-    """The arrays where none are at hand."""
-    return {}
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class KeyedCell:
     keys: Mapping[str, str]  # values by key
     runs: CellRuns | None  # its recorded runs; None without any
     missing: int = 0  # number of planned splits that are not recorded
-    read: ReadArrays = no_arrays
+    read: ReadArrays = lambda id: {}
 
     def values(self, quantity: Quantity) -> Mapping[int, float]:
         """The quantity by split, averaged over seeds, without diverged runs and those that have none."""
@@ -75,11 +70,9 @@ class KeyedCell:
             return by_split(self.runs, quantity.metric)
         known, name = self.runs.known, str(quantity)
         if name not in known:
-            values: dict[int, list[float]] = {}
-            for record in self.records:
-                arrays = {} if record.diverged else share_seconds(record, self.read(record.id))
-                if (value := quantity.value(arrays)) is not None:
-                    values.setdefault(record.split, []).append(value)
+            arrays = lambda r: {} if r.diverged else share_seconds(r, self.read(r.id))
+            pairs = ((record.split, quantity.value(arrays(record))) for record in self.records)
+            values = gather((split, value) for split, value in pairs if value is not None)
             known[name] = {split: fmean(seeds) for split, seeds in values.items()}
         return known[name]
 
@@ -89,7 +82,6 @@ class KeyedCell:
 
     @property
     def records(self) -> Sequence[Record]:
-        """Records of the runs."""
         return self.runs.records if self.runs else ()
 
     @property
@@ -104,18 +96,16 @@ class KeyedCell:
         return diagnostics.union(*(record.metrics for record in self.records))
 
 
-def planned_cells(cells: Iterable[Cell], read: ReadArrays = no_arrays) -> dict[tuple[str, str], KeyedCell]:
+def planned_cells(cells: Iterable[Cell], read: ReadArrays) -> dict[tuple[str, str], KeyedCell]:
     """The cells of an experiment by identity and output, equal ones once."""
     keyed: dict[tuple[str, str], KeyedCell] = {}
-    for cell in cells:
-        if (cell.id, cell.output) not in keyed:
-            grouped = group_runs(cell.records)
-            keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": cell.output}
-            keyed[cell.id, cell.output] = KeyedCell(keys, grouped[0] if grouped else None, len(cell.missing), read)
+    for (id, output), (cell, *_) in gather(((cell.id, cell.output), cell) for cell in cells).items():
+        keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": output}
+        keyed[id, output] = KeyedCell(keys, next(iter(group_runs(cell.records)), None), len(cell.missing), read)
     return keyed
 
 
-def recorded_cells(records: Iterable[Record], read: ReadArrays = no_arrays) -> list[KeyedCell]:
+def recorded_cells(records: Iterable[Record], read: ReadArrays) -> list[KeyedCell]:
     """All recorded cells, without runs within a budget; their keys are fields of their records."""
     cells = group_runs(unlimited([*records]))
     keys = [{name: str(getattr(runs.records[0], name) or "") for name in _FIELDS} for runs in cells]
@@ -130,15 +120,15 @@ def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
 
 def check_words(cells: Sequence[KeyedCell], words: Words, values_of: Callable[[str], set[str]], name: str) -> None:
     """Raises ConfigError where no cell has a key or a value of `words`, or none has all of the values."""
-    for key, values in words.items():
+    problem = "" if select_cells(cells, words) else "these values together"
+    for key, values in reversed([*words.items()]):
         known = values_of(key)
-        if known == {""}:
-            keys = {name for cell in cells for name in cell.keys}
-            raise ConfigError(f"{name}: no run has the key {key!r}; {nearest(key, keys)}")
         if unknown := [value for value in values if value not in known and values != ANY]:
-            raise ConfigError(f"{name}: no run has {key}={unknown[0]}; {nearest(unknown[0], known)}")
-    if not select_cells(cells, words):
-        raise ConfigError(f"{name}: no run has these values together")
+            problem = f"{key}={unknown[0]}; {nearest(unknown[0], known)}"
+        if known == {""}:
+            problem = f"the key {key!r}; {nearest(key, {name for cell in cells for name in cell.keys})}"
+    if problem:
+        raise ConfigError(f"{name}: no run has {problem}")
 
 
 def crowded(cells: Sequence[KeyedCell], side: str, name: str) -> ConfigError:
@@ -157,9 +147,37 @@ def listed_keys(clause: Clause) -> list[str]:
     return [key for key in several if key not in ("dataset", "output")]
 
 
-def group(cells: Sequence[KeyedCell], keys: Sequence[str]) -> dict[tuple[str, ...], list[KeyedCell]]:
+def group(cells: Sequence[KeyedCell], keys: Sequence[str]) -> dict[Key, list[KeyedCell]]:
     """The cells by data set, output and these keys."""
-    groups: dict[tuple[str, ...], list[KeyedCell]] = {}
-    for cell in cells:
-        groups.setdefault(tuple(cell.keys.get(key, "") for key in ("dataset", "output", *keys)), []).append(cell)
-    return groups
+    return gather((tuple(cell.keys.get(key, "") for key in ("dataset", "output", *keys)), cell) for cell in cells)
+
+
+@dataclass(frozen=True)
+class Number:
+    """An estimate with the cells that it is from."""
+
+    key: Key
+    estimate: Estimate | None  # None where runs are missing
+    rival: str = ""  # name of the rival b, where a clause lists several
+    cells: tuple[CellRuns, ...] = ()  # cells that the number is estimated from, but of those over all data sets
+    preset: str = ""  # preset of the runs
+
+    @property
+    def location(self) -> str:
+        """Data set and output."""
+        return " ".join(filter(None, self.key[:2]))
+
+    @property
+    def machines(self) -> int:
+        """Number of different machines of the runs."""
+        return len({machine(record) for cell in self.cells for record in cell.records})
+
+    @property
+    def name(self) -> str:
+        """Data set, output, values of keys and rival, as far as there are any."""
+        return " ".join(filter(None, [*self.key, self.rival]))
+
+
+def machine(record: Record) -> tuple[str | None, int | None]:
+    """The device and the number of cores, on which seconds depend."""
+    return record.device, (record.host or {}).get("cores")

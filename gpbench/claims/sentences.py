@@ -2,20 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from statistics import median
 
 from gpbench.analysis.printing import counted, number
 from gpbench.claims.definition import KINDS, Clause
-from gpbench.claims.estimates import Estimate, SignedRank, Student
+from gpbench.claims.estimates import LEANS_IN, Estimate, Region
 from gpbench.claims.grades import Judged
-from gpbench.claims.numbers import Number
-from gpbench.claims.regions import LEANS_IN, Region
-from gpbench.claims.selection import ANY
+from gpbench.claims.selection import ANY, Number
 
-_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NAMED = 3
-"""Largest number of data sets that a sentence names."""
+_WORDS = dict(enumerate(["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]))
+_NAMED = 3  # largest number of data sets that a sentence names
 
 
 def describe(clause: Clause) -> str:
@@ -35,11 +31,13 @@ def sentence(judged: Judged) -> str:
     if len(known) == 1 and known[0].estimate:
         text = f"{KINDS[clause.kind].noun} is {estimate(clause, known[0].estimate)}"
         untested = "" if _tested(known[0]) else "no error is known"
-        return "; ".join(filter(None, [text, f"required here: {phrase(clause)}", untested, rest]))
+        return "; ".join(filter(None, [text, f"required here: {_phrase(clause)}", untested, rest]))
     n, claimed = counts.known, counts.claimed
     share = ("both" if n == 2 else f"all {n}") if claimed == n else f"{claimed or 'none'} of {n}"
     quota = f", where {judged.quota} must" if judged.quota < n else ""
-    text = f"{phrase(clause)} in {share} {_unit(judged)}{quota}"
+    unit = "comparisons" if clause.least is None and any(n.rival for n in judged.numbers) else "cells"
+    unit = "cases" if clause.over or clause.kind in ("rank", "share") else unit
+    text = f"{_phrase(clause)} in {share} {unit}{quota}"
     return "; ".join(filter(None, [text, _exceptions(judged), _certainty(judged), rest]))
 
 
@@ -66,7 +64,7 @@ def _exp(x: float) -> float:
     return x if math.isinf(x) else math.exp(min(x, 700.0))
 
 
-def phrase(clause: Clause) -> str:
+def _phrase(clause: Clause) -> str:
     """The assertion of a clause on each number, as in "sep has lower nll than svi"."""
     if clause.name:
         return clause.name
@@ -99,23 +97,15 @@ def phrase(clause: Clause) -> str:
     return f"{subject} {be if clause.kind in ('value', 'comparison') else 'is'} {interval}"
 
 
-def _unit(judged: Judged) -> str:
-    if judged.clause.over or judged.clause.kind in ("rank", "share"):
-        return "cases"
-    return "comparisons" if judged.clause.least is None and any(n.rival for n in judged.numbers) else "cells"
-
-
 def _exceptions(judged: Judged) -> str:
     """The smaller part of the cells by name, data sets where these tell it."""
     several = len({number.location for number in judged.numbers if number.estimate}) > 1
-    inside: list[str] = []
-    outside: list[str] = []
+    sides: dict[bool, list[str]] = {True: [], False: []}
     for group in judged.groups:
         cells = [rivals for rivals in group.cells if any(number.estimate for number in rivals)]
-        for rivals, position in zip(cells, group.positions):
-            (inside if position <= LEANS_IN else outside).append(
-                rivals[0].location if several else _label(judged.clause, rivals[0])
-            )
+        for (first, *_), position in zip(cells, group.positions):
+            sides[position <= LEANS_IN].append(first.location if several else _label(judged.clause, first))
+    inside, outside = sides.values()
     if not inside or not outside:
         return ""
     few, verb = (outside, "not") if len(outside) <= len(inside) else (inside, "only")
@@ -123,7 +113,7 @@ def _exceptions(judged: Judged) -> str:
     if len(names) == 1:
         ((name, n),) = names.items()
         if verb == "not" and n > 1:
-            return f"{name}'s {dict(enumerate(_WORDS)).get(n, n)} do not"
+            return f"{name}'s {_WORDS.get(n, n)} do not"
     labels = [name + (f" ({n})" if n > 1 else "") for name, n in names.most_common()]
     if len(labels) > _NAMED + 1:
         labels = [*labels[:_NAMED], f"{len(labels) - _NAMED} more"]
@@ -142,11 +132,9 @@ def _certainty(judged: Judged) -> str:
     counts = judged.counts
     if not counts.inside + counts.outside:
         return "the errors show none of this" if any(map(_tested, judged.numbers)) else "no errors are known"
-    if counts.inside == counts.known:
-        return ""
-    inside = [f"show {counts.inside} of them"] if counts.inside else []
-    outside = [f"exclude it for {counts.outside}"] if counts.outside else []
-    return f"the errors {' and '.join(inside + outside)}"
+    inside = f"show {counts.inside} of them" if counts.inside else ""
+    outside = f"exclude it for {counts.outside}" if counts.outside else ""
+    return "" if counts.inside == counts.known else f"the errors {' and '.join(filter(None, (inside, outside)))}"
 
 
 def _tested(n: Number) -> bool:
@@ -162,9 +150,8 @@ def effect(judged: Judged) -> str:
     text = estimate(judged.clause, mean)
     known = [n for n in judged.numbers if n.estimate]
     if len(known) == 1:
-        kind = "over the test rows of one split" if isinstance(mean, Student) and mean.of_rows else ""
-        kind = "over data sets" if isinstance(mean, SignedRank) else kind
-        return f"{text} {kind}".rstrip()
+        kinds = {"rows": "over the test rows of one split", "ranks": "over data sets"}
+        return f"{text} {kinds.get(mean.source, '')}".rstrip()
     sets = len({n.key[0] for n in known if n.key[0]})
     cells = f"over {counted(sets, 'data set')}" if sets else f"of {counted(len(known), 'case')}"
     middle = median(as_shown(judged.clause, n.estimate)[0] for n in known if n.estimate)
@@ -174,17 +161,15 @@ def effect(judged: Judged) -> str:
 
 def _side(clause: Clause, key: str, every: bool = False) -> str:
     words = clause.sides.get(key, {})
-    terms = [_methods(words["method"], every)] if "method" in words else []
+    methods, terms = [*words.get("method", ())], []
+    if len(methods) > 3:
+        terms = ["all the others" if every else "the others"]
+    elif every and len(methods) > 1:
+        terms = [f"{'both' if len(methods) == 2 else 'each of'} {', '.join(methods[:-1])} and {methods[-1]}"]
+    elif methods:
+        terms = [" or ".join(methods)]
     for key, values in words.items():
         differs = len({tuple(others.get(key, ())) for others in clause.sides.values()}) > 1
         if key not in ("method", "dataset") and differs and len(values) < 4 and values != ANY:
             terms.append(f"{key.rpartition('.')[2]}={'|'.join(value or 'default' for value in values)}")
     return " ".join(terms) or "the runs"
-
-
-def _methods(names: Sequence[str], every: bool) -> str:
-    if len(names) > 3:
-        return "all the others" if every else "the others"
-    if every and len(names) > 1:
-        return f"{'both' if len(names) == 2 else 'each of'} {', '.join(names[:-1])} and {names[-1]}"
-    return " or ".join(names)

@@ -1,5 +1,6 @@
 """Verdicts on claims: the grade of each, from recorded runs."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -7,11 +8,10 @@ from functools import cache
 from gpbench.analysis.statistics import benjamini_hochberg
 from gpbench.claims import numbers, selection
 from gpbench.claims.definition import Claim, Clause
+from gpbench.claims.estimates import NONE, SIDE, Evidence, at_least
 from gpbench.claims.grades import SCALE, Judged
-from gpbench.claims.numbers import Number
-from gpbench.claims.regions import NONE, SIDE, Evidence, at_least
-from gpbench.claims.selection import KeyedCell, ReadArrays, no_arrays, select_cells
-from gpbench.errors import ConfigError, nearest
+from gpbench.claims.selection import Key, KeyedCell, Number, ReadArrays, select_cells
+from gpbench.errors import require_known
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS
@@ -55,13 +55,10 @@ def judge(
     *,
     preset: str | None = None,
     protocol: str | None = None,
-    read: ReadArrays = no_arrays,
+    read: ReadArrays = lambda id: {},
 ) -> list[Verdict]:
-    """Grades claims.
-
-    Each number is from the runs of the full preset where these have one, and from those of the quick one otherwise, or
-    where these alone have an error.  Raises ConfigError: a claim names unknown experiments, methods, data sets or
-    metrics.
+    """Grades claims, by runs of the full preset where these have a number, and by those of the quick one otherwise, or
+    where these alone have an error.  Raises ConfigError: an unknown experiment, method, data set or metric.
     """
 
     @cache
@@ -77,33 +74,25 @@ def judge(
             return Verdict(claim, "proved" if claim.proves else "refuted", reason=", ".join(claim.tests))
         if not claim.clauses:
             return Verdict(claim, "not here" if claim.elsewhere else "not run", reason=claim.elsewhere or claim.reason)
-        by_preset: dict[str, Sequence[KeyedCell]] = {} if claim.experiments else {preset or "": all_cells()}
+        by_preset = {} if claim.experiments else {preset or "": all_cells()}
         for name in PRESETS if claim.experiments else ():
             cells: dict[tuple[str, str], KeyedCell] = {}
             for key, cell in (item for id in claim.experiments for item in experiment_cells(id, name).items()):
                 cells.setdefault(key, cell)  # a cell of several experiments has the keys of the first
             by_preset[name] = [*cells.values()]
-        _check(claim, [cell for cells in by_preset.values() for cell in cells])
-        compared = {
-            name: [cell for cell in cells if protocol in (None, cell.keys.get("protocol"))]
-            for name, cells in by_preset.items()
-            if preset in (None, name)
-        }
-        return _verdict(claim, compared)
+        every = [cell for cells in by_preset.values() for cell in cells]
+        values = cache(lambda key: {cell.keys.get(key, "") for cell in every})
+        for k, clause in enumerate(claim.clauses, 1):  # one preset may lack some of the keys and values
+            for words in (*clause.sides.values(), dict.fromkeys(clause.keys, selection.ANY)) if every else ():
+                selection.check_words(every, words, values, f"{claim.name}, clause {k}")
+        of_protocol = lambda cell: protocol in (None, cell.keys.get("protocol"))
+        return _verdict(claim, {k: [*filter(of_protocol, v)] for k, v in by_preset.items() if preset in (None, k)})
 
     judged = [verdict_on(claim) for claim in claims]
     tested = [k for k, verdict in enumerate(judged) if verdict.decisive is not None]
     for k, q in zip(tested, benjamini_hochberg([judged[k].evidence.p for k in tested])):
         judged[k] = replace(judged[k], q=q)
     return judged
-
-
-def _check(claim: Claim, cells: Sequence[KeyedCell]) -> None:
-    """Checks that some preset has the keys and values of a claim; one preset may lack some.  Raises ConfigError."""
-    values = cache(lambda key: {cell.keys.get(key, "") for cell in cells})
-    for k, clause in enumerate(claim.clauses, 1):
-        for words in (*clause.sides.values(), dict.fromkeys(clause.keys, selection.ANY)) if cells else ():
-            selection.check_words(cells, words, values, f"{claim.name}, clause {k}")
 
 
 def _verdict(claim: Claim, cells: Mapping[str, Sequence[KeyedCell]]) -> Verdict:
@@ -127,7 +116,10 @@ def _verdict(claim: Claim, cells: Mapping[str, Sequence[KeyedCell]]) -> Verdict:
 
 def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[KeyedCell]], name: str) -> Judged:
     """The clause with the best recorded number for each of its keys; missing ones by the preset with most runs."""
-    best: dict[tuple[tuple[str, ...], str], Number] = {}
+    # one with an estimate, then with an error, then of the full preset
+    has_error = lambda number: bool(number.estimate) and number.estimate.interval[0] > -math.inf
+    preference = lambda number: (bool(number.estimate), has_error(number), number.preset == PRESETS[-1])
+    best: dict[tuple[Key, str], Number] = {}
     is_of_arrays = clause.kind == "comparison" or clause.metric.is_of_arrays
     reasons, planned, shares = [], {}, {}
     for preset, cells in by_preset.items():
@@ -145,26 +137,19 @@ def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[Keyed
             number, key = replace(number, preset=preset), (number.key, number.rival)
             other = best.setdefault(key, number)
             if number.estimate != other.estimate:  # runs that both presets have are the quick one's
-                best[key] = max(other, number, key=_preference)
+                best[key] = max(other, number, key=preference)
         planned[preset] = {(number.key, number.rival) for number in fresh}
-        shares[preset] = _share([cell for side in sides.values() for cell in side])
+        of_clause = [cell for side in sides.values() for cell in side]
+        recorded = sum(len(cell.recorded) for cell in of_clause)
+        shares[preset] = recorded / max(1, recorded + sum(cell.missing for cell in of_clause))
     main = max(shares, key=lambda preset: (shares[preset], preset == PRESETS[-1]), default="")
     known = [number for key, number in best.items() if number.estimate or key in planned[main]]
     reason = reasons[0] if reasons else "" if shares else "no such runs are planned or recorded"
     return Judged(clause, known, name, reason)
 
 
-def _preference(number: Number) -> tuple[bool, bool, bool]:
-    """The order of numbers: one with an estimate, then with an error, then of the full preset."""
-    estimate = number.estimate
-    tested = estimate is not None and estimate.interval[0] > -float("inf")
-    return estimate is not None, tested, number.preset == PRESETS[-1]
-
-
 def _unfit(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]], name: str) -> str:
-    """The reason for which recorded runs cannot judge the clause; "" where they can.  Raises ConfigError: no metric has
-    the name that the clause gives.
-    """
+    """The reason for which recorded runs cannot judge the clause; "" where they can.  Raises ConfigError."""
     recorded = [cell for side in sides.values() for cell in side if cell.runs]
     metric = "" if clause.kind == "comparison" else clause.metric.recorded
     always = {"seconds", "objective", *COUNTED}
@@ -172,14 +157,8 @@ def _unfit(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]], name: str) 
         return ""
     if metric not in METRICS:
         known = always.union(*(cell.metrics for cell in recorded))
-        raise ConfigError(f"{name}: no run has the metric {metric!r}; {nearest(metric, known)}")
+        require_known(metric, known, f"{name}: no run has the metric {metric!r}")
     return f"the runs were recorded without {metric}"
-
-
-def _share(cells: Sequence[KeyedCell]) -> float:
-    """The share of the planned runs of these cells that are recorded."""
-    recorded = sum(len(cell.recorded) for cell in cells)
-    return recorded / max(1, recorded + sum(cell.missing for cell in cells))
 
 
 def _command(claim: Claim, by_preset: Mapping[str, Sequence[KeyedCell]]) -> str:

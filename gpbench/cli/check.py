@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gpbench import targets
+from gpbench import custom, own_metrics, plugins, registry, runtime, targets, yamls
+from gpbench.analysis import printing
+from gpbench.config.compose import compose
 from gpbench.config.words import require_once
-from gpbench.errors import ConfigError, ContractError
+from gpbench.errors import ConfigError, ContractError, require
 
 if TYPE_CHECKING:
     from gpbench.contract.findings import Finding
@@ -40,18 +42,17 @@ def check(
       gpbench check sep_minibatch method.inducing=10 method.batch_size=16
       gpbench check robust_gp --config-dir docs/examples --platform cuda
     """
-    if rows is not None and rows < 10:
-        raise ConfigError(f"--rows {rows}: give at least 10")
+    require(rows is None or rows >= 10, f"--rows {rows}: give at least 10", ConfigError)
     method = method.removeprefix("method=")
     require_once([f"method={method}", *overrides])
     folders = targets.add_folders(config_dir)
     kind, colon, name = method.rpartition(":")
-    options = [option for option, value in {"rows": rows, "platform": platform}.items() if value is not None]
-    if colon and options:
-        raise ConfigError(f"--{options[0]}: {method} is no method; leave the option out")
-    examined = (
-        _of_family(kind, name, overrides, folders) if colon else _of_method(method, overrides, folders, rows, platform)
-    )
+    if colon:
+        for option, value in {"rows": rows, "platform": platform}.items():
+            require(value is None, f"--{option}: {method} is no method; leave the option out", ConfigError)
+        examined = _of_family(kind, name, overrides, folders)
+    else:
+        examined = _of_method(method, overrides, folders, rows, platform)
     findings = []
     for finding in examined:
         findings.append(finding)
@@ -59,58 +60,45 @@ def check(
             reason = f": {finding.reason}" if finding.reason else ""
             print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{reason}", flush=True)
     if json:
-        from gpbench.analysis import printing
-
         printing.print_json(
             [{"task": f.task, "claim": f.claim, "verdict": f.verdict, "why": f.reason} for f in findings]
         )
-    if broken := sum(finding.verdict == "broken" for finding in findings):
-        page = f"own_{kind or 'method'}.md"
-        raise ContractError(f"{method} breaks {broken} of {len(findings)} claims; see docs/how-to/{page}")
+    broken = sum(finding.verdict == "broken" for finding in findings)
+    fault = f"{method} breaks {broken} of {len(findings)} claims; see docs/how-to/own_{kind or 'method'}.md"
+    require(not broken, fault, ContractError)
 
 
 def _of_method(
     method: str, words: Sequence[str], folders: Sequence[Path], rows: int | None, platform: str | None
 ) -> "Iterator[Finding]":
-    from gpbench import runtime
-    from gpbench.config.compose import compose
-
     cfg = compose([f"method={method}", *words], folders)
     device = "cpu" if platform else cfg["run"]["device"]  # a program is lowered for others on any machine
     runtime.configure(device=device)
     runtime.start(device)
+    from gpbench.contract import findings, lowering
 
     if platform:
-        from gpbench.contract.lowering import examine_platform
-
-        return examine_platform(cfg["method"], platform, rows)
-
-    from gpbench.contract.findings import examine
-
-    return examine(cfg["method"], rows)
+        return lowering.examine_platform(cfg["method"], platform, rows)
+    return findings.examine(cfg["method"], rows)
 
 
 def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Path]) -> "Iterator[Finding]":
     """The findings for a kernel, a likelihood or a metric with the options KEY=VALUE."""
-    from gpbench import custom, own_metrics, plugins, registry, runtime, yamls
-
-    if kind not in (*registry.KINDS, "metric"):
-        raise ConfigError(f"{kind}:{name}: check a METHOD, kernel:NAME, likelihood:NAME or metric:NAME")
-    if malformed := [word for word in words if "=" not in word]:
-        raise ConfigError(f"cannot read {malformed[0]!r}; write KEY=VALUE")
+    is_known = kind in (*registry.KINDS, "metric")
+    require(is_known, f"{kind}:{name}: check a METHOD, kernel:NAME, likelihood:NAME or metric:NAME", ConfigError)
+    for word in words:
+        require("=" in word, f"cannot read {word!r}; write KEY=VALUE", ConfigError)
     options = {key: yamls.load(value) for key, _, value in (word.partition("=") for word in words)}
-    if kind == "metric":
-        runtime.configure(device="cpu")
-        runtime.start()
-
-        from gpbench.contract.families import examine_metric
-
-        return examine_metric(own_metrics.get(name, [*folders, *plugins.folders()], options))
-    value = custom.expand(kind, {name: options}, [*folders, *plugins.folders()])
-    registry.read(kind, value)
+    folders = [*folders, *plugins.folders()]
     runtime.configure(device="cpu")
+    if kind == "metric":
+        metric = own_metrics.get(name, folders, options)
+    else:
+        value = custom.expand(kind, {name: options}, folders)
+        registry.read(kind, value)
     runtime.start()
-
     from gpbench.contract import families
 
+    if kind == "metric":
+        return families.examine_metric(metric)
     return families.examine_kernel(value) if kind == "kernel" else families.examine_likelihood(value)

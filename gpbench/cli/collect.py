@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Sequence
+from math import isclose
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpbench import paths
+from gpbench.analysis.cells import cell_key
+from gpbench.claims import quantities
 from gpbench.cli.output import Answer
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
+from gpbench.records import arrays, collection, packages
 from gpbench.records.record import Record
+from gpbench.records.store import Store
+from gpbench.records.unions import union
 
-if TYPE_CHECKING:
-    from gpbench.records.store import Store
-
-    _Stored = tuple[Record, Store]
-
+_Stored = tuple[Record, Store]
 _SECTIONS = re.compile(r"^(?:run|data):\n(?: .*\n)*", re.MULTILINE)
 _FOLDER = re.compile(r"^(  (?:results|mirror|store): ).*\n(?:   .*\n)*", re.MULTILINE)
 """A folder in a section of a config.yaml, a long one in several lines."""
@@ -36,26 +37,21 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
     examples:
       gpbench collect results here/results there/results --out all.parquet
     """
-    from gpbench.records import collection, packages
-    from gpbench.records.collection import open_existing
-    from gpbench.records.unions import union
-
-    if out.suffix != collection.SUFFIX:
-        raise ConfigError(f"--out {out}: the name must end in {collection.SUFFIX}")
-    stores = [open_existing(folder) for folder in results or [paths.results_dir()]]
+    require(out.suffix == collection.SUFFIX, f"--out {out}: the name must end in {collection.SUFFIX}", ConfigError)
+    folders = results or (paths.results_dir(),)
+    stores = [collection.open_existing(folder) for folder in folders]
     contents = [[(record, store) for record in store.all(whole=True)] for store in stores]
     pairs = [pair for others in contents for pair in others]
-    if not pairs:
-        raise ConfigError("no runs there yet; train with `gpbench run`")
+    require(pairs, "no runs there yet; train with `gpbench run`", ConfigError)
     merged, differing = _merge(pairs, newest=newest)
     rows = [(record, _portable(store.config_text(record.id))) for record, store in merged]
     lists = packages.texts((record for record, _ in merged), union([*stores]).packages)
     collection.write(out, rows, _traces(merged), lists)
-    counts = [(str(folder), len(own)) for folder, own in zip(results or [paths.results_dir()], contents)]
+    counts = [(str(folder), len(own)) for folder, own in zip(folders, contents)]
     sources = [{"results": folder, "records": count} for folder, count in counts]
     lines = [f"{count:>8,}  {folder}" for folder, count in [*counts, (f"different runs in {out}", len(merged))]]
     if differing:
-        some = ", ".join(differing[:5]) + (", ..." if len(differing) > 5 else "")
+        some = ", ".join([*differing[:5], *(["..."] if len(differing) > 5 else [])])
         lines.append(
             f"{len(differing)} of these have several records whose metrics differ by more than rounding: {some}"
         )
@@ -69,7 +65,7 @@ def _portable(config: str) -> str:
     return _SECTIONS.sub(lambda section: _FOLDER.sub(default, section[0]), config)
 
 
-def _merge(pairs: "Sequence[_Stored]", *, newest: bool) -> "tuple[list[_Stored], list[str]]":
+def _merge(pairs: Sequence[_Stored], *, newest: bool) -> tuple[list[_Stored], list[str]]:
     """The oldest or newest record of each id with its store, in order of creation; and the ids whose metrics differ."""
     by_age = sorted(pairs, key=lambda pair: pair[0].age)
     records: dict[str, _Stored] = {}
@@ -81,13 +77,9 @@ def _merge(pairs: "Sequence[_Stored]", *, newest: bool) -> "tuple[list[_Stored],
     return sorted(records.values(), key=lambda pair: pair[0].age), list(differing)
 
 
-def _traces(pairs: "Sequence[_Stored]") -> dict[str, bytes]:
+def _traces(pairs: Sequence[_Stored]) -> dict[str, bytes]:
     """The thinned traces of these records by id, with what the run kept for pictures; of other splits than the first of
     a cell, with what claims read of that."""
-    from gpbench.analysis.cells import cell_key
-    from gpbench.claims import kept
-    from gpbench.records import arrays
-
     first: dict[tuple, tuple[int, int]] = {}
     for record, _ in pairs:
         key, member = cell_key(record), (record.split, record.seed)
@@ -96,15 +88,13 @@ def _traces(pairs: "Sequence[_Stored]") -> dict[str, bytes]:
     for record, store in pairs:
         is_first = first[cell_key(record)] == (record.split, record.seed)
         whole = store.trace(record.id)
-        if packed := arrays.pack(arrays.thin(whole, whole=is_first) | ({} if is_first else kept.extracts(whole))):
+        if packed := arrays.pack(arrays.thin(whole, whole=is_first) | ({} if is_first else quantities.extracts(whole))):
             traces[record.id] = packed
     return traces
 
 
 def _same(a: Record, b: Record) -> bool:
-    if (a.status, a.metrics.keys()) != (b.status, b.metrics.keys()):
-        return False
-    pairs = [(value, b.metrics[name]) for name, value in a.metrics.items()]
-    return all(
-        x == y or (x is not None and y is not None and abs(x - y) <= _TOLERANCE * max(abs(x), abs(y))) for x, y in pairs
-    )
+    """Whether two records of a run have the same metrics, up to rounding."""
+    pairs = [(value, b.metrics.get(name)) for name, value in a.metrics.items()]
+    is_equal = all(x == y or (x is not None and y is not None and isclose(x, y, rel_tol=_TOLERANCE)) for x, y in pairs)
+    return is_equal and (a.status, a.metrics.keys()) == (b.status, b.metrics.keys())

@@ -2,6 +2,7 @@
 
 `ls` reads cards only; `info` takes the names of inputs from data that are here."""
 
+import contextlib
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +13,9 @@ from typing import Any, TypedDict, Unpack
 from gpbench import outputs, paths
 from gpbench.analysis.printing import fitted, print_json, width
 from gpbench.api.words import folders, with_cards
+from gpbench.cli.output import require_place
 from gpbench.config.cards import split_sets
-from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, listed, printable
+from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, listed, printable, require
 
 _Card = Mapping[str, Any]
 _Described = tuple[dict[str, Any], str]
@@ -45,8 +47,8 @@ def fetch(*names: str, offline: bool = False, again: bool = False, **places: Unp
     def fetched(card: _Card, places: Places) -> _Described:
         dataset = _loaded(card, places, offline=offline, again=again)
         stored = _stored(card, places)
-        if stored and not stored.is_file():
-            raise StorageError(f"cannot store {card['name']} in {stored.parent}")
+        if stored:
+            require(stored.is_file(), f"cannot store {card['name']} in {stored.parent}", StorageError)
         row = {"rows": len(dataset.y), "checksum": dataset.checksum, "stored": stored and str(stored)}
         return {"name": card["name"], **row}, f"{card['name']:<16} {stored or 'not stored: its card has no checksum'}"
 
@@ -83,7 +85,30 @@ def rows(*names: str, split: int, set: str | None = None, out: Path | None = Non
         set (NAME): the split set; default: the card's
         out (FILE): default: NAME-K.npz, or NAME-SET-K.npz where SET is not the card's
     """
-    return _each(names, places, lambda card, places: _rows(card, places, split, set, out), out)
+
+    def written(card: _Card, places: Places) -> _Described:
+        import numpy as np
+
+        from gpbench.data import splits
+
+        default = splits.identity(card)["set"]
+        card = splits.with_set(card, set)
+        split_set = splits.identity(card)["set"]
+        splits.split_numbers(card, split)
+        parts = [card["name"], split_set if split_set != default else "", str(split)]
+        file = out or Path("-".join(filter(None, parts)) + ".npz")
+        require_place("--out", file)
+        dataset = _loaded(card, places)
+        train, test = splits.indices(card, dataset, split)
+        names: dict[str, Any] = {key: np.array(getattr(dataset, key), str) for key in ("columns", "classes", "outputs")}
+        names |= {"dataset": np.array(card["name"]), "split": np.array(split), "split_set": np.array(split_set)}
+        with outputs.output(file) as stream:  # NumPy would append .npz to other names
+            np.savez_compressed(stream, X=dataset.X, y=dataset.y, train=train, test=test, **names)
+        row = {"name": card["name"], "split": split, "split_set": split_set, "train": len(train), "test": len(test)}
+        text = f"{card['name']} split {split}: {len(train)} training and {len(test)} test rows in {file}"
+        return {**row, "out": str(file)}, text
+
+    return _each(names, places, written, out)
 
 
 def probe(*names: str, **places: Unpack[Places]) -> int:
@@ -92,34 +117,33 @@ def probe(*names: str, **places: Unpack[Places]) -> int:
     Args:
         names (NAME|TABLE|all): data sets, or the path of a table; default: all
     """
-    from gpbench.data import cards, probe
+    from gpbench.data import cards, files
 
     known, places = _resolve(names, places)
-    addresses = [address for name in known for address in probe.addresses(cards.read(name, places["config_dir"]))]
+    addresses = [address for name in known for address in files.addresses(cards.read(name, places["config_dir"]))]
     answers, rows = [], []
-    for answer in probe.ask(addresses):
+    for answer in files.ask(addresses):
         answers.append(answer)
-        address, problem, redirect = answer.address, answer.problem, answer.redirect
         rows.append(
             {
-                "name": address.dataset,
-                "url": address.url,
-                "problem": problem or None,
+                "name": answer.dataset,
+                "url": answer.url,
+                "problem": answer.problem or None,
                 "bytes": answer.size,
-                "redirect": redirect or None,
+                "redirect": answer.redirect or None,
                 "checksum_compared": answer.compared,
             }
         )
         if not places["json"]:
             words = [
-                problem or "answers",
+                answer.problem or "answers",
                 "" if answer.size is None else f"{answer.size:,} bytes",
-                "checksum right" if answer.compared and not problem else "",
-                f"redirects to {redirect}" if redirect else "",
-                "" if address.read else "not read by gpbench",
+                "checksum right" if answer.compared and not answer.problem else "",
+                f"redirects to {answer.redirect}" if answer.redirect else "",
+                "" if answer.read else "not read by gpbench",
             ]
-            print(f"{address.dataset:<16} {address.url}: {', '.join(filter(None, words))}", flush=True)
-    unavailable = probe.unavailable(answers)
+            print(f"{answer.dataset:<16} {answer.url}: {', '.join(filter(None, words))}", flush=True)
+    unavailable = files.unavailable(answers)
     if places["json"]:
         print_json({"files": rows, "unavailable": unavailable})
     if unavailable:
@@ -137,10 +161,10 @@ def _resolve(names: Sequence[str], places: Places) -> tuple[list[str], Places]:
         return cards.names(config_dir), {**places, "config_dir": config_dir}
     texts = [name if name.startswith(("dataset=", "target=")) else f"dataset={name}" for name in names]
     texts, config_dir = with_cards(texts, config_dir)
-    names = [text.removeprefix("dataset=") for text in texts]
-    if target := next((name for name in names if name.startswith("target=")), None):
-        raise ConfigError(f"{target}: this is for the path of a table, as in a.csv {target}")
-    return names, {**places, "config_dir": config_dir}
+    for text in texts:
+        fault = f"{text}: this is for the path of a table, as in a.csv {text}"
+        require(not text.startswith("target="), fault, ConfigError)
+    return [text.removeprefix("dataset=") for text in texts], {**places, "config_dir": config_dir}
 
 
 def _each(
@@ -150,8 +174,8 @@ def _each(
     from gpbench.data import cards
 
     names, places = _resolve(names, places)
-    if out and len(names) > 1:
-        raise ConfigError(f"--out {out}: one file for {len(names)} data sets; leave it out, or name one data set")
+    fault = f"--out {out}: one file for {len(names)} data sets; leave it out, or name one data set"
+    require(not out or len(names) == 1, fault, ConfigError)
     rows, code = [], 0
     for name in names:
         try:
@@ -213,10 +237,14 @@ def _info(card: _Card, places: Places) -> _Described:
     """Describes a data set by its card; the names of a user's inputs are those of the table."""
     from gpbench.data.sources import describe
 
-    names, target = _names(card, places)
+    names, target = [*map(str, card.get("columns") or [])], None
+    if any(source["kind"] == "file" for source in card["sources"]):
+        with contextlib.suppress(DataError):  # `check` says what is wrong
+            dataset = _loaded(card, places, offline=True)
+            names, target = [*dataset.columns], listed(dataset.outputs or [dataset.target])
     sources = [describe(source) for source in card["sources"]]
     row = {**card, **_summary(card, places), "sources": sources, "input_names": names, "target_name": target}
-    inputs = f"{row['inputs'] or len(names)}" + f": {listed(names)}" * bool(names)
+    inputs = ": ".join(filter(None, [f"{row['inputs'] or len(names)}", listed(names)]))
     values = {**row, "inputs": inputs if inputs != "0" else None, "target": row.get("target") or target}
     keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
     lines = [(key, values[key]) for key in (*keys, "checksum") if values.get(key) not in (None, "")]
@@ -225,44 +253,8 @@ def _info(card: _Card, places: Places) -> _Described:
     return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
 
 
-def _names(card: _Card, places: Places) -> tuple[list[str], str | None]:
-    """Names of the inputs, and of the target, as far as the card or a table of the user's says them."""
-    if all(source["kind"] != "file" for source in card["sources"]):
-        return [*map(str, card.get("columns") or [])], None
-    try:
-        dataset = _loaded(card, places, offline=True)
-    except DataError:  # `check` says what is wrong
-        return [*map(str, card.get("columns") or [])], None
-    return [*dataset.columns], listed(dataset.outputs or [dataset.target])
-
-
 def _plain(value) -> str:
     return ", ".join(f"{key}: {item}" for key, item in value.items()) if isinstance(value, Mapping) else str(value)
-
-
-def _rows(card: _Card, places: Places, split: int, name: str | None, out: Path | None) -> _Described:
-    """Writes X (N, D) and y (N,) or (N, O) in original units, classes coded, and the row numbers of the split."""
-    import numpy as np
-
-    from gpbench.cli.output import require_place
-    from gpbench.data import splits
-
-    default = splits.identity(card)["set"]
-    card = splits.with_set(card, name)
-    split_set = splits.identity(card)["set"]
-    splits.split_numbers(card, split)
-    parts = [card["name"], split_set if split_set != default else "", str(split)]
-    out = out or Path("-".join(filter(None, parts)) + ".npz")
-    require_place("--out", out)
-    dataset = _loaded(card, places)
-    train, test = splits.indices(card, dataset, split)
-    names: dict[str, Any] = {key: np.array(getattr(dataset, key), str) for key in ("columns", "classes", "outputs")}
-    row = {"name": card["name"], "split": split, "split_set": split_set}
-    names |= {"dataset": np.array(card["name"]), "split": np.array(split), "split_set": np.array(split_set)}
-    with outputs.output(out) as file:  # NumPy would append .npz to other names
-        np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, **names)
-    row |= {"train": len(train), "test": len(test), "out": str(out)}
-    return row, f"{card['name']} split {split}: {len(train)} training and {len(test)} test rows in {out}"
 
 
 def _verify(card: _Card, places: Places) -> _Described:

@@ -3,7 +3,6 @@
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -39,11 +38,13 @@ def doctor(
         config_dir: a folder with your own dataset/ cards
     """
     mirror, store = mirror or paths.mirror_dir(), store or paths.store_dir()
+    cache = Path(os.environ.get("JAX_COMPILATION_CACHE_DIR") or paths.cache_dir() / "xla")
     findings = [
-        *chain(_versions(), _commit(), _devices()),
+        *_installation(),
+        *_devices(),
         _folder("results", results or paths.results_dir(), "--results or GPBENCH_RESULTS"),
         _folder("data store", store, "--store or GPBENCH_STORE"),
-        _folder("compile cache", _compile_cache(), "GPBENCH_CACHE", needed=False),
+        _folder("compile cache", cache, "GPBENCH_CACHE", needed=False),
         _mirror(mirror),
         _data(config_dir, mirror, store),
     ]
@@ -52,21 +53,15 @@ def doctor(
     return Answer([dict(zip(_HEADER, finding)) for finding in findings], "\n".join(lines), int(is_broken))
 
 
-def _versions() -> Iterator[Finding]:
-    versions = environment.versions()
+def _installation() -> Iterator[Finding]:
+    versions, facts = environment.versions(), environment.commit()
     yield Finding("versions", "ok", ", ".join(f"{name} {version}" for name, version in versions.items() if version))
     if missing := [name for name, version in versions.items() if version is None]:
         yield Finding("packages", "broken", f"{', '.join(missing)} not installed", "install gpbench again")
-
-
-def _commit() -> Iterator[Finding]:
-    facts = environment.commit()
-    if facts["commit"] is None:
-        yield Finding("commit", "ok", "none: not a checkout, or one without commits")
-    elif facts["dirty"]:
+    if facts["dirty"]:
         yield Finding("commit", "note", f"{facts['commit']}, with changes", "commit them, or records are marked dirty")
     else:
-        yield Finding("commit", "ok", str(facts["commit"]))
+        yield Finding("commit", "ok", str(facts["commit"] or "none: not a checkout, or one without commits"))
 
 
 def _devices() -> Iterator[Finding]:
@@ -81,13 +76,12 @@ def _devices() -> Iterator[Finding]:
 
         devices = jax.devices()
         factor = jnp.linalg.cholesky(jnp.eye(2, dtype=jnp.float64) * 4)
-    except GpbenchError as error:
-        fault, _, mend = str(error).rpartition("; ")
+    except Exception as error:  # any failure to start JAX is a finding
+        fault = " ".join(str(error).split()) or type(error).__name__
+        mend = "install jax for this machine, or hide the device: JAX_PLATFORMS=cpu"
+        if isinstance(error, GpbenchError):
+            fault, _, mend = fault.rpartition("; ")
         yield Finding("devices", "broken", fault or mend, mend)
-        return
-    except Exception as error:  # any other failure to start JAX is a finding
-        line = " ".join(str(error).split()) or type(error).__name__
-        yield Finding("devices", "broken", line, "install jax for this machine, or hide the device: JAX_PLATFORMS=cpu")
         return
     kinds = ", ".join(f"{d.platform} {d.device_kind}" for d in devices)
     yield Finding("devices", "ok", f"{len(devices)}: {kinds}; default {devices[0].platform}")
@@ -113,10 +107,6 @@ def _folder(subject: str, folder: Path, name: str, *, needed: bool = True) -> Fi
     return Finding(subject, "ok", f"{folder}, {size / 1e6:.1f} MB")
 
 
-def _compile_cache() -> Path:
-    return Path(os.environ.get("JAX_COMPILATION_CACHE_DIR") or paths.cache_dir() / "xla")
-
-
 def _mirror(mirror: Path | None) -> Finding:
     if mirror is None:
         return Finding("mirror", "ok", "none: data sets are downloaded from their official addresses")
@@ -128,29 +118,28 @@ def _mirror(mirror: Path | None) -> Finding:
 def _data(config_dirs: Sequence[Path], mirror: Path | None, store: Path) -> Finding:
     """Data sets that are available offline: in the store, in the mirror, or built in."""
     from gpbench.data import cards, sources
-
-    try:
-        names = cards.names(config_dirs)
-        folders = sources.folders(config_dirs, store)
-        missing = [name for name in names if not _is_available(cards.read(name, config_dirs), mirror, store, folders)]
-    except GpbenchError as error:
-        return Finding("data sets", "broken", str(error), "correct the card")
-    if missing:
-        line = f"{len(names) - len(missing)} of {len(names)} available offline; missing {', '.join(missing)}"
-        return Finding("data sets", "note", line, "gpbench data fetch NAME; a run downloads what it needs")
-    return Finding("data sets", "ok", f"all {len(names)} available offline")
-
-
-def _is_available(card: dict, mirror: Path | None, store: Path, folders: Sequence[Path]) -> bool:
     from gpbench.data import store as local
 
-    path = local.path(card, store)
-    if path is not None and path.is_file():
-        return True
+    folders = sources.folders(config_dirs, store)
     tests = {
         "sklearn": lambda source: True,
         "generated": lambda source: True,
         "file": lambda source: any((folder / source["path"]).is_file() for folder in folders),
         "mirror": lambda source: bool(mirror) and all((mirror / name).is_file() for name in source["files"]),
     }
-    return any(tests[source["kind"]](source) for source in card["sources"] if source["kind"] in tests)
+
+    def is_available(card: dict) -> bool:
+        path = local.path(card, store)
+        if path is not None and path.is_file():
+            return True
+        return any(tests[source["kind"]](source) for source in card["sources"] if source["kind"] in tests)
+
+    try:
+        names = cards.names(config_dirs)
+        missing = [name for name in names if not is_available(cards.read(name, config_dirs))]
+    except GpbenchError as error:
+        return Finding("data sets", "broken", str(error), "correct the card")
+    if missing:
+        line = f"{len(names) - len(missing)} of {len(names)} available offline; missing {', '.join(missing)}"
+        return Finding("data sets", "note", line, "gpbench data fetch NAME; a run downloads what it needs")
+    return Finding("data sets", "ok", f"all {len(names)} available offline")

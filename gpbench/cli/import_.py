@@ -9,10 +9,9 @@ from typing import Literal
 
 from gpbench import paths, targets
 from gpbench.analysis import printing
-from gpbench.analysis.divisions import DIVISIONS, cpu_budget
-from gpbench.analysis.leaderboard import eligible
+from gpbench.analysis.leaderboard import DIVISIONS, cpu_budget, eligible
 from gpbench.cli.output import Answer
-from gpbench.errors import ConfigError, require_known
+from gpbench.errors import ConfigError, require, require_known
 from gpbench.records.record import Record
 
 _NAME = re.compile(r"\w[\w.-]*")
@@ -47,6 +46,7 @@ def import_files(
     from gpbench import runtime
 
     runtime.configure(device="cpu")  # before pandas imports NumPy
+    from gpbench.api.listings import descriptions
     from gpbench.data.store import warn
     from gpbench.imports import scoring, submissions
     from gpbench.records.collection import open_store
@@ -55,12 +55,19 @@ def import_files(
     config_dir = targets.add_folders(config_dir)
     seconds = None if budget is None else cpu_budget(budget)
     paths_ = [file.resolve() for file in files]
-    if twice := [file for k, file in enumerate(files) if paths_[k] in paths_[:k]]:
-        raise ConfigError(f"{twice[0]} is named twice: leave it out once")
+    for k, file in enumerate(files):
+        require(paths_[k] not in paths_[:k], f"{file} is named twice: leave it out once", ConfigError)
+    protocols = [item["name"] for item in descriptions("protocol", config_dir)]
+    ours = {item["name"] for item in descriptions("method", ())}
     runs = []
     for file in files:  # all are checked before any is recorded
         imported = submissions.read(file)
-        _check_names(protocol, config_dir, file, [submission.method for submission in imported])
+        require_known(protocol, protocols, f"no protocol {protocol!r}")
+        for name in (submission.method for submission in imported):
+            fault = "a name has letters, digits, _, - and . only, and does not begin with - or ."
+            require(_NAME.fullmatch(name), f"{file}: method {name!r}: {fault}", ConfigError)
+            fault = f"{file}: method {name!r} is one of gpbench's; give yours a name of its own"
+            require(name.lower() not in ours, fault, ConfigError)
         checksum = hashlib.sha256(file.read_bytes()).hexdigest()
         importer = scoring.Importer(protocol, precision, set, checksum, config_dir, seconds)
         runs += importer.score(imported)
@@ -70,7 +77,10 @@ def import_files(
     for key in dict.fromkeys((run.dataset, run.method, run.setting) for run in records):
         for text in warnings([run for run in records if (run.dataset, run.method, run.setting) == key]):
             warn(text)
-    _say_absent(records, budget)
+    if budget is not None:
+        on_boards = {run.id for division in DIVISIONS.values() for run in eligible(records, division, budget)}
+        if absent := [record for record in records if record.id not in on_boards]:
+            _say_absent(absent)
     metrics = lambda run: ", ".join(f"{name} {printing.number(value)}" for name, value in run.metrics.items())
     rows = [(r.dataset, str(r.output or ""), r.method, r.setting, str(r.split), metrics(r)) for r in records]
     lines = printing.aligned(("data set", "output", "method", "setting", "split", "metrics"), rows, printing.width())
@@ -79,27 +89,9 @@ def import_files(
     return Answer([record.to_json() for record in records], "\n".join(lines))
 
 
-def _say_absent(records: list[Record], budget: int | None) -> None:
-    """Says on stderr how many runs with a budget are on no board."""
-    if budget is None:
-        return
-    on_boards = {run.id for division in DIVISIONS.values() for run in eligible(records, division, budget)}
-    if absent := [record for record in records if record.id not in on_boards]:
-        names = ", ".join(sorted({f"{r.dataset} split {r.split}, protocol {r.protocol}" for r in absent})[:3])
-        text = f"gpbench: {printing.counted(len(absent), 'run')} of no board ({names}{', ...' * (len(absent) > 3)})"
-        print(f"{text}: boards have protocol clean, and the data sets and splits of their division", file=sys.stderr)
-
-
-def _check_names(protocol: str, config_dir: Sequence[Path], file: Path, methods: list[str]) -> None:
-    """Raises ConfigError for an unknown protocol, and for a method that would pass for one of gpbench's."""
-    from gpbench.api.listings import descriptions
-
-    protocols = [item["name"] for item in descriptions("protocol", config_dir)]
-    require_known(protocol, protocols, f"no protocol {protocol!r}")
-    if bad := [name for name in methods if not _NAME.fullmatch(name)]:
-        raise ConfigError(
-            f"{file}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does not begin with - or ."
-        )
-    ours = {item["name"] for item in descriptions("method", ())}
-    if clashes := [name for name in methods if name.lower() in ours]:
-        raise ConfigError(f"{file}: method {clashes[0]!r} is one of gpbench's; give yours a name of its own")
+def _say_absent(absent: list[Record]) -> None:
+    """Says on stderr which runs with a budget are on no board."""
+    names = sorted({f"{r.dataset} split {r.split}, protocol {r.protocol}" for r in absent})
+    some = ", ".join([*names[:3], *(["..."] if len(absent) > 3 else [])])
+    text = f"gpbench: {printing.counted(len(absent), 'run')} of no board ({some})"
+    print(f"{text}: boards have protocol clean, and the data sets and splits of their division", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What verbs write: a table to the terminal, to a file or as JSON, and the places of files that a user names."""
+"""What verbs write: an answer to the terminal, to a file or as JSON, and the places of files that a user names."""
 
 import errno
 import os
@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpbench import outputs, paths
 from gpbench.analysis import printing
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.records.collection import SUFFIX
 from gpbench.records.unions import SHIPPED
 
 if TYPE_CHECKING:
     from gpbench.analysis.sheets import Sheet
-    from gpbench.api.tables import Table
 
 
 class Answer(NamedTuple):
-    """What a verb prints: with --json the data, else the text; and its exit code."""
+    """What a verb without a table prints: with --json the data, else the text; and its exit code."""
 
     data: Any
     text: str
-    code: int = 0
+    exit_code: int = 0
+
+    def __str__(self) -> str:
+        return self.text
 
 
 Named = Sequence[str | Path] | None
@@ -32,12 +34,13 @@ Named = Sequence[str | Path] | None
 
 _PICTURES = (".png", ".pdf", ".svg")
 _CRATE = ".zip"
+_BESIDE = (*_PICTURES, _CRATE)
+"""Endings of files beside which the table is printed."""
 
 
 def results_folder(results: Named) -> Path:
     """The results folder, or the collected file, of a command line: the first that --results names, or the default."""
-    folders = [Path(name) for name in results or () if name != SHIPPED]
-    return folders[0] if folders else paths.results_dir()
+    return next((Path(name) for name in results or () if name != SHIPPED), None) or paths.results_dir()
 
 
 def output_folder(results: Named) -> Path:
@@ -48,12 +51,12 @@ def output_folder(results: Named) -> Path:
 
 def require_run(run: str | None, last: bool) -> None:
     """Raises ConfigError unless either RUN or --last is given."""
-    if bool(run) == last:
-        raise ConfigError("give the id of one run, or --last; `gpbench ls runs` lists the runs")
+    fault = "give the id of one run, or --last; `gpbench ls runs` lists the runs"
+    require(bool(run) != last, fault, ConfigError)
 
 
-def write_table(
-    table: "Table",
+def write(
+    answer: Any,
     *,
     config_dir: Sequence[str | Path] = (),
     format: str | None = None,
@@ -61,47 +64,41 @@ def write_table(
     out: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Writes what --out names: the table, its picture, or an archive; prints the table unless that is written, or JSON.
+    """Writes what --out names of a `Table`: itself, its picture, or an archive.  Prints a table or an `Answer`, unless
+    it is written, or its data as JSON.
 
     Raises ConfigError where --out names a picture of a table that has none, or an archive of one without runs.
     """
     ending = out.suffix.lower() if out else ""
-    is_beside = ending in (*_PICTURES, _CRATE)
+    is_beside = ending in _BESIDE
     if out and ending in _PICTURES:
-        if not table.has_figure:
-            raise ConfigError(f"--out {out}: there is no picture of this table; name a file with another ending")
-        from gpbench.report.figures import write
+        fault = f"--out {out}: there is no picture of this table; name a file with another ending"
+        require(answer.has_figure, fault, ConfigError)
+        from gpbench.report import figures
 
-        write(table.figure(), out)
-    elif out and ending == _CRATE:
-        table.to_crate(out, config_dir=config_dir)
+        figures.write(answer.figure(), out)
+    elif out and is_beside:
+        answer.to_crate(out, config_dir=config_dir)
     elif out:
-        others = [*(_PICTURES if table.has_figure else ()), *([_CRATE] if table.records else ())]
-        write_sheet(table.sheet, format, plain, out, others)
+        others = [*(_PICTURES if answer.has_figure else ()), *([_CRATE] if answer.records else ())]
+        write_sheet(answer.sheet, format, plain, out, others)
     if is_beside:
         _say_saved(out)
     if json:
-        printing.print_json(table.data)
-    elif is_beside or not out:
-        write_sheet(table.sheet, format, plain)
-
-
-def write_answer(answer: Answer, *, json: bool) -> int:
-    """Prints an answer, and returns its exit code."""
-    if json:
         printing.print_json(answer.data)
-    elif answer.text:
-        print(answer.text)
-    return answer.code
+    elif not out or is_beside:
+        if format or plain:
+            write_sheet(answer.sheet, format, plain)
+        elif text := str(answer):
+            print(text)
 
 
 def check_output(out: Path | None, format: str | None) -> None:
-    """Refuses what `write_table` would refuse of a table with a picture, before the hours that make the table."""
+    """Refuses what `write` would refuse of a table with a picture, before it is made."""
     from gpbench.analysis.formats import format_of
 
-    endings = (*_PICTURES, _CRATE)
-    if out and out.suffix.lower() not in endings:
-        format_of(out, format, endings)
+    if out and out.suffix.lower() not in _BESIDE:
+        format_of(out, format, _BESIDE)
     check_place(out)
 
 
@@ -120,10 +117,8 @@ def check_place(out: Path | None) -> None:
 
 def require_place(option: str, file: Path) -> None:
     """Raises ConfigError where a folder has a file's name, or its folder is missing, for verbs that make no folders."""
-    if file.is_dir():
-        raise ConfigError(f"{option} {file}: is a folder")
-    if not file.parent.is_dir():
-        raise ConfigError(f"{option} {file}: no such folder {file.parent}")
+    require(not file.is_dir(), f"{option} {file}: is a folder", ConfigError)
+    require(file.parent.is_dir(), f"{option} {file}: no such folder {file.parent}", ConfigError)
 
 
 def write_sheet(
@@ -132,8 +127,7 @@ def write_sheet(
     """Prints a sheet, or writes it to a file, in the format that is chosen or that the file's ending names."""
     from gpbench.analysis import formats
 
-    write = formats.FORMATS[formats.format_of(out, format, other_endings)]
-    text = write(formats.plain(sheet) if plain else sheet)
+    text = formats.FORMATS[formats.format_of(out, format, other_endings)](formats.plain(sheet) if plain else sheet)
     if out:
         write_text(out, text + "\n")
     else:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpbench import targets
 from gpbench.cli.output import Answer, Named, output_folder
-from gpbench.errors import AbsentError, ConfigError, StorageError
+from gpbench.errors import AbsentError, ConfigError, StorageError, require
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent
@@ -52,22 +52,26 @@ def plot(
       gpbench plot --last --kind calibration,learning
       gpbench plot 3f2a 81c0 --metric rmse
     """
-    if bool(ids) == last:
-        raise ConfigError("give the id of a figure, or of runs, or --last; `gpbench ls runs` lists the runs")
+    fault = "give the id of a figure, or of runs, or --last; `gpbench ls runs` lists the runs"
+    require(bool(ids) != last, fault, ConfigError)
     folders = targets.add_folders(config_dir)
     of_runs = all(re.fullmatch("[0-9a-f]+", id) for id in ids)
     subject = _PRINTED if ids == (_PRINTED,) else "runs" if of_runs else "figures"
     subjects = {"kind": "runs", "metric": "runs", "preset": "figures", "all-settings": "figures"}
     for (name, other), value in zip(subjects.items(), (kind, metric, preset, all_settings)):
-        if value and other != subject:
-            raise ConfigError(f"--{name} is for {other}, and not for {subject}: leave it out")
-    if out and out.is_file():
-        raise StorageError(f"--out {out} is a file: pictures go into a folder")
+        is_fit = not value or other == subject
+        require(is_fit, f"--{name} is for {other}, and not for {subject}: leave it out", ConfigError)
+    require(not (out and out.is_file()), f"--out {out} is a file: pictures go into a folder", StorageError)
     folder = out or output_folder(results)
     cells: list[Cell] = []
     lacks: dict[str, str] = {}
     if subject == _PRINTED:
-        files = _draw_printed(folders, folder, results)
+        from gpbench.analysis.reproduction import load_comparisons
+        from gpbench.report import figures
+        from gpbench.report.figures.printed import draw_printed
+
+        load = lambda stores: load_comparisons(latest(recorded(stores)), folders)
+        files = figures.save(draw_printed(first_answer(results, load, lambda answer: not answer)), folder / _PRINTED)
     elif subject == "runs":
         files, lacks = _draw_runs(ids, kind, metric, folder, results)
     else:
@@ -87,12 +91,10 @@ def _draw_figures(
     """Draws the figures of an experiment."""
     from gpbench.experiments import definition, plan
 
-    id, *others = ids
-    if others:
-        raise ConfigError(f"one figure at a time, or several runs: {' '.join(ids)} is neither")
-    experiment = definition.read(id, folders)
-    if not experiment.pictures:  # before its runs are planned, which takes long
-        raise ConfigError(f"{id} is a table: gpbench table {id}")
+    require(len(ids) == 1, f"one figure at a time, or several runs: {' '.join(ids)} is neither", ConfigError)
+    experiment = definition.read(ids[0], folders)
+    # before its runs are planned, which takes long
+    require(experiment.pictures, f"{ids[0]} is a table: gpbench table {ids[0]}", ConfigError)
 
     def planned(stores: list[Store]) -> tuple[Store, str, list[Cell]]:
         store = union(stores)
@@ -100,18 +102,6 @@ def _draw_figures(
 
     store, preset, cells = first_answer(results, planned)
     return save_figures(experiment, preset, cells, store, folder, all_settings=all_settings), cells
-
-
-def _draw_printed(folders: Sequence[Path], folder: Path, results: Named) -> list[Path]:
-    """Draws recorded numbers against printed ones."""
-    from gpbench.analysis import reproduction
-    from gpbench.report import figures
-    from gpbench.report.figures.printed import draw_printed
-
-    def compared(stores: list[Store]) -> list[reproduction.Comparison]:
-        return reproduction.load_comparisons(latest(recorded(stores)), folders)
-
-    return figures.save(draw_printed(first_answer(results, compared, lambda answer: not answer)), folder / _PRINTED)
 
 
 def _draw_runs(
@@ -133,25 +123,14 @@ def _draw_runs(
         raise AbsentError(f"{error}; of figures, `gpbench ls experiments`") from error
     if len(records) == 1 and not metric:
         return plot_run(store, records[0], kind, folder)
-    if kind:
-        raise ConfigError("--kind is for one run without --metric; several runs have their traces drawn")
+    require(not kind, "--kind is for one run without --metric; several runs have their traces drawn", ConfigError)
     figure = draw_traces(records, [store.trace(record.id) for record in records], metric.split(",") if metric else ())
     others = f"-and-{len(records) - 1}" if len(records) > 1 else ""
     return figures.save(figure, folder / f"{records[0].id}{others}"), {}
 
 
-def check_kinds(kinds: str) -> None:
-    """Raises ConfigError for kinds of pictures, with commas between them, of which there is not one; "all" is one."""
-    from gpbench.report.figures import offers
-
-    for kind in kinds.split(",") if kinds != "all" else ():
-        offers.check_kind(kind)
-
-
 def plot_run(store: Store, record: Record, kind: str | None, folder: Path) -> tuple[list[Path], dict[str, str]]:
-    """Draws pictures of a run and saves them in a folder.  Returns the files, and what each kind needs that the run
-    lacks ("" for those that suit it).
-    """
+    """Draws pictures of a run into a folder.  Returns the files, and what each kind needs that the run lacks."""
     from gpbench.report import figures
     from gpbench.report.figures import offers
 
@@ -168,9 +147,7 @@ def plot_run(store: Store, record: Record, kind: str | None, folder: Path) -> tu
 def save_figures(
     experiment: Experiment, preset: str, cells: Sequence[Cell], store: Store, out: Path, *, all_settings: bool = False
 ) -> list[Path]:
-    """Draws the figures from the records and traces of a store, and saves each in `out`.  Returns the files: PNG, PDF,
-    and Markdown where notes stand beside the figure.
-    """
+    """Draws the figures of an experiment into a folder: PNG, PDF, and Markdown where notes stand beside one."""
     from gpbench.report import figures
 
     files = []

@@ -7,9 +7,9 @@ from typing import Any
 
 from gpbench import paths, yamls
 from gpbench.analysis import printing
-from gpbench.api.models import RecordedRun, load_run
+from gpbench.api.models import load_run
 from gpbench.cli.output import Answer, require_run, write_text
-from gpbench.errors import ConfigError, listed, printable
+from gpbench.errors import ConfigError, listed, printable, require
 from gpbench.records.absences import absence
 from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
@@ -30,8 +30,13 @@ def show(run: str | None = None, *, last: bool = False, packages: bool = False, 
         return Answer(versions, "\n".join(f"{name}=={version}" for name, version in versions.items()))
     record, config, predictions = content.record, content.config, content.test_predictions
     rows = len(predictions["row"]) if predictions else None
-    values = {name: absence(record, name) or value for name, value in record.metrics.items()}
-    texts = {**record.to_json(), "metrics": values, **({"packages": _packages(content)} if record.packages else {})}
+    texts = record.to_json()
+    texts["metrics"] = {name: absence(record, name) or value for name, value in record.metrics.items()}
+    if record.packages:
+        try:
+            texts["packages"] += f" ({len(content.packages)} installed: --packages lists them)"
+        except ConfigError as error:
+            texts["packages"] = str(error)
     fields = [(name, _line(value)) for name, value in texts.items() if name not in ("id", "undefined")]
     lines = printing.aligned(("id", record.id), fields, printing.width())
     if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
@@ -41,20 +46,12 @@ def show(run: str | None = None, *, last: bool = False, packages: bool = False, 
     return Answer({**record.to_json(), "predictions": rows, "config": config}, "\n".join(lines))
 
 
-def _packages(run: RecordedRun) -> str:
-    """The checksum of a run's list of installed packages, and their number, or what is wrong with the list."""
-    try:
-        return f"{run.record.packages} ({len(run.packages)} installed: --packages lists them)"
-    except ConfigError as error:
-        return str(error)
-
-
 def inputs_line(record: Record, config: Mapping[str, Any]) -> str:
     """A line that names the inputs and the target of a run, "" where neither its record nor its card does."""
     card = config.get("dataset") or {}
     inputs = record.inputs or printable(listed(map(str, card.get("columns") or [])))
     target = record.target or printable(str(card.get("target") or ""))
-    return f"inputs {inputs}" + f"; target {target}" * bool(target) if inputs else ""
+    return "; target ".join(filter(None, [f"inputs {inputs}", target])) if inputs else ""
 
 
 def _line(value: Any) -> str:
@@ -89,10 +86,11 @@ def predict(
       gpbench predict --last --data patients.csv
     """
     require_run(run, last)
-    if out and out.suffix.lower() not in ("", ".csv", ".txt"):
-        raise ConfigError(f"--out {out}: predictions are csv: choose a file that ends in .csv")
-    if out and out.exists() and data.exists() and out.samefile(data):
-        raise ConfigError(f"--out {out}: that is the table of --data: name another file")
+    if out:
+        is_csv = out.suffix.lower() in ("", ".csv", ".txt")
+        require(is_csv, f"--out {out}: predictions are csv: choose a file that ends in .csv", ConfigError)
+        is_data = out.exists() and data.exists() and out.samefile(data)
+        require(not is_data, f"--out {out}: that is the table of --data: name another file", ConfigError)
     frame = load_run(run, results=results, config_dir=config_dir).predict_frame(data, header=not no_header)
     text = frame.to_csv(index=False, lineterminator="\n")
     if out:

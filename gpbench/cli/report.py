@@ -4,17 +4,23 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpbench import paths, targets
+from gpbench.analysis import printing
+from gpbench.api.listings import descriptions
+from gpbench.api.selection import without_budget
+from gpbench.claims import definition as claims
+from gpbench.claims.verdicts import Verdict
 from gpbench.cli.output import Answer, Named, output_folder
-from gpbench.errors import ConfigError, GpbenchError, printable
+from gpbench.data import cards
+from gpbench.errors import ConfigError, GpbenchError, printable, require
+from gpbench.experiments import definition, plan
+from gpbench.records import collection
 from gpbench.records.record import Record
-
-if TYPE_CHECKING:
-    from gpbench.claims.selection import ReadArrays
-    from gpbench.claims.verdicts import Verdict
-    from gpbench.report.site import PlannedExperiment
+from gpbench.records.store import Store, latest, recorded
+from gpbench.records.unions import open_stores, union
+from gpbench.report import site
+from gpbench.report.site import PlannedExperiment, facts
 
 
 def report(
@@ -32,19 +38,11 @@ def report(
     examples:
       gpbench report --out site
     """
-    from gpbench.analysis import printing
-    from gpbench.api.listings import descriptions
-    from gpbench.api.selection import without_budget
-    from gpbench.data import cards
-    from gpbench.records import collection, latest, open_stores, recorded
-    from gpbench.records.unions import union
-    from gpbench.report import site
-
     stores = open_stores(results)
     out = out or output_folder(results) / "site"
     site.check_folder(out)
-    if docs and not re.fullmatch(r"https?://\S+|[^:]*(/|\.html)", docs):
-        raise ConfigError(f"--docs {docs}: neither an http address nor a page, as ../index.html")
+    is_address = not docs or re.fullmatch(r"https?://\S+|[^:]*(/|\.html)", docs)
+    require(is_address, f"--docs {docs}: neither an http address nor a page, as ../index.html", ConfigError)
     every = latest(recorded(stores))  # among which an experiment has those within the budget that it says
     records = without_budget(every)
     config_dirs = targets.add_folders(config_dir)
@@ -53,10 +51,10 @@ def report(
         _leave_out(fault)
     planned = list(_planned(every, config_dirs))
     store = union(stores)
-    facts = site.Facts(
+    content = site.Facts(
         records=records,
         planned=planned,
-        verdicts=_verdicts(records, planned, config_dirs, store.trace),
+        verdicts=_verdicts(records, planned, config_dirs, store),
         cards=readable,
         methods={item["name"]: item["description"] for item in descriptions("method", config_dirs)},
         trace=store.trace,
@@ -66,7 +64,7 @@ def report(
         folders=config_dirs,
         docs=docs,
     )
-    files = site.write_site(out, site.render_pages(facts))
+    files = site.write_site(out, site.render_pages(content))
     size = sum(file.stat().st_size for file in files)
     start = out / "index.html"
     n_files, n_runs = printing.counted(len(files), "file"), printing.counted(len(records), "run")
@@ -74,11 +72,8 @@ def report(
     return Answer({"start": str(start), "files": len(files), "bytes": size, "records": len(records)}, text)
 
 
-def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterator[PlannedExperiment]":
+def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> Iterator[PlannedExperiment]:
     """Every experiment in every preset with its records, or the problem that keeps it from being planned."""
-    from gpbench.experiments import definition, plan
-    from gpbench.report.site import PlannedExperiment
-
     ours, by_id = definition.names(), {record.id: record for record in records}
     planners: dict[tuple[Path, ...], plan.Planner] = {}
     for id in definition.names(config_dirs):
@@ -95,22 +90,19 @@ def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterato
 
 
 def _verdicts(
-    records: Sequence[Record], planned: "Sequence[PlannedExperiment]", config_dirs: Sequence[Path], read: "ReadArrays"
-) -> "dict[str, list[Verdict]]":
+    records: Sequence[Record], planned: Sequence[PlannedExperiment], config_dirs: Sequence[Path], store: Store
+) -> dict[str, list[Verdict]]:
     """The verdicts on each file of claims that recorded runs can judge; one that is wrong is named and left out."""
-    from gpbench.claims import definition
-    from gpbench.report.site.facts import verdicts
-
     judged = {}
-    for name in definition.files(config_dirs):
+    for name in claims.files(config_dirs):
         try:
-            judged[name] = verdicts(definition.read(name, config_dirs), planned, records, read)
+            judged[name] = facts.verdicts(claims.read(name, config_dirs), planned, records, store.trace)
         except ConfigError as fault:
             _leave_out(fault)
     return {name: verdicts for name, verdicts in judged.items() if verdicts}
 
 
-def _figures(planned: "Sequence[PlannedExperiment]") -> dict[tuple[str, str], Path]:
+def _figures(planned: Sequence[PlannedExperiment]) -> dict[tuple[str, str], Path]:
     """The figures that are committed beside the records of gpbench's checkout, by experiment and label."""
     folder = paths.conf_dir().parent / "results"
     names = {(item.experiment.id, label) for item in planned for label in item.experiment.pictures}

@@ -10,7 +10,7 @@ from gpbench.cli.output import check_place, write_sheet
 from gpbench.cli.plot import save_figures, summary
 from gpbench.config.compose import compose
 from gpbench.config.words import LAUNCHER, require_once, word
-from gpbench.errors import ConfigError, GpbenchError, either
+from gpbench.errors import ConfigError, GpbenchError, either, require
 from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.definition import overrides as job_words
 from gpbench.experiments.status import Cell
@@ -104,8 +104,7 @@ def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells:
     selected = list(cells)
     for text in words:
         key, equals, value = text.partition("=")
-        if not equals:
-            raise ConfigError(f"{text}: write key=value")
+        require(equals, f"{text}: write key=value", ConfigError)
         known = dict.fromkeys(cell.job[key] for cell in cells if key in cell.job)
         if text.startswith(_OF_JOBS + LAUNCHER) and len(known) < 2 and key != "run.budget":
             continue
@@ -120,8 +119,7 @@ def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells:
                 fault += others if known else "; `gpbench run -m` runs others"
             raise ConfigError(f"{text}: preset {preset} of {experiment.id} {fault}")
         selected = [cell for cell in selected if key not in cell.job or cell.job[key] in values]
-    if not selected:
-        raise ConfigError(f"{' '.join(words)}: preset {preset} of {experiment.id} has none of these")
+    require(selected, f"{' '.join(words)}: preset {preset} of {experiment.id} has none of these", ConfigError)
     return selected
 
 

@@ -12,11 +12,11 @@ from gpbench import paths, yamls
 from gpbench.api import words
 from gpbench.api.runs import Runs
 from gpbench.api.training import require_one_job, train_here
-from gpbench.cli.plot import check_kinds, plot_run
+from gpbench.cli.plot import plot_run
 from gpbench.cli.recorded import inputs_line
 from gpbench.config.compose import compose
 from gpbench.config.words import require_once
-from gpbench.errors import ConfigError, DivergedError, as_word, printable
+from gpbench.errors import ConfigError, DivergedError, as_word, printable, require
 from gpbench.records.absences import divergence
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
@@ -94,13 +94,14 @@ def run(
         return 0
     if not plan:
         require_one_job(config)
-    if plot and processes.needed(config["run"]):
-        raise ConfigError("--plot is for runs of one process: leave it out; `gpbench plot RUN --kind A,B` draws later")
+    several = processes.needed(config["run"])
+    fault = "--plot is for runs of one process: leave it out; `gpbench plot RUN --kind A,B` draws later"
+    require(not (plot and several), fault, ConfigError)
     if not (json or plan) and config["run"]["progress"] and sys.stderr.isatty():
         print(_title(config), file=sys.stderr, flush=True)  # before JAX, which takes seconds to import
-    if processes.needed(config["run"]):
+    if several:
         whole = RunPlan.from_config(config)
-        with claim(whole, Store(whole.results)):
+        with claim(whole.results, [run.id for run in whole.missing(Store(whole.results))]):
             return processes.run(whole, json=json)
     # what a method of the user prints stands beside the JSON, not in it
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
@@ -135,10 +136,12 @@ def _check_options(multirun: bool, cfg: bool, dry_run: bool, plot: str | None, j
         fault = f"{unread}: {listing} trains nothing; leave {unread} out"
     elif multirun and cfg:
         fault = "--cfg is for one job, without -m; --dry-run lists the jobs of a sweep"
-    if fault:
-        raise ConfigError(fault)
-    if plot:
-        check_kinds(plot)
+    require(not fault, fault, ConfigError)
+    if plot and plot != "all":
+        from gpbench.report.figures import offers
+
+        for kind in plot.split(","):
+            offers.check_kind(kind)
 
 
 def _title(cfg: Mapping[str, Any]) -> str:
@@ -154,5 +157,6 @@ def _title(cfg: Mapping[str, Any]) -> str:
 def _next(cfg: Mapping[str, Any], runs: Runs) -> str:
     """A command that shows more of what was run: one run in full, or several in a table."""
     verb = "show --last" if len(runs) == 1 else f"table --dataset {shlex.quote(str(cfg['dataset']['name']))}"
-    own = runs.results.resolve() != paths.results_dir().resolve()
-    return f"next: gpbench {verb}" + f" --results {shlex.quote(str(runs.results))}" * own
+    if runs.results.resolve() != paths.results_dir().resolve():
+        verb += f" --results {shlex.quote(str(runs.results))}"
+    return f"next: gpbench {verb}"

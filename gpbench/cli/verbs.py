@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, Unpack, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
 from gpbench.errors import ConfigError, exit_error, require_known
 
@@ -47,8 +47,8 @@ VERBS = {
 }
 _ACTIONS = {"data": ("ls", "info", "check", "fetch", "verify", "rows", "probe"), "leaderboard": ("show", "add")}
 """The actions of verbs that have several; the first one of `leaderboard` needs no word."""
-_OF_PYTHON = {"best", "compare", "leaderboard show", "power", "rank", "table", "verify"}
-"""Functions of the Python interface that are verbs, and return a table; the others are in `gpbench.cli.VERB`."""
+_OF_PYTHON = {"best", "compare", "leaderboard show", "ls", "power", "rank", "table", "verify"}
+"""Functions of the Python interface that are verbs; the others are in `gpbench.cli.VERB`."""
 _ELSEWHERE = {
     "import": "import_:import_files",
     "predict": "recorded:predict",
@@ -84,8 +84,10 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
     "store": ("DIR", "the local store; default: GPBENCH_STORE, or datasets/"),
 }
 """Placeholders and meanings of the options of many verbs; a docstring may describe them otherwise."""
-_OUTPUT = ("format", "plain", "out", "json")
-"""Options of every verb whose function returns a table; one that returns an `Answer` has the last."""
+_OUTPUT = {"Table": ("format", "plain", "out", "json"), "Listing": ("json",), "Answer": ("json",)}
+"""Options of what a function returns, which `gpbench.cli.output.write` has."""
+
+_ARGUMENT = re.compile(r"^    ([\w*, ]+)(?: \((.+?)\))?: (.*(?:\n     .*)*)", re.M)
 
 
 class _Store(argparse.Action):
@@ -158,17 +160,19 @@ def call(argv: Sequence[str]) -> int:
     entry = Verb(name)
     arguments, options = entry.parse(words)
     output = {key: options.pop(key) for key in entry.output}
+    if "out" in output and "dry_run" in options:
+        from gpbench.cli.output import check_output
+
+        check_output(output["out"], output["format"])  # before the hours of training
     try:
         result = entry.function(*arguments, **options)
     except SystemExit as error:  # of a module of the user's: ours return their codes
         raise exit_error(error) from error
-    if not output:
+    if not output or isinstance(result, int):
         return result or 0
-    from gpbench.cli.output import write_answer, write_table
+    from gpbench.cli.output import write
 
-    if len(output) == 1:
-        return write_answer(result, **output)
-    write_table(result, **output, config_dir=options.get("config_dir", ()))
+    write(result, **output, config_dir=options.get("config_dir", ()))
     return result.exit_code
 
 
@@ -227,17 +231,23 @@ class Verb:
     """A verb with its function and parser."""
 
     def __init__(self, name: str):
+        import inspect
+
+        from gpbench.arguments import parameters_of
+
         self.function = _function_of(name)
-        self.output = _OUTPUT if name in _OF_PYTHON else ("json",) if _is_answer(self.function) else ()
-        self.description, texts, epilog = _described(self.function)
+        returned = inspect.signature(self.function).return_annotation
+        returned = next(iter(get_args(returned)), returned)
+        self.output = _OUTPUT.get(getattr(returned, "__name__", ""), ())
+        self.description, texts, epilog = _described(inspect.getdoc(self.function) or "")
         self.parser = _Parser(f"gpbench {name}", description=self.description, epilog=epilog)
         self._words: list[str] = []
         self.rest = ""  # name of the parameter that takes any number of words
-        parameters = _parameters(self.function)
+        parameters = parameters_of(self.function)
         if self.output:
-            from gpbench.cli.output import write_table
+            from gpbench.cli.output import write
 
-            parameters += [parameter for parameter in _parameters(write_table) if parameter.name in self.output]
+            parameters += [parameter for parameter in parameters_of(write) if parameter.name in self.output]
         for parameter in parameters:
             self._add(parameter, *texts.get(parameter.name, ("", "")))
 
@@ -287,31 +297,12 @@ class Verb:
         self.parser.add_argument(name, **options if "choices" in options else {"metavar": name.upper(), **options})
 
 
-def _is_answer(function: Callable[..., Any]) -> bool:
-    """True if a function returns a `gpbench.cli.output.Answer`."""
-    import inspect
-
-    return getattr(inspect.signature(function).return_annotation, "__name__", "") == "Answer"
-
-
-def _parameters(function: Callable[..., Any]) -> "list[inspect.Parameter]":
-    """The parameters of a function; of `**values: Unpack[TYPE]` the keys of the type."""
-    import inspect
-
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(function).parameters.values():
-        is_open = get_origin(parameter.annotation) is Unpack
-        hints = inspect.get_annotations(get_args(parameter.annotation)[0]) if is_open else {}
-        keys = [inspect.Parameter(n, parameter.KEYWORD_ONLY, default=None, annotation=h) for n, h in hints.items()]
-        parameters += keys or [parameter]
-    return parameters
-
-
 def _reading(parameter: "inspect.Parameter") -> dict[str, Any]:
     """How argparse reads the values of a parameter."""
-    hint = parameter.annotation
-    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    first, several = kinds[0], next((kind for kind in kinds if get_origin(kind) is Sequence), None)
+    from gpbench.arguments import kinds
+
+    hints = kinds(parameter.annotation)
+    first, several = hints[0], next((kind for kind in hints if get_origin(kind) is Sequence), None)
     if first is bool:
         return {"action": "store_true"}
     if parameter.name == "format":
@@ -320,32 +311,26 @@ def _reading(parameter: "inspect.Parameter") -> dict[str, Any]:
         return {"choices": FORMATS}
     if get_origin(first) is Literal:
         return {"choices": get_args(first)}
-    if several and (several is first or any(get_origin(kind) is PathLike for kind in kinds)):
-        default: list[str] | None = None if types.NoneType in kinds else []
+    if several and (several is first or any(get_origin(kind) is PathLike for kind in hints)):
+        default: list[str] | None = None if types.NoneType in hints else []
         return {"action": "append", "default": default} | ({"type": Path} if Path in get_args(several) else {})
     if several:
         return {"metavar": "A,B"}
     return {"type": first} if first in (int, float, Path) else {}
 
 
-def _described(function: Callable[..., Any]) -> tuple[str, dict[str, tuple[str, str]], str]:
-    """The description, the placeholder and text of each parameter, and the epilog in the docstring of a function."""
-    import inspect
-
-    description: list[str] = []
-    epilog: list[str] = []
+def _described(doc: str) -> tuple[str, dict[str, tuple[str, str]], str]:
+    """The description, the placeholder and text of each parameter, and the epilog in a docstring."""
+    description, epilog = [], []
     texts: dict[str, tuple[str, str]] = {}
-    for paragraph in re.split(r"\n\n(?=\S)", inspect.getdoc(function) or ""):
+    for paragraph in re.split(r"\n\n(?=\S)", doc):
         head, _, below = paragraph.partition("\n")
         if head == "Args:":
-            for names, placeholder, text in re.findall(
-                r"^    ([\w*, ]+)(?: \((.+?)\))?: (.*(?:\n     .*)*)", below, re.M
-            ):
+            for names, placeholder, text in _ARGUMENT.findall(below):
                 line = " ".join(text.split()).replace("%", "%%").removesuffix(".")
                 texts |= {name.strip(" *"): (placeholder, line) for name in names.split(",")}
-        elif head not in ("Returns:", "Raises:"):
-            is_epilog = head.endswith(":") and below.startswith("  ")
-            (epilog if is_epilog else description).append(
-                paragraph if is_epilog else " ".join(paragraph.partition("\n\n")[0].split())
-            )
+        elif head.endswith(":") and below.startswith("  "):
+            epilog += [paragraph] if head not in ("Returns:", "Raises:") else []
+        else:
+            description.append(" ".join(paragraph.partition("\n\n")[0].split()))
     return "\n\n".join(description), texts, "\n\n".join(epilog)

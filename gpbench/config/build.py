@@ -14,12 +14,11 @@ from omegaconf import OmegaConf
 
 from gpbench import custom, registry, targets
 from gpbench.config import declared
-from gpbench.errors import ConfigError, GpbenchError, as_word, either, require_known
+from gpbench.errors import ConfigError, GpbenchError, as_word, either, located, require, require_known
 from gpbench.methods.base import Method
-from gpbench.methods.protocols import HasRates, HasSearch
+from gpbench.methods.protocols import HasCovariance, HasRates, HasSearch
 from gpbench.schema import MEANING, RANGE, check_declarations, settings
 
-_NO_METHOD = "method: {} is no gpbench.Method: derive its class from gpbench.Method"
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
 
@@ -27,26 +26,22 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 def build_method(node: Mapping[str, Any]) -> Method:
     """The method with the class and the fields of a configuration's `method` section."""
     check_class(node)
-    target = node["_target_"]
-    if not _is_method(targets.load(target, "method", Method)):  # before it is called
-        raise ConfigError(_NO_METHOD.format(target))
     try:
         method = _constructed({key: custom.without_target(key, value) for key, value in node.items()}, "method")
     except GpbenchError:
         raise
     except (Exception, SystemExit) as error:  # whatever a constructor of the user's raises
-        raise ConfigError(f"method: cannot construct {target}: {type(error).__name__}: {error}") from error
-    if not method.name:
-        raise ConfigError("method has no name, by which records and tables know it: add `name: NAME` to its file")
+        fault = f"method: cannot construct {node['_target_']}: {type(error).__name__}: {error}"
+        raise ConfigError(fault) from error
+    fault = "method has no name, by which records and tables know it: add `name: NAME` to its file"
+    require(method.name, fault, ConfigError)
     return method
 
 
 def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
-    """Checks that a record's `method` section calls no function of the user's that the record has chosen.
-
-    It may call functions of gpbench, optax, and the method and protocol files of these folders.  The classes of the
-    method, of kernels and of likelihoods are checked where they are constructed.
-    """
+    """Checks that a record's `method` section calls no function of the user's that the record has chosen: gpbench's,
+    optax's, and those of the method and protocol files of these folders alone.  Classes are checked where they are
+    constructed."""
     for name, value in node.items():
         if name != "_target_":
             for key, path in targets.entries(custom.without_target(name, value), f"method.{name}"):
@@ -54,11 +49,8 @@ def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
 
 
 def _constructed(value: Any, key: str) -> Any:
-    """A value with each mapping that has a `_target_` replaced by what its target makes of the mapping's other entries.
-
-    `_args_` are positional arguments, and with `_partial_` the call is left to the receiver, as in Hydra.  Other
-    mappings and lists are OmegaConf's, which can be hashed.
-    """
+    """A value with each mapping that has a `_target_` replaced by what its target makes of the mapping's other entries,
+    as Hydra does.  Other mappings and lists are OmegaConf's, which can be hashed."""
     if isinstance(value, list):
         return OmegaConf.create([_constructed(item, key) for item in value], flags={"allow_objects": True})
     if not isinstance(value, Mapping):
@@ -88,41 +80,32 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
             elif isinstance(value, Mapping) and "_target_" in value:
                 _check_signature(value, f"method.{key}")
         return
-    constructor = _check_signature(node, "method")
-    if not _is_method(constructor):  # `build_method` refuses it
-        return
-    check_declarations(constructor)
-    if not isinstance(constructor.tasks, tuple | list | set | frozenset):
-        raise ConfigError(f"{constructor.__name__}: tasks must be a tuple, such as tasks = ('regression',)")
-    for task in sorted(constructor.tasks):
-        require_known(task, registry.AUTO, f"{constructor.__name__}: no task {task!r}")
-    declaration = declaration_of(constructor)
+    cls = _check_signature(node, "method")
+    check_declarations(cls)
+    name = cls.__name__
+    is_tuple = isinstance(cls.tasks, tuple | list | set | frozenset)
+    require(is_tuple, f"{name}: tasks must be a tuple, such as tasks = ('regression',)", ConfigError)
+    for task in sorted(cls.tasks):
+        require_known(task, registry.AUTO, f"{name}: no task {task!r}")
+    declaration = declaration_of(cls)
     for kind in registry.KINDS.keys() & node.keys():
         if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
-            registry.check_value(kind, node[kind])
             _check_family(kind, node[kind])
-    declared.check_declared(node, declaration, constructor.__name__)
+    declared.check_declared(node, declaration, name)
     if card is not None:
-        declared.check_task({"method": node, "dataset": card}, constructor.tasks)
-
-
-def _is_method(target: Any) -> bool:
-    return isinstance(target, type) and issubclass(target, Method)
+        declared.check_task(node, card, cls.tasks)
 
 
 def _check_family(kind: str, value: Any) -> None:
     """Check the custom classes in the value of a kernel or a likelihood: what they declare, and their options."""
-    if not (paths := custom.custom_paths(kind, value)):
-        return
     from gpbench.core.kernels import kernel_spec
     from gpbench.core.likelihoods import likelihood_spec
 
-    try:
-        (kernel_spec if kind == "kernel" else likelihood_spec)(value)
+    with located(f"method.{kind}"):
+        if paths := custom.custom_paths(kind, value):
+            (kernel_spec if kind == "kernel" else likelihood_spec)(value)
         for path in paths:
             check_declarations(registry.load(kind, path))
-    except ConfigError as error:
-        raise ConfigError(f"method.{kind}: {error}") from error
 
 
 def declaration_of(cls: type[Method]) -> dict[str, Any]:
@@ -134,6 +117,8 @@ def declaration_of(cls: type[Method]) -> dict[str, Any]:
         "searchable": list(cls.searchable),
         "rates": issubclass(cls, HasRates),
         "search": issubclass(cls, HasSearch),
+        "sample_weights": cls.sample_weights,
+        "covariance": issubclass(cls, HasCovariance),
         "settings": {name: _declared(field) for name, field in settings(cls).items()},
     }
 
@@ -147,28 +132,26 @@ def _declared(field: dataclasses.Field) -> dict[str, Any]:
 
 
 def _check_signature(node: Mapping[str, Any], key: str) -> Any:
-    """The `_target_` of a node, whose signature has the fields of the node, and of those below it.
-
-    A field that `setting` declares is checked by its range, not by its annotation.
-    """
-    if not isinstance(node.get("_target_"), str):
+    """The `_target_` of a node, whose signature has the fields of the node, and of those below it.  A field that
+    `setting` declares is checked by its range, not by its annotation."""
+    if not isinstance(target := node.get("_target_"), str):
         raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
-    constructor = targets.load(node["_target_"], key, Method)
-    name = str(node["_target_"]).rpartition(".")[2]
+    constructor, name = targets.load(target, key, Method), target.rpartition(".")[2]
+    is_class = isinstance(constructor, type)
     try:
         fields = inspect.signature(constructor).parameters
     except (TypeError, ValueError):
-        raise ConfigError(f"{key}: _target_ {node['_target_']} is no class or function of Python's") from None
-    if abstract := sorted(getattr(constructor, "__abstractmethods__", ())):
-        raise ConfigError(f"{key}: {node['_target_']} lacks {', '.join(abstract)}; see docs/how-to/own_method.md")
+        raise ConfigError(f"{key}: _target_ {target} is no class or function of Python's") from None
+    abstract = ", ".join(sorted(getattr(constructor, "__abstractmethods__", ())))
+    require(not abstract, f"{key}: {target} lacks {abstract}; see docs/how-to/own_method.md", ConfigError)
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
     values = {name: custom.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
-    is_class = isinstance(constructor, type) and dataclasses.is_dataclass(constructor)
-    has_ranges = set(settings(constructor)) if is_class else set()
-    is_other = key == "method" and not is_open and not _is_method(constructor)
-    if is_other and "name" in values.keys() - parameters.keys():  # a field of every method
-        raise ConfigError(_NO_METHOD.format(node["_target_"]))
+    is_other = key == "method" and not (is_class and issubclass(constructor, Method))
+    no_method = f"method: {target} is no gpbench.Method: derive its class from gpbench.Method"
+    is_nameless = not is_open and "name" in values.keys() - parameters.keys()  # every method has the field
+    require(not (is_other and is_nameless), no_method, ConfigError)
+    has_ranges = settings(constructor) if is_class and hasattr(constructor, "__dataclass_fields__") else {}
     for field, value in values.items():
         if not is_open:
             require_known(field, parameters, f"{key}.{field}: {name} has no such field")
@@ -176,34 +159,29 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
             _check_annotation(f"{key}.{field}", value, parameters[field].annotation)
         if isinstance(value, dict) and "_target_" in value:
             _check_signature(value, f"{key}.{field}")
-    if absent := [name for name, field in parameters.items() if field.default is field.empty and name not in values]:
-        raise ConfigError(f"{key}.{absent[0]}: {name} needs a value for it")
+    require(not is_other, no_method, ConfigError)
+    for field in (name for name, p in parameters.items() if p.default is p.empty and name not in values):
+        raise ConfigError(f"{key}.{field}: {name} needs a value for it")
     return constructor
 
 
 def _check_annotation(key: str, value: Any, annotation: Any) -> None:
-    """Checks the value of a field annotated as a Literal, int, float, bool, str, None or a union of these.
-
-    A field annotated as a class of a library, such as an optimiser, takes a mapping with a `_target_`.
-    """
+    """Checks the value of a field annotated as a Literal, int, float, bool, str, None or a union of these; one
+    annotated as a class of a library, such as an optimiser, takes a mapping with a `_target_`."""
+    kinds = typing.get_args(annotation)
     if typing.get_origin(annotation) is typing.Literal:
-        if value not in (known := typing.get_args(annotation)):
-            raise ConfigError(f"{key}={as_word(value)}: must be {either(map(as_word, known))}")
-        return
-    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    kinds = typing.get_args(annotation) if is_union else (types.NoneType if annotation is None else annotation,)
-    objects = [kind for kind in kinds if _needs_target(kind)]
-    if not set(kinds) - set(objects) <= _KINDS.keys():
-        return
-    if type(value) in kinds or (float in kinds and type(value) is int):
-        return
-    if objects and (isinstance(value, list) or (isinstance(value, Mapping) and "_target_" in value)):
-        return
-    names = [f"a mapping whose _target_ returns a {kind.__name__}" for kind in objects]
-    names += [_KINDS[kind] for kind in kinds if kind not in objects and (kind is not int or float not in kinds)]
-    raise ConfigError(f"{key}={as_word(value)}: must be {either(names)}")
-
-
-def _needs_target(kind: Any) -> bool:
-    """True if an annotation is a class that no value of a configuration is an instance of."""
-    return isinstance(kind, type) and kind.__module__.partition(".")[0] not in sys.stdlib_module_names
+        names, is_fit = list(map(as_word, kinds)), value in kinds
+    else:
+        is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+        kinds = kinds if is_union else (types.NoneType if annotation is None else annotation,)
+        # classes that no value of a configuration is an instance of
+        objects = [
+            k for k in kinds if isinstance(k, type) and k.__module__.split(".")[0] not in sys.stdlib_module_names
+        ]
+        if not set(kinds) - set(objects) <= _KINDS.keys():
+            return
+        is_node = isinstance(value, list) or (isinstance(value, Mapping) and "_target_" in value)
+        is_fit = type(value) in kinds or (float in kinds and type(value) is int) or (bool(objects) and is_node)
+        names = [f"a mapping whose _target_ returns a {kind.__name__}" for kind in objects]
+        names += [_KINDS[kind] for kind in kinds if kind not in objects and (kind is not int or float not in kinds)]
+    require(is_fit, f"{key}={as_word(value)}: must be {either(names)}", ConfigError)

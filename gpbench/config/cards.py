@@ -1,7 +1,4 @@
-"""Cards of data sets: the check that they have what they must have and nothing unknown.  No NumPy.
-
-`gpbench.data.cards` reads cards; docs/reference/data.md describes them, docs/reference/settings.md lists keys.
-"""
+"""Cards of data sets: the check that they have what they must have and nothing unknown.  No NumPy."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,8 +7,8 @@ from typing import Any
 from gpbench import data_registry, limits, paths
 from gpbench.config.card_keys import CARD, KINDS, NAME, READER, SOURCE, SPLITS
 from gpbench.data_registry import READERS, SPLIT_SETS
-from gpbench.errors import ConfigError, as_word, either, nearest
-from gpbench.keys import TEXT, Keys, mapping, optional
+from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require, require_known
+from gpbench.keys import TEXT, Keys, optional
 from gpbench.schema import parse
 
 _COUNTED = [name for name, entry in SPLIT_SETS.items() if entry.count({})]
@@ -28,26 +25,29 @@ def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()
     """Checks a card, and returns its sources, in which custom readers are named by `_target_`."""
     CARD.check(card, f"{path}: the card")
     # the name becomes a folder of the store
-    if not NAME.fullmatch(str(card["name"])):
-        raise ConfigError(f"{path}: the name {card['name']!r} may hold letters, digits, '_', '-' and '.' only")
+    fault = f"{path}: the name {card['name']!r} may hold letters, digits, '_', '-' and '.' only"
+    require(NAME.fullmatch(str(card["name"])), fault, ConfigError)
     _check_labels(path, card)
     sources = [_checked_source(path, source, folders) for source in card["sources"]]
-    variants = mapping(card.get("variants"), f"{path}: variants")
-    for variant in variants.values():
-        Keys({name: optional(key.range) for name, key in CARD.keys.items()}).check(variant, f"{path}: a variant")
-    if variants and (variant := str(card.get("variant"))) not in variants:
-        raise ConfigError(f"{card['name']} has no variant {variant!r}: {nearest(variant, variants)}")
+    if variants := card.get("variants"):
+        keys = Keys({name: optional(key.range) for name, key in CARD.keys.items()})
+        for entry in variants.values():
+            keys.check(entry, f"{path}: a variant")
+        variant = str(card.get("variant"))
+        require_known(variant, variants, f"{card['name']} has no variant {variant!r}:")
     _check_splits(path, card)
     return sources
 
 
 def check_file(path: Path, name: Any) -> None:
     """Checks that a user's file of a group is found by its name, which is the file's, and none of gpbench's."""
-    if (paths.conf_dir() / path.parent.name / path.name).exists():
-        raise ConfigError(f"{path}: the name {path.stem} is built in; rename the file")
-    if name not in (None, path.stem):
-        mend = f"write `name: {path.stem}`, or rename the file"
-        raise ConfigError(f"{path}: name: {as_word(name)} is not the file's name, by which records are found: {mend}")
+    fault = f"name: {as_word(name)} is not the file's name, by which records are found"
+    is_ours = (paths.conf_dir() / path.parent.name / path.name).exists()
+    refuse(
+        f"{path}: ",
+        (is_ours, f"the name {path.stem} is built in; rename the file"),
+        (name not in (None, path.stem), f"{fault}: write `name: {path.stem}`, or rename the file"),
+    )
 
 
 def resolved(card: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,8 +84,7 @@ def check_changes(card: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
 def _checked_source(path: Path | str, source: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Any]:
     """The source with a custom reader named by its `_target_`."""
     kind = str(source.get("kind"))
-    if kind not in KINDS:
-        raise ConfigError(f"{path}: source kind {kind!r} is none of {', '.join(KINDS)}")
+    require(kind in KINDS, f"{path}: source kind {kind!r} is none of {', '.join(KINDS)}", ConfigError)
     subject, keys = f"{path}: the {kind} source", SOURCE | KINDS[kind]
     if "reader" in keys.known:
         READER.check(f"{subject}: reader", source.get("reader"))
@@ -95,15 +94,13 @@ def _checked_source(path: Path | str, source: Mapping[str, Any], folders: Sequen
         elif name:
             source = {**source, "reader": name}
     keys.check(source, subject)
-    for column, codes in (source.get("codes") or {}).items():
-        mapping(codes, f"{path}: the codes of column {column!r}")
     _check_labels(path, source)
     return dict(source)
 
 
 def _check_labels(path: Path | str, node: Mapping[str, Any]) -> None:
     """Checks that the codes of the classes are whole numbers."""
-    for label, code in mapping(node.get("labels"), f"{path}: labels").items():
+    for label, code in (node.get("labels") or {}).items():
         parse("integer").check(f"{path}: the code of label {label!r}", code)
 
 
@@ -116,9 +113,8 @@ def _check_read(path: Path | str, splits: Mapping[Any, Any], sets: Iterable[str]
 
 
 def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
-    splits = mapping(card.get("splits"), f"{path}: splits")
-    counts = mapping(splits.get("sets"), f"{path}: splits.sets")
-    Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(counts, f"{path}: splits.sets")
+    splits = card.get("splits") or {}
+    counts = Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(splits.get("sets"), f"{path}: splits.sets")
     TEXT.check(f"{path}: splits: set", splits.get("set"))
     if (name := split_set(card)) not in counts and (name not in SPLIT_SETS or not SPLIT_SETS[name].count({})):
         hint = nearest(name, {*counts, *_COUNTED})
@@ -131,20 +127,24 @@ def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
     for entry in sets:
         keys |= SPLIT_SETS[entry].options
     keys.check(splits, f"{path}: splits")
-    if (most := max(split_sets(card).values())) > limits.SPLITS:
-        mend = "lower `sets`, `folds` or `repeats`"
-        raise ConfigError(f"{path}: splits: one set has {most:,}, and {limits.SPLITS:,} are the most: {mend}")
-    if "repeats" in splits and name in counts:
-        both = f"splits.repeats and splits.sets.{name}"
-        raise ConfigError(f"{path}: {both}: both say how many splits there are; give one")
+    most = max(split_sets(card).values())
+    refuse(
+        f"{path}: splits",
+        (
+            most > limits.SPLITS,
+            f": one set has {most:,}, and {limits.SPLITS:,} are the most: lower `sets`, `folds` or `repeats`",
+        ),
+        (
+            "repeats" in splits and name in counts,
+            f".repeats and splits.sets.{name}: both say how many splits there are; give one",
+        ),
+    )
 
 
 def read_indices_as_int8(card: dict[str, Any]) -> None:
     """Puts the split set `hla_int8` in the place of `hla`: the index files read as 8-bit integers (paper `aep_dgp`)."""
     splits = card.get("splits") or {}
-    if splits.get("set") != "hla":
-        raise ConfigError(
-            f"protocol.split_indices=int8: {card['name']} has no index files of Hernández-Lobato and"
-            " Adams (2015); leave it at correct, or choose a data set of the split set hla"
-        )
+    fault = "has no index files of Hernández-Lobato and Adams (2015); leave it at correct, or choose a data set of the"
+    is_indexed = splits.get("set") == "hla"
+    require(is_indexed, f"protocol.split_indices=int8: {card['name']} {fault} split set hla", ConfigError)
     card["splits"] = {**splits, "set": "hla_int8", "sets": {**splits["sets"], "hla_int8": splits["sets"]["hla"]}}

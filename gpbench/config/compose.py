@@ -8,17 +8,11 @@ from gpbench import custom, own_metrics, paths, plugins, yamls
 from gpbench.config import card_keys, cards, declared, merge, protocol, words
 from gpbench.config.values import check_values
 from gpbench.config.words import GROUPS, Word
-from gpbench.errors import ConfigError, nearest, require_known
+from gpbench.errors import ConfigError, either, nearest, require_known
 
 
 def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
-    """The configuration that the words of a command line stand for, checked, as a plain resolved dict.
-
-    Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
-    (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone), `explicit` (keys of
-    the method that words set, to whatever value) and `implied` (a reserved section of a method's file, see `_implied`).
-    Raises ConfigError for every mistake in them.
-    """
+    """The configuration that the words of a command line stand for, as `Composer.compose` makes it."""
     return Composer(config_dirs).compose(overrides)
 
 
@@ -34,14 +28,21 @@ class Composer:
         self._sources: dict[str, list[dict[str, Any]]] = {}
 
     def compose(self, overrides: Sequence[str]) -> dict:
-        """The configuration, as `gpbench.config.compose.compose` makes it."""
+        """The configuration that the words of a command line stand for, checked, as a plain resolved dict.
+
+        Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
+        (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone), `explicit` (keys
+        of the method that words set, to whatever value) and `implied` (a reserved section of a method's file, see
+        `_implied`).  Raises ConfigError for every mistake in them.
+        """
         settled = self.applicable(overrides)
         for text in overrides:
-            if text.startswith(words.OPTIONAL) and text.removeprefix(words.OPTIONAL) not in settled:
-                _require_optional(text.partition("=")[0])
+            if _is_optional(text) and text.removeprefix(words.OPTIONAL) not in settled:
+                _require_optional(_key(text))
         parsed = words.read(settled)
         for word in parsed:
-            self._check_use(word)
+            if refusal := self._refusal(word):
+                raise ConfigError(f"{word.text}: {refusal}")
         choices = [word for word in parsed if self._is_choice(word)]
         base, defaults = self._choose(choices)
         changes = [_with_sign(word, base.get("method")) for word in parsed if not self._is_choice(word)]
@@ -57,17 +58,15 @@ class Composer:
         if isinstance(budget, float) and budget.is_integer():  # 20 and 20.0 are one budget
             cfg["run"] = {**cfg["run"], "budget": int(budget)}
         files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
-        for group in GROUPS:
+        for group, file in files.items():
             if not isinstance(cfg.get(group), dict):
-                if files[group]:
-                    raise ConfigError(f"{files[group]}: must be a mapping, with lines of KEY: VALUE")
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
-                raise ConfigError(f"{group} is not set; {hint}")
+                whole = f"{file}: must be a mapping, with lines of KEY: VALUE"
+                raise ConfigError(whole if file else f"{group} is not set; {hint}")
             if (name := cfg[group].get("name")) != defaults.get(f"{group}.name"):
                 raise ConfigError(f"{group}.name={name}: a name is that of its file; choose one by {group}=NAME")
         cfg["implied"] = _implied(cfg["method"])
-        subject = f"dataset ({files['dataset']})" if files["dataset"] else "dataset"
-        sources = self._check_sections(cfg, subject)
+        sources = self._check_sections(cfg, f"dataset ({files['dataset']})" if files["dataset"] else "dataset")
         if cfg["protocol"].get("split_indices") == "int8":
             cards.read_indices_as_int8(cfg["dataset"])
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
@@ -83,30 +82,21 @@ class Composer:
 
     def applicable(self, overrides: Sequence[str]) -> list[str]:
         """The words of a job: of those with the prefix `optional.`, which lose it, the ones whose keys exist."""
-        bare = [text.removeprefix(words.OPTIONAL) for text in overrides]
-        return [
-            text
-            for text, word in zip(bare, overrides, strict=True)
-            if text == word or self.lookup(overrides, text.partition("=")[0])[1]
-        ]
+        texts = [text for text in overrides if not _is_optional(text) or self.lookup(overrides, _key(text))[1]]
+        return [text.removeprefix(words.OPTIONAL) for text in texts]
 
     def lookup(self, overrides: Sequence[str], key: str) -> tuple[str, bool]:
         """The name of the method that a job chooses, and True if its method, protocol or data set has the key."""
-        texts = [text for text in overrides if not text.startswith(words.OPTIONAL)]
-        base, defaults = self._choose([word for word in words.read(texts) if self._is_choice(word)])
+        parsed = words.read([text for text in overrides if not _is_optional(text)])
+        base, defaults = self._choose([word for word in parsed if self._is_choice(word)])
         section, _, name = key.partition(".")
-        node = base.get("method")
-        entry = declared.classes().get(str(node.get("_target_"))) if isinstance(node, dict) else None
+        is_declared = section == "method" and name in _declared_settings(base.get("method"), {})
         in_file = any(other == key or other.startswith(f"{key}.") for other in defaults)
-        is_declared = section == "method" and entry is not None and name in entry["settings"]
         return str(defaults.get("method.name") or defaults.get("method._target_")), in_file or is_declared
 
     def restore(self, stored: Mapping[str, Any]) -> dict:
-        """The configuration of a recorded run, as far as a record can say it.
-
-        Its settings are checked as those of a command line are.  Folders, stores, mirrors and the sources of the data
-        are the user's own: a record may come from somebody else.
-        """
+        """The configuration of a recorded run, as far as a record can say it, checked as a command line is.  Folders,
+        stores, mirrors and the sources of the data are the user's own: a record may come from somebody else."""
         if not all(isinstance(stored.get(group), dict) and stored[group] for group in GROUPS):
             mend = "put its config.yaml back, or train it again with run.again=true"
             raise ConfigError(f"the record has no whole configuration: {mend}")
@@ -139,9 +129,6 @@ class Composer:
 
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
-        for word in choices:
-            if not isinstance(word.value, str) and word.sign != "~":
-                raise ConfigError(f"{word.text}: dataset, method and protocol each take a name, as in method=sep")
         key = tuple(word.text for word in choices)
         if key not in self._bases:
             base = merge.choose({word.key: word.value for word in choices}, self.folders)
@@ -162,19 +149,22 @@ class Composer:
             cards.check_file(file, name)
         return file
 
-    def _check_use(self, word: Word) -> None:
-        """Raises ConfigError for a word that Hydra takes and we do not: its own, of other groups, or that removes."""
+    def _refusal(self, word: Word) -> str | None:
+        """Why a word that Hydra takes is none of ours: its own, of other groups, or one that removes."""
+        is_choice = self._is_choice(word)
         if word.key.startswith("hydra"):
             words.require_launcher(word.text)
-            raise ConfigError(f"{word.text}: only sweeps have a launcher: add -m, or leave it out")
-        is_choice = self._is_choice(word)
+            return "only sweeps have a launcher: add -m, or leave it out"
         if is_choice and word.key in GROUPS and word.sign.startswith("+"):
-            raise ConfigError(f"{word.text}: write {word.text.lstrip('+')}, without +")
+            return f"write {word.text.lstrip('+')}, without +"
         if word.sign == "@" or (is_choice and word.key not in GROUPS):
             mend = "; `gpbench reproduce ID` runs an experiment" if word.key == "experiment" else ""
-            raise ConfigError(f"{word.text}: only dataset, method and protocol choose a file{mend}")
+            return f"only dataset, method and protocol choose a file{mend}"
+        if is_choice and not isinstance(word.value, str) and word.sign != "~":
+            return "dataset, method and protocol each take a name, as in method=sep"
         if word.sign == "~" and not word.key.startswith(("method", "dataset")):
-            raise ConfigError(f"{word.text}: {word.key} cannot be removed; set another value, or leave the word out")
+            return f"{word.key} cannot be removed; set another value, or leave the word out"
+        return None
 
     def _is_choice(self, word: Word) -> bool:
         """True if a word chooses a file."""
@@ -193,57 +183,56 @@ def applicable(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[
     """The jobs with those of their optional words that have a key to set, without the prefix, each once; and a line for
     each key that some jobs do not have.  Raises ConfigError: no job has such a key, and no method of gpbench either.
     """
-    if not any(word.startswith(words.OPTIONAL) for job in jobs for word in job):
+    optional = dict.fromkeys(_key(word) for job in jobs for word in job if _is_optional(word))
+    if not optional:
         return [list(job) for job in jobs], []
-    unique = dict.fromkeys(tuple(composer.applicable(job)) for job in jobs)
     lines = []
-    for key in dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith(words.OPTIONAL)):
+    for key in optional:
         having, lacking = _methods(key, jobs, composer)
         if not having:
             _require_optional(key)
         if lacking:
-            lines.append(f"{key} is not set for {_listed(lacking)}: no such key")
-    return [list(job) for job in unique], lines
+            lines.append(f"{key} is not set for {either(lacking, 'and')}: no such key")
+    return [list(job) for job in dict.fromkeys(tuple(composer.applicable(job)) for job in jobs)], lines
 
 
 def advice(jobs: Sequence[Sequence[str]], composer: Composer) -> str | None:
     """The line about a key that some methods of a sweep lack; None where there is none."""
-    keys = dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith("method."))
-    for key in keys:
+    for key in dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith("method.")):
         having, lacking = _methods(key, jobs, composer)
         if having and lacking:
-            return (
-                f"{key}: {_listed(having)} {'have' if len(having) > 1 else 'has'} it, {_listed(lacking)}"
-                f" {'do' if len(lacking) > 1 else 'does'} not; {words.OPTIONAL}{key}=VALUE sets it only where it exists"
-            )
+            verbs = "have" if len(having) > 1 else "has", "do" if len(lacking) > 1 else "does"
+            methods = f"{either(having, 'and')} {verbs[0]} it, {either(lacking, 'and')} {verbs[1]} not"
+            return f"{key}: {methods}; {words.OPTIONAL}{key}=VALUE sets it only where it exists"
     return None
 
 
-def _key(word: str) -> str:
-    return word.partition("=")[0].removeprefix(words.OPTIONAL)
+def _is_optional(text: str) -> bool:
+    return text.startswith(words.OPTIONAL)
+
+
+def _key(text: str) -> str:
+    return text.partition("=")[0].removeprefix(words.OPTIONAL)
 
 
 def _methods(key: str, jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[str], list[str]]:
-    """The methods of those jobs with a word for the key which have it, and of those which lack it."""
-    methods: dict[bool, dict[str, None]] = {True: {}, False: {}}
-    for job in jobs:
-        if key in map(_key, job):
-            name, exists = composer.lookup(job, key)
-            methods[exists][name] = None
-    return list(methods[True]), list(methods[False])
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    """The methods that have a key, and those that lack it, of the jobs with a word for it."""
+    methods = dict.fromkeys(composer.lookup(job, key) for job in jobs if key in map(_key, job))
+    return [name for name, exists in methods if exists], [name for name, exists in methods if not exists]
 
 
 def _require_optional(key: str) -> None:
-    """Raises ConfigError for an optional key, such as "optional.method.stpes", that no method of gpbench has."""
-    key = key.removeprefix(words.OPTIONAL)
+    """Raises ConfigError for an optional key, such as method.stpes, that no method of gpbench has."""
     section, _, name = key.partition(".")
-    if section != "method" or name.partition(".")[0] not in declared.ranges():
-        hint = nearest(name.partition(".")[0], declared.ranges())
-        raise ConfigError(f"{words.OPTIONAL}{key}: no job has the key {key}; {hint}")
+    name = name.partition(".")[0]
+    if section != "method" or name not in declared.ranges():
+        raise ConfigError(f"{words.OPTIONAL}{key}: no job has the key {key}; {nearest(name, declared.ranges())}")
+
+
+def _declared_settings(method: Any, others: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The declared settings of the class of a method's section; `others` of one that is not gpbench's."""
+    entry = declared.classes().get(str(method.get("_target_"))) if isinstance(method, dict) else None
+    return entry["settings"] if entry else others
 
 
 def _with_sign(word: Word, method: Any) -> Word:
@@ -251,17 +240,13 @@ def _with_sign(word: Word, method: Any) -> Word:
     section, _, name = word.key.partition(".")
     if section != "method" or word.sign or not isinstance(method, dict) or name in method:
         return word
-    entry = declared.classes().get(str(method.get("_target_")))
-    known = entry["settings"] if entry else declared.ranges()  # a user's class is checked where it is imported
+    known = _declared_settings(method, declared.ranges())  # a user's class is checked where it is imported
     return Word(f"+{word.text}", "+", word.key, word.value) if name in known else word
 
 
 def _implied(method: dict[str, Any]) -> dict[str, Any]:
-    """Takes the reserved section `implied` out of a method's node.  Raises ConfigError where it is not one.
-
-    It has the keys that the method got after runs of it were recorded, each with the value that does what was done
-    before: with that value a key is no part of the identity.
-    """
+    """Takes the reserved section `implied` out of a method's node: keys that the method got after runs of it were
+    recorded, each with the value that does what was done before, which is then no part of the identity."""
     if "ranges" in method:
         raise ConfigError(
             'method.ranges: declare ranges at the fields of the class, as in `df: float = setting(4.0, "positive")`'

@@ -1,8 +1,6 @@
 """The declarations of gpbench's methods, protocols and optimisers, known without JAX, and the checks against them.
 
-`settings.json` is made from the classes and functions by `scripts/settings.py`; a test holds it equal to them.  A
-user's class is checked by the same declarations where it is imported (`gpbench.config.build.check_class`).
-"""
+`scripts/settings.py` makes `settings.json` from the classes and functions; a test holds it equal to them."""
 
 import importlib.util
 import json
@@ -14,7 +12,7 @@ from typing import Any
 
 from gpbench import paths, registry, yamls
 from gpbench.config import protocol
-from gpbench.errors import ConfigError, as_word, either, listed, require_known
+from gpbench.errors import ConfigError, as_word, either, listed, refuse, require_known
 from gpbench.schema import Range, Words, check_finite, is_real, is_whole, parse
 
 FILE = Path(__file__).with_name("settings.json")
@@ -55,53 +53,31 @@ def ranges() -> Mapping[str, Words]:
     }
 
 
-@cache
-def _ranges_of_protocols() -> Mapping[str, Words]:
-    return {**ranges(), **{name: words for name, (words, _) in protocol.KEYS.items()}}
-
-
 def canonical(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A protocol, or a method, in the form that is recorded: a whole number in a setting of real numbers is a float.
-
-    So 1 and 1.0 are one value, except of settings that distinguish them, such as `inducing`.  The settings of a user's
-    class stay as they are written: a built-in name may mean something else there.
-    """
+    """A protocol, or a method, in the form that is recorded: a whole number in a setting of real numbers is a float, so
+    that 1 and 1.0 are one value.  The settings of a user's class, where a name may mean something else, stay as they
+    are."""
+    as_float = lambda value: float(value) if is_whole(value) else value
+    form = dict(node)
     if str(node.get("_target_", "gpbench.")).startswith("gpbench."):
-        return {key: _canonical(key, value) for key, value in node.items()}
-    return dict(node)
-
-
-def _canonical(key: str, value: Any) -> Any:
-    if key == "lengthscale_prior" and isinstance(value, Mapping):
-        return {name: float(v) if is_whole(v) else v for name, v in value.items()}
-    return float(value) if is_whole(value) and is_real(ranges().get(key, "")) else value
-
-
-def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
-    """A configuration whose default numbers of rows, such as `inducing`, are at most those that train.
-
-    The new number is part of the run's identity and of its setting, as if the user had set it.  A number that the user
-    or an experiment did set stays as it is: the method refuses it where it is too large.
-    """
-    method, explicit = cfg["method"], set(cfg.get("explicit", ["method"]))  # records of before have no such list
-    large = [key for key in _beyond(method, rows) if not explicit & {"method", f"method.{key}"}]
-    changes = cfg["changes"] | {f"method.{key}": rows for key in large} if large else cfg["changes"]
-    return {**cfg, "method": {**method, **dict.fromkeys(large, rows)}, "changes": changes}
+        form |= {key: as_float(value) for key, value in node.items() if is_real(ranges().get(key, ""))}
+        if isinstance(prior := node.get("lengthscale_prior"), Mapping):
+            form["lengthscale_prior"] = {name: as_float(value) for name, value in prior.items()}
+    return form
 
 
 def check_inducing(method: Mapping[str, Any], rows: int) -> None:
     """Checks that a method, whose defaults are within the rows, has no more inducing points than rows that train."""
-    if "inducing" in _beyond(method, rows):
+    if "inducing" in beyond(method, rows):
         m = method["inducing"]
         raise ConfigError(f"method.inducing={m}: there are {rows} training rows; choose a number from 1 to {rows}")
 
 
-def _beyond(method: Mapping[str, Any], rows: int) -> list[str]:
+def beyond(method: Mapping[str, Any], rows: int) -> list[str]:
     """The settings of one of gpbench's methods that are numbers of rows, and larger than this one."""
     known = classes().get(str(method.get("_target_")), {}).get("settings", {})
-    ranges = {key: {*str(setting["range"]).split(" or ")} for key, setting in known.items()}
-    counts = [key for key, words in ranges.items() if words & {"rows", "several rows"} and is_whole(method.get(key))]
-    return [key for key in counts if method[key] > rows]
+    counts = [key for key, setting in known.items() if "rows" in str(setting["range"])]  # "several rows or null"
+    return [key for key in counts if is_whole(method.get(key)) and method[key] > rows]
 
 
 def check_method(node: Mapping[str, Any]) -> None:
@@ -111,13 +87,13 @@ def check_method(node: Mapping[str, Any]) -> None:
     if (declared := classes().get(str(target))) is None:
         _check_values("method", node, {})
         return
-    name, known = str(node["_target_"]).rpartition(".")[2], declared["settings"]
+    name, known = str(target).rpartition(".")[2], declared["settings"]
     values = {key: value for key, value in node.items() if not (key.startswith("_") and key.endswith("_"))}
     check_declared(values, declared, name)
     for key in values:
         require_known(key, known, f"method.{key}: {name} has no such field")
-    if absent := [key for key, setting in known.items() if "default" not in setting and key not in values]:
-        raise ConfigError(f"method.{absent[0]}: {name} needs a value for it")
+    for key in (key for key, setting in known.items() if "default" not in setting and key not in values):
+        raise ConfigError(f"method.{key}: {name} needs a value for it")
 
 
 def check_declared(values: Mapping[str, Any], declared: Mapping[str, Any], name: str) -> None:
@@ -128,14 +104,18 @@ def check_declared(values: Mapping[str, Any], declared: Mapping[str, Any], name:
     for kind, accepted in (("kernel", declared["kernels"]), ("likelihood", declared["likelihoods"])):
         if kind in values:
             registry.check_family(kind, values[kind], accepted, name, _hint)
-    if values.get("rates") and not declared["rates"]:
-        raise ConfigError(f"method.rates: {name} has no initial step size to choose: leave it empty")
-    search = values.get("search") or {}
-    if search and not declared["search"]:
-        raise ConfigError(f"method.search: {name} has no settings to choose")
-    for key, entries in dict(search).items():
-        if declared["searchable"] and key not in declared["searchable"]:
-            raise ConfigError(f"method.search: {name} can choose {' and '.join(declared['searchable'])}, not {key}")
+    search, searchable = dict(values.get("search") or {}), declared["searchable"]
+    other = next((key for key in search if searchable and key not in searchable), None)
+    refuse(
+        "method.",
+        (
+            values.get("rates") and not declared["rates"],
+            f"rates: {name} has no initial step size to choose: leave it empty",
+        ),
+        (search and not declared["search"], f"search: {name} has no settings to choose"),
+        (other, f"search: {name} can choose {' and '.join(searchable)}, not {other}"),
+    )
+    for key, entries in search.items():
         for entry in entries or ():
             parse(known.get(key, "number")).check(f"method.search.{key}", entry)
 
@@ -144,19 +124,19 @@ def check_protocol(node: Mapping[str, Any]) -> None:
     """Checks the `protocol` section of a configuration; a key that no method of gpbench has may have any value."""
     if not node.get("name"):
         raise ConfigError("protocol has no name, by which records and tables know it: add `name: NAME` to its file")
-    _check_values("protocol", node, _ranges_of_protocols())
+    own = {name: words for name, (words, _) in protocol.KEYS.items()}
+    _check_values("protocol", node, {**ranges(), **own})
     for name in protocol.SECTIONS:
         _check_values(f"protocol.{name}", node.get(name) or {}, ranges())
 
 
-def check_task(cfg: Mapping[str, Any], tasks: object = None) -> None:
+def check_task(method: Mapping[str, Any], card: Mapping[str, Any], tasks: object = None) -> None:
     """Checks that the method and its likelihood are for the data set's task."""
-    method, card = cfg["method"], cfg["dataset"]
     task, tasks = card["task"], tasks or classes().get(str(method.get("_target_")), {}).get("tasks")
     if isinstance(tasks, list | frozenset) and task not in tasks:
         raise ConfigError(
             f"method {method.get('name')} is for {either(sorted(tasks))} data, and {card['name']} is {task}; methods"
-            f" for {task} are {_methods_for(task)}"
+            f" for {task} are {listed(methods(lambda declared: task in declared['tasks']), 20)}"
         )
     likelihood = method.get("likelihood", "auto")
     family = next(iter(likelihood)) if isinstance(likelihood, Mapping) and likelihood else likelihood
@@ -167,10 +147,16 @@ def check_task(cfg: Mapping[str, Any], tasks: object = None) -> None:
 
 
 def _hint(kind: str, family: str) -> str:
-    """What the refusal of a kernel or a likelihood adds."""
+    """The end of the refusal of a kernel or a likelihood: the methods that take the likelihood."""
     if kind != "likelihood":
         return ""
-    return f"; methods with {family} are {_methods_with_likelihood(family)}"
+    tasks = {*registry.LIKELIHOODS[family].tasks}
+
+    def takes(declared: Mapping[str, Any]) -> bool:
+        is_set = "likelihood" in declared["settings"] and not tasks.isdisjoint(declared["tasks"])
+        return is_set and family in (declared["likelihoods"] or [family])
+
+    return f"; methods with {family} are {listed(methods(takes), 20)}"
 
 
 def _check_values(section: str, node: Mapping[Any, Any], known: Mapping[str, Words | Range]) -> None:
@@ -181,22 +167,21 @@ def _check_values(section: str, node: Mapping[Any, Any], known: Mapping[str, Wor
             parse(known[key]).check(name, value)
         target = str(value.get("_target_")) if isinstance(value, Mapping) else ""
         if target.startswith(_OPTIMISERS):
-            _check_optimiser(name, value, target)
-        if target.startswith("optax."):
-            _check_optax(name, target.removeprefix("optax."))
+            require_known(target, optimisers(), f"{name}: no optimiser {target!r}")
+            arguments = optimisers()[target]
+            for argument in (str(argument) for argument in value if not str(argument).startswith("_")):
+                require_known(argument, arguments, f"{name}: {target} has no argument {argument!r}")
+            _check_values(name, value, arguments)
+        function = target.removeprefix("optax.")
+        if function != target and "." not in function and _optax_names():
+            require_known(function, _optax_names(), f"{name}: optax has no {function!r}")
         check_finite(name, value)
-
-
-def _check_optax(name: str, function: str) -> None:
-    """Raises ConfigError for a misspelt function, by the text of optax's module: importing it takes a second."""
-    known = _optax_names()
-    if known and "." not in function:
-        require_known(function, known, f"{name}: optax has no {function!r}")
 
 
 @cache
 def _optax_names() -> frozenset[str]:
-    """Every name in the text of optax's module, among them all that it has; none where it cannot be read."""
+    """Every name in the text of optax's module, whose import takes a second, among them all that it has; none where it
+    cannot be read."""
     spec = importlib.util.find_spec("optax")
     try:
         return frozenset(re.findall(r"[A-Za-z]\w+", Path(spec.origin).read_text(encoding="utf-8")))  # type: ignore
@@ -204,40 +189,12 @@ def _optax_names() -> frozenset[str]:
         return frozenset()
 
 
-def _check_optimiser(name: str, node: Mapping[Any, Any], target: str) -> None:
-    require_known(target, optimisers(), f"{name}: no optimiser {target!r}")
-    arguments = optimisers()[target]
-    for key in (str(key) for key in node if not str(key).startswith("_")):
-        require_known(key, arguments, f"{name}: {target} has no argument {key!r}")
-    _check_values(name, node, arguments)
-
-
-def methods_with(key: str) -> str:
-    """The methods that have a setting; "" for none."""
-    return _listed(lambda declared: key in declared["settings"])
-
-
-def _methods_for(task: str) -> str:
-    """The methods for a task."""
-    return _listed(lambda declared: task in declared["tasks"])
-
-
-def _methods_with_likelihood(family: str) -> str:
-    """The methods that take a family of likelihoods."""
-    tasks = {*registry.LIKELIHOODS[family].tasks}
-
-    def takes(declared: Mapping[str, Any]) -> bool:
-        is_set = "likelihood" in declared["settings"] and not tasks.isdisjoint(declared["tasks"])
-        return is_set and family in (declared["likelihoods"] or [family])
-
-    return _listed(takes)
-
-
-def _listed(fits: Callable[[Mapping[str, Any]], bool]) -> str:
+def methods(fits: Callable[[Mapping[str, Any]], bool]) -> list[str]:
+    """The names of gpbench's methods whose declarations fit."""
     nodes = {name: yamls.read(path) for name, path in paths.yaml_files("method").items()}
 
     def target(name: str) -> str:
         bases = [base for base in nodes[name].get("defaults", ()) if base in nodes and base != name]
         return str(nodes[name].get("_target_") or (target(bases[0]) if bases else ""))
 
-    return listed(sorted(name for name in nodes if (entry := classes().get(target(name))) and fits(entry)), 20)
+    return sorted(name for name in nodes if (entry := classes().get(target(name))) and fits(entry))

@@ -1,7 +1,5 @@
 """A configuration as a merge: config.yaml, a file of each chosen group, the changes of a command line, and `${...}`.
-
-The rules are Hydra's, for files of a group that extend others of the same group.
-"""
+The rules are Hydra's, for files of a group that extend others of the same group."""
 
 import os
 import re
@@ -13,10 +11,10 @@ from typing import Any
 from gpbench import paths, yamls
 from gpbench.config import declared
 from gpbench.config.words import Word
-from gpbench.errors import ConfigError, as_word, either, nearest
+from gpbench.errors import ConfigError, as_word, either, listed, nearest, refuse
 
 _Node = dict[str, Any]
-MISSING = "???"
+_MISSING = "???"
 """The value of a key that must have one."""
 _PLAIN = (str, int, float, type(None))
 _REFERENCE = re.compile(r"\$\{([\w-]+(?:\.[\w-]+)*)\}", re.A)
@@ -63,15 +61,21 @@ def _read(path: Path, *_: int) -> tuple[_Node, list[Any]]:
     """The contents of a file, and its defaults list.  Raises ConfigError for one that is no mapping in YAML."""
     content = yamls.read(path)
     content = {} if content is None else content
-    if not yamls.is_section(content):
-        raise ConfigError(f"{path}: must be a mapping, with lines of KEY: VALUE")
-    if "@package" in path.read_text(encoding="utf-8").partition(":")[0]:
-        raise ConfigError(f"{path}: leave out the line `# @package`: a file is the section of its folder's name")
-    entries = content.get("defaults") or []
-    if not isinstance(entries, list) or entries.count("_self_") > 1:
-        raise ConfigError(f"{path}: defaults: must be a list of names, and _self_ once at most")
-    values = {key: value for key, value in content.items() if key != "defaults"}
-    return values, entries if "_self_" in entries else [*entries, "_self_"]
+    is_section = yamls.is_section(content)
+    entries = (content.pop("defaults", None) or []) if is_section else []
+    refuse(
+        f"{path}: ",
+        (not is_section, "must be a mapping, with lines of KEY: VALUE"),
+        (
+            "@package" in path.read_text(encoding="utf-8").partition(":")[0],
+            "leave out the line `# @package`: a file is the section of its folder's name",
+        ),
+        (
+            not isinstance(entries, list) or entries.count("_self_") > 1,
+            "defaults: must be a list of names, and _self_ once at most",
+        ),
+    )
+    return content, entries if "_self_" in entries else [*entries, "_self_"]
 
 
 def merged(below: Any, above: Any) -> Any:
@@ -81,23 +85,18 @@ def merged(below: Any, above: Any) -> Any:
     return {**below, **{key: merged(below[key], value) if key in below else value for key, value in above.items()}}
 
 
-def changed(values: _Node, word: Word) -> _Node:
-    """The configuration with the change of one word.
-
-    A key below a `${...}`, such as method.optimiser.learning_rate, changes a copy of the section that it names.  Raises
-    ConfigError for a key that is not there, or with a + for one that is.
-    """
-    return _changed(values, word, word.key.split("."), values)
-
-
-def _changed(node: Any, word: Word, path: Sequence[str], root: _Node) -> _Node:
-    key, *rest = path
+def changed(node: Any, word: Word, path: Sequence[str] = (), root: _Node | None = None) -> _Node:
+    """The configuration with the change of one word; inside, the section `node` of `root` with that of `path` in it.  A
+    key below a `${...}` changes a copy of the section that it names.  Raises ConfigError for a key that is not there,
+    or with a + for one that is."""
+    key, *rest = path or word.key.split(".")
+    root = node if root is None else root
     is_added = word.sign in ("+", "++")
     if not isinstance(node, dict) or (key not in node and not is_added):
         raise _unknown_key(word.key.removesuffix("".join(f".{name}" for name in rest)), root)
     below = node.get(key, {} if rest else None)
     if rest:
-        return {**node, key: _changed(_section(below, root), word, rest, root)}
+        return {**node, key: changed(_section(below, root), word, rest, root)}
     if word.sign == "~":
         return {name: entry for name, entry in node.items() if name != key}
     value = list(word.value) if isinstance(word.value, tuple) else word.value
@@ -131,10 +130,9 @@ def resolved(values: _Node, *, allow_missing: bool = False) -> _Node:
         cfg = {key: _resolved(value, values, 0) for key, value in values.items()}
     except LookupError:
         cfg = _by_omegaconf(values)
-    if not allow_missing and repr(MISSING) in repr(cfg):
-        for key, value in leaves(cfg):
-            if value == MISSING:
-                raise ConfigError(f"{key}: no value is set, and it must have one")
+    missing = [key for key, value in leaves(cfg) if value == _MISSING] if repr(_MISSING) in repr(cfg) else []
+    if missing and not allow_missing:
+        raise ConfigError(f"{missing[0]}: no value is set, and it must have one")
     return cfg
 
 
@@ -144,15 +142,14 @@ def _by_omegaconf(values: _Node) -> _Node:
     from omegaconf.errors import OmegaConfBaseException
 
     try:
-        cfg = OmegaConf.to_container(OmegaConf.create(values), resolve=True)
+        cfg: Any = OmegaConf.to_container(OmegaConf.create(values), resolve=True)
     except OmegaConfBaseException as error:
         line = str(error).partition("\n")[0]
         raise ConfigError(f"{error.full_key}: {line}" if error.full_key else line) from error
-    assert isinstance(cfg, dict)
     return {str(key): value for key, value in cfg.items()}
 
 
-def leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(node: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every value that is no section, with its dotted key."""
     for key, value in node.items():
         if isinstance(value, dict):
@@ -193,11 +190,8 @@ def _unknown_key(full_key: str, root: _Node) -> ConfigError:
     for name in section.split(".") if section else ():
         node = _section(node[name], root)
     sections = {name: _section(below, root) for name, below in node.items()} if isinstance(node, dict) else {}
-    inside = [
-        f"{section}{'.' if section else ''}{name}.{key}"
-        for name, below in sections.items()
-        if isinstance(below, dict) and key in below
-    ]
+    nodes = [name for name, below in sections.items() if isinstance(below, dict) and key in below]
+    inside = [".".join(filter(None, [section, name, key])) for name in nodes]
     hint = "it has none of its own: one value, or the protocol's section"
     if inside:
         hint = f"did you mean {either(inside)}?"
@@ -205,14 +199,10 @@ def _unknown_key(full_key: str, root: _Node) -> ConfigError:
         hint = nearest(key, [str(name) for name in sections if name not in ("_target_", "implied", "name")])
     if section == "method" and not str(sections.get("_target_")).startswith("gpbench."):
         hint += f"; +{full_key}=VALUE sets a field that its file lacks"
-    if section == "protocol" and (others := _protocols_with(key)):
-        hint = f"it is one of protocol={' and protocol='.join(others)}"
-    if section == "method" and (names := declared.methods_with(key)):
-        hint = f"it is one of method={names}"
+    if section == "protocol":
+        files = sorted((paths.conf_dir() / "protocol").glob("*.yaml"))
+        if others := [path.stem for path in files if key in _file(path)[0]]:
+            hint = f"it is one of protocol={' and protocol='.join(others)}"
+    if section == "method" and (names := declared.methods(lambda entry: key in entry["settings"])):
+        hint = f"it is one of method={listed(names, 20)}"
     return ConfigError(f"no key {key!r}{' in ' if section else ''}{section}; {hint}")
-
-
-def _protocols_with(key: str) -> list[str]:
-    """The names of our protocols whose files have this key."""
-    files = sorted((paths.conf_dir() / "protocol").glob("*.yaml"))
-    return [path.stem for path in files if f"\n{key}:" in path.read_text(encoding="utf-8")]

@@ -1,7 +1,5 @@
-"""The keys that only protocols have, each with its range and meaning.
-
-Every other key of a protocol, there or in a section, has the name and the range of a setting of methods.
-"""
+"""The keys that only protocols have, each with its range and meaning.  Every other key of a protocol, there or in a
+section, has the name and the range of a setting of methods."""
 
 from collections.abc import Mapping
 from typing import Any

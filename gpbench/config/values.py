@@ -15,10 +15,6 @@ def _is_some(value: Any) -> bool:
     return value == "all" or (is_whole(value) and value >= 0)
 
 
-def _is_together(value: Any) -> bool:
-    return value == "auto" or isinstance(value, bool) or _is_count(value)
-
-
 _SOME = Range(_is_some, "a number from 0, a list of different ones such as [0,3], or all")
 _RANGES: Mapping[str, Range | Words] = {
     "split": _SOME,
@@ -37,7 +33,10 @@ _RANGES: Mapping[str, Range | Words] = {
     "run.budget": "positive or null",
     "run.timing": "flag",
     "run.memory_fraction": "fraction or null",
-    "run.together": Range(_is_together, "auto, true, false, or a whole number from 1"),
+    "run.together": Range(
+        lambda value: value == "auto" or isinstance(value, bool) or _is_count(value),
+        "auto, true, false, or a whole number from 1",
+    ),
     "run.stream": "auto or flag",
     "run.preset": ["quick", "full", None],
     "run.keep": "flag",
@@ -60,6 +59,5 @@ def check_values(cfg: dict[str, Any]) -> None:
             require_known(f"{section}.{name}", _RANGES, f"no key {section}.{name}")
     for key, words in _RANGES.items():
         section, _, name = key.rpartition(".")
-        values = cfg.get(section, {}) if section else cfg
-        if name in values:
+        if name in (values := cfg.get(section, {}) if section else cfg):
             parse(words).check(key, values[name])

@@ -4,11 +4,11 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpbench import paths
-from gpbench.errors import ConfigError, either
+from gpbench.errors import ConfigError, either, require
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -28,11 +28,8 @@ _SIGNS = {"CHANGE": "", "ADD": "+", "FORCE_ADD": "++", "DEL": "~"}
 
 
 class Word(NamedTuple):
-    """A word as it was written, its sign, its key and its value.
-
-    The sign "" changes a key, "+" adds one, "++" does either, "~" removes one; "@" is that of a word with a package, as
-    in `a@b=c`.
-    """
+    """A word as it was written, its sign, its key and its value.  The sign "" changes a key, "+" adds one, "++" does
+    either, "~" removes one; "@" is that of a word with a package, as in `a@b=c`."""
 
     text: str
     sign: str
@@ -40,24 +37,39 @@ class Word(NamedTuple):
     value: Any
 
 
+_MOST_KNOWN = 200_000
+_known: dict[str, Word] = {}
+"""The words that were read before, by text: Hydra takes a millisecond for one, and a sweep has many in common."""
+
+
 def read(texts: Sequence[str]) -> list[Word]:
     """The words of a single job.  Raises ConfigError for a text that is no word, or one of a sweep."""
     return [_read(text) for text in texts]
 
 
-@lru_cache(maxsize=10_000)
 def _read(text: str) -> Word:
+    if text in _known:
+        return _known[text]
     if match := _SHORT.fullmatch(text):
         sign, key, numbers, name = match.groups()
         with contextlib.suppress(ValueError, RecursionError):
-            value = _NAMED.get(name.lower(), name) if name else json.loads(numbers)
-            return Word(text, sign, key, tuple(value) if isinstance(value, list) else value)
+            return _remember(text, sign, key, _NAMED.get(name.lower(), name) if name else json.loads(numbers))
     (parsed,) = parse([text])
-    if parsed.is_sweep_override():
-        raise ConfigError(f"{text} is a sweep: add -m, or write a list as in split=[0,3]")
-    value = parsed.value()
+    is_sweep = parsed.is_sweep_override()
+    require(not is_sweep, f"{text} is a sweep: add -m, or write a list as in split=[0,3]", ConfigError)
+    return remember(text, parsed)
+
+
+def remember(text: str, parsed: "Override") -> Word:
+    """The word that Hydra has read, which `read` need not read again from its text."""
     sign = "@" if parsed.package is not None else _SIGNS[parsed.type.name]
-    return Word(text, sign, parsed.key_or_group, tuple(value) if isinstance(value, list) else value)
+    return _remember(text, sign, parsed.key_or_group, parsed.value())
+
+
+def _remember(text: str, sign: str, key: str, value: Any) -> Word:
+    if len(_known) > _MOST_KNOWN:
+        _known.clear()
+    return _known.setdefault(text, Word(text, sign, key, tuple(value) if isinstance(value, list) else value))
 
 
 def parse(texts: Sequence[str]) -> "list[Override]":
@@ -95,11 +107,11 @@ def require_once(texts: Sequence[str], both: str | None = None) -> None:
 
 def require_launcher(text: str) -> None:
     """Raises ConfigError for a word of Hydra's own that chooses no launcher."""
-    if not text.lstrip("+").startswith(LAUNCHER):
-        raise ConfigError(
-            f"{text}: gpbench reads only hydra/launcher=NAME and hydra.launcher.KEY of Hydra's keys, and those in"
-            " sweeps; records go to run.results=DIR, and --config-dir DIR has your own files"
-        )
+    fault = (
+        "gpbench reads only hydra/launcher=NAME and hydra.launcher.KEY of Hydra's keys, and those in sweeps; records go"
+        " to run.results=DIR, and --config-dir DIR has your own files"
+    )
+    require(text.lstrip("+").startswith(LAUNCHER), f"{text}: {fault}", ConfigError)
 
 
 def word(value: Any) -> str:
@@ -116,8 +128,5 @@ def word(value: Any) -> str:
         return "[" + ", ".join(map(word, value)) + "]"
     text = str(value)
     # backslashes before a quote are escaped, and no others
-    return text if _UNQUOTED.fullmatch(text) else "'" + re.sub(r"(\\*)('|$)", _escaped, text) + "'"
-
-
-def _escaped(match: re.Match) -> str:
-    return match[1] * 2 + match[2].replace("'", r"\'")
+    escaped = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + match[2].replace("'", r"\'"), text)
+    return text if _UNQUOTED.fullmatch(text) else f"'{escaped}'"

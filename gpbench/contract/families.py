@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.contract.compare import Doubtful, require
 from gpbench.contract.findings import Finding, finding
-from gpbench.contract.problems import CLASSES
+from gpbench.contract.problems import CLASSES, Doubtful, require
 from gpbench.core.kernels import kernel_spec
 from gpbench.core.likelihoods import likelihood_spec
 from gpbench.core.predictive import (
@@ -111,15 +110,15 @@ def _keeps_the_dtype(start: Callable, X: jax.Array) -> None:
     require(dtype == jnp.float32, f"cross gives {dtype} for inputs in float32: make parameters in the dtype of X")
 
 
-def _rows(likelihood: Any, task: str, dtype: Any = float) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Means, variances and targets of six rows."""
-    latents = likelihood.latents()
-    shape = (6,) if latents == 1 else (6, latents)
+def _rows(start: Callable, task: str, dtype: str = "float64") -> tuple[Any, jax.Array, jax.Array, jax.Array]:
+    """A likelihood, and means, variances and targets of six rows."""
+    likelihood = start(dtype=dtype)
+    shape = (6,) if likelihood.latents() == 1 else (6, likelihood.latents())
     rng = np.random.default_rng(1)
     mean, variance = rng.normal(size=shape), rng.uniform(0.2, 1.0, shape)
     codes = {"binary": np.tile([-1.0, 1.0], 3), "multiclass": np.arange(6.0) % 3, "count": np.arange(6.0)}
     y = rng.normal(size=6) if task == "regression" else codes[task]
-    return tuple(jnp.asarray(values, dtype) for values in (mean, variance, y))  # type: ignore[return-value]
+    return likelihood, *(jnp.asarray(values, dtype) for values in (mean, variance, y))  # type: ignore[return-value]
 
 
 def _draws(mean: jax.Array, variance: jax.Array) -> tuple[jax.Array, jax.Array, float]:
@@ -135,8 +134,7 @@ def _draws(mean: jax.Array, variance: jax.Array) -> tuple[jax.Array, jax.Array, 
 
 def _expects_its_density(start: Callable, task: str) -> None:
     """expected_log_prob is the expectation of log_prob"""
-    likelihood = start(dtype="float64")
-    mean, variance, y = _rows(likelihood, task)
+    likelihood, mean, variance, y = _rows(start, task)
     f, log_weights, tolerance = _draws(mean, variance)
     average = _log_prob(likelihood, f, y[:, None]) @ jnp.exp(log_weights)
     _require_equal("expected_log_prob", _expected_log_prob(likelihood, mean, variance, y), average, tolerance)
@@ -144,8 +142,7 @@ def _expects_its_density(start: Callable, task: str) -> None:
 
 def _normalises_its_density(start: Callable, task: str) -> None:
     """log_normaliser is the logarithm of the expectation of p(y|f)^alpha, for alpha 1 and 0.5"""
-    likelihood = start(dtype="float64")
-    mean, variance, y = _rows(likelihood, task)
+    likelihood, mean, variance, y = _rows(start, task)
     f, log_weights, tolerance = _draws(mean, variance)
     for alpha in (1.0, 0.5):
         average = jax.nn.logsumexp(alpha * _log_prob(likelihood, f, y[:, None]) + log_weights, axis=1)
@@ -155,8 +152,7 @@ def _normalises_its_density(start: Callable, task: str) -> None:
 
 def _predicts_the_average(start: Callable, task: str) -> None:
     """predictive is the distribution that log_normaliser gives a probability, and sums to one"""
-    likelihood = start(dtype="float64")
-    mean, variance, y = _rows(likelihood, task)
+    likelihood, mean, variance, y = _rows(start, task)
     predictive = likelihood.predictive(mean, variance)
     kind = {"regression": ContinuousPredictive, "count": CountPredictive}.get(task, DiscretePredictive)
     fault = f"predictive returns {type(predictive).__name__}: return one of gpbench.core.predictive"
@@ -174,8 +170,7 @@ def _predicts_the_average(start: Callable, task: str) -> None:
 
 def _is_smooth(start: Callable, task: str) -> None:
     """gradients of expected_log_prob and log_normaliser are finite, far from the targets too"""
-    likelihood = start(dtype="float64")
-    mean, variance, y = _rows(likelihood, task)
+    likelihood, mean, variance, y = _rows(start, task)
     for name in ("expected_log_prob", "log_normaliser"):
         for scale in (1.0, 30.0):
             total = lambda *args, name=name: jnp.sum(getattr(args[0], name)(*args[1:], y))
@@ -186,8 +181,7 @@ def _is_smooth(start: Callable, task: str) -> None:
 
 def _keeps_float32(start: Callable, task: str) -> None:
     """latent values in float32 give results in float32"""
-    likelihood = start(dtype="float32")
-    mean, variance, y = _rows(likelihood, task, jnp.float32)
+    likelihood, mean, variance, y = _rows(start, task, "float32")
     for name in ("expected_log_prob", "log_normaliser"):
         dtype = jax.eval_shape(getattr(likelihood, name), mean, variance, y).dtype
         require(dtype == jnp.float32, f"{name} gives {dtype}: use the dtype of the latent values")
@@ -226,8 +220,7 @@ def _prefers_the_truth(own: OwnMetric, task: str) -> None:
     truth = own.value(_scored(task))
     shifted = float(np.mean([own.value(_scored(task, shift)) for shift in (-3.0, 3.0)]))
     gain = (shifted - truth) * (1.0 if own.better == "lower" else -1.0)
-    if gain == 0.0:
-        raise Doubtful(f"both score {truth:.4g}")
+    require(gain, f"both score {truth:.4g}", Doubtful)
     require(gain > 0.0, f"{truth:.4g} of the truth against {shifted:.4g}, where {own.better} is better")
 
 

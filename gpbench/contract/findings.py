@@ -8,12 +8,11 @@ from typing import Any
 from gpbench import registry, runtime
 from gpbench.config.build import build_method
 from gpbench.contract.checks import CHECKS
-from gpbench.contract.compare import Broken, Doubtful
-from gpbench.contract.problems import CLASSES, Problem
+from gpbench.contract.problems import CLASSES, Broken, Doubtful, Problem
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
 
-STEPS = 6
+_STEPS = 6
 """The most steps a method takes in a check."""
 
 ROWS = (60, 250, 1200)
@@ -34,7 +33,7 @@ def examine(
     cfg: Mapping[str, Any], rows: int | None = None, tasks: Collection[str] = tuple(CLASSES)
 ) -> Iterator[Finding]:
     """Yields the findings for a method; an exception in a check is a broken claim."""
-    few = {key: min(cfg[key], STEPS) for key in ("steps", "trial_steps") if key in cfg}
+    few = {key: min(cfg[key], _STEPS) for key in ("steps", "trial_steps") if key in cfg}
     method = build_method({**cfg, **few})
     family = registry.LIKELIHOODS.get(registry.read("likelihood", cfg.get("likelihood", "auto")).name)
     suitable = method.tasks if family is None else method.tasks.intersection(family.tasks)
@@ -72,13 +71,9 @@ def finding(task: str, check: Callable[..., None], *arguments: Any) -> Finding:
     except (Broken, GpbenchError) as error:
         return Finding(*claim, "broken", str(error))
     except (Exception, SystemExit) as error:
-        return Finding(*claim, "broken", _line(error))
+        # its position in the author's code: the last frame outside libraries and here
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+        frame = ([f for f in frames if "/gpbench/contract/" not in f.filename] or frames)[-1]
+        name, _, text = runtime.described(error).partition(": ")
+        return Finding(*claim, "broken", f"{name} at {frame.filename}:{frame.lineno}: {text}")
     return Finding(*claim, "kept")
-
-
-def _line(error: BaseException) -> str:
-    """An exception in a line, with its position in the author's code: the last frame outside libraries and here."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
-    own = [f for f in frames if "/gpbench/contract/" not in f.filename] or frames
-    name, _, text = runtime.described(error).partition(": ")
-    return f"{name} at {own[-1].filename}:{own[-1].lineno}: {text}"

@@ -12,14 +12,12 @@ from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from gpbench.config.build import build_method
-from gpbench.contract.compare import Broken
 from gpbench.contract.findings import ROWS, Finding, finding, startable
-from gpbench.contract.problems import CLASSES, Problem
+from gpbench.contract.problems import CLASSES, Broken, Problem
 from gpbench.methods.protocols import HasObjective
 from gpbench.train.group import Fit, Group
 from gpbench.train.programs import Programs
 
-_PRECISIONS = ("float32", "float64")
 _SCOPE = "needs_float64"
 """Name scope (`jax.named_scope`) of computations that are in float64 whatever the precision of the data."""
 _HOST = ("callback", "debug_print", "infeed", "outfeed")
@@ -31,14 +29,12 @@ source_info_util.register_exclusion(__file__)  # the recorder's own lines
 def examine_platform(
     cfg: Mapping[str, Any], platform: str, rows: int | None = None, tasks: Collection[str] = tuple(CLASSES)
 ) -> Iterator[Finding]:
-    """Yields a finding for each program of a method, in float32 and in float64.  The programs are what `init` runs, the
-    loop's steps, its predictions with their scores, and the objective on all rows, each for two splits side by side, as
-    a GPU trains them.
-    """
+    """Yields a finding for each program of a method, in float32 and in float64: what `init` runs, the loop's steps, its
+    predictions with their scores, and the objective, each for two splits side by side, as a GPU trains them."""
     method = build_method(cfg)
     for task in (task for task in CLASSES if task in method.tasks and task in tasks):
         count = rows or startable(method, task, ROWS).rows
-        for precision in _PRECISIONS:
+        for precision in ("float32", "float64"):
             problem = Problem(method, task, count, precision)
             for name, program in _programs(problem).items():
 
@@ -154,7 +150,12 @@ def _require_lowering(function: Callable, arguments: tuple, platform: str, preci
         "it calls foreign code: ": [e for e in equations if e.of_jax.primitive.name.startswith("ffi_call")],
         f"it computes in float64 ({hint}): ": [e for e in equations if precision == "float32" and e.is_wide],
     }
-    if reasons := [fault + _first(places) for fault, places in faults.items() if places]:
+    reasons = []
+    for fault, places in ((fault, places) for fault, places in faults.items() if places):
+        lines = list(dict.fromkeys(map(str, places)))  # each line of code once
+        more = [f"{len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+        reasons.append(fault + ", ".join([*lines[:_SHOWN], *more]))
+    if reasons:
         raise Broken("; ".join(reasons))
     traced.lower(lowering_platforms=(platform,))
 
@@ -173,10 +174,3 @@ def _programs_in(equation: Any) -> list[Jaxpr]:
     is_program = lambda value: isinstance(value, Jaxpr | ClosedJaxpr)
     values = jax.tree.leaves(list(equation.params.values()), is_leaf=is_program)
     return [value.jaxpr if isinstance(value, ClosedJaxpr) else value for value in values if is_program(value)]
-
-
-def _first(equations: list[_Equation]) -> str:
-    """The first few of the equations, each line of code once."""
-    lines = list(dict.fromkeys(map(str, equations)))
-    more = [f"{len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-    return ", ".join([*lines[:_SHOWN], *more])

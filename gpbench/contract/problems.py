@@ -1,7 +1,7 @@
-"""Small data on which a method is checked: two splits of one shape for every task."""
+"""Small data on which a method is checked, two splits of one shape for every task, and comparisons of its states."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from jax.tree_util import keystr
 from jaxtyping import Array
 
-from gpbench.contract.compare import largest_difference
 from gpbench.core.predictive import Predictive
 from gpbench.data.members import Member
 from gpbench.methods.base import Batch, Info, Method
@@ -164,3 +163,52 @@ def _split(task: str, rows: int, seed: int) -> tuple[np.ndarray, ...]:
         "multiclass": np.searchsorted(np.quantile(f, [1 / 3, 2 / 3]), f).astype(float),
     }[task]
     return X[:rows], y[:rows], X[rows:], y[rows:]
+
+
+class Broken(Exception):
+    """The claim does not hold; the text says what was seen and how to mend it."""
+
+
+class Doubtful(Exception):
+    """The claim may not hold: worth a look, but the loop does not count on it."""
+
+
+def leaves(tree: Any) -> Iterator[tuple[str, Any]]:
+    """The leaves of a pytree with their places, `.hyper.Z`; random keys as the numbers behind them."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        yield jax.tree_util.keystr(path), jax.random.key_data(leaf) if is_key else leaf
+
+
+def kind(value: Any) -> str:
+    """`float64[3,2]` of an array, the name of its class of anything else."""
+    if not isinstance(value, jax.Array | np.ndarray):
+        return type(value).__name__
+    return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+
+
+def largest_difference(old: Any, new: Any) -> tuple[float, str]:
+    """The largest difference of two pytrees, relative to its leaf's largest entry or 1, and where it is.  NaN agrees
+    with NaN; infinite where structure, shapes or what is not finite differ.
+    """
+    if jax.tree.structure(old) != jax.tree.structure(new):  # type: ignore[operator]
+        return np.inf, "in structure or static fields"
+    worst, position = 0.0, ""
+    for (location, a), (_, b) in zip(leaves(old), leaves(new)):
+        if np.shape(a) != np.shape(b):
+            return np.inf, f"in shape, {kind(a)} and {kind(b)}" + f" in {location}" * bool(location)
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        finite = np.isfinite(a)
+        gap = np.inf
+        if np.array_equal(a[~finite], b[~finite], equal_nan=True):
+            scale = max(1.0, np.abs(a[finite]).max(initial=0.0))
+            gap = float(np.abs(a[finite] - b[finite]).max(initial=0.0)) / scale
+        if not gap <= worst:
+            worst, position = gap, f"by {gap:.2g}" + f" in {location}" * bool(location)
+    return worst, position
+
+
+def require(good: Any, fault: str, error: type[Exception] = Broken) -> None:
+    """Raises an error, with what was seen and how to mend it, unless a claim is good."""
+    if not good:
+        raise error(fault)

@@ -1,7 +1,4 @@
-"""Data: cards -> sources (store, mirror, official address) -> arrays -> splits -> scaling.  Imported without NumPy.
-
-A card or a word that is wrong raises a ConfigError of one line, and data that cannot be used a DataError.
-"""
+"""Data: cards -> sources (store, mirror, official address) -> arrays -> splits -> scaling.  Imported without NumPy."""
 
 from gpbench import lazy
 

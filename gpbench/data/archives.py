@@ -1,7 +1,5 @@
-"""Contents of archives and compressed files.
-
-Nothing is ever extracted to disk, so a member's path can do no harm; content of more than `LARGEST` bytes, or out of
-proportion to its file, is refused before it is in memory.
+"""Contents of archives and compressed files.  Nothing is extracted to disk, and content of more than `LARGEST` bytes,
+or out of proportion to its file, is refused before it is in memory.
 """
 
 import bz2
@@ -19,6 +17,7 @@ import numpy as np
 
 from gpbench import limits, npz
 from gpbench.core import memory
+from gpbench.data.faults import refuse
 from gpbench.errors import DataError, GpbenchError, require
 
 LARGEST = limits.DATA
@@ -26,6 +25,7 @@ LARGEST = limits.DATA
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
 _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """By the first bytes."""
+TEXT = 57  # bytes of memory of a text, besides its characters
 _LARGE = 2**30  # bytes of memory of tables that are compared with what is free
 _UNPACK = "store it without compression"
 _SPARSE = "leave out columns that are always 0, or save the columns in use as csv"
@@ -47,9 +47,6 @@ def size_of(content: bytes) -> int:
     return content.size if isinstance(content, Content) else len(content)
 
 
-TEXT = 57  # bytes of memory of a text, besides its characters
-
-
 def memory_of_rows(rows: int, cells: int) -> int:
     """The bytes of memory of rows with so many cells in all, from texts to scaled numbers, besides those of texts."""
     return 200 * rows + 48 * cells
@@ -59,8 +56,7 @@ def require_memory(needed: int, *sources: bytes) -> None:
     """Refuses a table that needs more memory than files of their sizes may have, or than is free.  Raises DataError."""
     size = sum(map(size_of, sources))
     subject, most = f"a table of {size:,} bytes needs", limits.memory(size, LARGEST)
-    mend = "save it as csv that is not packed, or split it"
-    enough = f"{most:,} are the most for its size: {mend}"
+    enough = f"{most:,} are the most for its size: save it as csv that is not packed, or split it"
     require(needed <= most, f"{subject} {needed:,} bytes of memory, and {enough}")
     free = (memory.free_host_memory() if needed > _LARGE else None) or needed
     amounts = f"{memory.amount(needed)}, and {memory.amount(free)} of memory are free"
@@ -69,20 +65,13 @@ def require_memory(needed: int, *sources: bytes) -> None:
 
 @contextlib.contextmanager
 def parsing(kind: str) -> Iterator[None]:
-    """A context, or a decorator of a reader, that makes a DataError of every error of a parser: it raises of any kind,
-    and the content is the user's.
-    """
+    """A context, or a decorator of a reader, that makes a DataError of a parser's errors, which may be of any kind."""
     try:
         yield
     except GpbenchError:
         raise
     except Exception as error:
         raise DataError(f"not {kind}: {npz.reason(error)}") from None
-
-
-def require_size(size: int) -> None:
-    """Refuses a table of more than `LARGEST` bytes.  Raises DataError."""
-    limits.check(size, LARGEST, "the table unpacks to", error=DataError)
 
 
 def require_dense(cells: int, size: int) -> None:
@@ -107,8 +96,8 @@ def member(content: bytes, name: str) -> bytes:
     with _unpacking(name):
         if zipfile.is_zipfile(io.BytesIO(content)):
             with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
-                return Content(_Limited(packed, name, content).read(), content)
-        limited = _Limited(_opened(content), "the archive", content)
+                return Content(_limited(packed, name, content).read(), content)
+        limited = open_decompressed(content, "the archive")
         with tarfile.open(fileobj=limited, mode="r|") as tar:  # from its beginning to the member, and never back
             for entry in tar:
                 if entry.size > _most(content):  # of holes, perhaps
@@ -121,25 +110,21 @@ def member(content: bytes, name: str) -> bytes:
 def lines(content: bytes, name: str) -> Iterator[bytes]:
     """The lines of a member of a zip archive, unpacked as they are read.  Raises DataError as `member` does."""
     with _unpacking(name), zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
-        yield from io.BufferedReader(_Limited(packed, name, content), 2**16)
+        yield from _limited(packed, name, content)
 
 
 def decompress(content: bytes) -> bytes:
     """The content of a file compressed by gzip, bzip2 or xz, or the content itself where it is none."""
-    if not is_packed(content):
+    if not content.startswith((*_COMPRESSED,)):
         return content
     with _unpacking():
         return Content(open_decompressed(content).read(), content)
 
 
-def is_packed(content: bytes) -> bool:
-    """Recognises a file that is compressed by gzip, bzip2 or xz."""
-    return content.startswith((*_COMPRESSED,))
-
-
-def open_decompressed(content: bytes) -> io.BufferedReader:
+def open_decompressed(content: bytes, name: str = "the file") -> io.BufferedReader:
     """A file, compressed by gzip, bzip2 or xz or not at all, that is unpacked as it is read, up to its limit."""
-    return io.BufferedReader(_Limited(_opened(content), "the file", content), 2**16)
+    opens = next((opens for start, opens in _COMPRESSED.items() if content.startswith(start)), lambda stream: stream)
+    return _limited(opens(io.BytesIO(content)), name, content)
 
 
 def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
@@ -147,8 +132,8 @@ def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[
     mend = "write one with numpy.savez(FILE, X=X, y=y)"
     require(not content.startswith(b"\x93NUMPY"), f"an array (.npy), not an archive (.npz): {mend}")
     with parsing("the expected npz file"), npz.opened(content, _most(content), _UNPACK) as file:
-        if absent := [name for name in names if name not in file]:
-            raise DataError(f"no array {absent[0]!r}; the archive has {', '.join(map(repr, file)) or 'none'}")
+        known = ", ".join(map(repr, file)) or "none"
+        refuse(f"no array {name!r}; the archive has {known}" for name in names if name not in file)
         return {name: file[name] for name in (*names, *(name for name in optional if name in file))}
 
 
@@ -169,32 +154,26 @@ def check_matlab(content: bytes) -> None:
         start += 8 + length
 
 
+def _limited(stream: IO[bytes] | Any, name: str, packed: bytes) -> io.BufferedReader:
+    return io.BufferedReader(_Limited(stream, name, packed), 2**16)
+
+
 class _Limited(io.RawIOBase):
     """A stream that raises DataError beyond the limit of its file, whatever size this states."""
 
     def __init__(self, stream: IO[bytes] | Any, name: str, packed: bytes):
         self._stream, self._name, self._packed, self._size = stream, name, packed, 0
-        self._most = _most(packed)
 
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1) -> bytes:
-        content = self._stream.read(self._most + 1 - self._size if size < 0 else size)
-        self._size += len(content)
-        if self._size > self._most:
-            raise _too_large(self._name, self._packed)
-        return content
-
     def readinto(self, buffer: Any) -> int:
-        content = self.read(len(buffer))
+        content = self._stream.read(len(buffer))
+        self._size += len(content)
+        if self._size > _most(self._packed):
+            raise _too_large(self._name, self._packed)
         buffer[: len(content)] = content
         return len(content)
-
-
-def _opened(content: bytes) -> IO[bytes] | Any:
-    opens = next((opens for start, opens in _COMPRESSED.items() if content.startswith(start)), None)
-    return opens(io.BytesIO(content)) if opens else io.BytesIO(content)
 
 
 def _most(content: bytes) -> int:

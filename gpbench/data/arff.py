@@ -1,7 +1,5 @@
-"""The reader of ARFF, by the description of the format in Weka's manual, in time linear in the file.
-
-SciPy reads neither strings, sparse rows, weights nor double quotes around names, and liac-arff no dates, ranges or
-weights; both backtrack in some lines without end.
+"""The reader of ARFF, by Weka's manual, in time linear in the file.  SciPy reads neither strings, sparse rows, weights
+nor double quotes around names, and liac-arff no dates, ranges or weights; both backtrack in some lines without end.
 """
 
 import re
@@ -11,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gpbench.data import archives
-from gpbench.data.lines import BLANK, COMMENTS, DECLARATIONS, Cells, numbered_lines
+from gpbench.data.lines import BLANK, COMMENTS, DECLARATIONS, Cells, numbered
 from gpbench.errors import DataError, require
 
 # quantifiers are possessive (`++`, `*+`): no text is read twice
@@ -35,8 +33,6 @@ _DATES = {"yy": "%y", "MMM": "%b", "MMMM": "%B", "EEEE": "%A"} | dict(
 
 
 class _Attribute(NamedTuple):
-    """A column."""
-
     name: str
     check: Callable[[str], str]  # returns a cell as it is kept
     zero: str = ""  # what sparse rows leave out
@@ -45,7 +41,7 @@ class _Attribute(NamedTuple):
 
 def is_arff(text: str, skip: int | Sequence[int]) -> bool:
     """Whether a text begins, after comments, with the declaration of a relation."""
-    text = "".join(line for _, line in numbered_lines(text, skip, Counter())) if skip else text
+    text = "".join(line for _, line in numbered(text, skip, Counter())) if skip else text
     return _BEGINNING.match(text) is not None
 
 
@@ -57,7 +53,7 @@ def read(text: str, skip: int | Sequence[int]) -> Cells:
     lines: list[int] = []
     unknown: dict[str, str] = {}
     weighted = 0
-    for number, line in numbered_lines(text, skip, others):
+    for number, line in numbered(text, skip, others):
         line = line.strip()
         try:
             if not line or line.startswith("%"):
@@ -76,10 +72,10 @@ def read(text: str, skip: int | Sequence[int]) -> Cells:
                 elif keyword == "data":
                     rows.append([attribute.name for attribute in attributes])
                     lines.append(number)
-                elif keyword != "relation":
-                    raise ValueError(f"{line[:40]!r} is no declaration")
+                else:
+                    require(keyword == "relation", f"{line[:40]!r} is no declaration")
                 others[DECLARATIONS] += keyword != "data"
-        except ValueError as error:
+        except (DataError, ValueError) as error:
             raise DataError(f"line {number} of the ARFF file: {str(error)[:200]}") from None
     require(lines, "the ARFF file has no line @data before its rows: add it")
     notes = [f"{name!r} has values that its declaration lacks, as {cell[:40]!r}" for name, cell in unknown.items()]
@@ -102,8 +98,8 @@ def _attribute(text: str, unknown: dict[str, str]) -> _Attribute:
         case "date":
             form = _NAME.match(words[1])
             return _Attribute(name, _date_of(_text(form) if form else "yyyy-MM-dd'T'HH:mm:ss"))
-    if not kind.startswith("{"):
-        raise ValueError(f"{name!r} is of type {kind[:20]!r}: must be numeric, nominal, string or date")
+    fault = f"{name!r} is of type {kind[:20]!r}: must be numeric, nominal, string or date"
+    require(kind.startswith("{"), fault)
     levels = {_text(level): None for level in _until_brace(_LEVEL, kind)}
 
     def check(cell: str) -> str:
@@ -123,8 +119,7 @@ def _date_of(java: str) -> Callable[[str], str]:
     """The function that writes a date of a Java format as ISO 8601 does."""
     code = lambda match: match[1] if match[2] is None else _DATES.get(match[0]) or _DATES.get(match[2], "?")
     form = re.sub(r"'([^']*)'|([A-Za-z])\2*+", code, java)
-    if "?" in form:
-        raise ValueError(f"the format of dates {java[:40]!r} is unknown")
+    require("?" not in form, f"the format of dates {java[:40]!r} is unknown")
     has_time = "%H" in form or "%I" in form
     return lambda cell: datetime.strptime(cell, form).isoformat()[: None if has_time else 10]
 
@@ -141,15 +136,16 @@ def _until_brace(pattern: re.Pattern[str], text: str, start: int = 1) -> Iterato
 
 def _text(match: re.Match[str]) -> str:
     """A name or a value without its quotation marks."""
-    quoted = match["double"] if match["single"] is None else match["single"]
-    if quoted is None:
+    if match["plain"] is not None:
         return match["plain"].strip()
+    quoted = match["double"] if match["single"] is None else match["single"]
     return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted)
 
 
 def _value(match: re.Match[str], attribute: _Attribute) -> str:
     """A cell: "" for `?` without quotation marks, and for nothing."""
-    return "" if match["plain"] and match["plain"].strip() == "?" else (text := _text(match)) and attribute.check(text)
+    text = _text(match)
+    return attribute.check(text) if text and (text != "?" or match["plain"] is None) else ""
 
 
 def _dense(line: str, attributes: Sequence[_Attribute]) -> tuple[list[str], float]:
@@ -163,8 +159,8 @@ def _dense(line: str, attributes: Sequence[_Attribute]) -> tuple[list[str], floa
         del matches[-1]  # behind a comma at the end
     weight = _WEIGHT.fullmatch(matches[-1]["plain"] or "")
     count = len(matches) - bool(weight)
-    if count != len(attributes):
-        raise ValueError(f"{count} values for {len(attributes)} attributes: mend it, or leave it out by `skip`")
+    fault = f"{count} values for {len(attributes)} attributes: mend it, or leave it out by `skip`"
+    require(count == len(attributes), fault)
     return [*map(_value, matches, attributes)], float(weight[1]) if weight else 1.0
 
 
@@ -173,12 +169,10 @@ def _sparse(line: str, attributes: Sequence[_Attribute]) -> tuple[list[str], flo
     cells, last, start = [attribute.zero for attribute in attributes], -1, line.find("}") + 1
     for match in _until_brace(_ENTRY, line) if line[1:start].strip() != "}" else ():
         start, index = match.end(), int(match["index"])
-        if not last < index < len(cells):
-            order = f"index {index} is out of order, or beyond the last, {len(cells) - 1}"
-            raise ValueError(f"{order}: sort the entries, or declare the attribute")
+        order = f"index {index} is out of order, or beyond the last, {len(cells) - 1}"
+        require(last < index < len(cells), f"{order}: sort the entries, or declare the attribute")
         cells[index], last = _value(match, attributes[index]), index
     rest = line[start:].lstrip(" \t,")
     weight = _WEIGHT.fullmatch(rest)
-    if rest and not rest.startswith("%") and not weight:
-        raise ValueError(f"{rest[:40]!r} follows the row")
+    require(not rest or rest.startswith("%") or weight, f"{rest[:40]!r} follows the row")
     return cells, float(weight[1]) if weight else 1.0

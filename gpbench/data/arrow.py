@@ -1,12 +1,9 @@
-"""Tables in Parquet and Feather files.
-
-Their sizes are known before anything is unpacked, and columns without numbers or texts are never read.
-"""
+"""Tables in Parquet and Feather files, whose sizes are known before anything is unpacked."""
 
 import json
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +22,7 @@ _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "bi
 @archives.parsing("a readable Parquet file")
 def parquet(content: bytes, skip: int | Sequence[int]) -> Cells:
     """Reads a Parquet file: header and rows, and the names of columns that hold the index of a pandas DataFrame."""
-    return _cells(content, *_read_parquet(content), skip)
+    return _cells(content, *_parquet(content), skip)
 
 
 @archives.parsing("a readable Parquet file")
@@ -33,7 +30,7 @@ def check_parquet(content: bytes) -> int:
     """The rows of a Parquet file.  Raises DataError for columns without numbers or texts, and for more than memory."""
     import pyarrow.compute as pc
 
-    table, needed, notes = _read_parquet(content)
+    table, needed, notes = _parquet(content)
     require(not notes, f"columns {''.join(notes)}")
     for chunk in (chunk for column in table.columns for chunk in column.chunks if _is_text(column.type)):
         needed += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
@@ -45,7 +42,7 @@ def _is_text(kind: "pa.DataType") -> bool:
     return str(getattr(kind, "value_type", kind)) in _TEXTS
 
 
-def _read_parquet(content: bytes) -> tuple["pa.Table", int, tuple[str, ...]]:
+def _parquet(content: bytes) -> tuple["pa.Table", int, tuple[str, ...]]:
     """The columns of numbers and texts, the memory that they need without their texts, and what is said of others."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -103,46 +100,28 @@ def _sizes(message: "pa.ipc.Message") -> tuple[int, int]:
     """The rows of a message of Arrow's, and the bytes that its buffers unpack to."""
     if message.type not in ("dictionary", "record batch"):
         return 0, 0
-    table = _FlatBuffer(bytes(message.metadata)).table(2)
-    batch = table if message.type == "record batch" else table.table(1)
-    rows, places = batch.number(0), batch.pairs(2)
-    if batch.is_present(3):  # compressed: each buffer begins with its size, or -1 where it is not
-        starts = [struct.unpack_from("<q", message.body, position)[0] if length else 0 for position, length in places]
-        size = sum(length - 8 if start < 0 else start for start, (_, length) in zip(starts, places))
-    else:
-        size = sum(length for _, length in places)
-    return (rows, size) if batch is table else (0, size + archives.TEXT * rows)
+    content, is_batch = bytes(message.metadata), message.type == "record batch"
+    read = lambda form, position: struct.unpack_from(form, content, position)[0]
 
-
-class _FlatBuffer(NamedTuple):
-    """A table of FlatBuffers, in which Arrow describes its messages, of which pyarrow shows none."""
-
-    content: bytes
-    start: int = 0
-
-    def _position(self, field: int) -> int:
-        """The position of a field; 0 where the table has none."""
-        table = self.start + struct.unpack_from("<I", self.content, self.start)[0]
-        fields = table - struct.unpack_from("<i", self.content, table)[0]
-        if 4 + 2 * field >= struct.unpack_from("<H", self.content, fields)[0]:
-            return 0
-        offset = struct.unpack_from("<H", self.content, fields + 4 + 2 * field)[0]
+    def position(table: int, field: int) -> int:
+        """The position of a field of a table of FlatBuffers; 0 where the table has none."""
+        fields = table - read("<i", table)
+        offset = read("<H", fields + 4 + 2 * field) if 4 + 2 * field < read("<H", fields) else 0
         return table + offset if offset else 0
 
-    def is_present(self, field: int) -> bool:
-        return self._position(field) > 0
+    def target(position: int) -> int:
+        return position + read("<I", position)
 
-    def table(self, field: int) -> "_FlatBuffer":
-        return self._replace(start=self._position(field))
-
-    def number(self, field: int) -> int:
-        return int(struct.unpack_from("<q", self.content, position)[0]) if (position := self._position(field)) else 0
-
-    def pairs(self, field: int) -> list[tuple[int, int]]:
-        """A vector of two numbers each."""
-        start = (position := self._position(field)) + struct.unpack_from("<I", self.content, position)[0]
-        count = struct.unpack_from("<I", self.content, start)[0]
-        return [*struct.iter_unpack("<qq", self.content[start + 4 : start + 4 + 16 * count])]
+    batch = target(position(target(0), 2))
+    batch = batch if is_batch else target(position(batch, 1))
+    rows = read("<q", length) if (length := position(batch, 0)) else 0
+    buffers = target(position(batch, 2))
+    places = [*struct.iter_unpack("<qq", content[buffers + 4 : buffers + 4 + 16 * read("<I", buffers)])]
+    size = sum(length for _, length in places)
+    if position(batch, 3):  # compressed: each buffer begins with its size, or -1 where it is not
+        starts = [struct.unpack_from("<q", message.body, start)[0] if length else 0 for start, length in places]
+        size = sum(length - 8 if start < 0 else start for start, (_, length) in zip(starts, places))
+    return (rows, size) if is_batch else (0, size + archives.TEXT * rows)
 
 
 def _cells(content: bytes, table: "pa.Table", needed: int, notes: tuple[str, ...], skip: int | Sequence[int]) -> Cells:

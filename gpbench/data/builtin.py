@@ -1,7 +1,5 @@
-"""Data sets that need no file: scikit-learn's own, rows of a card, and seeded generated ones.
-
-Generated values are rounded to six decimals: sin and exp may differ in their last bit from one machine to another, and
-the checksum must not.
+"""Data sets that need no file: scikit-learn's own, rows of a card, and seeded generated ones, which are rounded to six
+decimals: sin and exp may differ in their last bit from one machine to another, and the checksum must not.
 """
 
 import functools
@@ -13,7 +11,7 @@ from jaxtyping import Float
 
 from gpbench.data.dataset import Raw
 from gpbench.data.robots import kuka_sim
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, nearest, require
 
 
 def sklearn(options: Mapping) -> Raw:
@@ -41,14 +39,13 @@ def rows(options: Mapping) -> Raw:
 
 
 def generated(options: Mapping) -> Raw:
-    """Generates the rows of a data set, rounded to six decimals.  Raises ConfigError: an unknown generator, or more
-    rows than it may make.
-    """
-    if (name := options["generator"]) not in _GENERATORS:
+    """Generates the rows of a data set.  Raises ConfigError: an unknown generator, or more rows than it may make."""
+    name, count = options["generator"], options["rows"]
+    if name not in _GENERATORS:
         raise ConfigError(f"unknown generator {name!r}: {nearest(name, _GENERATORS)}")
-    if name in _LARGE and options["rows"] > _LARGEST:
-        raise ConfigError(f"rows={options['rows']}: {name} makes at most {_LARGEST:,} rows")
-    raw = _GENERATORS[name](np.random.default_rng(options["seed"]), options["rows"])
+    most = f"rows={count}: {name} makes at most {_LARGEST:,} rows"
+    require(name not in _LARGE or count <= _LARGEST, most, ConfigError)
+    raw = _GENERATORS[name](np.random.default_rng(options["seed"]), count)
     return replace(raw, X=raw.X.round(6), target=raw.target.round(6))
 
 

@@ -1,7 +1,5 @@
-"""Data cards: one YAML file per data set, in `conf/dataset` or `dataset/` of any folder named by `--config-dir`.
-
-A card states the task, sizes, labels, columns, split sets, licence and oddities of its data set, and its `sources` in
-the order they are tried.  See `docs/reference/data.md` for how to write one.
+"""Data cards: one YAML file per data set, in `conf/dataset` or `dataset/` of any folder named by `--config-dir`.  See
+`docs/reference/data.md` for how to write one.
 """
 
 from collections.abc import Sequence

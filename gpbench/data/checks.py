@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from gpbench.data import filling, splits
+from gpbench.data import splits
 from gpbench.data.dataset import Dataset
+from gpbench.data.encoding import fit_filler
 from gpbench.data.faults import Finding
 from gpbench.data.findings import count_classes, find, span
 from gpbench.errors import listed
@@ -55,7 +56,7 @@ class Report(NamedTuple):
 def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
     """Describes a data set and finds what is doubtful in it: notes, of which none keeps it from being used."""
     outputs = dataset.y.reshape(len(dataset.y), -1)
-    filler = filling.fit(dataset, dataset.X)
+    filler = fit_filler(dataset, dataset.X)
     dataset = replace(dataset, X=filler(dataset.X)) if filler else dataset
     number, n = splits.count(card), len(dataset.y)
     count = max(1, min(number, _SPLITS, _ROWS // n))

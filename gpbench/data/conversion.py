@@ -5,22 +5,27 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from gpbench.data import coding, filling, row_labels
+from gpbench.data import row_labels
+from gpbench.data.cells import Numbers, number
 from gpbench.data.dataset import Dataset, Raw, canonical, checksum
-from gpbench.data.encoding import columns_of_table, labels_and_keys
-from gpbench.data.faults import first_rows
-from gpbench.errors import DataError, require
+from gpbench.data.encoding import columns_of_table, filling_rules, in_order, labels_and_keys, quoting_hint
+from gpbench.data.faults import fault, first_rows, refuse
+from gpbench.errors import DataError, listed, require
 
-_REAL = "biuf"  # kinds of dtype
-_SHAPES = {1: "(rows,)", 2: "(rows, outputs)"}
+_NUMERIC = ("regression", "count")  # tasks whose targets are numbers
+
 _NOUNS = {"group": "groups", "order": "rows of `order`", "split": "rows of `split`"}
 
 
 def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     """Applies a card to a table: drops incomplete rows if the card says so, codes labels, names columns."""
     name, task = card["name"], card["task"]
-    _check_array(name, "inputs", raw.X, _REAL, {2: "(rows, inputs)"})
-    _check_array(name, "targets", raw.target, f"{_REAL}U", _SHAPES)
+    shapes = {"inputs": ((2,), "(rows, inputs)"), "targets": ((1, 2), "(rows,) or (rows, outputs)")}
+    for noun, array in (("inputs", raw.X), ("targets", raw.target)):
+        axes, form = shapes[noun]
+        require(array.ndim in axes, f"{name}: {noun} of shape {array.shape}: must be {form}")
+        is_fit = array.dtype.kind in "biuf" or (array.dtype.kind == "U" and noun == "targets")
+        require(is_fit, f"{name}: {noun} of type {array.dtype}: must be real numbers")
     X, target, of_rows = raw.X.astype("<f8"), raw.target, _labels_of_rows(card, raw)
     lengths = {"targets": len(target), **{_NOUNS[key]: len(array) for key, array in of_rows.items()}}
     counts = " and ".join(f"{length} {noun}" for noun, length in lengths.items())
@@ -36,14 +41,12 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     expected = card.get("outputs") or count
     require(expected == count, f"{name}: the table has {count} outputs, but its card says {expected}")
     target_names = outputs or raw.outputs or ("target",)
-    if task in ("regression", "count"):
-        y, codes_of = coding.numbers_of(name, task, target, raw.numbers, target_names)
-    else:
-        y, codes_of = coding.labels_of(name, task, target, raw.numbers, labels or card.get("labels") or {})
-    unlabelled = np.isnan(y).reshape(len(y), -1)
+    codes = labels or card.get("labels") or {}
+    values = _values_of(task, target, raw.numbers, codes)
+    unlabelled = row_labels.missing(values).reshape(len(X), -1)
     columns = _names(name, "inputs", X.shape[1], (not raw.levels and card.get("columns")) or raw.columns, "x")
     of_table = columns_of_table(columns, raw.levels)
-    impute, indicators = filling.rules(name, card.get("impute"), columns, raw.levels, X)
+    impute, indicators = filling_rules(name, card.get("impute"), columns, raw.levels, X)
     is_filled = np.array([column in impute for column in columns], dtype=bool)
     lacking = {
         row_labels.column_of(card, key): (array < 0).any(axis=1) if key == "split" else row_labels.missing(array)
@@ -57,39 +60,44 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         # a row that lacks some outputs is one of the others'
         lost = [unlabelled.all(axis=1), np.isnan(X[:, ~is_filled]).any(axis=1), *lacking.values()]
         rows = np.flatnonzero(~np.any(lost, axis=0))
-        X, y, of_rows = X[rows], y[rows], {key: array[rows] for key, array in of_rows.items()}
+        X, values, target = X[rows], values[rows], target[rows]
+        of_rows = {key: array[rows] for key, array in of_rows.items()}
     else:
         of_targets = {f"the target, column {column!r},": lacks for column, lacks in zip(target_names, unlabelled.T)}
+        mend = "fill in what is missing, or drop such rows by `incomplete: drop` in the card"
         for column, lacks in {**of_targets, **lacking}.items():
-            row_labels.require(f"{name}: {column}", lacks)
-    if X.size == 0:
-        left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
-        notes = "".join(f"; {note.text}" for note in raw.notes)
-        if len(X):
-            raise DataError(f"{name}: no inputs{left_out}{notes}")
-        void = next((f": column {column!r} is empty" for column, count in gaps.items() if count == len(raw.X)), "")
-        raise DataError(f"{name}: no complete rows{void}")
+            absent = np.flatnonzero(lacks).tolist()
+            cells = f"{len(absent)} missing cell{'s' if len(absent) > 1 else ''} ({first_rows(absent)})"
+            require(not absent, f"{name}: {column} has {cells}; {mend}")
+    void = next((f": column {column!r} is empty" for column, count in gaps.items() if count == len(raw.X)), "")
+    require(len(X), f"{name}: no complete rows{void}")
+    left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out else ""
+    notes = "".join(f"; {note.text}" for note in raw.notes)
+    require(X.size, f"{name}: no inputs{left_out}{notes}")
     is_own = any(source.get("kind") == "file" for source in card.get("sources", ()))
-    if is_own and (expected := card.get("rows")) and expected != len(X):
-        raise DataError(f"{name}: the table has {len(X):,} rows in use, but its card says {expected:,}")
-    if outputs and (empty := np.isnan(y).all(axis=0)).any():
-        raise DataError(f"{name}: column {outputs[int(empty.argmax())]!r} has no number: take it out of `target`")
+    expected = (card.get("rows") if is_own else None) or len(X)
+    require(expected == len(X), f"{name}: the table has {len(X):,} rows in use, but its card says {expected:,}")
+    empty = (column for column, lacks in zip(outputs, row_labels.missing(values).T) if lacks.all())
+    refuse(f"{name}: column {column!r} has no number: take it out of `target`" for column in empty)
     if indicators:
         X = np.column_stack([X, *(np.isnan(X[:, columns.index(column)]) for column in indicators.values())])
         is_filled = np.append(is_filled, np.zeros(len(indicators), dtype=bool))
     columns += tuple(indicators)
-    y, classes = codes_of(y, rows)
+    y, classes = values, tuple[str, ...]()
+    if task in _NUMERIC:
+        _check_numbers(card, y, target, raw.numbers, target_names, rows)
+    else:
+        y, classes = _codes_of(card, values, target, raw.numbers, codes)
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
-        classes = coding.classes_of(dict(zip(labels_and_keys((), card["labels"])[1], card["labels"].values())))
+        classes = _classes_of(dict(zip(labels_and_keys((), card["labels"])[1], card["labels"].values())))
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
     filled = np.where(np.isnan(X) & is_filled, 0.0, X) if impute else X
     known = np.where(np.isnan(y), 0.0, y) if outputs else y
     check_finite(name, filled, known, [*of_table, *indicators], target_names, rows)
     groups = np.unique(of_rows["group"], return_inverse=True)[1].astype("<i8") if "group" in of_rows else None
-    for key, value in raw.folds.items():
-        kind = f"the index array {key!r} is of type {value.dtype}: must be whole numbers"
-        require(value.dtype.kind in "biu", f"{name}: {kind}")
+    kinds = {key: value.dtype for key, value in raw.folds.items() if value.dtype.kind not in "biu"}
+    refuse(f"{name}: the index array {key!r} is of type {kind}: must be whole numbers" for key, kind in kinds.items())
     folds = {**raw.folds, **({"fixed": of_rows["split"]} if "split" in of_rows else {})}
     folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in folds.items()}
     order = of_rows.get("order")
@@ -108,16 +116,9 @@ def _labels_of_rows(card: Mapping, raw: Raw) -> dict[str, np.ndarray]:
     parts = np.asarray(raw.split)
     if parts.dtype.kind == "U":
         parts = row_labels.fixed_parts([f"{title['split']}, split {k}" for k in range(parts.shape[1])], parts)
-    groups = coding.groups_of(np.asarray(raw.groups), raw.numbers)
+    groups = _groups_of(np.asarray(raw.groups), raw.numbers)
     arrays = {"group": groups, "order": row_labels.times(title["order"], raw.order), "split": parts}
     return {key: array for key, array in arrays.items() if len(array)}
-
-
-def _check_array(name: str, noun: str, array: np.ndarray, kinds: str, shapes: Mapping[int, str]) -> None:
-    """Raises DataError unless an array has so many axes, and real numbers or, where they may be, labels."""
-    shape = f"{noun} of shape {array.shape}: must be {' or '.join(shapes.values())}"
-    require(array.ndim in shapes, f"{name}: {shape}")
-    require(array.dtype.kind in kinds, f"{name}: {noun} of type {array.dtype}: must be real numbers")
 
 
 def _names(name: str, noun: str, count: int, labels: Sequence, letter: str) -> tuple[str, ...]:
@@ -154,3 +155,86 @@ def check_finite(
             mend = f"mend them, {fill}or drop such rows by `incomplete: drop` in the card"
         fact = f"column {column!r} has {len(lacks)} missing or infinite cells{location}{more}"
         raise DataError(f"{name}: {fact}; {mend or 'mend them'}")
+
+
+def _values_of(task: str, target: np.ndarray, numbers: Numbers, codes: Mapping) -> np.ndarray:
+    """Targets as numbers, infinity for a text that is none, or as labels; NaN or "" for a missing one."""
+    if task not in _NUMERIC:
+        texts, index = np.unique(target, return_inverse=True)
+        return np.array(labels_and_keys(texts.tolist(), codes, numbers)[0], str)[index]
+    if target.dtype.kind != "U":
+        return target.astype("<f8")
+    values = [np.nan if numbers.is_missing(text) else numbers.parse(text) for text in target.ravel().tolist()]
+    return np.array([np.inf if value is None else value for value in values], "<f8").reshape(target.shape)
+
+
+def _check_numbers(
+    card: Mapping, y: np.ndarray, target: np.ndarray, numbers: Numbers, outputs: Sequence[str], rows: np.ndarray
+) -> None:
+    """Raises DataError for a text that is no number, and for no counts where the task asks for them."""
+    texts = target.reshape(len(y), -1)
+    for row, k in np.argwhere(np.isinf(y).reshape(len(y), -1)) if texts.dtype.kind == "U" else ():
+        if numbers.parse(text := str(texts[row, k])) is None:
+            fact, mend = fault(text)
+            if "`drop`" in mend:  # nobody drops a target
+                mend = "say `task: multiclass` for classes" if fact.endswith("is not a number") else ""
+            subject = f"{card['name']}: column {outputs[k]!r}, row {rows[row] + 1}"
+            raise DataError(f"{subject}: {fact}; {mend}".rstrip("; "))
+    if card["task"] == "count":
+        check_counts(card["name"], y, outputs[0], rows=rows)
+
+
+def _codes_of(
+    card: Mapping, labels: np.ndarray, target: np.ndarray, numbers: Numbers, card_codes: Mapping
+) -> tuple[Float[np.ndarray, " N"], tuple[str, ...]]:
+    """The code of each label, by the card or in the order of the labels, and the names of the classes."""
+    name, of_row, is_binary = card["name"], labels.tolist(), card["task"] == "binary"
+    keys, present = labels_and_keys((), card_codes, numbers)[1], in_order({*of_row})
+    if len(present) < 2:
+        spellings = np.unique(target).astype(str).tolist()
+        mend = f"; of {listed(spellings)} `labels` makes classes, with each in quotes" if len(spellings) > 1 else ""
+        raise DataError(f"{name}: one class only ({present[0]!r}); classification needs two{mend}")
+    codes = dict(zip(keys, map(int, card_codes.values())))
+    codes = codes or {label: 2 * i - 1 if is_binary else i for i, label in enumerate(present)}
+    if is_binary and not keys and len(present) != 2:
+        regression = ", `task: regression` if they are numbers" if None not in map(number, present) else ""
+        mend = f"`task: multiclass`{regression}, or give `labels` with codes -1 and 1"
+        raise DataError(f"{name}: {len(present)} classes; say {mend}")
+    fact, strange = f"is not in the card's labels ({', '.join(codes)})", sorted({*present} - {*codes})
+    refuse(f"{name}: label {label!r} {fact}{quoting_hint(label, codes)}" for label in strange)
+    expected = [-1, 1] if is_binary else list(range(max(codes.values()) + 1))
+    wrong = f"{name}: the card's labels must have the codes {expected} for task {card['task']}"
+    require(sorted({*codes.values()}) == expected, wrong)
+    return np.array([codes[label] for label in of_row], "<f8"), _classes_of(codes)
+
+
+def _groups_of(groups: np.ndarray, numbers: Numbers) -> np.ndarray:
+    """Groups as numbers, NaN for a missing one; those of text are in the order of the first spelling of each."""
+    if groups.dtype.kind != "U":
+        return groups
+    labels = labels_and_keys(groups.tolist(), numbers=numbers)[0]
+    first: dict[str, str] = {}
+    for label, text in zip(labels, map(numbers.plain, groups.tolist())):
+        first[label] = min(text, first.get(label, text))
+    places = {label: k for k, label in enumerate(sorted(filter(None, first), key=lambda label: (first[label], label)))}
+    return np.array([places.get(label, np.nan) for label in labels], float)
+
+
+def check_counts(
+    name: str,
+    y: Float[np.ndarray, " N"],
+    column: str = "target",
+    mend: str = "say `task: regression`",
+    rows: Int[np.ndarray, " N"] | None = None,
+) -> None:
+    """Raises DataError, which names the column, the first such row and how to mend it, unless all are counts."""
+    bad = np.isfinite(y) & ((y < 0) | (y != np.floor(y)))  # others have a message of their own
+    for first in np.flatnonzero(bad)[:1]:
+        row = (first if rows is None else rows[first]) + 1
+        fact = f"{name}: column {column!r}, row {row}: {y[first]:g} is no count (0, 1, 2, ...)"
+        raise DataError(f"{fact}; mend it, or {mend}")
+
+
+def _classes_of(codes: Mapping[str, int]) -> tuple[str, ...]:
+    """Class names in order of code; labels that share a code are joined."""
+    return tuple("/".join(key for key in codes if codes[key] == code) for code in sorted({*codes.values()}))

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -10,20 +10,17 @@ from jaxtyping import Float, Int
 
 from gpbench.data.cells import DECIMAL_POINT, Numbers
 from gpbench.data.faults import Finding
-from gpbench.data.watched import WatchedFile
 
 
 def brief(value: Any) -> str:
-    """The fields of a dataclass as `repr` shows them, of arrays the shape and the type."""
-    texts = [f"{field.name}={_brief(getattr(value, field.name))}" for field in fields(value)]
-    return f"{type(value).__name__}({', '.join(texts)})"
-
-
-def _brief(value: Any) -> str:
+    """A value as `repr` shows it; of arrays, and those in dataclasses and mappings, the shape and the type."""
+    if is_dataclass(value):
+        texts = [f"{field.name}={brief(getattr(value, field.name))}" for field in fields(value)]
+        return f"{type(value).__name__}({', '.join(texts)})"
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, Mapping):
-        return str({key: _brief(entry) for key, entry in value.items()})
+        return str({key: brief(entry) for key, entry in value.items()})
     return f"{len(value)} names" if isinstance(value, tuple) and len(value) > 10 else repr(value)
 
 
@@ -73,7 +70,7 @@ class Dataset:
     indicators: Mapping[str, str] = field(default_factory=dict)  # last inputs, which say where another one is missing
     account: str = ""  # as in Raw, and so are the notes
     notes: tuple[Finding, ...] = ()
-    file: WatchedFile | None = None  # file of which X and y are maps; None where they are in memory
+    file: Any = None  # file, watched for changes, of which X and y are maps; None where they are in memory
 
     __repr__ = brief
 

@@ -1,17 +1,23 @@
-"""Columns of text as numbers: numbers as they are spelled, codes of the card, and categories as columns or numbers."""
+"""Columns of text as inputs: numbers as they are spelled, codes of the card, categories as columns or numbers; and
+missing inputs, filled by the mean or the median of the training rows, each with an input that says where.
+"""
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from gpbench import limits
 from gpbench.data.cells import DECIMAL_POINT, Numbers, number
-from gpbench.data.faults import SpellingError, fault
-from gpbench.errors import DataError, require
+from gpbench.data.faults import SpellingError, fault, refuse
+from gpbench.errors import DataError, nearest, require
+
+if TYPE_CHECKING:
+    from gpbench.data.dataset import Dataset
 
 ONEHOT, ORDINAL = "onehot", "ordinal"
 """Kinds of encodings: a column of 0 and 1 for each level, or the number of the level in the order of levels."""
@@ -43,10 +49,10 @@ def _label(text: str, value: float | None) -> str:
 def quoting_hint(label: str, keys: Iterable[str]) -> str:
     """How a card would name a label that is none of its keys, because YAML reads it as something else; else ""."""
     if label.lower() in ("yes", "no", "on", "off") and {*keys} & {"True", "False"}:
-        return "quote yes, no, on and off in the card, for YAML reads them as true and false"
+        return "; quote yes, no, on and off in the card, for YAML reads them as true and false"
     value = number(label)
     is_number = value is not None and value in map(number, keys)
-    return f'quote it in the card, "{label}", for YAML reads it as a number' if is_number else ""
+    return f'; quote it in the card, "{label}", for YAML reads it as a number' if is_number else ""
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
@@ -81,12 +87,12 @@ def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> 
     labels = [label for label in labels if label]
     levels = levels or in_order({*labels})
     known, is_onehot = {*levels}, kind == ONEHOT
-    if strange := [label for label in labels if label not in known]:
-        which = f"column {name!r}: {strange[0]!r} is not among its levels, {', '.join(levels[:20])}"
-        raise DataError("; ".join(filter(None, [which, quoting_hint(strange[0], levels)])))
+    which = f"is not among its levels, {', '.join(levels[:20])}"
+    strange = (label for label in labels if label not in known)
+    refuse(f"column {name!r}: {label!r} {which}{quoting_hint(label, levels)}" for label in strange)
     require(levels, f"encode: column {name!r} has no texts")
-    for level in (level for level, count in Counter(levels).items() if count > 1):
-        raise DataError(f"encode: {name}: level {level!r} is named twice: leave one out")
+    twice = (level for level, count in Counter(levels).items() if count > 1)
+    refuse(f"encode: {name}: level {level!r} is named twice: leave one out" for level in twice)
     are_many = is_onehot and 2 * len(levels) > len(labels) > 4 and None not in map(number, levels)
     mend = "take it out of `encode`, and it is an input as it is"
     require(not are_many, f"encode: column {name!r} has {len(levels)} numbers in {len(labels)} rows: {mend}")
@@ -99,9 +105,7 @@ def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> 
 def encoded(
     cells: Sequence[str], spec: Any, levels: Sequence[str], numbers: Numbers
 ) -> tuple[list[Float[np.ndarray, " N"]], list[str]]:
-    """The inputs that a column becomes, NaN where a cell is missing, and the texts that are none of the levels: 0 in
-    every input of `onehot`, and NaN in `ordinal`.
-    """
+    """The inputs that a column becomes, NaN where a cell is missing, and the texts that are none of the levels."""
     labels, _ = labels_and_keys(cells, levels, numbers)
     code = {level: float(i) for i, level in enumerate(levels)}
     codes = np.array([code.get(label, -1.0) for label in labels])
@@ -145,10 +149,60 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
             fact, mend = fault(cell)
             if coded:
                 known = ", ".join([*coded][:20])
-                fact, mend = f"{cell!r} is not among its codes, {known}", quoting_hint(cell, coded)
+                fact, mend = f"{cell!r} is not among its codes, {known}", quoting_hint(cell, coded)[2:]
             raise SpellingError(f"column {name!r}, row {row + 1}: {fact}", mend)
         try:
             values[row] = value
         except (TypeError, ValueError):
             raise DataError(f"codes: {name}: the code of {cell!r} is {value!r}: must be a number") from None
     return values
+
+
+@dataclass(frozen=True)
+class Filler:
+    """What the training rows of a split say about inputs of other rows."""
+
+    values: Float[np.ndarray, " D"]  # what stands for a missing cell of each column; NaN where none may be missing
+    absent: Bool[np.ndarray, " D"]  # columns of levels that no training row has, which are 0 for all rows
+
+    def __call__(self, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
+        """The rows without missing cells and absent levels, in original units."""
+        return np.where(self.absent, 0.0, np.where(np.isnan(X), self.values, X))
+
+    def count_absent(self, X: Float[np.ndarray, "N D"]) -> int:
+        """The number of rows with a level that no training row has."""
+        return int((X[:, self.absent] == 1.0).any(axis=1).sum())
+
+
+def fit_filler(dataset: "Dataset", X: Float[np.ndarray, "n D"]) -> Filler | None:
+    """Fits a filler to training rows; None for a data set that needs none."""
+    if not dataset.impute and not dataset.levels:
+        return None
+    values = np.full(X.shape[1], np.nan)
+    for name, centre in dataset.impute.items():
+        column = X[:, i := dataset.columns.index(name)]
+        fact = f"{name!r} is missing in all {len(X)} training rows; drop it"
+        require(not np.isnan(column).all(), f"{dataset.name}: impute: {fact}")
+        values[i] = np.nanmean(column) if centre == "mean" else np.nanmedian(column)
+    levels = {f"{name}={level}" for name, of_column in dataset.levels.items() for level in of_column}
+    is_level = np.array([name in levels for name in dataset.columns])
+    return Filler(values, is_level & ~(X == 1.0).any(axis=0))
+
+
+def filling_rules(
+    name: str, impute: Any, columns: Sequence[str], levels: Mapping[str, Sequence[str]], X: Float[np.ndarray, "N D"]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """A card's `impute`: "mean" or "median" by input; and the names of new inputs that say where a column is missing,
+    each with an input that is missing there.  Raises DataError: there is no such column.
+    """
+    of_input = dict(zip(columns, columns_of_table(columns, levels)))
+    centres = dict.fromkeys(of_input.values(), impute) if isinstance(impute, str) else dict(impute or {})
+    known = {*of_input.values()}
+    unknown = (str(column) for column in centres if column not in known)
+    refuse(f"{name}: impute: no input {column!r}; {nearest(column, known)}" for column in unknown)
+    filled = {column: centres[name] for column, name in of_input.items() if name in centres}
+    lacking = np.isnan(X).any(axis=0)
+    indicators = {f"{of_input[c]} missing": c for c, lacks in zip(columns, lacking) if lacks and c in filled}
+    doubles = (column for column in indicators if column in columns)
+    refuse(f"{name}: impute: there is an input {column!r} already; rename that column" for column in doubles)
+    return filled, indicators

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gpbench.errors import DataError
+from gpbench.errors import DataError, GpbenchError
 
 UNKNOWN = frozenset(
     {"?", "-", ".", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown"}
@@ -12,6 +12,8 @@ UNKNOWN = frozenset(
 )
 """Texts that mark missing cells in many files, in lower case."""
 _DATE = r"\d{4}-\d\d?-\d\d?([T ].*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}( .*)?|(\d+ days?,? )?\d{1,2}:\d\d(:.*)?"
+_NO = "is not a number"
+_THOUSANDS = 'state the sign between thousands, as in `thousands: ","`'
 _KINDS = {
     r"=.*": ("is a formula whose value the file lacks: save it by a spreadsheet program", ""),
     r"[+-]?\d{16,}": (
@@ -19,23 +21,20 @@ _KINDS = {
         "name the column in `drop` if it labels the rows",
     ),
     r"[+-]?\d{1,3},\d{3}": (
-        "is not a number",
+        _NO,
         'state the sign between thousands, `thousands: ","`, or the decimal sign, `decimal: ","`',
     ),
     r"[+-]?\d{1,3}(\.\d{3})+,\d+": (
-        "is not a number",
+        _NO,
         'state the signs between thousands and of decimals, `thousands: "."` and `decimal: ","`',
     ),
-    r"[+-]?[\d.]*,\d+": ("is not a number", 'state the decimal sign, as in `decimal: ","`'),
-    r"[+-]?\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+([.,]\d*)?": (
-        "is not a number",
-        'state the sign between thousands, as in `thousands: ","`',
-    ),
-    r"[+-]?\d+(_\d+)+": ("is not a number: take out its underscores", ""),
-    r"[\u2010-\u2015\u2212][\d.,]+": ("is not a number: its minus sign is not `-`", ""),
+    r"[+-]?[\d.]*,\d+": (_NO, 'state the decimal sign, as in `decimal: ","`'),
+    r"[+-]?\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+([.,]\d*)?": (_NO, _THOUSANDS),
+    r"[+-]?\d+(_\d+)+": (f"{_NO}: take out its underscores", ""),
+    r"[\u2010-\u2015\u2212][\d.,]+": (f"{_NO}: its minus sign is not `-`", ""),
     _DATE: ("is a date or a time", "name the column in `drop`, or in `order` for splits by time"),
     r"[+-]?[\d.,]+\s*[^\d\s:/+-]{1,5}|[^\w\s.+(-]\s*[\d.,]+": (
-        "is not a number: take out what is no digit",
+        f"{_NO}: take out what is no digit",
         "or name the column in `drop`, or number its texts in `codes`",
     ),
 }
@@ -49,12 +48,14 @@ class Finding(NamedTuple):
     mend: str = ""
 
 
-class SpellingError(DataError):
-    """A table that is spelled in another way than its card says.
+def refuse(faults: Iterable[str], error: type[GpbenchError] = DataError) -> None:
+    """Raises an error with the first of some messages, if there is one."""
+    for fault in faults:
+        raise error(fault)
 
-    Attributes:
-        fact: the message without what the card would say, for tables of new rows.
-    """
+
+class SpellingError(DataError):
+    """A table that is spelled in another way than its card says; `fact` leaves out what the card would say."""
 
     def __init__(self, fact: str, mend: str):
         super().__init__(f"{fact}; {mend}" if mend else fact)

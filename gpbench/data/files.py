@@ -1,18 +1,19 @@
-"""Data files: bytes from a folder or an http(s) address, checked by sha256 before anything parses them.
-
-A download is limited in size and time, and no redirect takes it from https to http.  Where only git knows a file its
-checksum is the one of git, 40 digits: sha1 of "blob", the size and the content.
+"""Data files: bytes from a folder or an http(s) address, checked by sha256, or by git's sha1, before anything parses
+them.  A download is limited in size and time, and no redirect takes it from https to http.
 """
 
 import hashlib
 import io
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from gpbench import limits
+from gpbench.config.cards import reader
 from gpbench.errors import DataError, require
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 LONGEST = 3600.0  # seconds of a download
 _SILENT = 30.0  # seconds that a server may be silent
-_REDIRECTS = 10
-_CHUNK = 2**14
+_REDIRECTS, _CHUNK, _THREADS = 10, 2**14, 8
+_SMALL = 2**20  # bytes up to which a file that is asked for is read and its checksum compared
+_NO_HEAD = (403, 405, 501)  # answers of servers that do not know HEAD, but may know GET
 
 
 class Absent(DataError):
@@ -40,9 +42,7 @@ def from_folder(folder: Path, name: str, sha256: str | None) -> bytes:
 
 
 def from_address(address: str, name: str, sha256: str | None) -> bytes:
-    """The file `name` at an http(s) address.  Raises Absent where the address does not answer, DataError for a wrong
-    checksum and beyond the limits of `download`.
-    """
+    """The file `name` at an http(s) address.  Raises Absent where it does not answer, and DataError as `download`."""
     import requests
 
     url = urljoin(address, name)
@@ -75,15 +75,18 @@ def download(
     import urllib3
 
     content, end = io.BytesIO(), time.monotonic() + longest
+    mend = "download it yourself, and name it in a source of the kind `file`"
+    check_size = lambda size, most: require(size <= most, f"{url} is larger than {most:,} bytes: {mend}")
     with requests.Session() as session, closing(request(session, "GET", url, silent, site)) as response:
         response.raise_for_status()
         stated = response.headers.get("Content-Length", "")
-        _require_size(url, int(stated) if stated.isdecimal() else 0, largest)
+        check_size(int(stated) if stated.isdecimal() else 0, largest)
         try:
             # read1 returns the bytes that have arrived, without waiting for more
             while chunk := response.raw.read1(_CHUNK, decode_content=True):
                 size = content.tell() + content.write(chunk)
-                _require_size(url, size, min(largest, limits.most_unpacked(response.raw.tell())))
+                # a server may send few bytes that stand for any number of them
+                check_size(size, min(largest, limits.most_unpacked(response.raw.tell())))
                 late = f"{url} takes longer than {longest:,.0f} seconds: {size:,} bytes so far"
                 require(time.monotonic() <= end, late)
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -91,18 +94,10 @@ def download(
     return content.getvalue()
 
 
-def _require_size(url: str, size: int, largest: int) -> None:
-    """Raises DataError for more bytes than are read; a server may send few that stand for any number of them."""
-    mend = "download it yourself, and name it in a source of the kind `file`"
-    require(size <= largest, f"{url} is larger than {largest:,} bytes: {mend}")
-
-
 def request(
     session: "requests.Session", method: str, url: str, silent: float, site: str = "", **headers: str
 ) -> "requests.Response":
-    """The response of an address, or of the one that it redirects to; its content is not read yet.  Raises
-    requests.RequestException, DataError: as for `download`.
-    """
+    """The response, not read yet, of an address or of the one that it redirects to.  Raises as `download`."""
     current, headers = url, {"Accept-Encoding": "identity", **headers}  # files are packed already, or sent as they are
     for _ in range(_REDIRECTS):
         host, parent = (str(urlsplit(address).hostname).removeprefix("www.") for address in (current, site))
@@ -116,3 +111,75 @@ def request(
         is_open = before.startswith("https:") and not current.startswith("https:")
         require(not is_open, f"{url} leads from https to {current}, which nothing protects on the way")
     raise DataError(f"{url} leads on more than {_REDIRECTS} times")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A file of a card at an address, and the answer of its server."""
+
+    dataset: str
+    source: int
+    url: str
+    checksum: str | None
+    read: bool  # by gpbench, and not by people alone
+    problem: str = ""  # why the file cannot be had there
+    size: int | None = None  # its bytes, None where the server does not say
+    redirect: str = ""  # the last address that it leads to, "" where it is the first
+    compared: bool = False  # whether the checksum was compared
+
+
+def addresses(card: Mapping) -> list[Address]:
+    """Every file that the card has at an http(s) address."""
+    return [
+        Address(card["name"], k, urljoin(source["at"], name), checksum, reader(source) is not None)
+        for k, source in enumerate(card["sources"])
+        if source["kind"] in ("official", "copy")
+        for name, checksum in source["files"].items()
+    ]
+
+
+def ask(addresses: Sequence[Address]) -> Iterator[Address]:
+    """The addresses with their answers, in order: a few at once, and none waited for longer than some timeouts."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        yield from pool.map(_answered, addresses)
+
+
+def unavailable(answers: Sequence[Address]) -> list[str]:
+    """The data sets none of whose sources has all of its files; sources that gpbench cannot read do not count."""
+    read = [answer for answer in answers if answer.read]
+    faulty = {(answer.dataset, answer.source) for answer in read if answer.problem}
+    good = {answer.dataset for answer in read if (answer.dataset, answer.source) not in faulty}
+    return [name for name in dict.fromkeys(answer.dataset for answer in read) if name not in good]
+
+
+def _answered(address: Address, timeout: float = 20.0) -> Address:
+    """The address with its answer.  Large files are not downloaded."""
+    import requests
+
+    answer = address
+    try:
+        with requests.Session() as session:
+            response = request(session, "HEAD", address.url, timeout)
+            if response.status_code in _NO_HEAD:
+                response.close()
+                response = request(session, "GET", address.url, timeout, Range="bytes=0-0")
+            response.close()
+            if not response.ok:
+                return replace(address, problem=f"the server answers {response.status_code}")
+            facts = response.headers
+            whole = facts.get("Content-Range", "").rpartition("/")[2] or facts.get("Content-Length", "")
+            is_plain = facts.get("Content-Encoding", "identity") == "identity"
+            size = int(whole) if whole.isdigit() and is_plain else None
+            redirect = response.url if response.url != address.url else ""
+            compared = bool(address.checksum) and size is not None and size <= _SMALL
+            answer = replace(address, size=size, redirect=redirect, compared=compared)
+            if compared:
+                content = download(address.url, largest=_SMALL, longest=2 * timeout, silent=timeout)
+                check(content, address.checksum, address.url)
+    except requests.RequestException as error:
+        return replace(address, problem=f"no answer ({type(error).__name__})")
+    except DataError as error:
+        return replace(answer, problem=str(error).removeprefix(address.url).lstrip(": "))
+    return answer

@@ -22,9 +22,7 @@ def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Findi
     """Finds what is doubtful in a data set."""
     findings = [
         *dataset.notes,
-        *_missing(dataset),
-        *_levels(dataset),
-        *_huge(dataset),
+        *_cells(dataset),
         *_inputs(card, dataset),
         *_of_target(card, dataset),
         *_repeated(card, dataset, parts),
@@ -47,10 +45,11 @@ def count_classes(dataset: Dataset) -> dict[str, int]:
     return {name: int((codes == code).sum()) for code, name in enumerate(dataset.classes)}
 
 
-def _missing(dataset: Dataset) -> Iterator[Finding]:
+def _cells(dataset: Dataset) -> Iterator[Finding]:
+    """Missing cells, levels and classes that look like marks of them, and numbers whose squares float64 cannot hold."""
     for reason in dataset.left_out:
-        name = re.match("'(.+)' ", reason)
-        yield Finding(f"{reason}: no input", f"keep: [{name[1]}]" if name else "name it in the file to keep it")
+        quoted = re.match("'(.+)' ", reason)
+        yield Finding(f"{reason}: no input", f"keep: [{quoted[1]}]" if quoted else "name it in the file to keep it")
     gaps = {name: int(np.isnan(column).sum()) for name, column in _targets(dataset)}
     if any(gaps.values()):
         rows = listed([f"{name} {count}" for name, count in gaps.items() if count])
@@ -59,15 +58,6 @@ def _missing(dataset: Dataset) -> Iterator[Finding]:
         cells = listed([f"{name} {count}" for name, count in missing.items()])
         remedy = "missing cells are filled" if dataset.impute else "rows with missing cells are left out"
         yield Finding(f"{remedy} ({cells})")
-
-
-def _targets(dataset: Dataset) -> Iterator[tuple[str, Float[np.ndarray, " N"]]]:
-    """The targets by name; NaN where a row lacks one of several."""
-    yield from zip(dataset.outputs or (dataset.target,), dataset.y.reshape(len(dataset.y), -1).T)
-
-
-def _levels(dataset: Dataset) -> Iterator[Finding]:
-    """Levels and classes that look like marks of missing cells."""
     for name, levels in {**dataset.levels, (dataset.target): dataset.classes}.items():
         for level in levels:
             if level.lower() in ("", *UNKNOWN):
@@ -75,15 +65,17 @@ def _levels(dataset: Dataset) -> Iterator[Finding]:
         if name in dataset.levels and 2 * len(levels) > len(dataset.y):
             text = f"{name!r} has {len(levels):,} levels in {len(dataset.y):,} rows, as labels of rows have"
             yield Finding(text, f"drop: [{name}]")
-
-
-def _huge(dataset: Dataset) -> Iterator[Finding]:
-    """Numbers whose squares float64 cannot hold: splits fail where these train, and diverge where they test."""
+    # splits fail where they train, and diverge where they test
     for name, column in [*zip(dataset.columns, dataset.X.T), *_targets(dataset)]:
         row = int(np.nanargmax(np.abs(column)))
         if abs(column[row]) > LARGEST:
             text = f"{name!r} has {column[row]:.3g} in row {row + 1}, whose square float64 cannot hold"
             yield Finding(text, "mend it in the file, or mark it as missing")
+
+
+def _targets(dataset: Dataset) -> Iterator[tuple[str, Float[np.ndarray, " N"]]]:
+    """The targets by name; NaN where a row lacks one of several."""
+    yield from zip(dataset.outputs or (dataset.target,), dataset.y.reshape(len(dataset.y), -1).T)
 
 
 def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
@@ -179,14 +171,10 @@ def _separates(values: Float[np.ndarray, " N"], labels: Float[np.ndarray, " N"])
 
 def _follows(values: Float[np.ndarray, " N"], target: Float[np.ndarray, " N"]) -> bool:
     """Tests whether the correlation with the target, of numbers or of their ranks, is more than .999."""
-    pairs = ((values, target), (_ranks(values), _ranks(target)))
+    from scipy.stats import rankdata
+
+    pairs = ((values, target), (rankdata(values), rankdata(target)))
     return any(abs(np.corrcoef(pair)[0, 1]) > 0.999 for pair in pairs)
-
-
-def _ranks(values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
-    """Ranks, the mean of them for equal values."""
-    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - 0.5 * counts)[index]
 
 
 def _repeated(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterator[Finding]:

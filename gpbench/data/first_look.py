@@ -1,6 +1,5 @@
-"""Tables without a card: `dataset=PATH target=NAME` and `dataset=openml:NUMBER` write one beside, to be edited.
-
-A card that is there is used as it is, and never overwritten.
+"""Tables without a card: `dataset=PATH target=NAME` and `dataset=openml:NUMBER` write one beside, to be edited.  A card
+that is there is used as it is, and never overwritten.
 """
 
 import contextlib
@@ -15,7 +14,7 @@ import numpy as np
 
 from gpbench import paths, yamls
 from gpbench.config.words import read
-from gpbench.data import guesses
+from gpbench.data import cells, guesses
 from gpbench.errors import ConfigError, DataError, StorageError, failure, require
 from gpbench.outputs import write_whole
 
@@ -28,27 +27,24 @@ _OPENML = "https://www.openml.org/api/v1/json/data/"
 
 def with_cards(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[str], list[Path]]:
     """Replaces tables in the words of a command line by the names of their cards, which are written where they lack.
-    Returns the words, and the folders with those of the cards before them.  Raises ConfigError: there is no such table,
-    it has no such column, or a card that is there has another target; DataError: the table cannot be read or
-    downloaded.
+    Returns the words, and the folders with those of the cards before them.
     """
-    if not any(word.startswith("dataset=") and _is_table(word[8:]) for word in words):
+    of_word = {i: _values(word[8:]) for i, word in enumerate(words) if word.startswith("dataset=")}
+    of_word = {i: values for i, values in of_word.items() if any(map(_is_table, values))}
+    if not of_word:
         return [*words], [*config_dirs]
-    target = next((_unquoted(word[7:]) for word in reversed(words) if word.startswith("target=")), None)
+    targets = [_target(_unquoted(word[7:])) for word in words if word.startswith("target=")]
+    target = targets[-1] if targets else None
     offline = any(re.fullmatch(r"\+*data\.offline=true", word, re.IGNORECASE) for word in words)
-    column = None if target is None else _target(target)
-    result, folders = [word for word in words if not word.startswith("target=")], [*config_dirs]
-    for i, word in enumerate(result):
-        if not (word.startswith("dataset=") and _is_table(word[8:])):
-            continue
-        names = _values(word[8:])
-        for k, value in enumerate(names):
+    result, folders = [*words], [*config_dirs]
+    for i, values in of_word.items():
+        for k, value in enumerate(values):
             if _is_table(value):
-                of_card = _openml(value, column, offline) if value.startswith("openml:") else _own(value, column)
-                names[k], folder = of_card
+                card = _openml(value, target, offline) if value.startswith("openml:") else _own(value, target)
+                values[k], folder = card.stem, card.parent.parent
                 folders = [folder, *(other for other in folders if other != folder)]
-        result[i] = f"dataset={','.join(names)}"
-    return result, folders
+        result[i] = f"dataset={','.join(values)}"
+    return [word for word in result if not word.startswith("target=")], folders
 
 
 def _unquoted(text: str) -> str:
@@ -61,54 +57,10 @@ def _values(text: str) -> list[str]:
     return [path] if path != text or paths.expanded(path).is_file() else [*map(_unquoted, text.split(","))]
 
 
-def _is_table(text: str) -> bool:
-    return any(value.startswith("openml:") or _suffix(value) for value in _values(text))
-
-
-def _suffix(value: str) -> str:
-    """The ending of a table, or of another file that is there; "" for a name."""
+def _is_table(value: str) -> bool:
+    """Whether a data set is named by its number at OpenML, by the name of a table, or by another file that is there."""
     ending = Path(value).suffix.lower()
-    return ending if ending in _TABLES or paths.expanded(value).is_file() else ""
-
-
-def _own(value: str, target: Any) -> tuple[str, Path]:
-    """The name of the card of a table, and the folder of `--config-dir` in which it is."""
-    path = paths.expanded(value)
-    if not path.is_file():
-        fault = "no such file" if not path.exists() else "is a folder" if path.is_dir() else "is no plain file"
-        raise ConfigError(f"dataset={value}: {fault}")
-    if path.suffix.lower() not in _TABLES:
-        readable = "text, Excel (.xlsx), Parquet, Feather, ARFF and libsvm"
-        raise ConfigError(f"dataset={value}: a first look reads {readable}: save it so, or write a card with `reader`")
-    folder = path.parent.resolve()
-    folder = folder.parent if folder.name == "dataset" else folder
-    stem = path
-    while stem.suffix.lower() in _TABLES:
-        stem = stem.with_suffix("")
-    name = re.sub(r"[^\w.-]", "_", stem.name, flags=re.ASCII).lstrip(".-")[:200] or "table"
-    is_ours = (paths.conf_dir() / "dataset" / f"{name}.yaml").exists()
-    is_text = isinstance(read([f"dataset={name}"])[0].value, str)  # no number or null, as 2024 and nan
-    name = name if is_text and not is_ours else f"my_{name}"
-    card = folder / "dataset" / f"{name}.yaml"
-    if card.exists():
-        return _existing(card, target, path.name)
-    shadow = Path(path.name)  # a path is looked for in the current folder first
-    is_other = shadow.exists() and not shadow.samefile(path)
-    source = {"kind": "file", "path": str(path.resolve()) if is_other else path.name}
-    return _write(card, path.name, source, path.read_bytes(), target)
-
-
-def _existing(card: Path, target: Any, table: str | None = None) -> tuple[str, Path]:
-    """The card that is there, if it is of this table and this target."""
-    content = yamls.read(card)
-    sources = (content.get("sources") if isinstance(content, dict) else None) or [{}]
-    source = sources[0] if isinstance(sources[0], Mapping) else {}
-    if table and Path(str(source.get("path"))).name != table:
-        raise ConfigError(f"{card} is the card of {source.get('path')}: rename {table}, or the card")
-    if target not in (None, source.get("target")):
-        stated = f"{card} has the target {source.get('target')}"
-        raise ConfigError(f"target={target}: {stated}; edit it, or leave target out")
-    return card.stem, card.parent.parent
+    return value.startswith("openml:") or ending in _TABLES or (ending != "" and paths.expanded(value).is_file())
 
 
 def _target(text: str) -> Any:
@@ -118,15 +70,47 @@ def _target(text: str) -> Any:
     return int(text) if re.fullmatch(r"-?\d+", text) else text
 
 
+def _own(value: str, target: Any) -> Path:
+    """The card of a table."""
+    path = paths.expanded(value)
+    if not path.is_file():
+        fault = "no such file" if not path.exists() else "is a folder" if path.is_dir() else "is no plain file"
+        raise ConfigError(f"dataset={value}: {fault}")
+    readable = "text, Excel (.xlsx), Parquet, Feather, ARFF and libsvm"
+    fault = f"a first look reads {readable}: save it so, or write a card with `reader`"
+    require(path.suffix.lower() in _TABLES, f"dataset={value}: {fault}", ConfigError)
+    folder = path.parent.resolve()
+    folder = folder.parent if folder.name == "dataset" else folder
+    stem = path
+    while stem.suffix.lower() in _TABLES:
+        stem = stem.with_suffix("")
+    name = re.sub(r"[^\w.-]", "_", stem.name, flags=re.ASCII).lstrip(".-")[:200] or "table"
+    is_ours = (paths.conf_dir() / "dataset" / f"{name}.yaml").exists()
+    is_text = isinstance(read([f"dataset={name}"])[0].value, str)  # no number or null, as 2024 and nan
+    card = folder / "dataset" / f"{name if is_text and not is_ours else f'my_{name}'}.yaml"
+    if card.exists():
+        return _existing(card, target, path.name)
+    shadow = Path(path.name)  # a path is looked for in the current folder first
+    is_other = shadow.exists() and not shadow.samefile(path)
+    source = {"kind": "file", "path": str(path.resolve()) if is_other else path.name}
+    _write(card, path.name, source, path.read_bytes(), target)
+    return card
+
+
+def _existing(card: Path, target: Any, table: str | None = None) -> Path:
+    content = yamls.read(card)
+    sources = (content.get("sources") if isinstance(content, dict) else None) or [{}]
+    source = sources[0] if isinstance(sources[0], Mapping) else {}
+    other = f"{card} is the card of {source.get('path')}: rename {table}, or the card"
+    require(table is None or Path(str(source.get("path"))).name == table, other, ConfigError)
+    stated = f"{card} has the target {source.get('target')}; edit it, or leave target out"
+    require(target in (None, source.get("target")), f"target={target}: {stated}", ConfigError)
+    return card
+
+
 def _write(
-    card: Path,
-    title: str,
-    source: dict[str, Any],
-    content: bytes,
-    target: Any,
-    labels: Sequence[str] = (),
-    facts: Mapping[str, Any] = {},
-) -> tuple[str, Path]:
+    card: Path, title: str, source: dict, content: bytes, target: Any, labels: Sequence[str] = (), facts: Mapping = {}
+) -> None:
     """Writes a card and says so in a line."""
     from gpbench.config.cards import reader
     from gpbench.data import cards
@@ -147,10 +131,10 @@ def _write(
     except DataError as error:
         reason = str(error).removeprefix(f"{card.stem}: ")
         if not node:
-            spelling: dict[str, Any] = {}
+            options = {}
             with contextlib.suppress(DataError):
-                spelling = guesses.spelling_of(content, target)
-            start = source | {"target": target or "COLUMN"} | spelling
+                options = cells.guess_spelling(content, target)[0]
+            start = source | {"target": target or "COLUMN"} | options
             node = {"name": card.stem, "task": "regression", "sources": [start]}
         if re.search(r"\bcard\b|`\w+[:`]", reason):
             text = yamls.dump(node, default_flow_style=True, width=10**6).strip()
@@ -170,11 +154,10 @@ def _write(
         raise StorageError(f"cannot write {card}: {failure(error, other)}") from error
     command = f"--config-dir {card.parent.parent} dataset={card.stem}"
     print(f"gpbench: wrote {card} ({line}): edit it, then run with {command}", file=sys.stderr)
-    return card.stem, card.parent.parent
 
 
-def _openml(value: str, target: Any, offline: bool) -> tuple[str, Path]:
-    """The name of the card of a data set of OpenML, in dataset/ of the current folder."""
+def _openml(value: str, target: Any, offline: bool) -> Path:
+    """The card of a data set of OpenML, in dataset/ of the current folder."""
     from hashlib import md5, sha256
     from urllib.parse import urlsplit
 
@@ -182,8 +165,8 @@ def _openml(value: str, target: Any, offline: bool) -> tuple[str, Path]:
 
     from gpbench.data import files
 
-    if not (number := value.partition(":")[2]).isdecimal():
-        raise ConfigError(f"dataset={value}: give the number of a data set of openml.org, as in openml:61")
+    number, mend = value.partition(":")[2], "give the number of a data set of openml.org, as in openml:61"
+    require(number.isdecimal(), f"dataset={value}: {mend}", ConfigError)
     card = Path().resolve() / "dataset" / f"openml_{number}.yaml"
     if card.exists():
         return _existing(card, target)
@@ -209,12 +192,12 @@ def _openml(value: str, target: Any, offline: bool) -> tuple[str, Path]:
     address, _, file = url.rpartition("/")
     drop = [*_names(description.get("row_id_attribute")), *_names(description.get("ignore_attribute"))]
     source = {"kind": "official", "at": f"{address}/", "files": {file: sha256(content).hexdigest()}, "reader": "table"}
-    facts = {
-        key: str(description[name]) for key, name in (("title", "name"), ("licence", "licence")) if name in description
-    }
+    facts = {"title": description.get("name"), "licence": description.get("licence")}
+    facts = {key: str(text) for key, text in facts.items() if text is not None}
     targets = _names(description.get("default_target_attribute"))
     target = target if target is not None else targets if len(targets) > 1 else next(iter(targets), None)
-    return _write(card, value, source, content, target, drop, facts)
+    _write(card, value, source, content, target, drop, facts)
+    return card
 
 
 def _names(entry: Any) -> list[str]:

@@ -19,13 +19,16 @@ single precision.
 import csv
 import io
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import UInt8
 
-from gpbench.data import archives
+from gpbench import limits
+from gpbench.data import archives, cells, encoding
 from gpbench.data.dataset import Raw
+from gpbench.data.faults import refuse
+from gpbench.data.tables import columns_of, split_header
 from gpbench.errors import DataError, require
 
 _AIRLINE_COLUMNS = ("month", "day_of_month", "day_of_week", "departure", "arrival", "air_time", "distance", "plane_age")
@@ -97,7 +100,7 @@ def year_zip(blobs: Sequence[bytes], options: Mapping) -> Raw:
     Raises DataError: a line is something else, or there are more or fewer lines; the message names the first such line.
     """
     rows, width, number = options["rows"], 1 + len(_SONG_COLUMNS), 0
-    archives.require_size(4 * rows * width)
+    limits.check(4 * rows * width, archives.LARGEST, "the table unpacks to", error=DataError)
     table = np.empty((rows, width), np.float32)
     for number, line in enumerate(archives.lines(blobs[0], _SONG_FILE), 1):
         require(number <= rows, f"{_SONG_FILE} has more than {rows} lines")
@@ -123,45 +126,29 @@ def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads a table of SMILES with a header, plain or gzipped, row by row, and makes fingerprints with RDKit."""
+    """Reads a table of SMILES with a header, plain or packed, and makes fingerprints with RDKit."""
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdFingerprintGenerator
 
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=options["radius"], fpSize=options["bits"])
+    names, rows, _ = split_header([cells.read(blobs[0], {})], True)
+    table = dict(zip(names, columns_of(rows, len(names))))
     spellings = [options["smiles"]] if isinstance(options["smiles"], str) else options["smiles"]
-    packed, target = bytearray(), array("f")
+    absent, known = [name for name in (*spellings, options["target"]) if name not in table], ", ".join(names[:20])
+    refuse(f"no column {name!r}; the table has {known[:200]}" for name in absent)
+    packed = bytearray()
     with rdBase.BlockLogs():
-        for row, (*smiles, value) in enumerate(_smiles_rows(blobs[0], [*spellings, options["target"]]), 1):
+        for row, smiles in enumerate(zip(*(table[name] for name in spellings)), 1):
             molecules = (Chem.MolFromSmiles(text) for text in smiles if text)
             if (molecule := next((m for m in molecules if m is not None), None)) is None:
                 raise DataError(f"row {row}: RDKit cannot read the SMILES {smiles[0][:60]!r}")
             packed += np.packbits(generator.GetFingerprintAsNumPy(molecule)).tobytes()
-            try:
-                target.append(float(value))
-            except ValueError:
-                raise DataError(f"row {row}: {value[:20]!r} is not a number") from None
-    require(target, "the table has no rows")
-    table = np.frombuffer(packed, np.uint8).reshape(len(target), -1)
-    return _fingerprints(table, np.frombuffer(target, np.float32), options["bits"])
-
-
-def _smiles_rows(blob: bytes, columns: Sequence[str]) -> Iterator[list[str]]:
-    """The cells of these columns, row by row."""
-    text = io.TextIOWrapper(io.BytesIO(archives.decompress(blob)), encoding="utf-8-sig", errors="replace", newline="")
-    rows = csv.reader(text, skipinitialspace=True)
-    try:
-        header = [cell.strip() for cell in next(rows, [])]
-        if absent := [name for name in columns if name not in header]:
-            raise DataError(f"no column {absent[0]!r}; the table has {', '.join(header[:20])[:200]}")
-        positions = [header.index(name) for name in columns]
-        for number, row in enumerate(rows, 1):
-            require(len(row) == len(header), f"row {number} has {len(row)} cells, not {len(header)}")
-            yield [row[i].strip() for i in positions]
-    except csv.Error as error:
-        raise DataError(f"not a table of SMILES: {error}") from None
+    target = encoding.parsed(table[options["target"]], options["target"], cells.DECIMAL_POINT, None)
+    bits = np.frombuffer(packed, np.uint8).reshape(len(target), -1)
+    return _fingerprints(bits, target.astype(np.float32), options["bits"])
 
 
 def _fingerprints(packed: UInt8[np.ndarray, "N bytes"], target: np.ndarray, bits: int) -> Raw:
     require(8 * packed.shape[1] == bits, f"fingerprints of {8 * packed.shape[1]} bits, not {bits}")
-    archives.require_size(len(packed) * bits)
+    limits.check(len(packed) * bits, archives.LARGEST, "the table unpacks to", error=DataError)
     return Raw(np.unpackbits(packed, axis=1), target)

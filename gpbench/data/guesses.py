@@ -1,16 +1,16 @@
-"""What a table without a card seems to be: its spelling, its task, and columns that are no numbers.
-
-A guess is written into a card, where people see and change it; nothing that is read later depends on one.
+"""What a table without a card seems to be: its spelling, its task, and columns that are no numbers.  A guess is written
+into a card, where people see and change it; nothing that is read later depends on one.
 """
 
+import functools
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from gpbench.data import cells, encoding, row_labels, spelling, tables
+from gpbench.data import cells, encoding, row_labels, tables
 from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
 from gpbench.data.lines import skip_also
 from gpbench.errors import ConfigError, DataError, listed, nearest, require
@@ -24,17 +24,10 @@ _LONGEST_LEVEL = 200  # largest number of characters of a text that becomes a le
 _MOST_REASONS = 5  # largest number of columns that are left out with a reason for each
 
 
-class _Guess(NamedTuple):
-    """A task, options of a card's source, both in words, and notes."""
-
-    task: str
-    options: dict[str, Any]
-    summary: list[str]
-    notes: Sequence[str] = ()
-
-
-def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -> _Guess:
-    """Guesses how a table is to be read."""
+def guess(
+    content: bytes, title: str, target: Any, labels: Sequence[str] = ()
+) -> tuple[str, dict[str, Any], list[str], list[str]]:
+    """Guesses how a table is to be read: a task, options of a card's source, both in words, and notes."""
     if Path(title).suffix.lower() in LIBSVM:
         from gpbench.data.readers import libsvm
 
@@ -42,9 +35,9 @@ def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -
         require(target is None, fact, ConfigError)
         raw = libsvm([content], {})
         task, count = _task([*map(str, raw.target)], cells.DECIMAL_POINT, is_nominal=False), raw.X.shape[1]
-        return _Guess(task, {"reader": "libsvm", "inputs": count}, [task, f"{count} inputs"])
+        return task, {"reader": "libsvm", "inputs": count}, [task, f"{count} inputs"], []
     targets = target if isinstance(target, list) else [target]
-    options, table = spelling.guess(content, {*map(str, targets)})
+    options, table = cells.guess_spelling(content, target)
     numbers = cells.Numbers.from_options(options)
     is_number = [numbers.parse(cell.strip()) is not None for row in table.rows[:1] for cell in row]
     # without a header a target is a number; a first row with a text and a number may then be one of the rows
@@ -73,12 +66,29 @@ def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -
     for column in parsed.values():
         column.require_numbers(lines)
     counted = tables.bookkeeping(names, columns, table.labels)
-    codes, encode, drop, notes = _texts([parsed[i] for i in inputs if i not in counted], numbers)
+    codes: dict[str, dict[str, int]] = {}
+    encode: dict[str, str] = {}
+    drop: dict[str, str] = {}  # with the reason
+    notes: list[str] = []
+    for column in (parsed[i] for i in inputs if i not in counted):
+        if reason := column.unfit():
+            drop[column.name] = reason
+        elif column.is_text and column.texts <= {"true", "false", "1", "0"}:
+            codes[column.name] = {kind: int(kind.lower() in ("true", "1")) for kind in column.values}
+            notes.append(f"{column.name} has {listed(column.values)}: they are 1 and 0")
+        elif column.is_text:
+            if len(column.values) == 2:
+                codes[column.name] = {kind: code for code, kind in enumerate(column.values)}
+            else:
+                encode[column.name] = "onehot"
+            notes += [f"{column.name} has dates; {column.order}"] if column.order else []
+        else:
+            notes += filter(None, [column.label(), column.equal()])
     if drop and all(i in counted or names[i] in drop for i in inputs):  # says why the first of them is none
         encoding.parsed(columns[names.index(first := next(iter(drop)))], first, numbers, None)
     of_source = {"codes": codes, "encode": encode, "drop": [*labels, *drop]}
     options |= {key: value for key, value in of_source.items() if value}
-    notes += [note for i in positions if (note := parsed[i].equal())]
+    notes += filter(None, [parsed[i].equal() for i in positions])
     task = "regression"
     if len(positions) == 1:
         task = _task(columns[positions[0]], numbers, is_nominal=names[positions[0]] in table.nominal)
@@ -94,12 +104,7 @@ def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -
         f"columns for the texts of {listed(encode)}" if encode else "",
     ]
     of_target = {"target": target_names if isinstance(target, list) else target_names[0]}
-    return _Guess(task, of_target | options, summary, notes)
-
-
-def spelling_of(content: bytes, target: Any) -> dict[str, Any]:
-    """The options of a source that the spelling of a table needs.  Raises DataError."""
-    return spelling.guess(content, {*map(str, target if isinstance(target, list) else [target])})[0]
+    return task, of_target | options, summary, notes
 
 
 def _position(names: Sequence[str], target: Any, title: str, notes: Sequence[str]) -> int:
@@ -116,9 +121,18 @@ class _Column:
     """A column of a table, of whose cells each text is parsed once."""
 
     def __init__(self, name: str, cells: Sequence[str], numbers: cells.Numbers):
-        self.name, self.cells = name, cells
+        self.name, self.cells, self.numbers = name, cells, numbers
         self.known = [cell for cell in cells if not numbers.is_missing(cell)]
         self.values = {text: numbers.parse(text) for text in sorted({*self.known})}
+        self.texts = {text.lower() for text in self.values}
+        self.is_text = None in self.values.values() and not self.texts <= {"true", "false"}
+
+    @functools.cached_property
+    def order(self) -> str:
+        """How a card has the rows in the order of a column of dates; "" for other texts."""
+        formats = row_labels.formats_of(self.values) if self.is_text else []
+        column = f"{{{self.name}: {' or '.join(map(json.dumps, formats))}}}" if any(formats) else self.name
+        return f"for splits by time `order: {column}`" if formats else ""
 
     def require_numbers(self, lines: Sequence[int]) -> None:
         """Raises DataError for a column of numbers in which a few cells are none."""
@@ -128,6 +142,25 @@ class _Column:
             fact = f"{count} cells are numbers, and {len(texts)} not, as {self.cells[row]!r} ({first_rows([row])})"
             mend = f"write a card where `missing`, `drop` or `skip: [{lines[row]}]` says what they are"
             raise DataError(f"column {self.name!r}: {fact}: mend the table, or {mend}")
+
+    def unfit(self) -> str:
+        """Why it is no input, "" for one that is.  Raises DataError for numbers in another spelling."""
+        known, count = self.known, len(self.cells)
+        if 2 * len(known) < count:
+            return f"{count - len(known):,} of {count:,} cells are missing"
+        if self.is_text and (longest := max(map(len, self.values))) > _LONGEST_LEVEL:
+            return f"texts of up to {longest:,} characters"
+        if not self.is_text or len(self.values) <= min(_MOST_LEVELS, len(known) // 4):
+            return ""
+        texts = [cell for cell in known if self.values[cell] is None]
+        if 2 * sum(map(is_misspelt, texts)) > len(texts):
+            encoding.parsed(self.cells, self.name, self.numbers, None)  # says what is wrong
+        others = f"{len(known) - len(texts):,} numbers and " if len(texts) < len(known) else ""
+        noun = "dates" if self.order else "texts"
+        if all(text.lstrip("+-").isdigit() for text in texts):
+            noun = "whole numbers beyond 2^53, which float64 cannot hold"
+        order = f"; {self.order}" if self.order else ""
+        return f"{others}{len(texts):,} {noun}, as {texts[0][:20]!r}{order}"
 
     def label(self) -> str:
         """A note of a different whole number in each row, as labels of rows are; else ""."""
@@ -143,53 +176,6 @@ class _Column:
         plain = next((text for text, value in self.values.items() if powers.get(value, text) != text), "")
         are_numbers = plain and None not in self.values.values()
         return f"{self.name}: {plain} and {powers[self.values[plain]]} are one number" if are_numbers else ""
-
-
-def _texts(
-    columns: Iterable[_Column], numbers: cells.Numbers
-) -> tuple[dict[str, dict[str, int]], dict[str, str], dict[str, str], list[str]]:
-    """Codes of columns with two texts, encodings of those with few, columns to leave out with the reason, and notes.
-    These have many texts, or half of their cells is missing.  Raises DataError for numbers in another spelling.
-    """
-    codes: dict[str, dict[str, int]] = {}
-    encode: dict[str, str] = {}
-    drop: dict[str, str] = {}
-    notes: list[str] = []
-    for column in columns:
-        name, known, kinds = column.name, column.known, [*column.values]
-        lower = {kind.lower() for kind in kinds}
-        is_text = None in column.values.values() and not lower <= {"true", "false"}
-        order = _order(name, kinds) if is_text else ""
-        if 2 * len(known) < len(column.cells):
-            drop[name] = f"{len(column.cells) - len(known):,} of {len(column.cells):,} cells are missing"
-        elif is_text and (longest := max(map(len, kinds))) > _LONGEST_LEVEL:
-            drop[name] = f"texts of up to {longest:,} characters"
-        elif is_text and len(kinds) > min(_MOST_LEVELS, len(known) // 4):
-            texts = [cell for cell in known if column.values[cell] is None]
-            if 2 * sum(map(is_misspelt, texts)) > len(texts):
-                encoding.parsed(column.cells, name, numbers, None)  # says what is wrong
-            others = f"{len(known) - len(texts):,} numbers and " if len(texts) < len(known) else ""
-            noun = "dates" if order else "texts"
-            if all(text.lstrip("+-").isdigit() for text in texts):
-                noun = "whole numbers beyond 2^53, which float64 cannot hold"
-            drop[name] = f"{others}{len(texts):,} {noun}, as {texts[0][:20]!r}{order and f'; {order}'}"
-        elif is_text and lower <= {"true", "false", "1", "0"}:
-            codes[name] = {kind: int(kind.lower() in ("true", "1")) for kind in kinds}
-            notes.append(f"{name} has {listed(kinds)}: they are 1 and 0")
-        elif is_text:
-            codes |= {name: {kind: code for code, kind in enumerate(kinds)}} if len(kinds) == 2 else {}
-            encode |= {name: "onehot"} if len(kinds) != 2 else {}
-            notes += [f"{name} has dates; {order}"] if order else []
-        else:
-            notes += filter(None, [column.label(), column.equal()])
-    return codes, encode, drop, notes
-
-
-def _order(name: str, kinds: Iterable[str]) -> str:
-    """How a card has the rows in the order of a column of dates; "" for other texts."""
-    formats = row_labels.formats_of(kinds)
-    column = f"{{{name}: {' or '.join(map(json.dumps, formats))}}}" if any(formats) else name
-    return f"for splits by time `order: {column}`" if formats else ""
 
 
 def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:

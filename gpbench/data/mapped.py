@@ -1,11 +1,12 @@
-"""Tables of numbers that are too large for memory: they stay on disk, and a few of their rows are read at a time.
-
-They are memory-mapped.  What a read has brought into memory is given back after it: the operating system may keep it in
-its cache, but the process does not count it as its own.
+"""Tables of numbers that are too large for memory: maps of files, of which a few rows are read at a time.  What a
+read has brought into memory is given back after it, so that the process does not count it as its own.
 """
 
+import ctypes
 import hashlib
 import mmap
+import os
+import signal
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ from gpbench import limits, npz, pages
 from gpbench.data import archives
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaling import Scaler
-from gpbench.data.watched import WatchedFile, watch
 from gpbench.errors import DataError, StorageError, failure, require
 from gpbench.outputs import whole_file
 
@@ -27,21 +27,66 @@ _BLOCK = 2**17  # rows of a pass over a table at a time
 _SCATTERED = 2**11  # rows that are read at a time in any order
 
 
-def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Dataset:
-    """A table of numbers that is opened and not read: its arrays are maps of the file, float32 or float64.  Raises
-    DataError: the file is none of these, or has labels that are no codes.
+@dataclass(frozen=True)
+class _WatchedFile:
+    """A file that is read for as long as a run trains, with its inode, size and time of change when it was opened."""
+
+    path: Path
+    state: tuple[int, ...]
+
+    def check(self) -> None:
+        """Raises DataError where the file is not what it was."""
+        mend = "nothing is recorded: run the same command again, and leave the file alone"
+        require(_state(self.path) == self.state, f"{self.path} was changed while it was in use, and {mend}")
+
+
+_watched: dict[Path, _WatchedFile] = {}
+
+
+def _watch(path: Path) -> _WatchedFile:
+    """The file as it is now.  Where it is mapped and cut short, this process ends in one line.  The system says so by
+    SIGBUS in the middle of a read, from which there is no way back into Python's code.
     """
+    path = path.absolute()
+    _watched[path] = _WatchedFile(path, _state(path))
+    ctypes.CDLL(None).signal(signal.SIGBUS, _on_bus_error)
+    return _watched[path]
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What tells a file from another one, or from itself after a change; nothing of one that is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int)
+def _on_bus_error(number: Any) -> None:
+    """Ends the process by the error of a file that has changed, else by the signal, when the read is tried again."""
+    try:
+        for file in _watched.values():
+            file.check()
+    except DataError as error:
+        os.write(2, f"gpbench: {error}\n".encode())
+        os._exit(error.exit_code)
+    ctypes.CDLL(None).signal(number, signal.SIG_DFL)
+
+
+def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Dataset:
+    """A table of numbers that is opened and not read: its arrays are maps of the file, float32 or float64."""
     name, task, target = card["name"], card["task"], options.get("target", -1)
     for key in ("incomplete", "impute", "labels"):
         require(not card.get(key), f"{name}: the reader `mapped` knows no `{key}`: change the file instead")
     columns: Sequence[str] = ()
-    file = watch(path)
+    file = _watch(path)
     with open(path, "rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     if path.suffix.lower() in (".parquet", ".pq"):
         path, columns, target = *_converted(path, target, store / "mapped" / f"{digest[:16]}-{target}.npy"), -1
         file.check()
-        file = watch(path)
+        file = _watch(path)
     with archives.parsing("a readable table for the reader `mapped`"):
         X, y = _pair(path, target)
     are_floats = {X.dtype, y.dtype} <= {np.dtype(np.float32), np.dtype(np.float64)}
@@ -51,7 +96,7 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
     if task != "regression":
         for start in range(0, len(y), _BLOCK):
             values |= {*np.unique(y[start : start + _BLOCK]).tolist()}
-            release(y)
+            _release(y)
     classes = _classes(name, task, values)
     columns = tuple(columns or card.get("columns") or (f"x{i + 1}" for i in range(X.shape[1])))
     count = X.shape[1]
@@ -61,7 +106,6 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
 
 
 def _pair(path: Path, target: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and targets."""
     if path.suffix.lower() == ".npz":
         return _member(path, "X", 2), _member(path, "y", 1)
     table = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -133,35 +177,32 @@ def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
 def _classes(name: str, task: str, values: set[float]) -> tuple[str, ...]:
     """The names of the classes.  Raises DataError for targets that are no counts, or no codes of classes."""
     codes = {"binary": {-1.0, 1.0}, "multiclass": set(map(float, range(len(values))))}.get(task, values)
-    if values != codes or (task == "count" and any(value < 0 or value % 1 for value in values)):
-        forms = {"binary": "-1 and 1", "multiclass": "0, 1, 2, ..., each of them", "count": "0, 1, 2, ..."}
-        raise DataError(f"{name}: the targets of task {task} in a mapped table must be {forms[task]}")
+    forms = {"binary": "-1 and 1", "multiclass": "0, 1, 2, ..., each of them", "count": "0, 1, 2, ..."}
+    is_fit = values == codes and not (task == "count" and any(value < 0 or value % 1 for value in values))
+    require(is_fit, f"{name}: the targets of task {task} in a mapped table must be {forms.get(task)}")
     return () if task in ("regression", "count") else tuple(f"{value:g}" for value in sorted(values))
 
 
-def release(array: np.ndarray) -> None:
-    """Gives back the memory of what was read of a mapped array, which can be read again."""
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        base.madvise(mmap.MADV_DONTNEED)
+def _release(*arrays: Any) -> None:
+    """Gives back the memory of what was read of mapped arrays, which can be read again."""
+    for base in arrays:
+        while isinstance(base, np.ndarray):
+            base = base.base
+        if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            base.madvise(mmap.MADV_DONTNEED)
 
 
 def gather(
     X: Shaped[np.ndarray, "N D"], y: Shaped[np.ndarray, " N"], rows: Int[np.ndarray, "*B"]
 ) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
-    """Rows of a mapped table in any order, copied in float64, a few at a time: a row that is read maps 64 kB of the
-    file around it.
-    """
+    """Rows of a mapped table in any order, copied in float64, a few at a time, as each maps 64 kB of the file."""
     flat = rows.ravel()
     copies = np.empty((len(flat), X.shape[1])), np.empty(len(flat))
     for start in range(0, len(flat), _SCATTERED):
         section = slice(start, start + _SCATTERED)
         for copy, array in zip(copies, (X, y)):
             copy[section] = array[flat[section]]
-        release(X)
-        release(y)
+        _release(X, y)
     return copies[0].reshape(*rows.shape, -1), copies[1].reshape(rows.shape)
 
 
@@ -174,8 +215,7 @@ def blocks(
     for start in range(0, len(X), _BLOCK):
         section = slice(start, start + _BLOCK)
         yield np.column_stack([X[section], y[section]])[is_training[section]].astype(np.float64)
-        release(X)
-        release(y)
+        _release(X, y)
 
 
 @dataclass(frozen=True)
@@ -187,7 +227,7 @@ class MappedRows:
     rows: Int[np.ndarray, " n"]  # numbers of the training rows
     scalers: tuple[Scaler, Scaler]  # of inputs and targets
     y_variance: float  # of the scaled targets
-    file: WatchedFile
+    file: _WatchedFile
 
     def __call__(self, index: Int[np.ndarray, "*B"]) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
         rows = self.rows[index]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpbench.data import splits
+from gpbench.data.faults import refuse
 from gpbench.errors import ConfigError, require
 
 _Choice = int | str | Sequence[int]  # `all`, a number from 0, or a list of them
@@ -39,9 +40,8 @@ def outputs(card: Mapping, output: _Choice) -> list[int | None]:
         require(output in ("all", 0), f"output={output}: {sole}", ConfigError)
         return [None]
     numbers = range(count) if output == "all" else [output] if isinstance(output, int | str) else output
-    for o in numbers:
-        is_there = isinstance(o, int) and 0 <= o < count
-        require(is_there, f"output={o}: {card['name']} has outputs 0 to {count - 1}", ConfigError)
+    known = f"{card['name']} has outputs 0 to {count - 1}"
+    refuse((f"output={o}: {known}" for o in numbers if not (isinstance(o, int) and 0 <= o < count)), ConfigError)
     return [int(o) for o in numbers]
 
 
@@ -55,15 +55,12 @@ def name_of_output(card: Mapping, output: int | None) -> str:
 
 def label(group: Sequence[Member]) -> str:
     """A label for a group of members: "splits 0-4", or "split 0, outputs 0-8"."""
-    among: dict[int | None, None] = dict.fromkeys(member.output for member in group)
-    parts = [_numbers("split", sorted({member.split for member in group}))]
-    if None not in among:
-        parts.append(_numbers("output", sorted(o for o in among if o is not None)))
+    split_numbers = sorted({member.split for member in group})
+    output_numbers = sorted({member.output for member in group if member.output is not None})
+    parts = []
+    for noun, numbers in (("split", split_numbers), ("output", output_numbers)):
+        if numbers:
+            consecutive = numbers == [*range(numbers[0], numbers[-1] + 1)]
+            several = f"{numbers[0]}-{numbers[-1]}" if consecutive else ",".join(map(str, numbers))
+            parts.append(f"{noun}s {several}" if len(numbers) > 1 else f"{noun} {numbers[0]}")
     return ", ".join(parts)
-
-
-def _numbers(noun: str, numbers: Sequence[int]) -> str:
-    if len(numbers) == 1:
-        return f"{noun} {numbers[0]}"
-    consecutive = list(numbers) == list(range(numbers[0], numbers[-1] + 1))
-    return f"{noun}s " + (f"{numbers[0]}-{numbers[-1]}" if consecutive else ",".join(map(str, numbers)))

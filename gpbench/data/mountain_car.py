@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy import sparse
 
 from gpbench.data.dataset import Raw
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 
 LOWER, UPPER = np.array([-1.2, -0.07]), np.array([0.5, 0.07])  # of position and velocity
 NODES = 401  # of the grid of value iteration, along each of the two
@@ -63,11 +63,10 @@ def values(side: int) -> Float[np.ndarray, " nodes"]:
 
 def mountain_car(rng: np.random.Generator, rows: int) -> Raw:
     """First the test states, `grid(SIDE)` without noise; all other rows are random states with `NOISE`.  Values are
-    rounded to four decimals: the last bits of a cosine may differ from one machine to another.  Raises ConfigError for
-    fewer rows than the grid has.
+    rounded to four decimals: the last bits of a cosine may differ from one machine to another.
     """
-    if rows < SIDE**2:
-        raise ConfigError(f"generator mountain_car: rows={rows}: must be at least {SIDE**2}, the grid of test states")
+    fault = f"generator mountain_car: rows={rows}: must be at least {SIDE**2}, the grid of test states"
+    require(rows >= SIDE**2, fault, ConfigError)
     random = rng.uniform(LOWER, UPPER, (rows - SIDE**2, 2))
     states = np.concatenate([grid(SIDE), random]).round(6)
     noise = NOISE * rng.standard_normal(len(random))

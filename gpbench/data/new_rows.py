@@ -1,4 +1,6 @@
-"""Inputs of new rows to predict, read as the table of their data set was."""
+"""Rows that a Python program hands over, of any library's tables, columns, arrays and lists; and inputs of new rows to
+predict, which are read as the table of their data set was.
+"""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -15,7 +17,6 @@ from gpbench.data.cells import Numbers
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError
-from gpbench.data.frames import as_pandas, check_dates
 from gpbench.data.lines import text_of
 from gpbench.data.store import warn
 from gpbench.data.tables import by_column, columns_of, require_different
@@ -69,9 +70,7 @@ def new_inputs(
 
 
 def rows_of_frame(frame: "pd.DataFrame", decimal: str = ".") -> list[list[str]]:
-    """The cells of a DataFrame as a csv file has them: "" for all that pandas counts as missing, 3 for 3.0.  A column
-    of whole numbers is one of floats where a cell is missing, and a code 3 must stay 3 beside 20B.
-    """
+    """The cells of a DataFrame as a csv file has them: "" for a missing one, 3 for 3.0, as a gap makes floats of 3."""
     cells = frame.astype(object).where(frame.notna(), None)
 
     def written(cell: Any) -> str:
@@ -144,3 +143,55 @@ def _by_name(header: Sequence[str], names: Sequence[str]) -> list[int]:
     hint = "; is its delimiter that of the data set?" if len(header) == 1 < len(names) else ""
     require(not lacking, f"no column {lacking}; the table has {', '.join(header[:20])}{hint}")
     return positions
+
+
+def as_pandas(rows: Any, subject: str = "X") -> Any:
+    """Tables and columns as those of pandas, missing cells of NumPy's masks as NaN, and all else as it is.  Tables are
+    read by Arrow's interface (`__arrow_c_stream__`), which polars, pyarrow, duckdb and others have.
+    """
+    if isinstance(rows, np.ma.MaskedArray):
+        return np.ma.filled(rows.astype(np.float64), np.nan)
+    import pandas as pd
+
+    if isinstance(rows, np.ndarray) and rows.dtype.names:
+        return pd.DataFrame(rows)
+    if isinstance(rows, np.ndarray | pd.DataFrame | pd.Series):
+        return rows
+    reason = ""
+    if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        try:
+            try:
+                table = pa.chunked_array([rows]) if isinstance(rows, pa.Array) else pa.table(rows)
+            except (pa.ArrowInvalid, TypeError):  # a column
+                table = pa.chunked_array(rows)
+            return table.to_pandas(integer_object_nulls=True)
+        except Exception as error:  # of whatever kind the library of the table raises
+            reason = " ".join(str(error).split())[:200]
+    elif hasattr(type(rows), "columns") or (isinstance(rows, Mapping) and not hasattr(rows, "shape")):  # sparse ones do
+        reason = "it has no __arrow_c_stream__"
+    if reason:
+        name = f"{type(rows).__module__.partition('.')[0]}.{type(rows).__name__}"
+        mend = "give a DataFrame of pandas or polars, or a table of pyarrow"
+        raise DataError(f"{subject}: the columns of a {name} cannot be read ({reason}): {mend}")
+    return rows
+
+
+_TIMES = {"datetime", "datetime64", "date", "time", "timedelta", "timedelta64", "period", "interval"}
+
+
+def check_dates(rows: Any, subject: str = "X", mend: str = "leave the column out, or make numbers of it") -> None:
+    """Raises DataError for a column of dates or times, which arrays take for numbers of their unit."""
+    import pandas as pd
+    from pandas.api.types import infer_dtype
+
+    if isinstance(rows, pd.DataFrame):
+        columns = [(f", column {str(name)!r}:", rows.iloc[:, i]) for i, name in enumerate(rows.columns)]
+    else:
+        columns = [(":", rows if hasattr(rows, "dtype") else np.asarray(rows, object))]
+    for name, cells in columns:
+        is_object = cells.dtype.kind == "O"
+        kind = infer_dtype(np.ravel(np.asarray(cells, object)), skipna=True) if is_object else ""
+        is_time = cells.dtype.kind in "mM" or kind in _TIMES
+        require(not is_time, f"{subject}{name} dates and times are no numbers: {mend}")

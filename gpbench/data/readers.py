@@ -1,7 +1,5 @@
-"""Readers of raw formats: bytes of one or several files, and the source's options, to a `Raw` table.
-
-Text is parsed as text only and npz without pickle; a reader never runs what it reads.  Each raises DataError in one
-line for a file that is not of its format.  `gpbench.data_registry` names the readers.
+"""Readers of raw formats: bytes of one or several files, and the source's options, to a `Raw` table.  Text is parsed as
+text only and npz without pickle.  `gpbench.data_registry` names the readers.
 """
 
 import io
@@ -31,9 +29,7 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
         title = row_labels.label(labels["order"], "order")
         of_rows["order"] = row_labels.times(title, of_rows["order"], format=format)
     if "split" in of_rows:
-        parts = row_labels.texts(of_rows["split"].reshape(len(of_rows["split"]), -1))
-        columns = [f"{row_labels.label(labels['split'], 'split')}, split {k}" for k in range(parts.shape[1])]
-        of_rows["split"] = row_labels.fixed_parts(columns, parts)
+        of_rows["split"] = row_labels.texts(of_rows["split"].reshape(len(of_rows["split"]), -1))
     return Raw(X, content[target], names, {key: content[name] for key, name in folds.items()}, **of_rows)
 
 
@@ -47,8 +43,7 @@ def _without(drop: Sequence[int], X: np.ndarray, names: Sequence[str] = ()) -> t
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads `label index:value ...` lines with indices from 1; what a line leaves out is 0, and `#` begins a comment.
-    Queries, `label qid:number index:value ...`, are groups of rows.  Raises DataError: a line is something else, or has
-    an index out of range.
+    Queries, `label qid:number index:value ...`, are groups of rows.
     """
     from sklearn.datasets import load_svmlight_file
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from gpbench.data import archives
 from gpbench.data.dataset import Raw
-from gpbench.errors import DataError
+from gpbench.errors import require
 
 TORQUE_UNITS = np.array([40.0, 40.0, 20.0, 20.0, 4.0, 4.0, 2.0])  # N m: torques are divided by these
 _ARM_COLUMNS = tuple(f"{kind}{joint}" for kind in ("position", "velocity", "acceleration") for joint in range(1, 8))
@@ -28,8 +28,7 @@ def kuka(blobs: Sequence[bytes], options: Mapping) -> Raw:
     (N m), which are divided by `TORQUE_UNITS`.  Several files are put one below the other."""
     with archives.parsing("a table of numbers"), warnings.catch_warnings(action="error"):  # of a file without rows
         rows = np.concatenate([np.loadtxt(io.BytesIO(blob), ndmin=2) for blob in blobs])
-    if rows.shape[1] != 28:
-        raise DataError(f"{rows.shape[1]} numbers in a row, not 28")
+    require(rows.shape[1] == 28, f"{rows.shape[1]} numbers in a row, not 28")
     return Raw(rows[:, :21], rows[:, 21:] / TORQUE_UNITS, _ARM_COLUMNS, outputs=_ARM_OUTPUTS)
 
 
@@ -44,8 +43,8 @@ def mujoco_walk(blobs: Sequence[bytes], options: Mapping) -> Raw:
     state, act = (content[key].astype("<f8") for key in ("state", "act"))
     length = content["length"].astype(int)
     steps = int(length.sum())
-    if state.shape != (steps + len(length), len(_STATES)) or act.shape != (steps, len(_JOINTS)):
-        raise DataError(f"{steps} steps do not fit states of shape {state.shape} and actions of shape {act.shape}")
+    is_fit = state.shape == (steps + len(length), len(_STATES)) and act.shape == (steps, len(_JOINTS))
+    require(is_fit, f"{steps} steps do not fit states of shape {state.shape} and actions of shape {act.shape}")
     if options.get("variant") == "clipped":
         state[:, len(_POSITIONS) :] = state[:, len(_POSITIONS) :].clip(-_CLIPPED, _CLIPPED)
     trajectory = np.repeat(np.arange(len(length)), length)

@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float, Int
 
 from gpbench import limits
 from gpbench.data.cells import DECIMAL_POINT, Numbers, number
-from gpbench.data.faults import first_rows
-from gpbench.errors import DataError
+from gpbench.data.faults import refuse
+from gpbench.errors import DataError, require
 
 TRAIN, TEST = 1, 2
 """Codes of the rows of a fixed split; 0 is a row that it leaves out, and below 0 one whose fold is missing."""
@@ -38,14 +38,6 @@ def missing(cells: np.ndarray) -> Bool[np.ndarray, "N ..."]:
     if cells.dtype.kind == "U":
         return cells == ""
     return np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(cells.shape, bool)
-
-
-def require(subject: str, lacking: Bool[np.ndarray, " N"]) -> None:
-    """Raises DataError that names the first rows that lack a target or a label."""
-    if rows := np.flatnonzero(lacking).tolist():
-        count = f"{len(rows)} missing cell{'s' if len(rows) > 1 else ''}"
-        mend = "fill in what is missing, or drop such rows by `incomplete: drop` in the card"
-        raise DataError(f"{subject} has {count} ({first_rows(rows)}); {mend}")
 
 
 def times(
@@ -102,13 +94,12 @@ def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N
     if columns.shape[1] == 1 and any(number(cell) is not None for cell in columns[:, 0]):
         folds = np.array([np.nan if (value := number(cell)) is None else value for cell in columns[:, 0]])
         is_known = np.isfinite(folds)
-        for row in np.flatnonzero(~is_known & (columns[:, 0] != ""))[:1]:
-            cell = str(columns[row, 0])
-            fault = f"{names[0]}, row {row + 1}: {cell!r} is no number, as the folds of other rows are"
-            raise DataError(f"{fault}: mend it, or mark it by `missing`")
-        if 32 * len(folds) * len(different := np.unique(folds[is_known])) > limits.memory(8 * len(folds)):
-            fault = f"{names[0]} numbers {len(different):,} folds in {len(folds):,} rows"
-            raise DataError(f"{fault}: name a column with fewer")
+        wrong = np.flatnonzero(~is_known & (columns[:, 0] != ""))
+        fault = "is no number, as the folds of other rows are: mend it, or mark it by `missing`"
+        refuse(f"{names[0]}, row {row + 1}: {str(columns[row, 0])!r} {fault}" for row in wrong)
+        different = np.unique(folds[is_known])
+        fault = f"{names[0]} numbers {len(different):,} folds in {len(folds):,} rows: name a column with fewer"
+        require(32 * len(folds) * len(different) <= limits.memory(8 * len(folds)), fault)
         parts = np.where(folds[:, None] == different, TEST, TRAIN)
         return np.where(is_known[:, None], parts, -1)
     parts = np.empty(columns.shape, int)
@@ -118,6 +109,6 @@ def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N
             raise DataError(f"{names[split]}, row {row + 1}: {str(cell)!r} is not {kinds}")
         parts[row, split] = code
     for name, codes in zip(names, parts.T):
-        for text in (text for text in ("train", "test") if _PARTS[text] not in codes):
-            raise DataError(f"{name} has no row {text!r}")
+        for text in ("train", "test"):
+            require(_PARTS[text] in codes, f"{name} has no row {text!r}")
     return parts

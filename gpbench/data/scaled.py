@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from gpbench.data import filling
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset, brief
-from gpbench.data.filling import Filler
+from gpbench.data.encoding import Filler, fit_filler
 from gpbench.data.mapped import MappedRows, blocks, gather
 from gpbench.data.scaling import fit_in_blocks, fit_scalers
 from gpbench.errors import ConfigError, require
@@ -96,7 +95,7 @@ def prepare(
     if dataset.file:
         dataset.file.check()
     population, absent = dataset.X, 0
-    if filler := filling.fit(dataset, X):
+    if filler := fit_filler(dataset, X):
         absent = filler.count_absent(X_test)
         X, X_test, population = map(filler, (X, X_test, population))
     check_finite(dataset.name, X, y, dataset.columns, (target,), row_numbers)
@@ -139,16 +138,13 @@ def prepare(
 
 
 def _target(dataset: Dataset, output: int | None) -> tuple[Float[np.ndarray, " N"], str]:
-    """The column of the chosen output, and its name."""
-    count = len(dataset.outputs)
-    if count == 0:
+    if not dataset.outputs:
         only = f"output={output}: {dataset.name} has one output only; leave `output` out"
         require(output is None, only, ConfigError)
         return dataset.y, dataset.target
-    if output is None or not 0 <= output < count:
-        choice, hint = f"output={output}", ""
-        if output is None:
-            choice, hint = "no output is chosen", f"; its card must say `outputs: {count}`"
-        names = ", ".join(dataset.outputs)
-        raise ConfigError(f"{choice}: {dataset.name} has the outputs 0 to {count - 1} ({names}){hint}")
+    last = len(dataset.outputs) - 1
+    known = f"{dataset.name} has the outputs 0 to {last} ({', '.join(dataset.outputs)})"
+    if output is None:
+        raise ConfigError(f"no output is chosen: {known}; its card must say `outputs: {last + 1}`")
+    require(0 <= output <= last, f"output={output}: {known}", ConfigError)
     return dataset.y[:, output], dataset.outputs[output]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from gpbench.data.faults import refuse
 from gpbench.errors import ConfigError, DataError, nearest, require
 
 # A constant column's computed std is rarely 0 (kegg's is 1e-21): compare it with the column's size, never with 0.
@@ -115,13 +116,12 @@ def fit_scalers(
     target: str = "target",
     rows: int | None = None,
 ) -> tuple[Scaler, Scaler]:
-    """The scalers of inputs and targets, with which the training rows are scaled in place.  Raises ConfigError: an
-    unknown scaler; DataError: one class only among the training rows, constant targets, or a column whose squares would
-    be infinite or 0.
+    """The scalers of inputs and targets, with which the training rows are scaled in place.  Raises DataError: one class
+    only among the training rows, constant targets, or a column whose squares would be infinite or 0.
     """
-    for key, name in (("inputs", inputs), ("targets", targets)):
-        if name not in SCALERS:
-            raise ConfigError(f"protocol.{key}={name}: no such scaler; {nearest(str(name), SCALERS)}")
+    unknown = {key: name for key, name in (("inputs", inputs), ("targets", targets)) if name not in SCALERS}
+    faults = (f"protocol.{key}={name}: no such scaler; {nearest(name, SCALERS)}" for key, name in unknown.items())
+    refuse(faults, ConfigError)
     fit_inputs, fit_targets = SCALERS[inputs], SCALERS[targets] if task == "regression" else _none
     all_X, all_y = population or (X, y)
     rows = len(y) if rows is None else rows
@@ -141,34 +141,25 @@ def fit_scalers(
 
 
 def fit_in_blocks(
-    blocks: Callable[[], Iterable[Float[np.ndarray, "B C"]]],
-    *,
-    inputs: str,
-    targets: str,
-    task: str,
-    dataset: str,
-    columns: Sequence[str],
-    target: str,
+    blocks: Callable[[], Iterable[Float[np.ndarray, "B C"]]], *, inputs: str, targets: str, task: str, **names: Any
 ) -> tuple[tuple[Scaler, Scaler], float]:
-    """The scalers of inputs and targets by rows that are read twice, a few at a time, equal to those of `fit_scalers`
-    to rounding; and the variance of the scaled targets.  Raises ConfigError: a scaler that is fitted to other rows too,
-    or an unknown one; DataError: as `fit_scalers`, and for NaN or infinite cells.
+    """The scalers by rows that are read twice, a few at a time, equal to those of `fit_scalers` to rounding; and the
+    variance of the scaled targets.
     """
-    unfit = f"{dataset}: the scaler centre_all does not read rows from disk: set run.stream=false"
+    unfit = f"{names['dataset']}: the scaler centre_all does not read rows from disk: set run.stream=false"
     require("centre_all" not in (inputs, targets), unfit, ConfigError)
     low, high = np.asarray(np.inf), np.asarray(-np.inf)
     total, count = np.zeros(()), 0
     for rows in blocks():
         low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
         total, count = total + rows.sum(axis=0), count + len(rows)
-    if (bad := np.flatnonzero(~np.isfinite(total))).size:
-        raise DataError(f"{dataset}: column {[*columns, target][bad[0]]!r} has missing or infinite cells: mend them")
+    infinite = (name for name, cell in zip([*names["columns"], names["target"]], total) if not np.isfinite(cell))
+    refuse(f"{names['dataset']}: column {name!r} has missing or infinite cells: mend them" for name in infinite)
     mean = total / count
     std = np.sqrt(sum(np.einsum("nd,nd->d", rows - mean, rows - mean) for rows in blocks()) / count)
     ranges, size = np.stack([low, high]), _size(low, high)
-    names: dict[str, Any] = {"task": task, "dataset": dataset, "columns": columns, "target": target}
     extremes = ranges[:, :-1].copy(), ranges[:, -1].copy()
-    x_scaler, y_scaler = fit_scalers(*extremes, inputs=inputs, targets=targets, rows=count, **names)
+    x_scaler, y_scaler = fit_scalers(*extremes, inputs=inputs, targets=targets, task=task, rows=count, **names)
     if inputs == "standardise":
         x_scaler = _standard(mean[:-1], std[:-1], size[:-1])
     if targets == "standardise" and task == "regression":
@@ -181,8 +172,6 @@ def _check_sizes(dataset: str, rows: Float[np.ndarray, "N D"], columns: Sequence
     low, high = rows.min(axis=0), rows.max(axis=0)
     size = _size(low, high)
     varies = high / 2 - low / 2 > _CONSTANT * size  # halves, since the difference may be infinite
-    for i in np.flatnonzero((size > LARGEST) | (varies & (high / 2 - low / 2 < _SMALLEST))).tolist():
-        raise DataError(
-            f"{dataset}: column {columns[i]!r} has values from {low[i]:.3g} to {high[i]:.3g}, whose squares"
-            " float64 cannot hold; give it in other units"
-        )
+    wrong = np.flatnonzero((size > LARGEST) | (varies & (high / 2 - low / 2 < _SMALLEST))).tolist()
+    ranges = (f"column {columns[i]!r} has values from {low[i]:.3g} to {high[i]:.3g}" for i in wrong)
+    refuse(f"{dataset}: {text}, whose squares float64 cannot hold; give it in other units" for text in ranges)

@@ -13,6 +13,7 @@ from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Dataset, differences
+from gpbench.data.faults import refuse
 from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
@@ -31,9 +32,7 @@ def load(
     config_dirs: Sequence[Path | str] = (),
     quiet: bool = False,
 ) -> Dataset:
-    """Loads the data set of a card that is checked, from the store or the first source that has it with the right
-    checksum.  Raises DataError: none has it; the message names the files, their checksums and the places tried.
-    """
+    """Loads the data set of a checked card from the store, or from the first source with the right checksum."""
     store = Path(store) if store else paths.store_dir()
     try:
         if not again and (stored := local.get(card, store)):
@@ -61,11 +60,11 @@ def load(
     name, remedy = cards.location(card["name"], config_dirs), ""
     if offline and any(reader(source) for source in card["sources"] if "at" in source):
         remedy = f"; run `gpbench data fetch {card['name']}` where there is a network and copy that store here"
-    texts = [str(error) for error in failures]
-    plain = [text.removeprefix(f"{card['name']}: ") for text in texts]
-    if len(texts) == 1:
-        raise DataError(f"{name}: {plain[0]}{remedy}" if plain != texts else f"{texts[0]}{remedy}")
-    raise DataError(f"{name} is unavailable: not in the store {store}; {'; '.join(plain)}{remedy}")
+    plain = [str(error).removeprefix(f"{card['name']}: ") for error in failures]
+    fault = f"{name} is unavailable: not in the store {store}; {'; '.join(plain)}"
+    if len(failures) == 1:
+        fault = f"{name}: {plain[0]}" if plain[0] != str(failures[0]) else plain[0]
+    raise DataError(f"{fault}{remedy}")
 
 
 def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
@@ -98,30 +97,27 @@ def obtain(
         is_fit = source["kind"] == "file" and not split_file
         require(is_fit, f"{name}: the reader `mapped` is for sources of the kind `file` without `split_file`")
         path = _path(source["path"], folders, source.get("note"))
-        return _verified(mapped(path, source, card=card, store=folders[-1]), card, source)
-    if source["kind"] in _BUILTIN:
-        raw = _BUILTIN[source["kind"]](source)
+        dataset = mapped(path, source, card=card, store=folders[-1])
+        fault = f"{path}: sha256 is {dataset.checksum}, not {source.get('sha256')}: another version"
+        require(source.get("sha256") in (None, dataset.checksum), fault)
     else:
-        (read, options), blobs = _reader(source), _content(source, mirror, offline, folders)
+        if source["kind"] in _BUILTIN:
+            raw = _BUILTIN[source["kind"]](source)
+        else:
+            (read, options), blobs = _reader(source), _content(source, mirror, offline, folders)
+            with _reading(name, describe(source)):
+                raw = read(blobs, {"variant": card.get("variant"), **source, **options})
+                archives.require_memory(16 * raw.X.size, *blobs)  # bytes and bits become numbers of eight bytes
+        if split_file:
+            with _reading(name, split_file):
+                file = _path(split_file, folders, source.get("note"))
+                raw = replace(raw, split=split_table(files.from_folder(file.parent, file.name, None)))
+            lengths = f"{split_file} has {len(raw.split)} rows, and the table {len(raw.X)}"
+            require(len(raw.split) == len(raw.X), f"{name}: {lengths}")
         with _reading(name, describe(source)):
-            raw = read(blobs, {"variant": card.get("variant"), **source, **options})
-            archives.require_memory(16 * raw.X.size, *blobs)  # bytes and bits become numbers of eight bytes
-    if split_file:
-        with _reading(name, split_file):
-            raw = replace(raw, split=split_table(_own_file(source, split_file, folders), {}))
-        lengths = f"{split_file} has {len(raw.split)} rows, and the table {len(raw.X)}"
-        require(len(raw.split) == len(raw.X), f"{name}: {lengths}")
-    with _reading(name, describe(source)):
-        dataset = from_raw(card, raw, source.get("labels"))
-    return _verified(dataset, card, source)
-
-
-def _verified(dataset: Dataset, card: Mapping, source: Mapping) -> Dataset:
-    """The data set, if its arrays have the checksums of its card.  Raises DataError."""
-    if reader(source) == "mapped" and source.get("sha256") not in (None, dataset.checksum):
-        raise DataError(f"{source['path']}: sha256 is {dataset.checksum}, not {source['sha256']}: another version")
-    for key, (actual, expected) in differences(card, dataset.checksum, dataset.folds).items():
-        raise DataError(f"{card['name']}: {describe(source)} gives arrays with {key} {actual}, not {expected}")
+            dataset = from_raw(card, raw, source.get("labels"))
+    subject, others = f"{name}: {describe(source)}", differences(card, dataset.checksum, dataset.folds)
+    refuse(f"{subject} gives arrays with {key} {actual}, not {expected}" for key, (actual, expected) in others.items())
     return dataset
 
 
@@ -150,7 +146,8 @@ def _reader(source: Mapping) -> tuple[Callable, Mapping]:
 def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Sequence[Path]) -> list[bytes]:
     """The bytes of all files of a source, archive members taken out."""
     if source["kind"] == "file":
-        blobs = [_own_file(source, source["path"], folders, source.get("sha256"))]
+        file = _path(source["path"], folders, source.get("note"))
+        blobs = [files.from_folder(file.parent, file.name, source.get("sha256"))]
     elif source["kind"] == "mirror":
         if mirror is None:
             needed = ", ".join(f"{name} (sha256 {sha256})" for name, sha256 in source["files"].items())
@@ -163,12 +160,6 @@ def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Seque
     else:
         blobs = [files.from_address(source["at"], name, sha256) for name, sha256 in source["files"].items()]
     return [archives.member(blob, source["member"]) for blob in blobs] if source.get("member") else blobs
-
-
-def _own_file(source: Mapping, path: str, folders: Sequence[Path], sha256: str | None = None) -> bytes:
-    """The content of a user's file, from the first of these folders that has it."""
-    file = _path(path, folders, source.get("note"))
-    return files.from_folder(file.parent, file.name, sha256)
 
 
 def _path(path: str, folders: Sequence[Path], note: object) -> Path:

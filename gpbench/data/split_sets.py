@@ -1,6 +1,5 @@
-"""Split sets: functions from the card, the data set and the number of a split to its training and test rows.
-
-The first ones are drawn from a stream of their own, the next ones given by the data, and the last ones published.
+"""Split sets: functions from the card, the data set and the number of a split to its training and test rows.  The first
+are drawn from a stream of their own, the next ones given by the data, and the last ones published.
 """
 
 import hashlib
@@ -160,7 +159,6 @@ def draws(card, dataset, k):
 
 
 def _choose(most: int, least: int = 2) -> str:
-    """The remedy for folds that are too many."""
     numbers = f"{least} to {most}" if most > least else most
     return f"choose {numbers} fold{'s' if most > 1 else ''}" if most >= least else "use more rows"
 

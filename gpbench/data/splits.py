@@ -1,7 +1,5 @@
-"""Training and test rows.  Every split is a function of its own names alone, never of run order.
-
-A card's `splits` names the split set in use, `set`, and says how many splits each set has (`sets: {name: count}`) or
-how many folds.  The sets themselves are in `gpbench.data.split_sets`.
+"""Training and test rows.  Every split is a function of its own names alone, never of run order.  A card's `splits`
+names the split set in use, `set`; those of `gpbench.data.split_sets` have as many splits as `sets` or `folds` say.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,9 +9,10 @@ from jaxtyping import Int
 
 from gpbench.config.cards import split_set, split_sets
 from gpbench.data.dataset import Dataset
+from gpbench.data.faults import refuse
 from gpbench.data.split_sets import generator
 from gpbench.data_registry import SPLIT_SETS
-from gpbench.errors import ConfigError, DataError, require
+from gpbench.errors import ConfigError, require
 
 
 def count(card: Mapping) -> int:
@@ -25,10 +24,8 @@ def split_numbers(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
     """The numbers of these splits as a list.  Raises ConfigError: no such split."""
     last = count(card) - 1
     numbers = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)
-    for k in numbers:
-        there_are = f"splits 0 to {last}" if last else "split 0 alone"
-        is_there = isinstance(k, int) and 0 <= k <= last
-        require(is_there, f"split={k}: {card['name']} has {there_are}", ConfigError)
+    known = f"{card['name']} has {f'splits 0 to {last}' if last else 'split 0 alone'}"
+    refuse((f"split={k}: {known}" for k in numbers if not (isinstance(k, int) and 0 <= k <= last)), ConfigError)
     return numbers  # type: ignore[return-value]
 
 
@@ -38,20 +35,14 @@ def with_set(card: Mapping, name: str | None) -> Mapping:
 
 
 def identity(card: Mapping) -> dict:
-    """The part of a card that decides the rows of a split: the split set and the numbers it is made from.  Raises
-    ConfigError for an unknown set.
-    """
+    """The part of a card that decides the rows of a split: the split set and the numbers it is made from."""
     count(card)
     name, splits = split_set(card), card.get("splits") or {}
     if "folds" in SPLIT_SETS[name].options.known:
         return {"set": name, "made_from": SPLIT_SETS[name].folds(splits)}
-    made_from = {
-        "official": splits.get("train_rows"),
-        "random": [splits.get("test_rows"), splits.get("train_rows")],
-        "draws": [splits.get("test_rows"), splits.get("train_rows")],
-        "yang": card.get("folds_checksum"),
-        "raetsch": card.get("folds_checksum"),
-    }
+    rows = [splits.get("test_rows"), splits.get("train_rows")]
+    made_from = dict.fromkeys(("yang", "raetsch"), card.get("folds_checksum"))
+    made_from |= {"random": rows, "draws": rows, "official": splits.get("train_rows")}
     return {"set": name, "made_from": made_from.get(name)}
 
 
@@ -63,10 +54,9 @@ def indices(
     splits = f"{card['name']} has splits 0..{available - 1} in set {name!r}"
     require(0 <= k < available, f"split {k} out of range: {splits}", ConfigError)
     train, test = SPLIT_SETS[name].function(card, dataset, k)
-    for rows in (train, test):  # NumPy counts negative numbers from the end
-        for row in rows[(rows < 0) | (rows >= n)][:1]:
-            rows_are = f"rows are 0 to {n - 1}: its index files belong to other data"
-            raise DataError(f"{dataset.name}: split {k} of the set {name!r} has row {row}, and {rows_are}")
+    rows_are = f"rows are 0 to {n - 1}: its index files belong to other data"
+    wrong = (row for rows in (train, test) for row in rows[(rows < 0) | (rows >= n)])  # NumPy counts -1 from the end
+    refuse(f"{dataset.name}: split {k} of the set {name!r} has row {row}, and {rows_are}" for row in wrong)
     rows, mend = f"{n} rows", ""
     if output is not None and dataset.y.ndim == 2 and output < dataset.y.shape[1]:
         known = ~np.isnan(dataset.y[:, output])
@@ -87,17 +77,11 @@ def fewest(card: Mapping, dataset: Dataset) -> int | None:
 
 
 def sizes(card: Mapping) -> tuple[int, int] | None:
-    """The fewest training rows of a split and the test rows with them, where the card alone says them; else None.
-    Raises ConfigError for an unknown set.
-    """
+    """The fewest training rows of a split and the test rows with them, where the card alone says them; else None."""
     count(card)
-    name, splits, rows = split_set(card), card.get("splits") or {}, card.get("rows")
-    if not rows or name not in ("random90", "stratified90", "kfold", "hla", "hla_int8", "random", "official", "draws"):
-        return None
-    test = rows - round(0.9 * rows)
-    if name in ("random", "draws"):
-        test = splits["test_rows"]
-    elif name == "kfold":
-        test = -(-rows // SPLIT_SETS[name].folds(splits))
+    name, splits, rows = split_set(card), card.get("splits") or {}, card.get("rows") or 0
     train = splits.get("train_rows") if name in ("random", "draws", "official") else None
-    return (train or rows - test), (rows - train if name == "official" else test)
+    tests = dict.fromkeys(("random90", "stratified90", "hla", "hla_int8"), rows - round(0.9 * rows))
+    tests |= dict.fromkeys(("random", "draws"), splits.get("test_rows"))
+    tests |= {"official": rows - (train or 0), "kfold": -(-rows // SPLIT_SETS["kfold"].folds(splits))}
+    return (train or rows - tests[name], tests[name]) if rows and name in tests else None

@@ -1,6 +1,5 @@
-"""The local store: arrays at `<store>/<name>/<first 16 digits of the checksum>.npz`, checked at every load.
-
-What an address gives for a card without a checksum is kept as it first came, under a hash of the card instead.
+"""The local store: arrays at `<store>/<name>/<first 16 digits of the checksum>.npz`, checked at every load.  What an
+address gives for a card without a checksum is kept as it first came, under a hash of the card instead.
 """
 
 import errno
@@ -47,7 +46,10 @@ def get(card: Mapping, store: Path) -> Dataset | None:
     try:
         with npz.opened(file, limits.DATA) as archive:
             arrays = dict(archive)
-        _check_names(arrays)
+        others = [name for name in arrays if name not in _KNOWN and not name.startswith("fold_")]
+        if _NAMES in arrays:  # not so in files from before there was a list, which zip's checksums do not cover
+            others += {*arrays} ^ {*arrays.pop(_NAMES).tolist(), _NAMES}
+        require(not others, f"{file} is damaged (an array has another name: {''.join(map(ascii, others[:1]))})")
         X, y = arrays["X"].astype("<f8"), arrays["y"]
         arrays.setdefault("outputs", np.array([], dtype=str))  # of a file from before there were any
         columns, classes, outputs = (tuple(map(str, arrays[key])) for key in ("columns", "classes", "outputs"))
@@ -81,17 +83,6 @@ def save(dataset: Dataset, card: Mapping, store: Path) -> None:
     except OSError as error:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
         warn(f"{dataset.name} is not kept in {store}: {reason}; set GPBENCH_STORE to a folder that can be written")
-
-
-def _check_names(arrays: dict[str, np.ndarray]) -> None:
-    """Takes the list of names out of a file's arrays.  Raises ValueError where these are others.  Zip's checksums cover
-    what an array holds and not what it is called.
-    """
-    others = [name for name in arrays if name not in _KNOWN and not name.startswith("fold_")]
-    if _NAMES in arrays:  # not so in files from before there was a list
-        others += {*arrays} ^ {*arrays.pop(_NAMES).tolist(), _NAMES}
-    if others:
-        raise ValueError(f"an array has another name: {others[0]!a}")
 
 
 def _small(X: np.ndarray) -> np.ndarray:

@@ -14,9 +14,8 @@ from gpbench.data import archives, encoding, row_labels
 from gpbench.data import cells as text
 from gpbench.data.cells import Numbers
 from gpbench.data.dataset import Raw
-from gpbench.data.delimited import COMMENT_MARKS
-from gpbench.data.faults import UNKNOWN, Finding, SpellingError
-from gpbench.data.lines import Cells, account, skip_also
+from gpbench.data.faults import UNKNOWN, Finding, SpellingError, refuse
+from gpbench.data.lines import COMMENT_MARKS, Cells, account, skip_also
 from gpbench.errors import DataError, nearest, require
 
 _DELIMITER = 'is the delimiter right, as in `delimiter: ";"` in the card?'
@@ -28,9 +27,7 @@ _UNIT = re.compile(r"\W*[^\W\d_]|\W?[%°‰]")
 
 def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads delimited text, Excel sheets, Parquet, Feather or ARFF; several files are one table.  Columns that only
-    label the rows (the index of a DataFrame, a column without a name, one that counts the rows) are no inputs unless
-    `keep` names them.  Raises DataError: a file is damaged, a column is absent, or a cell is no number; the message
-    names column and row.
+    label the rows are no inputs unless `keep` names them.
     """
     options = {key: value for key, value in options.items() if value is not None}
     targets = _listed(options["target"])
@@ -42,41 +39,43 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     columns = columns_of(rows, len(names), lines)
     require_different(filter(None, names))
     remarks = "".join(f"; {note}" for file in files for note in file.notes)
-    target_columns = [_position(names, target, header, remarks) for target in targets]
+    positions = lambda value, more="": [_position(names, column, header, more) for column in _listed(value)]
     time, format = row_labels.column_and_format(options.get("order"))
     roles = {"group": options.get("group"), "order": time, "split": options.get("split")}
-    of_rows = {role: [_position(names, name, header) for name in _listed(value)] for role, value in roles.items()}
-    for role, positions in of_rows.items():
-        is_free = {*positions}.isdisjoint(target_columns)
-        require(is_free, f"column {roles[role]!r} is the target and `{role}`: choose another column for one")
-    drop = {_position(names, name, header) for name in options.get("drop", ())}
-    to_keep = {_position(names, name, header) for name in options.get("keep", ())}
-    for role, others in (("the target", {*target_columns}), ("in `keep`", to_keep)):
-        for i in sorted(drop & others):
-            raise DataError(f"column {names[i]!r} is {role} and in `drop`: leave it out of one")
-    excluded = {*target_columns, *chain(*of_rows.values()), *drop}
+    of_targets, of_rows = positions(targets, remarks), {role: positions(name) for role, name in roles.items()}
+    drop, keep = positions(options.get("drop")), positions(options.get("keep"))
     codes, specs = by_column(options, "codes"), by_column(options, "encode")
-    for name in sorted(codes.keys() & specs.keys()):
-        raise DataError(f"column {name!r} is in `codes` and in `encode`; leave it out of one")
     coded = {**codes, **specs}
-    keep = to_keep | {_position(names, name, header) for name in coded if name in names}
-    excluded -= keep & {*of_rows["order"]}  # a time may also be an input
+    of_codes, of_specs = ([names.index(name) for name in keys if name in names] for keys in (codes, specs))
+    leave, choose = "leave it out of one", "choose another column for one"
+    pairs = [
+        ("the target", of_targets, f"`{role}`", columns_of_role, choose) for role, columns_of_role in of_rows.items()
+    ]
+    pairs += [("the target", of_targets, "in `drop`", drop, leave), ("in `keep`", keep, "in `drop`", drop, leave)]
+    pairs += [("in `codes`", of_codes, "in `encode`", of_specs, leave)]
+    refuse(
+        f"column {names[i]!r} is {first} and {second}: {mend}"
+        for first, ours, second, theirs, mend in pairs
+        for i in sorted({*ours} & {*theirs})
+    )
+    to_keep = {*keep, *of_codes, *of_specs}
+    # a time may also be an input
+    excluded = {*of_targets, *chain(*of_rows.values()), *drop} - (to_keep & {*of_rows["order"]})
     labels_of_rows = bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
-    left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | keep}
+    left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | to_keep}
     inputs = [i for i in range(len(names)) if i not in excluded and i not in left_out]
     of_inputs = {names[i]: columns[i] for i in inputs}
-    for name in (name for name in coded if name not in of_inputs):
-        key = "codes" if name in codes else "encode"
-        raise DataError(f"{key}: no column {name!r} among the inputs; {nearest(name, of_inputs)}")
+    absent = {name: "codes" if name in codes else "encode" for name in coded if name not in of_inputs}
+    refuse(f"{key}: no column {name!r} among the inputs; {nearest(name, of_inputs)}" for name, key in absent.items())
     numbers, skip = Numbers.from_options(options), options.get("skip", 0)
-    if header and has_units([columns[i] for i in [*inputs, *target_columns] if names[i] not in coded], numbers):
+    if header and has_units([columns[i] for i in [*inputs, *of_targets] if names[i] not in coded], numbers):
         units, mend = ", ".join(filter(None, rows[0]))[:60], f"skip: {skip_also(lines[0], skip)}"
         raise DataError(f"line {lines[0]} has no numbers ({units}): if it has the units, leave it out by `{mend}`")
     X, input_names, levels = encoding.inputs_of(of_inputs, numbers, specs, codes)
-    labels = [columns[i] for i in target_columns]
-    group, order = ([columns[i] for i in of_rows[role]] for role in ("group", "order"))
-    split = [list(map(numbers.plain, columns[i])) for i in of_rows["split"]]
-    titles = {role: [row_labels.label(names[i], role) for i in positions] for role, positions in of_rows.items()}
+    labels = [columns[i] for i in of_targets]
+    group, order, split = ([columns[i] for i in of_rows[role]] for role in roles)
+    split = [list(map(numbers.plain, cells)) for cells in split]
+    titles = {role: [row_labels.label(names[i], role) for i in of_rows[role]] for role in roles}
     most = limits.memory(sum(map(archives.size_of, blobs)))
     arrays = {"header": [names], "target": labels, "`group`": group, "`order`": order, "`split`": split}
     for subject, of_text in arrays.items():
@@ -88,9 +87,9 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         notes.append(Finding(last, f"skip: {skip_also(lines[-1], skip)}" if len(files) == 1 else ""))
     return Raw(
         np.array(X).reshape(len(X), len(rows)).T,
-        np.array(labels if len(target_columns) > 1 else labels[0]).T,
+        np.array(labels if len(of_targets) > 1 else labels[0]).T,
         tuple(input_names) if header or levels else (),
-        outputs=tuple(names[i] for i in target_columns) if header else (),
+        outputs=tuple(names[i] for i in of_targets) if header else (),
         levels=levels,
         numbers=numbers,
         groups=group[0] if group else (),
@@ -123,7 +122,6 @@ def split_header(files: Sequence[Cells], header: bool) -> tuple[list[str], list[
 def _require_names(
     names: Sequence[str], rows: Sequence[Sequence[str]], lines: Sequence[int], targets: Sequence
 ) -> None:
-    """Raises DataError for a first line that is no header of the rows."""
     has_targets = {*map(str, targets)} <= {*names} or not all(isinstance(target, str) for target in targets)
     mark = names[0][: 1 + names[0].startswith("//")]
     mend = f'state `comment: "{mark}"`, or take {mark!r} away from the names of the columns'
@@ -147,8 +145,8 @@ def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: S
 
 def require_different(names: Iterable[str]) -> None:
     """Raises DataError for a name that stands twice in a header."""
-    for name in (name for name, count in Counter(names).items() if count > 1):
-        raise DataError(f"the header has {name!r} more than once; rename the columns")
+    counts = Counter(names).items()
+    refuse(f"the header has {name!r} more than once; rename the columns" for name, count in counts if count > 1)
 
 
 def _require_short(subject: str, columns: Sequence[Sequence[str]], most: int) -> None:
@@ -176,14 +174,12 @@ def by_column(options: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {str(name): value for name, value in (options.get(key) or {}).items()}
 
 
-def split_table(content: bytes, options: Mapping) -> np.ndarray:
+def split_table(content: bytes) -> np.ndarray:
     """Reads a file of fixed splits, (N, splits): a header, and then a line for each row of the data."""
-    rows = text.read(content, options).rows
-    require(len(rows) > 1, "the table has no rows")
-    names = [f"column {cell.strip()!r}" for cell in rows[0]]
-    columns = columns_of(rows[1:], len(names))
+    names, rows, _ = split_header([text.read(content, {})], True)
+    columns = columns_of(rows, len(names))
     _require_short("table", columns, limits.memory(archives.size_of(content)))
-    return row_labels.fixed_parts(names, np.array(columns).T)
+    return row_labels.fixed_parts([f"column {name!r}" for name in names], np.array(columns).T)
 
 
 def columns_of(rows: Sequence[Sequence[str]], width: int, lines: Sequence[int] = ()) -> list[list[str]]:

@@ -13,16 +13,17 @@ from sklearn.utils import _safe_indexing, check_consistent_length, check_random_
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench.arguments import in_python
-from gpbench.config.declared import within_rows
+from gpbench.config.declared import methods
 from gpbench.config.words import word
-from gpbench.data.coding import check_counts
-from gpbench.data.frames import as_pandas, check_dates
+from gpbench.data.conversion import check_counts
+from gpbench.data.new_rows import as_pandas, check_dates
 from gpbench.data.scaling import fit_scalers
-from gpbench.errors import ConfigError, DivergedError, GpbenchError, cause, either
-from gpbench.estimators.compiled import configuration, folder_of, methods_with, programs_of
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, cause, either, require
+from gpbench.estimators.compiled import configuration, folder_of, programs_of
 from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, checked_weights, repeat_rows, value_errors
 from gpbench.estimators.saved import from_pickle, to_pickle
 from gpbench.estimators.table import fit_table
+from gpbench.records.plan import within_rows
 
 NAME = "data"
 """The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training
@@ -120,17 +121,15 @@ class Estimator(BaseEstimator):
         return rows
 
     def _fit(self, X: _Rows, y: _Row, task: str, classes: int, weight: _Row | None) -> None:
-        """Train on inputs X and coded targets y, which are scaled in place, and weights above 0.
-
-        Raises ValueError where the user is at fault, as scikit-learn does.
-        """
+        """Train on inputs X and coded targets y, which are scaled in place, and weights above 0.  Raises ValueError
+        where the user is at fault, as scikit-learn does."""
         self.config_ = self._composed(len(X))
         protocol = self.config_["protocol"]
         with value_errors():
             programs = programs_of(self.config_)
-            if task not in programs.method.tasks:
-                tasks = either(sorted(programs.method.tasks))
-                raise ConfigError(f"method {self.method} is for {tasks} data, and these are {task}")
+            tasks = programs.method.tasks
+            fault = f"method {self.method} is for {either(sorted(tasks))} data, and these are {task}"
+            require(task in tasks, fault, ConfigError)
             if weight is not None and not programs.method.sample_weights:
                 (X, y), weight = repeat_rows(self.method, X, y, weight), None
             if task == "count":
@@ -143,10 +142,11 @@ class Estimator(BaseEstimator):
     def _composed(self, rows: int) -> dict:
         """The resolved configuration for these rows.  Raises ValueError for an unknown method, protocol or option."""
         options = self.options or {}
-        if not isinstance(options, dict):
-            raise ValueError(f"options={options!r}: give a dict, as in {{'method.inducing': 20}}")
-        if unknown := [key for key in options if not key.startswith(_SECTIONS)]:
-            raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
+        fault = f"options={options!r}: give a dict, as in {{'method.inducing': 20}}"
+        require(isinstance(options, dict), fault, ValueError)
+        for key in options:
+            fault = f"options: {key!r} is no setting of the method or the protocol; write method.KEY"
+            require(key.startswith(_SECTIONS), fault, ValueError)
         # a text stands as on a command line, where it may be a list or a mapping
         settings = [f"{key}={value if isinstance(value, str) else word(value)}" for key, value in options.items()]
         seed = self.random_state
@@ -185,10 +185,8 @@ class Estimator(BaseEstimator):
         return one_line_if_users_code({**self.config_, "config_dirs": folder})
 
     def _group(self, method: Any, X: _Rows, y: _Row, weight: _Row | None = None) -> Any:
-        """Scaled rows in the form that the loop takes, with the random keys of split 0.
-
-        The first row is the test row: it shows whether predictions are finite.
-        """
+        """Scaled rows in the form that the loop takes, with the random keys of split 0.  The first row is the test row:
+        it shows whether predictions are finite."""
         import jax.numpy as jnp
 
         from gpbench.core.random import run_key
@@ -226,10 +224,8 @@ class Estimator(BaseEstimator):
         return {name: np.asarray(values[0], np.float64) for name, values in predictions.items()}
 
     def _covariance(self, X: Any) -> Float[np.ndarray, "T T"]:
-        """The posterior covariance of f at rows X (T, D), in units of scaled targets.
-
-        Raises NotFittedError, and ValueError where the method has none.
-        """
+        """The posterior covariance of f at rows X (T, D), in units of scaled targets.  Raises NotFittedError, and
+        ValueError where the method has none."""
         check_is_fitted(self)
         import equinox as eqx
         import jax.numpy as jnp
@@ -238,7 +234,7 @@ class Estimator(BaseEstimator):
 
         method = programs_of(self.config_).method
         if not isinstance(method, HasCovariance):
-            others = methods_with(lambda cls: issubclass(cls, HasCovariance))
+            others = ", ".join(methods(lambda declared: declared["covariance"]))
             raise ValueError(f"method {self.method} has no joint covariance: use one of {others}")
         rows = jnp.asarray(self._new_rows(X), self.config_["protocol"]["precision"])
         with value_errors(), self._one_line():

@@ -5,6 +5,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from gpbench.errors import require
 from gpbench.estimators.base import Estimator
 from gpbench.estimators.compiled import tasks_of
 
@@ -56,8 +57,8 @@ class Classifier(ClassifierMixin, Estimator):
         if not self.__sklearn_tags__().classifier_tags.multi_class and (kind := type_of_target(y)) != "binary":
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         self.classes_, codes = np.unique(y, return_inverse=True)
-        if (count := len(self.classes_)) < 2:
-            raise ValueError(f"y has one class only, {self.classes_.tolist()[0]!r}: give rows of at least two classes")
+        count, first = len(self.classes_), self.classes_.tolist()[0]
+        require(count > 1, f"y has one class only, {first!r}: give rows of at least two classes", ValueError)
         coded = 2.0 * codes - 1.0 if count <= 2 else codes.astype(float)
         self._fit(X, coded, "binary" if count <= 2 else "multiclass", count, weight)
         return self

@@ -1,12 +1,11 @@
 """Configurations and compiled programs of methods, which estimators share: searches fit often."""
 
 import json
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths, runtime, targets, yamls
+from gpbench import runtime, targets
 from gpbench.errors import ConfigError
 
 
@@ -41,29 +40,14 @@ def _build(method: str) -> Any:
     return Programs(build_method(json.loads(method)))
 
 
-def class_of(method: str, config_dir: str | Path | None = None) -> type:
-    """The class of a method.  Raises ConfigError for an unknown one."""
-    runtime.require_float64()
-    from gpbench.methods.base import Method
-
-    cfg = configuration(f"method={method}", folder=folder_of(config_dir))
-    return targets.load(cfg["method"]["_target_"], "method", Method)
-
-
 def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:
     """The tasks of a method; none for an unknown one, for which `fit` raises an error."""
     try:
-        return class_of(method, config_dir).tasks  # type: ignore[attr-defined]
+        runtime.require_float64()
+        from gpbench.methods.base import Method
+
+        cfg = configuration(f"method={method}", folder=folder_of(config_dir))
+        cls: type[Method] = targets.load(cfg["method"]["_target_"], "method", Method)
+        return cls.tasks
     except ConfigError:
         return frozenset()
-
-
-def methods_with(has_property: Callable[[type], bool]) -> str:
-    """The names of gpbench's methods whose class has a property, for messages."""
-    files = paths.yaml_files("method")
-
-    def class_of_file(name: str) -> type:
-        cfg = yamls.read(files[name])
-        return targets.load(cfg["_target_"], "method") if "_target_" in cfg else class_of_file(cfg["defaults"][0])
-
-    return ", ".join(name for name in sorted(files) if has_property(class_of_file(name)))

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench.arguments import in_python
-from gpbench.data.frames import as_pandas, check_dates
+from gpbench.config.declared import methods
+from gpbench.data.new_rows import as_pandas, check_dates
 from gpbench.errors import ConfigError, DataError, GpbenchError, cause
-from gpbench.estimators.compiled import methods_with
 
 _OF_CELLS = ("could not convert string", "float() argument", "setting an array element")
 """Parts of the messages about cells that are no numbers."""
@@ -142,7 +142,7 @@ def repeat_rows(
     from gpbench.core.memory import require_memory
 
     if (weight % 1).any():
-        others = methods_with(lambda cls: cls.sample_weights)  # type: ignore[attr-defined]
+        others = ", ".join(methods(lambda declared: declared["sample_weights"]))
         raise ConfigError(
             f"method {method} takes whole numbers alone as sample_weight, as repeats: use one of {others}"
         )

@@ -5,6 +5,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
 from gpbench import registry
+from gpbench.errors import require
 from gpbench.estimators.base import Estimator
 
 
@@ -52,14 +53,11 @@ class Regressor(RegressorMixin, Estimator):
             ValueError: unsuitable data, an unknown name or setting, or training that diverges.
         """
         X, y, weight = self._training_rows(X, y, sample_weight, y_numeric=True)
-        self._fit(X, y, *(("count", 1) if self._is_of_counts() else ("regression", 0)), weight)
-        return self
-
-    def _is_of_counts(self) -> bool:
-        """True where the likelihood is one of gpbench's for counts."""
         likelihood = self._composed(2)["method"].get("likelihood", "auto")
         entry = registry.LIKELIHOODS.get(registry.read("likelihood", likelihood).name)
-        return entry is not None and entry.tasks == ("count",)
+        is_of_counts = entry is not None and entry.tasks == ("count",)
+        self._fit(X, y, *(("count", 1) if is_of_counts else ("regression", 0)), weight)
+        return self
 
     def predict(self, X, return_std: bool = False, return_cov: bool = False):
         """Predictive means (T,) in original units, and standard deviations or the joint covariance on request.
@@ -75,8 +73,8 @@ class Regressor(RegressorMixin, Estimator):
             NotFittedError: before `fit`.
             ValueError: both at once, or a method or a likelihood without a joint covariance.
         """
-        if return_std and return_cov:
-            raise ValueError("ask for one of return_std and return_cov: the standard deviations are in the covariance")
+        fault = "ask for one of return_std and return_cov: the standard deviations are in the covariance"
+        require(not (return_std and return_cov), fault, ValueError)
         predictions = self._predictions(X)
         mean, scale = self._y_scaler.inverse(predictions["mean"]), self._y_scaler.scale
         if return_cov:
@@ -111,7 +109,6 @@ class Regressor(RegressorMixin, Estimator):
             NotFittedError: before `fit`.
             ValueError: a method without a joint covariance, or no samples.
         """
-        if n_samples < 1:
-            raise ValueError(f"n_samples={n_samples}: give a whole number of at least 1")
+        require(n_samples >= 1, f"n_samples={n_samples}: give a whole number of at least 1", ValueError)
         mean, covariance = self.predict(X, return_cov=True)
         return check_random_state(random_state).multivariate_normal(mean, covariance, n_samples).T

@@ -7,7 +7,7 @@ import numpy as np
 
 import gpbench
 from gpbench import runtime
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 
 
 class SavedState(NamedTuple):
@@ -32,8 +32,8 @@ def to_pickle(state: Any) -> SavedState:
 def from_pickle(state: Any) -> Any:
     """The state that was saved.  Raises ConfigError for one of another version, and what `require_float64` raises."""
     version = getattr(state, "version", "an earlier version")
-    if version != gpbench.__version__:
-        raise ConfigError(f"it was saved by gpbench {version}, and this is {gpbench.__version__}: fit it again")
+    fault = f"it was saved by gpbench {version}, and this is {gpbench.__version__}: fit it again"
+    require(version == gpbench.__version__, fault, ConfigError)
     runtime.require_float64()
     import jax
 

@@ -8,16 +8,15 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench.config.card_keys import CENTRES
-from gpbench.data import encoding, filling
+from gpbench.data import encoding
 from gpbench.data.cells import DECIMAL_POINT
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import SpellingError
-from gpbench.data.filling import Filler
 from gpbench.data.new_rows import new_inputs, rows_of_frame
 from gpbench.data.tables import columns_of
 from gpbench.data_registry import ENCODINGS
-from gpbench.errors import ConfigError, DataError, nearest
+from gpbench.errors import ConfigError, DataError, require, require_known
 
 _MEND = "impute='mean' (or 'median') fills missing ones; else leave these rows out"
 
@@ -28,7 +27,7 @@ class Table:
 
     card: Mapping[str, Any]
     dataset: Dataset
-    filler: Filler | None
+    filler: encoding.Filler | None
 
     def inputs(self, X: Any) -> Float[np.ndarray, "T D"]:
         """Rows as numbers; columns of a DataFrame are taken by name.  Raises DataError for rows that do not fit."""
@@ -56,12 +55,12 @@ def fit_table(
     if _is_frame(X):
         specs |= {column: {encoding.ORDINAL: levels} for column, levels in _orders(X, specs).items()}
         numbers, names, levels = _numbers(X, specs)
-    elif specs:
-        raise ConfigError("encode names columns, and X is an array without names: give a pandas DataFrame")
     else:
+        fault = "encode names columns, and X is an array without names: give a pandas DataFrame"
+        require(not specs, fault, ConfigError)
         numbers, levels = np.asarray(X, np.float64), {}
         names = tuple(f"x{i + 1}" for i in range(numbers.shape[1]))
-    filled, indicators = filling.rules(name, impute, names, levels, numbers)
+    filled, indicators = encoding.filling_rules(name, impute, names, levels, numbers)
     present = np.where(np.isnan(numbers) & [column in filled for column in names], 0.0, numbers)
     sources = encoding.columns_of_table(names, levels)
     check_finite(name, present, np.zeros(len(present)), sources, rows=np.arange(len(present)), mend=_MEND)
@@ -70,7 +69,7 @@ def fit_table(
     dataset = Dataset(*data, levels=levels, impute=filled, indicators=indicators)
     card = {"sources": [{"encode": specs}]}
     rows = new_inputs(X if _is_frame(X) else numbers, card, dataset)
-    filler = filling.fit(dataset, rows)
+    filler = encoding.fit_filler(dataset, rows)
     return Table(card, dataset, filler), filler(rows) if filler else rows
 
 
@@ -85,8 +84,8 @@ def _numbers(
 ) -> tuple[Float[np.ndarray, "N C"], tuple[str, ...], dict[str, tuple[str, ...]]]:
     """The inputs of a DataFrame with missing cells, their names, and the levels of its encoded columns."""
     header = [str(column) for column in X.columns]
-    if unknown := [name for name in specs if name not in header]:
-        raise DataError(f"encode: no column {unknown[0]!r} in X; {nearest(unknown[0], header)}")
+    for name in specs:
+        require_known(name, header, f"encode: no column {name!r} in X", DataError)
     columns = dict(zip(header, columns_of(rows_of_frame(X), len(header)), strict=True))
     try:
         inputs, names, levels = encoding.inputs_of(columns, DECIMAL_POINT, specs, {})

@@ -6,14 +6,15 @@ docs/reference/experiments.md."""
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from gpbench import paths, yamls
-from gpbench.errors import ConfigError, as_word, nearest
+from gpbench.errors import ConfigError, as_word, require, require_known
 from gpbench.experiments import layout
+from gpbench.experiments.layout import entries
 from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, mapping, optional, required
 
 PRESETS = ("quick", "full")
@@ -63,7 +64,12 @@ class Experiment:
 
     def jobs(self, preset: str) -> list[dict[str, str]]:
         """Every job of a preset: its configuration keys, with their values as on a command line."""
-        return [job for block in self.blocks for job in _jobs(block, preset)]
+        jobs: list[dict[str, str]] = []
+        for block in self.blocks:
+            of_preset = {key: value[preset] if isinstance(value, dict) else value for key, value in block.items()}
+            combinations = itertools.product(*map(entries, of_preset.values()))
+            jobs += [dict(zip(of_preset, map(text, values))) for values in combinations]
+        return jobs
 
     def label(self, key: str, value: str) -> str:
         """Name of a value of a key in tables and figures."""
@@ -87,14 +93,12 @@ def names(config_dirs: Sequence[Path] = ()) -> list[str]:
 
 def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = ()) -> Experiment:
     """The experiment of this id, ours or one in the folder `experiment` of `config_dirs`.  `readers` are those
-    experiments whose `same` or `runs_of` led here.  Raises ConfigError for an unknown id, for a file that is none, and
-    for experiments that name each other."""
-    if id in readers:
-        circle = " -> ".join([*readers, id])
-        raise ConfigError(f"{circle}: an experiment cannot have its own runs by `runs_of` or `same`")
+    experiments whose `same` or `runs_of` led here."""
+    circle = " -> ".join([*readers, id])
+    fault = f"{circle}: an experiment cannot have its own runs by `runs_of` or `same`"
+    require(id not in readers, fault, ConfigError)
     files = paths.yaml_files("experiment", config_dirs)
-    if id not in files:
-        raise ConfigError(f"no experiment {id!r}; {nearest(id, files)}")
+    require_known(id, files, f"no experiment {id!r}")
     content = yamls.read(files[id])
     if isinstance(content, dict) and "same" in content:
         return read(str(content["same"]), config_dirs, readers=[*readers, id])
@@ -106,16 +110,14 @@ def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = 
 
 def _with_runs_of(other: Experiment, content: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The content with those runs of another experiment that it selects, and with that one's labels beside its own."""
-    if "runs" in content:
-        _refuse(path, "give `runs` or `runs_of`, not both")
+    require("runs" not in content, f"{path}: give `runs` or `runs_of`, not both", ConfigError)
     condition = mapping(content.get("where"), f"{path}: `where`")
     known = dict.fromkeys(key for block in other.blocks for key in block)
-    if unknown := [str(key) for key in condition if key not in known]:
-        hint = nearest(unknown[0], known)
-        _refuse(path, f"where: no run of {other.id} has the key {unknown[0]!r}; {hint}")
+    for key in condition:
+        require_known(str(key), known, f"{path}: where: no run of {other.id} has the key {str(key)!r}")
     runs = [block for block in (_selected(block, condition) for block in other.blocks) if block]
-    if not runs:
-        _refuse(path, f"no run of {other.id} has {', '.join(f'{k}={v}' for k, v in condition.items())}")
+    words = ", ".join(f"{key}={value}" for key, value in condition.items())
+    require(runs, f"{path}: no run of {other.id} has {words}", ConfigError)
     own = content.get("labels") or {}
     MAPPING_OF_MAPPINGS.check(f"{path}: labels", own)
     labels = {key: {**other.labels.get(key, {}), **(own.get(key) or {})} for key in {**other.labels, **own}}
@@ -125,13 +127,9 @@ def _with_runs_of(other: Experiment, content: Mapping[str, Any], path: Path) -> 
 def _selected(block: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[str, Any]:
     """The block with those values of the condition's keys that it names; {} where none is left."""
     selected = dict(block)
-    for key, values_of_key in condition.items():
-        accepted = values_of_key if isinstance(values_of_key, list) else [values_of_key]
+    for key, accepted in condition.items():
         by_preset = block[key] if isinstance(block.get(key), dict) else dict.fromkeys(PRESETS, block.get(key))
-        lists = {
-            preset: [v for v in (values if isinstance(values, list) else [values]) if v in accepted]
-            for preset, values in by_preset.items()
-        }
+        lists = {p: [v for v in entries(values) if v in entries(accepted)] for p, values in by_preset.items()}
         if not any(lists.values()):
             return {}
         selected[key] = lists
@@ -140,22 +138,26 @@ def _selected(block: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[st
 
 def _experiment(id: str, content: Any, path: Path) -> Experiment:
     content = _KEYS.check(content, f"{path}: the experiment")
-    if not (content.get("table") or content.get("figure") or content.get("figures")):
-        _refuse(path, "say what is made of the runs, a table or a figure")
-    if content.get("figure") and content.get("figures"):
-        _refuse(path, "put `figure` among `figures`, under a name")
+    demand = lambda is_right, fault: require(is_right, f"{path}: {fault}", ConfigError)
+    table, figure, figures = (content.get(name) or {} for name in ("table", "figure", "figures"))
+    demand(table or figure or figures, "say what is made of the runs, a table or a figure")
+    demand(not (figure and figures), "put `figure` among `figures`, under a name")
     blocks = [{**(content.get("all") or {}), **block} for block in content["runs"]]
     for key, value in ((key, value) for block in blocks for key, value in block.items()):
-        if not isinstance(key, str):
-            _refuse(path, f"runs: {as_word(key)} is no key of a run: write a text such as `dataset`")
-        if isinstance(value, dict) and set(value) != set(PRESETS):
-            _refuse(path, f"{key} needs a value for each of {' and '.join(PRESETS)}, and no other")
+        demand(isinstance(key, str), f"runs: {as_word(key)} is no key of a run: write a text such as `dataset`")
+        is_whole = not isinstance(value, dict) or {*value} == {*PRESETS}
+        demand(is_whole, f"{key} needs a value for each of {' and '.join(PRESETS)}, and no other")
     layout.check(path, content, blocks)
     labels = {
         key: {text(value): str(label) for value, label in (names or {}).items()}
         for key, names in (content.get("labels") or {}).items()
     }
-    facts = _facts(content, path)
+    shared, facts = content.get("facts") or {}, {}
+    for preset, words in (content.get("presets") or {}).items():
+        known = {**shared, **(words if isinstance(words, dict) else {"settings": words})}
+        for name in known:
+            require_known(str(name), FACTS, f"{path}: presets: {str(name)!r} is not a fact of runs")
+        facts[str(preset)] = {name: str(known[name]) for name in FACTS if name in known}
     fact = lambda name, words: words if name in ("names", "settings") else f"{name}: {words}"
     return Experiment(
         id=id,
@@ -165,33 +167,10 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
         presets={preset: "; ".join(itertools.starmap(fact, words.items())) for preset, words in facts.items()},
         facts=facts,
         labels=labels,
-        table=content.get("table") or {},
-        figure=content.get("figure") or {},
-        figures=content.get("figures") or {},
+        table=table,
+        figure=figure,
+        figures=figures,
     )
-
-
-def _refuse(path: Path, fault: str) -> NoReturn:
-    raise ConfigError(f"{path}: {fault}")
-
-
-def _facts(content: Mapping[str, Any], path: Path) -> dict[str, dict[str, str]]:
-    """What the file says of each preset: `facts` for all presets, and those of the preset; a text is its settings."""
-    shared = content.get("facts") or {}
-    facts = {}
-    for preset, words in (content.get("presets") or {}).items():
-        own = words if isinstance(words, dict) else {"settings": words}
-        if unknown := [str(name) for name in {**shared, **own} if name not in FACTS]:
-            _refuse(path, f"presets: {unknown[0]!r} is not a fact of runs; {nearest(unknown[0], FACTS)}")
-        facts[str(preset)] = {name: str({**shared, **own}[name]) for name in FACTS if name in {**shared, **own}}
-    return facts
-
-
-def _jobs(block: Mapping[str, Any], preset: str) -> Iterator[dict[str, str]]:
-    values_of = {key: value[preset] if isinstance(value, dict) else value for key, value in block.items()}
-    lists = [value if isinstance(value, list) else [value] for value in values_of.values()]
-    for values in itertools.product(*lists):
-        yield dict(zip(values_of, map(text, values)))
 
 
 def text(value: Any) -> str:

@@ -2,11 +2,10 @@
 and gives its options, which `gpbench.experiments.layout` checks when the file is read.  The function is imported when
 the table or figure is made; its docstring describes the options."""
 
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-from gpbench.targets import load_own
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Kind:
     @property
     def function(self) -> Callable:
         """The function, imported."""
-        return load_own(self.path)
+        return pkgutil.resolve_name(self.path)
 
 
 def _figure(function: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None, **more: Any) -> Kind:
@@ -50,7 +49,9 @@ FIGURES: Mapping[str, Kind] = {
     ),
     "curves": _figure("predictions.draw_curves", {"label": "keys of some"}, _CURVES, arrays=_MEAN),
     "surfaces": _figure("predictions.draw_surfaces", {"label": "columns"}, format="webp", arrays=_MEAN),
-    "effects": _figure("effects.draw", {"label": "columns"}, {"truth": "truth"}, format="webp", arrays=_EFFECTS),
+    "effects": _figure(
+        "predictions.draw_effects", {"label": "columns"}, {"truth": "truth"}, format="webp", arrays=_EFFECTS
+    ),
     "orders": _figure("scaling.draw_orders", {"along": "columns", "colour": "key"}, _ORDERS),
     "scaling": _figure("scaling.draw_scaling", {"along": "key", "colour": "key"}, {"colours": "any"}),
     "dots": _figure("dots.draw", {"label": "method keys", "metric": "metric"}, {**_RANK_SETS, "settings": "settings"}),

@@ -1,5 +1,5 @@
-"""Checks of the table and figures of an experiment: keys that its runs have, and known metrics.  Checked when the file
-is read: what is wrong there would otherwise end in an error after the training."""
+"""Checks of the table and figures of an experiment when its file is read: keys that its runs have, and known
+metrics."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +17,7 @@ _Runs = Sequence[Mapping[str, Any]]  # the blocks of runs as the file has them
 
 
 def check(path: Path, content: Mapping[str, Any], runs: _Runs) -> None:
-    """Checks the sections `table`, `figure` and `figures` of a file, where it has them.  Raises ConfigError: an unknown
-    or missing option, a key that not every run has, an unknown metric or method, a metric that ranks nothing, or a
-    value that is there twice."""
+    """Checks the sections `table`, `figure` and `figures` of a file, where it has them."""
     file = _File(path, runs)
     if table := content.get("table"):
         kind = table.get("kind", "values") if isinstance(table, Mapping) else "values"
@@ -64,7 +62,6 @@ class _File:
                 check_content(self, f"{section}.{name}", value)
 
     def key(self, option: str, value: Any, runs: _Runs | None = None) -> None:
-        """Checks that every run has the key."""
         _KEY.check(f"{self.path}: {option}", value)
         runs = self.runs if runs is None else runs
         if not all(value in block for block in runs):
@@ -73,23 +70,17 @@ class _File:
             self.refuse(f"{option}: {runs_with} the key {value!r}; {nearest(value, shared)}")
 
     def key_of_some(self, option: str, value: Any) -> None:
-        """Checks that one of the runs has the key."""
         self.key(option, value, [block for block in self.runs if isinstance(value, str) and value in block] or None)
 
     def keys(self, option: str, value: Any) -> None:
         """Checks a key that every run has, or a list of different keys, the first of them in every run."""
-        keys = value if isinstance(value, list) else [value]
-        self.each(_File.key, option, keys[:1])
-        self.each(_File.key_of_some, option, keys)
+        self.each(_File.key, option, entries(value)[:1])
+        self.each(_File.key_of_some, option, entries(value))
 
     def metric(self, option: str, value: Any) -> None:
-        """Checks the name of a metric, ours or one of the user's, or `objective`."""
-        known = [*own_metrics.NAMES, *self._own_metrics(), "objective"]
-        if value not in known:
-            self.refuse(f"{option}: no metric {as_word(value)!r}; {nearest(as_word(value), known)}")
+        self._require(option, "no", "metric", value, [*own_metrics.NAMES, *self._own_metrics(), "objective"])
 
     def ranking_metric(self, option: str, value: Any) -> None:
-        """Checks a metric of which one direction is better."""
         from gpbench.metrics import better  # not at the top, for it needs NumPy
 
         self.metric(option, value)
@@ -98,16 +89,14 @@ class _File:
             self.refuse(f"{option}: {value} ranks no method: neither a lower nor a higher value is better")
 
     def method(self, option: str, value: Any) -> None:
-        """Checks that one of the runs has the method."""
-        self._known(option, "method", value, [name for block in self.runs for name in _values(block.get("method"))])
+        known = [name for block in self.runs for name in _values(block.get("method"))]
+        self._require(option, "no run has the", "method", value, known)
 
     def method_keys(self, option: str, value: Any) -> None:
-        """Checks keys of runs that have a method and a data set."""
         self.keys(option, value)
         self.each(_File.key, option, ["dataset", "method"])
 
     def method_sets(self, option: str, value: Mapping[str, Sequence[Any]]) -> None:
-        """Checks lists of different methods of the runs."""
         for name, methods in value.items():
             self.each(_File.method, f"{option}.{name}", methods)
 
@@ -117,7 +106,7 @@ class _File:
         for key, numbers in value.items():
             self.key_of_some(option, key)
             for name, number in numbers.items():
-                self._known(f"{option}.{key}", "value", str(name), known)
+                self._require(f"{option}.{key}", "no run has the", "value", str(name), known)
                 if not is_number(number):
                     self.refuse(f"{option}.{key}.{name}={as_word(number)}: must be a number")
 
@@ -127,29 +116,33 @@ class _File:
             self.key_of_some(option, key)
             known = [str(entry) for block in self.runs for entry in _values(block.get(key))]
             for entry in _values(values):
-                self._known(f"{option}.{key}", "value", str(entry), known)
+                self._require(f"{option}.{key}", "no run has the", "value", str(entry), known)
 
     def each(self, check_value: "_Check", option: str, values: Sequence[Any] | str) -> None:
         """Checks each of these values, which must differ, or a single one."""
-        values = [values] if isinstance(values, str) else values
-        for k, value in enumerate(values):
+        for k, value in enumerate(values := entries(values)):
             check_value(self, option, value)
             if value in values[:k]:
                 self.refuse(f"{option}: {value} is there twice")
 
-    def _known(self, option: str, noun: str, value: Any, known: Sequence[Any]) -> None:
+    def _require(self, option: str, fault: str, noun: str, value: Any, known: Sequence[Any]) -> None:
         if value not in known:
-            self.refuse(f"{option}: no run has the {noun} {as_word(value)!r}; {nearest(str(value), known)}")
+            self.refuse(f"{option}: {fault} {noun} {as_word(value)!r}; {nearest(as_word(value), known)}")
 
     def _own_metrics(self) -> Mapping[str, own_metrics.OwnMetric]:
         """The user's metrics beside the file, which is `experiment/PAPER/NAME.yaml` or `experiment/NAME.yaml`."""
         return own_metrics.declarations(self.path.parents[:3])
 
 
+def entries(value: Any) -> list[Any]:
+    """The values in a list, or the one value."""
+    return value if isinstance(value, list) else [value]
+
+
 def _values(value: Any) -> list[Any]:
     """Every value of a key of a block, over the presets."""
     presets = value.values() if isinstance(value, Mapping) else [value]
-    return [entry for preset in presets for entry in (preset if isinstance(preset, list) else [preset])]
+    return [entry for preset in presets for entry in entries(preset)]
 
 
 def _is_mapping_of(kind: type, value: Any) -> bool:

@@ -8,7 +8,7 @@ from gpbench.config import words
 from gpbench.config.compose import Composer, advice
 from gpbench.config.declared import check_task
 from gpbench.config.values import check_values
-from gpbench.errors import ConfigError, GpbenchError, nearest
+from gpbench.errors import ConfigError, GpbenchError, require_known
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell, cells_of, require_recorded
@@ -16,8 +16,7 @@ from gpbench.records.plan import Loaded, Records, RunPlan
 
 
 def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Records) -> tuple[Experiment, list[Cell]]:
-    """An experiment, and its cells with their records.  Raises ConfigError: an unknown experiment or preset, or a job
-    that cannot be composed."""
+    """An experiment, and its cells with their records."""
     folders = _resolved(config_dirs)
     experiment = definition.read(id, folders)
     return experiment, plan(experiment, preset or PRESETS[0], folders, records)
@@ -26,12 +25,12 @@ def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Reco
 def load_recorded(
     experiment: Experiment, preset: str | None, config_dirs: Sequence[Path], records: Records
 ) -> tuple[str, list[Cell]]:
-    """The preset of which a larger share is recorded, "full" of equals, unless one is given, and its cells with their
-    records.  Raises AbsentError: no run of the experiment is recorded; ConfigError: as `plan` does."""
+    """The preset of which a larger share is recorded, "full" of equals, unless one is given, and its cells."""
     folders = _resolved(config_dirs)
     planner = Planner(folders)
     planned = {name: plan(experiment, name, folders, records, planner) for name in ([preset] if preset else PRESETS)}
-    shares = {name: _share(cells) for name, cells in planned.items()}
+    count = lambda field, cells: sum(len(getattr(cell, field)) for cell in cells)
+    shares = {name: count("records", cells) / max(1, count("splits", cells)) for name, cells in planned.items()}
     name = max(reversed(shares), key=lambda name: shares[name]) if any(shares.values()) else next(iter(shares))
     require_recorded(experiment.id, name, planned[name])
     return name, planned[name]
@@ -39,12 +38,6 @@ def load_recorded(
 
 def _resolved(config_dirs: Sequence[Path]) -> list[Path]:
     return [paths.expanded(folder).resolve() for folder in config_dirs]
-
-
-def _share(cells: Sequence[Cell]) -> float:
-    """The share of the planned runs that are recorded; 0 where none is planned."""
-    runs = sum(len(cell.splits) for cell in cells)
-    return sum(len(cell.records) for cell in cells) / runs if runs else 0.0
 
 
 class Planner:
@@ -57,13 +50,12 @@ class Planner:
         self._loaded: Loaded = {}
 
     def plans(self, jobs: Sequence[Sequence[str]]) -> list[RunPlan | GpbenchError]:
-        """The plan of each job, or the error of one whose runs are unknown.  Raises ConfigError: a job cannot be
-        composed, or has a method or a likelihood that is not for the data's task."""
+        """The plan of each job, or the error of one whose runs are unknown."""
         configurations = {}
         for job in dict.fromkeys(tuple(job) for job in jobs if tuple(job) not in self._known):
             try:
                 configurations[job] = self._composed(job)
-                check_task(configurations[job])
+                check_task(configurations[job]["method"], configurations[job]["dataset"])
             except ConfigError as error:
                 hint = advice(jobs, self._composer)
                 raise ConfigError(hint or f"{error}{job_note(job, jobs)}") from error
@@ -77,7 +69,7 @@ class Planner:
     def _composed(self, job: Sequence[str]) -> dict:
         """The configuration of a job; of jobs that differ in their splits alone only the first is composed."""
         splits = [text for text in job if text.startswith("split=")]
-        rest = tuple(text for text in job if not text.startswith("split="))
+        rest = tuple(text for text in job if text not in splits)
         if rest not in self._bases or len(splits) != 1:
             self._bases[rest] = self._composer.compose(job)
             return self._bases[rest]
@@ -94,11 +86,8 @@ def plan(
     records: Records | None = None,
     planner: Planner | None = None,
 ) -> list[Cell]:
-    """The cells of a preset with what is recorded of them, in the order of its jobs.  `records` is a store, or a dict
-    of records by id; `planner` one of the same folders, by default a new one.  Raises ConfigError for an unknown preset
-    and a job that cannot be composed, DataError where an identity needs data that are unavailable."""
-    if preset not in PRESETS:
-        raise ConfigError(f"no preset {preset!r}; {nearest(preset, PRESETS)}")
+    """The cells of a preset with what is recorded of them, in the order of its jobs."""
+    require_known(preset, PRESETS, f"no preset {preset!r}")
     jobs = experiment.jobs(preset)
     cells: list[Cell] = []
     planned = (planner or Planner(config_dirs)).plans([overrides(job) for job in jobs])

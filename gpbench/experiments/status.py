@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpbench.errors import AbsentError
+from gpbench.errors import AbsentError, require
 from gpbench.records.plan import Records, Run, RunPlan
 from gpbench.records.record import Record
 
@@ -37,10 +37,9 @@ class Cell:
 
 def require_recorded(id: str, preset: str, cells: Sequence[Cell]) -> None:
     """Raises AbsentError unless a run of an experiment is recorded."""
-    if not any(cell.finished for cell in cells):
-        raise AbsentError(
-            f"nothing is recorded of {id} in preset {preset}; make it with gpbench reproduce {id} --preset {preset}"
-        )
+    mend = f"make it with gpbench reproduce {id} --preset {preset}"
+    is_there = any(cell.finished for cell in cells)
+    require(is_there, f"nothing is recorded of {id} in preset {preset}; {mend}", AbsentError)
 
 
 def cells_of(job: Mapping[str, str], plan: RunPlan, records: Records) -> list[Cell]:

@@ -3,19 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Int
 
 from gpbench import data as data_layer
 from gpbench import metrics, own_metrics
 from gpbench.config.compose import folders
 from gpbench.data import cards, members, splits
-from gpbench.errors import ConfigError, GpbenchError
+from gpbench.errors import ConfigError, located, refuse, require
 from gpbench.imports.submissions import Submission
+from gpbench.own_metrics import OwnMetrics
 from gpbench.records import identity
 from gpbench.records.absences import FAULT, LARGE, LATE, is_late
 from gpbench.records.arrays import MOST_ROWS, Predictions
@@ -23,7 +22,6 @@ from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
-    from gpbench.core.predictive import Predictive
     from gpbench.data.dataset import Dataset
     from gpbench.data.scaled import ScaledSplit
 
@@ -51,40 +49,31 @@ class Importer:
 
     def score(self, submissions: Sequence[Submission]) -> list[_ImportedRun]:
         """Every submission, checked and scored.  Raises ConfigError and DataError that name file and data set."""
+        own = own_metrics.load(folders(self.config_dirs))
         datasets: dict[str, tuple[Mapping, Dataset]] = {}
         for submission in submissions:
-            if submission.dataset not in datasets:
-                datasets[submission.dataset] = self._load(submission)
-        return [self._score(submission, *datasets[submission.dataset]) for submission in submissions]
+            if (name := submission.dataset) not in datasets:
+                with located(submission.file):
+                    card = splits.with_set(cards.read(name, self.config_dirs), self.split_set)
+                datasets[name] = card, data_layer.load(card, config_dirs=self.config_dirs)
+        return [self._score(submission, *datasets[submission.dataset], own) for submission in submissions]
 
-    @cached_property
-    def _own_metrics(self) -> own_metrics.OwnMetrics:
-        return own_metrics.load(folders(self.config_dirs))
-
-    def _load(self, submission: Submission) -> "tuple[Mapping, Dataset]":
-        try:
-            card = splits.with_set(cards.read(submission.dataset, self.config_dirs), self.split_set)
-        except ConfigError as error:
-            raise ConfigError(f"{submission.file}: {error}") from error
-        return card, data_layer.load(card, config_dirs=self.config_dirs)
-
-    def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> _ImportedRun:
-        if self.budget and submission.seconds is None:
-            raise ConfigError(f"{submission.title}: a budget needs the column seconds, of CPU seconds")
-        try:
+    def _score(self, submission: Submission, card: Mapping, dataset: "Dataset", own: OwnMetrics) -> _ImportedRun:
+        outputs = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
+        no_output = bool(outputs) and submission.output is None
+        with located(submission.title):
+            no_seconds = self.budget and submission.seconds is None
+            require(not no_seconds, "a budget needs the column seconds, of CPU seconds", ConfigError)
             splits.split_numbers(card, submission.split)
-            if dataset.outputs and submission.output is None:
-                names = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
-                raise ConfigError(f"the column output is empty; the outputs of {dataset.name} are {names}")
+            fault = f"the column output is empty; the outputs of {dataset.name} are {outputs}"
+            require(not no_output, fault, ConfigError)
             members.outputs(card, "all" if submission.output is None else submission.output)
             train, test = splits.indices(card, dataset, submission.split, output=submission.output)
             # scaling by "none" leaves the original units, in which the predictions are
             prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
-        except GpbenchError as error:
-            raise type(error)(f"{submission.title}: {error}") from error
-        values = submission.in_order_of(test, train, len(dataset.y))
+        submission = submission.in_order_of(test, train, len(dataset.y))
         lost = self._lost(submission, prepared.task)
-        outcome, predictions = (lost, {}) if lost else self._scores(submission, values, prepared, test)
+        outcome, predictions = (lost, {}) if lost else _scores(submission, prepared, own)
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
         other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
         budget = f"budget={self.budget}" if self.budget else ""
@@ -128,32 +117,6 @@ class Importer:
         )
         return _ImportedRun(submission.file, record, config, predictions)
 
-    def _scores(
-        self,
-        submission: Submission,
-        values: Mapping[str, np.ndarray],
-        prepared: "ScaledSplit",
-        test: Int[np.ndarray, " t"],
-    ) -> tuple[dict[str, Any], Predictions]:
-        """The fields of a record with the scores of predictions in the order of the test rows, and the predictions
-        where they are few.  Raises DataError."""
-        import jax.numpy as jnp
-
-        from gpbench.train import result
-        from gpbench.train.doubts import doubts, unit_doubts
-
-        submission.check_values(prepared.classes, float(np.var(prepared.y)))
-        arrays = _predictive(submission, values, prepared.classes).arrays(jnp.asarray(prepared.y_test))
-        batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
-        if not (finite := np.isfinite(batch["log_prob"][0])).all():
-            row = test[int(np.argmin(finite))]
-            submission.require(False, f"row {row} has probability 0 for its target, and the nll is infinite")
-        test_set = result.scored(prepared, batch, 0)
-        scores = result.metric_fields(prepared.task, test_set, self._own_metrics)
-        absurd = doubts(prepared, test_set) | (unit_doubts(prepared, test_set) if prepared.classes == 0 else {})
-        by_row = result.predictions_by_row(prepared, batch, 0) if len(test) <= MOST_ROWS else {}
-        return {"status": "done", "message": None, **scores, **({"diagnostics": absurd} if absurd else {})}, by_row
-
     def _lost(self, submission: Submission, task: str) -> dict[str, Any]:
         """The fields of a record without predictions, or with predictions that are late; {} for another one."""
         late = bool(self.budget) and is_late(submission.seconds or 0.0, self.budget or 0)
@@ -171,6 +134,32 @@ class Importer:
         }
 
 
+def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) -> tuple[dict[str, Any], Predictions]:
+    """The fields of a record with the scores of predictions in the order of the test rows, and the predictions
+    where they are few.  Raises DataError."""
+    import jax.numpy as jnp
+
+    from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive, Predictive
+    from gpbench.train import result
+    from gpbench.train.doubts import doubts, unit_doubts
+
+    submission.check_values(prepared.classes, float(np.var(prepared.y)))
+    if prepared.classes == 0:
+        moments = (jnp.asarray(submission.values[name]) for name in ("mean", "variance"))
+        predictive: Predictive = GaussianPredictive(*moments)
+    else:
+        predictive = CategoricalPredictive(jnp.asarray(submission.log_probs(prepared.classes)))
+    arrays = predictive.arrays(jnp.asarray(prepared.y_test))
+    batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
+    fault = "has probability 0 for its target, and the nll is infinite"
+    submission.require(np.isfinite(batch["log_prob"][0]), fault)
+    test_set = result.scored(prepared, batch, 0)
+    scores = result.metric_fields(prepared.task, test_set, own)
+    absurd = doubts(prepared, test_set) | (unit_doubts(prepared, test_set) if prepared.classes == 0 else {})
+    by_row = result.predictions_by_row(prepared, batch, 0) if len(prepared.y_test) <= MOST_ROWS else {}
+    return {"status": "done", "message": None, **scores, **({"diagnostics": absurd} if absurd else {})}, by_row
+
+
 def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) -> int:
     """Records runs that are not recorded yet, and counts them.  Raises ConfigError: a record came from another file,
     without `again`, or two files have one run; nothing is written then.
@@ -179,27 +168,18 @@ def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) ->
     new: dict[str, _ImportedRun] = {}
     for run in runs:
         record, earlier = run.record, before[run.record.id]
-        run_name = f"{run.file}: {record.method} on {record.dataset} split {record.split}"
-        if record.id in new:
-            raise ConfigError(f"{run_name} is in {new[record.id].file} too; take it out of one of them")
         same = earlier and earlier.source_checksum == record.source_checksum
-        if earlier and not same and not again:
-            raise ConfigError(f"{run_name} is recorded from another file ({earlier.source}); --again replaces it")
+        other = new[record.id].file if record.id in new else None
+        refuse(
+            f"{run.file}: {record.method} on {record.dataset} split {record.split} ",
+            (other, f"is in {other} too; take it out of one of them"),
+            (
+                earlier and not same and not again,
+                f"is recorded from another file ({earlier and earlier.source}); --again replaces it",
+            ),
+        )
         if not same:
             new[record.id] = run
     for run in new.values():
         store.write(run.record, run.config, {}, predictions=run.predictions, replace=True)
     return len(new)
-
-
-def _predictive(submission: Submission, values: Mapping[str, np.ndarray], classes: int) -> "Predictive":
-    import jax.numpy as jnp
-
-    from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive
-
-    if classes == 0:
-        return GaussianPredictive(jnp.asarray(values["mean"]), jnp.asarray(values["variance"]))
-    columns = np.stack([values[name] for name in submission.class_columns(classes)], axis=1)
-    with np.errstate(divide="ignore"):
-        logs = columns if submission.class_columns(classes)[0].startswith("log_") else np.log(columns)
-    return CategoricalPredictive(jnp.asarray(logs))

@@ -1,10 +1,5 @@
 """A table of predictions made by another program, as one `Submission` for each data set, split, method and output.
-
-Columns: `dataset`, `split`, `method`, `row`, and `mean` and `variance` (regression, original units, noise included) or
-`prob_0`, `prob_1`, ... or `log_prob_0`, `log_prob_1`, ... (classification, the classes in order of code); optional are
-`setting`, `output` (the number of one of several outputs), `seconds` of training, `versions` of the programs, and
-`lost`, why there are no predictions.
-"""
+docs/how-to/import.md describes its columns."""
 
 import io
 import re
@@ -19,14 +14,14 @@ from jaxtyping import Float, Int
 
 from gpbench import limits
 from gpbench.data import arrow
-from gpbench.errors import ConfigError, DataError, GpbenchError, nearest
+from gpbench.errors import ConfigError, DataError, GpbenchError, nearest, require
 from gpbench.records.absences import LARGE, LATE
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NEEDED = ("dataset", "split", "method", "row")
-_PER_RUN = ("seconds", "versions", "lost")
+_PER_RUN = ("seconds", "versions", "lost")  # columns of one value for a run
 _OPTIONAL = ("setting", "output", *_PER_RUN)
 _TEXTS = dict.fromkeys(("dataset", "method", "setting"), str)
 _NUMBERED = re.compile(r"(log_)?prob_\d+")
@@ -49,9 +44,9 @@ class Submission:
     method: str
     setting: str
     output: int | None  # None for a data set with one output
-    seconds: float | None  # None where the table does not say
     rows: Int[np.ndarray, " n"]
     values: dict[str, Float[np.ndarray, " n"]]  # the other columns, by name
+    seconds: float | None = None  # None where the table does not say
     versions: dict[str, str] = field(default_factory=dict)  # versions of the programs, by name
     lost: str = ""  # why there are no predictions; "" where there are
 
@@ -67,10 +62,8 @@ class Submission:
             row = "" if np.ndim(good) == 0 else f"row {self.rows[int(np.argmin(good))]} "
             raise DataError(f"{self.title}: {row}{problem}")
 
-    def in_order_of(
-        self, test: Int[np.ndarray, " t"], train: Int[np.ndarray, " m"], total: int
-    ) -> dict[str, Float[np.ndarray, " t"]]:
-        """The values in the order of the test rows, each of which must be there once, and no other of `total` rows."""
+    def in_order_of(self, test: Int[np.ndarray, " t"], train: Int[np.ndarray, " m"], total: int) -> "Submission":
+        """The same in the order of the test rows, each of which must be there once, and no other of `total` rows."""
         exists = (self.rows >= 0) & (self.rows < total)
         self.require(exists, f"does not exist: {self.dataset} has rows 0 to {total - 1}")
         _, first = np.unique(self.rows, return_index=True)
@@ -84,14 +77,14 @@ class Submission:
         self.require(not absent, f"{len(absent)} of {len(test)} test rows {verb} missing: {row} {_first(absent)}")
         order = np.argsort(self.rows)
         positions = order[np.searchsorted(self.rows[order], test)]
-        return {name: column[positions] for name, column in self.values.items()}
+        return replace(self, rows=test, values={name: column[positions] for name, column in self.values.items()})
 
     def check_values(self, classes: int, target_variance: float) -> None:
         """Checks columns, range and sum of the predictions of a data set with so many classes: 0 for regression, and 1
         for counts, which are refused.  `target_variance` is that of the training targets.
         """
         self.require(classes != 1, "predictions of counts cannot be imported, for they have no one form")
-        names = ["mean", "variance"] if classes == 0 else self.class_columns(classes)
+        names = ["mean", "variance"] if classes == 0 else self._class_columns(classes)
         absent, extra = [n for n in names if n not in self.values], [n for n in self.values if n not in names]
         self.require(not absent, f"no column {_first(absent)}; {_described(classes)}")
         self.require(not extra, f"column {_first(extra)} does not belong there; {_described(classes)}")
@@ -107,12 +100,18 @@ class Submission:
             self.require(variance >= smallest, f"has a variance below {smallest:.2g}, too small to compute a density")
             return
         with np.errstate(over="ignore"):
-            columns = np.stack([self.values[name] for name in names], axis=1)
-            probs = np.exp(columns) if names[0].startswith("log_") else columns
+            probs = np.exp(self.log_probs(classes))
         self.require(probs.min(axis=1) >= 0, "has a negative probability")
         self.require(abs(probs.sum(axis=1) - 1) <= _SUM_TOLERANCE, "has probabilities that do not sum to one")
 
-    def class_columns(self, classes: int) -> list[str]:
+    def log_probs(self, classes: int) -> Float[np.ndarray, "n C"]:
+        """The logarithms of the probabilities of the classes; NaN of negative ones."""
+        names = self._class_columns(classes)
+        columns = np.stack([self.values[name] for name in names], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return columns if names[0].startswith("log_") else np.log(columns)
+
+    def _class_columns(self, classes: int) -> list[str]:
         """The names of the columns of the classes: log probabilities if there are any, else probabilities."""
         logs = any(name.startswith("log_prob_") for name in self.values)
         return [f"{'log_prob' if logs else 'prob'}_{c}" for c in range(classes)]
@@ -142,17 +141,15 @@ def read(path: Path) -> list[Submission]:
         if unknown[0].startswith("Unnamed: "):
             hint = "a column without a name, as pandas writes an index: write the table with index=False"
         raise ConfigError(f"{path}: unknown column {unknown[0]!r}; {hint}")
-    if table.empty:
-        raise DataError(f"{path}: no rows")
+    require(not table.empty, f"{path}: no rows")
     return list(_groups(path, table))
 
 
 def _table(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
-    if path.exists() and not path.is_file():
-        fault = "is a folder" if path.is_dir() else "not a regular file: write the predictions to one"
-        raise ConfigError(f"{path}: {fault}")
+    fault = "is a folder" if path.is_dir() else "not a regular file: write the predictions to one"
+    require(path.is_file() or not path.exists(), f"{path}: {fault}", ConfigError)
     is_csv = path.suffix == ".csv"
     try:
         content = limits.read(path, limits.IMPORTED, "split it")
@@ -172,9 +169,15 @@ def _table(path: Path) -> "pd.DataFrame":
 
 
 def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
+    import pandas as pd
+
     table = table.assign(**{name: None for name in ("setting", "output") if name not in table}).reset_index(drop=True)
     for name in ("split", "row", "output"):
-        _require_whole(path, table, name, optional=name == "output")
+        numbers = pd.to_numeric(table[name], errors="coerce")
+        is_whole = (numbers % 1 == 0) & numbers.between(-_LARGEST, _LARGEST)
+        if name == "output":
+            is_whole |= table[name].isna()
+        _require(path, is_whole, f"{name} is not a whole number up to {_LARGEST:g}")
     for name in ("dataset", "method"):
         _require(path, table[name].notna() & (table[name].astype(str).str.strip() != ""), f"no {name}")
     others = [name for name in table if name not in (*_GROUP, "row", *_PER_RUN)]
@@ -185,40 +188,36 @@ def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
             dataset=str(dataset),
             split=int(split),
             method=str(method),
-            setting="" if _is_missing(setting) else str(setting),
-            output=None if _is_missing(output) else int(output),
-            seconds=None,
+            setting="" if pd.isna(setting) else str(setting),
+            output=None if pd.isna(output) else int(output),
             rows=group["row"].to_numpy(np.int64),
             # columns of other tasks in the same file are empty here
             values={str(n): _numbers(path, group[n]) for n in others if not group[n].isna().all()},
         )
-        seconds, versions = _seconds(submission, group), _versions(submission, group)
-        yield replace(submission, seconds=seconds, versions=versions, lost=_lost(submission, group))
+        facts = {name: _per_run(submission, group, name) for name in _PER_RUN}
+        known: dict[str, Any] = {
+            name: _PARSERS[name](submission, fact) for name, fact in facts.items() if fact is not None
+        }
+        yield replace(submission, **known)
 
 
 def _per_run(submission: Submission, group: "pd.DataFrame", name: str) -> Any:
     """The value of a column that is the same in each row of a run; None where there is none."""
     if name not in group or group[name].isna().all():
         return None
-    values = [None if is_absent else value for value, is_absent in zip(group[name], group[name].isna())]
-    submission.require(
-        np.array([value == values[0] for value in values]),
-        f"has another value of {name} than the first row: it is of the whole split",
-    )
+    values = group[name].astype(object).where(group[name].notna(), None).tolist()
+    fault = f"has another value of {name} than the first row: it is of the whole split"
+    submission.require(np.array([value == values[0] for value in values]), fault)
     return values[0]
 
 
-def _seconds(submission: Submission, group: "pd.DataFrame") -> float | None:
-    if (seconds := _per_run(submission, group, "seconds")) is None:
-        return None
+def _seconds(submission: Submission, seconds: Any) -> float:
     is_time = isinstance(seconds, Real) and not isinstance(seconds, np.timedelta64) and 0.0 <= float(seconds) < np.inf
     submission.require(np.full(len(submission.rows), is_time), "has seconds that are not a number from 0")
     return float(seconds)
 
 
-def _versions(submission: Submission, group: "pd.DataFrame") -> dict[str, str]:
-    if (text := _per_run(submission, group, "versions")) is None:
-        return {}
+def _versions(submission: Submission, text: Any) -> dict[str, str]:
     mend = "write them as in 'gpytorch 1.15.2, torch 2.13.0'"
     submission.require(bool(_VERSIONS.fullmatch(str(text))), f"versions {str(text)[:60]!r}: {mend}")
     versions = dict(pairs := [pair.split(" ") for pair in text.split(", ")])
@@ -227,16 +226,16 @@ def _versions(submission: Submission, group: "pd.DataFrame") -> dict[str, str]:
     return versions
 
 
-def _lost(submission: Submission, group: "pd.DataFrame") -> str:
-    """Why there are no predictions, in a line; "" where the cell is empty."""
-    if (text := _per_run(submission, group, "lost")) is None:
-        return ""
+def _lost(submission: Submission, text: Any) -> str:
     mend = "write why there are no predictions; leave it empty where there are"
     submission.require(isinstance(text, str), f"lost is {text!r}: {mend}")
     line = " ".join(text.split())
     has_both = bool(line and submission.values)
     submission.require(not has_both, f"has predictions, and lost {line[:40]!r}: leave one of them empty")
     return line.lower() if line.lower() in (LATE, LARGE) else line[:_LONGEST]
+
+
+_PARSERS = {"seconds": _seconds, "versions": _versions, "lost": _lost}
 
 
 def _numbers(path: Path, column: "pd.Series") -> Float[np.ndarray, " n"]:
@@ -250,20 +249,8 @@ def _numbers(path: Path, column: "pd.Series") -> Float[np.ndarray, " n"]:
         raise
 
 
-def _require_whole(path: Path, table: "pd.DataFrame", name: str, *, optional: bool) -> None:
-    import pandas as pd
-
-    numbers = pd.to_numeric(table[name], errors="coerce")
-    good = (numbers % 1 == 0) & numbers.between(-_LARGEST, _LARGEST) | (table[name].isna() if optional else False)
-    _require(path, good, f"{name} is not a whole number up to {_LARGEST:g}")
-
-
 def _require(path: Path, good: "pd.Series", problem: str) -> None:
     """Raises DataError with the first line of which this is not so, from 1; of a CSV file the header is line 1."""
     if not good.all():
         line = int(good.idxmin()) + 1 + (path.suffix == ".csv")
         raise DataError(f"{path}: line {line}: {problem}")
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value

@@ -1,16 +1,7 @@
-"""Published numbers of the five papers (papers.csv), and of later papers on the same data sets (later.csv).
+"""Published numbers of the five papers (papers.csv), and of later papers on the same data sets (later.csv), as printed,
+and their conversion to our metrics and units.  The column `note` is a key of NOTES."""
 
-The files have the values as printed, under our names of data sets, methods and settings; this module converts them to
-our metrics and units.  The column `note` is a key of NOTES: the reason why a value is not a target, or how to read it.
-
-The paper `aep_dgp` calls its column GP FITC; it is filed under dgp with `hidden=[]`, for its authors' program, run
-without a hidden layer, is the tied-factor model (docs/results/aep_dgp.md).
-
-The paper `qsgp` prints RMSE in the units of its data files, but MNLP in those of standardised targets: on protein_yang
-its MNLP is above that of a constant prediction, which is 1.16 in the file's units.  Such MNLP is filed as
-`mnlp_normalised`, which is minus our `ll_std`, and not compared with our `mnlp`.
-"""
-
+import contextlib
 import csv
 import math
 import re
@@ -58,6 +49,8 @@ _READ_AS: dict[str, dict[str, tuple[float, float]]] = {
     "mnlp": {"mnlp": (1, 0), "test_nlpd": (1, 0), "test_ll": (-1, 0)},
     "rmse": {"rmse": (1, 0), "test_rmse": (1, 0), "test_rmse_datafile_units": (1, 0)},
     "rmse_std": {"test_rmse_normalised": (1, 0)},
+    # qsgp prints RMSE in the units of its files, but MNLP, filed as mnlp_normalised, of standardised targets: on
+    # protein_yang it is above 1.16, that of a constant prediction in the file's units
     "ll_std": {"test_ll_normalised": (1, 0), "mnlp_normalised": (-1, 0)},
     "nmse": {"nmse": (1, 0)},
     "vlb": {"vlb_1e5": (1e5, 0)},
@@ -94,10 +87,9 @@ class Published:
 
 @cache
 def lookup(dataset: str, method: str, setting: str, metric: str, output: str | None = None) -> Published | None:
-    """Looks up the published value of a cell.  A published setting matches if ours has all of its terms: "m=15%"
-    matches "m=15%, steps=250".  Of several matches the one with the most terms counts, then the first.  No paper's runs
-    end with a budget of seconds, as ours may.  Returns the value in our units, or None.
-    """
+    """The published value of a cell in our units, or None.  A published setting matches if ours has all of its terms;
+    of several matches the one with the most terms counts, then the first.  No paper's runs end with a budget of
+    seconds, as ours may."""
     ours = parts(setting)
     matches = [
         row
@@ -127,8 +119,12 @@ def shared_terms(settings: Iterable[Sequence[str]]) -> list[str]:
 
 def parts(setting: str) -> dict[str, str | float]:
     """The terms of a setting: "m=15%, hidden=[2,2]" -> {"m": "15%", "hidden": "[2,2]"}; numbers become floats."""
-    pairs = (term.partition("=") for term in terms(setting))
-    return {key.strip(): _number(value.strip()) for key, _, value in pairs}
+    values: dict[str, str | float] = {}
+    for key, _, value in (term.partition("=") for term in terms(setting)):
+        values[key.strip()] = value.strip()
+        with contextlib.suppress(ValueError):
+            values[key.strip()] = float(value)
+    return values
 
 
 @cache
@@ -149,29 +145,15 @@ def _index() -> dict[tuple[str, str, str], list[dict[str, str]]]:
 def _published(row: dict[str, str], metric: str) -> Published:
     scale, offset = _READ_AS[metric][row["metric"]]
     err = abs(scale) * float(row["err"]) if row["err"] else None
+    n = int(row["reps"]) if row["reps"] else None
+    stderr = err / math.sqrt(n) if err is not None and n and row["err_kind"] == "std" else None
     return Published(
-        source=row["source"],
-        table=row["table"],
-        method=row["method"],
-        setting=row["setting"],
+        **{name: row[name] for name in ("source", "table", "method", "setting")},
         value=round(scale * float(row["mean"]) + offset, 10),
         err=err,
-        stderr=_stderr(err, row["err_kind"], row["reps"]),
-        n=int(row["reps"]) if row["reps"] else None,
+        stderr=err if row["err_kind"] == "stderr" else stderr,
+        n=n,
         held_out=row["held_out"] == "1",
         note=NOTES[row["note"]] if row["note"] else "",
         decimals=len(row["mean"].partition(".")[2]) if abs(scale) == 1 and offset == 0 else None,
     )
-
-
-def _stderr(err: float | None, kind: str, reps: str) -> float | None:
-    if err is None or kind == "stderr":
-        return err
-    return err / math.sqrt(int(reps)) if kind == "std" and reps else None
-
-
-def _number(text: str) -> str | float:
-    try:
-        return float(text)
-    except ValueError:
-        return text

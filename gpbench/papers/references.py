@@ -1,9 +1,5 @@
-"""References of methods, data sets and protocols: BibTeX entries from references.bib.  No JAX, no NumPy.
-
-A configuration file names its references in a line `cite: Yeh (1998); Hernández-Lobato & Adams (2015) for the splits`,
-which is a comment in files of methods and protocols, whose keys are settings.  The first word and the year of each part
-make the key of an entry: `yeh1998`.  A file `references.bib` in a folder of `--config-dir` adds entries.
-"""
+"""References of methods, data sets and protocols: BibTeX entries from references.bib.  A file names its references in a
+line `cite: Yeh (1998); Adams (2015) for the splits`; the first word and the year are the key, as yeh1998."""
 
 import re
 import unicodedata

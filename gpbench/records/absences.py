@@ -30,8 +30,7 @@ def absence(record: Record, metric: str) -> str:
 
 def absences(records: Iterable[Record], metric: str) -> dict[str, int]:
     """The numbers of finished runs without a value of a metric, by the words of `absence`."""
-    absent = [record for record in records if record.metrics.get(metric, 0.0) is None]
-    return dict(Counter(words for record in absent if (words := absence(record, metric)))) if absent else {}
+    return dict(Counter(words for record in records if (words := absence(record, metric))))
 
 
 def absences_text(counts: Mapping[str, int]) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import limits, npz, pages
 from gpbench.records import kept
+from gpbench.records.record import verify
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -72,26 +73,19 @@ def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:
 
 
 def unpack_trace(content: bytes) -> "dict[str, ndarray]":
-    """The arrays of a trace, and those that `run.keep=true` keeps.  Raises ValueError: they are damaged, unpack to too
-    much, or are none that a run leaves: pictures are drawn of them."""
-    import numpy as np
-
+    """The arrays of a trace, and those that `run.keep=true` keeps.  Raises ValueError: no run leaves such arrays."""
     arrays = _unpack(content, limits.TRACE) or {}
     traces = [values for name, values in arrays.items() if not name.startswith(kept.PREFIX)]
-    if any(values.dtype.kind not in "biuf" for values in arrays.values()):
-        raise ValueError("its arrays are not of real numbers")
-    if any(values.ndim != 1 or len(values) != len(traces[0]) for values in traces):
-        raise ValueError("its traces are not of one length")
-    wide = [values for values in arrays.values() if values.dtype.itemsize > 4]  # float32 holds no such number
-    if any((np.abs(values[np.isfinite(values)]) > _LARGEST).any() for values in wide):
-        raise ValueError(f"its arrays have numbers beyond {_LARGEST:g}")
-    kept.check(arrays)
+    verify(all(values.dtype.kind in "biuf" for values in arrays.values()), "its arrays are not of real numbers")
+    are_alike = all(values.ndim == 1 and len(values) == len(traces[0]) for values in traces)
+    verify(are_alike, "its traces are not of one length")
+    verify(not any(map(_has_large, arrays.values())), f"its arrays have numbers beyond {_LARGEST:g}")
+    verify(not (fault := next(kept.faults(arrays), "")), fault)
     return arrays
 
 
 def unpack_state(content: bytes, expected: Headers | None = None) -> "dict[str, ndarray] | None":
-    """The arrays of a trained state; None, and none is read, where they are others than expected.  Raises ValueError:
-    it is damaged, or unpacks to too much."""
+    """The arrays of a trained state; None, and none is read, where they are others than expected."""
     return _unpack(content, limits.STATE, expected)
 
 
@@ -122,26 +116,22 @@ def write_predictions(folder: Path, predictions: Predictions) -> None:
 
 
 def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
-    """The columns of a file of predictions, each (rows,).  Raises ValueError: it is damaged, or has other columns and
-    numbers than a run writes: pictures are drawn of them."""
+    """The columns of a file of predictions, each (rows,).  Raises ValueError: no run writes such a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(pa.BufferReader(content), pre_buffer=False) as file:
-            kinds = [*zip(file.schema_arrow.names, file.schema_arrow.types)]
-            if others := [
-                name for name, kind in kinds if not pa.types.is_primitive(kind) or pa.types.is_temporal(kind)
-            ]:
-                raise ValueError(f"its column {others[0]} is not of numbers")
+            for name, kind in zip(file.schema_arrow.names, file.schema_arrow.types):
+                is_number = pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
+                verify(is_number, f"its column {name} is not of numbers")
             size = 8 * file.metadata.num_rows * file.metadata.num_columns  # equal values take no space in the file
             size = max(size, pages.unpacked_size(content, file.metadata))
             most = limits.most_unpacked(len(content), limits.PREDICTIONS)
             limits.check(size, most, f"a file of {len(content):,} bytes unpacks to")
             table = file.read(use_threads=False)  # as in a collection
         columns = {name: table.column(name).to_numpy() for name in table.column_names}
-        if fault := next(_faults(columns), ""):
-            raise ValueError(fault)
+        verify(not (fault := next(_faults(columns), "")), fault)
         return columns
     except (OSError, pa.ArrowException, LookupError, RecursionError, ValueError) as error:
         raise ValueError(f"its {PREDICTIONS} cannot be read ({npz.reason(error)})") from None
@@ -161,11 +151,18 @@ def _faults(columns: Predictions) -> Iterator[str]:
         is_finite = np.isfinite(values)
         if name in ("row", "target", "mean") and not is_finite.all():
             yield f"its column {name} is not finite"
-        if values.dtype.itemsize > 4 and (np.abs(values[is_finite]) > _LARGEST).any():
+        if _has_large(values):
             yield f"its column {name} has numbers beyond {_LARGEST:g}"
         low, high = (0, np.inf) if name == "variance" else (-np.inf, 1e-3) if name in classes else (-np.inf, np.inf)
         if name in ("variance", *classes) and not ((values >= low) & (values <= high)).all():
             yield f"its column {name} is out of range"
+
+
+def _has_large(values: "ndarray") -> bool:
+    import numpy as np
+
+    # float32 holds no such number
+    return values.dtype.itemsize > 4 and bool((np.abs(values[np.isfinite(values)]) > _LARGEST).any())
 
 
 def log_probs(predictions: Predictions) -> "ndarray":

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import limits
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.outputs import output
 from gpbench.records import packages, parquet
 from gpbench.records.folder import CONFIG, TRACE, plain
-from gpbench.records.record import Record
+from gpbench.records.record import Record, verify
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
@@ -47,20 +47,14 @@ class Collection(Store):
         super().__init__(path)
         self.runs = Path(path)
         self._marks = shipped
-        self._known: dict[str, None] | None = None
-        self._records: dict[str, Record] | None = None
-        self._configs: dict[str, str] = {}
 
     def ids(self) -> Sequence[str]:
         """The ids of all runs, read without their records."""
-        if self._known is None:
-            ids = self._records or _columns(self.runs, "id")[0]
-            self._known = dict.fromkeys(id for id in ids if isinstance(id, str))
         return list(self._known)
 
     def contains(self, id: str) -> bool:
         """True if there is a run of this id."""
-        return id in (self._known or self.ids())
+        return id in self._known
 
     def packages(self, checksum: str) -> str:
         """The list of installed packages that records name.  Raises AbsentError; ConfigError where none can be read."""
@@ -69,17 +63,21 @@ class Collection(Store):
         return self._packages[checksum]
 
     def _ids(self) -> Iterator[str]:
-        yield from self._loaded()
+        yield from self._rows
 
     def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
-        record = self._loaded().get(id)
+        record, _ = self._rows.get(id, (None, ""))
         return record, "" if record else f"{self.runs} has no such record"
 
     def _content(self, id: str, name: str) -> bytes | None:
         if name == TRACE:
             return self._traces.get(id)
-        self._loaded()
-        return self._configs.get(id, "").encode() if name == CONFIG else None
+        return self._rows.get(id, (None, ""))[1].encode() if name == CONFIG else None
+
+    @cached_property
+    def _known(self) -> dict[str, None]:
+        ids = vars(self).get("_rows") or _columns(self.runs, "id")[0]
+        return dict.fromkeys(id for id in ids if isinstance(id, str))
 
     @cached_property
     def _traces(self) -> dict[str, bytes | None]:
@@ -93,17 +91,16 @@ class Collection(Store):
     def _packages(self) -> dict[str, str]:
         return _read_packages(self.runs)
 
-    def _loaded(self) -> dict[str, Record]:
-        if self._records is None:
-            rows, faults = read(self.runs)
-            self._records = {record.id: record for record, _ in rows}
-            for record in self._records.values() if self._marks else ():
-                vars(record)["shipped"] = True
-            self._configs = {record.id: config for record, config in rows}
-            if faults:
-                some = "; ".join(faults[:3]) + ("; ..." if len(faults) > 3 else "")
-                print(f"gpbench: skipped {len(faults)} records in {self.runs}: {some}", file=sys.stderr)
-        return self._records
+    @cached_property
+    def _rows(self) -> dict[str, tuple[Record, str]]:
+        """Each record with the text of its config.yaml, by id."""
+        rows, faults = read(self.runs)
+        for record, _ in rows if self._marks else ():
+            vars(record)["shipped"] = True
+        if faults:
+            some = "; ".join(faults[:3]) + ("; ..." if len(faults) > 3 else "")
+            print(f"gpbench: skipped {len(faults)} records in {self.runs}: {some}", file=sys.stderr)
+        return {record.id: (record, config) for record, config in rows}
 
 
 def open_store(results: Path | str) -> Store:
@@ -113,11 +110,10 @@ def open_store(results: Path | str) -> Store:
 
 def open_existing(results: Path | str) -> Store:
     """The records in a results folder, or in a collection.  A folder without runs stands for the `records.parquet` in
-    it.  Raises ConfigError: there is no such folder."""
+    it."""
     folder = Path(results)
-    if not str(results).endswith(SUFFIX) and not folder.is_dir():
-        problem = "is a file, and no results folder" if folder.exists() else "no such folder"
-        raise ConfigError(f"{results}: {problem}")
+    problem = "is a file, and no results folder" if folder.exists() else "no such folder"
+    require(str(results).endswith(SUFFIX) or folder.is_dir(), f"{results}: {problem}", ConfigError)
     collection = folder / f"records{SUFFIX}"
     return open_store(collection if collection.is_file() and not (folder / "runs").is_dir() else folder)
 
@@ -153,17 +149,15 @@ def content(
 
 
 def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
-    """The records of a collection, each with the text of its config.yaml, and what is wrong with those left out.
-    Raises ConfigError: the file cannot be read, or is no collection."""
+    """The records of a collection, each with the text of its config.yaml, and what is wrong with those left out."""
     table = _table(path, [*_COLUMNS, _RECORD, _CONFIG, _OLD])
-    if _OLD in table.column_names:
-        raise ConfigError(
-            f"{path} was collected by an earlier gpbench, in another format; `gpbench collect DIR --out {path}` makes"
-            " it again from the results folder"
-        )
+    mend = f"`gpbench collect DIR --out {path}` makes it again from the results folder"
+    fault = f"{path} was collected by an earlier gpbench, in another format; {mend}"
+    require(_OLD not in table.column_names, fault, ConfigError)
     for name in (_RECORD, _CONFIG):
-        if name not in table.column_names or str(table.schema.field(name).type) not in _TEXT_TYPES:
-            raise ConfigError(f"{path} is no collection: it has no column {name} of texts; `gpbench collect` makes one")
+        is_text = name in table.column_names and str(table.schema.field(name).type) in _TEXT_TYPES
+        fault = f"{path} is no collection: it has no column {name} of texts; `gpbench collect` makes one"
+        require(is_text, fault, ConfigError)
     rows: dict[str, tuple[Record, str]] = {}
     faults: list[str] = []
     was_enabled = gc.isenabled()
@@ -173,8 +167,8 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
         for row, (text, config) in enumerate(texts):
             try:
                 record = Record.from_json(_parsed(text or ""))
-                if rows.setdefault(record.id, (record, config or ""))[0] is not record:
-                    raise ValueError(f"another row has the id {record.id}")
+                first, _ = rows.setdefault(record.id, (record, config or ""))
+                verify(first is record, f"another row has the id {record.id}")
             except ValueError as error:
                 faults.append(f"row {row}: {error}")
     finally:
@@ -189,12 +183,12 @@ def read_times(path: Path) -> list[tuple[str, str | None]]:
 
 
 def _read_traces(path: Path) -> dict[str, bytes | None]:
-    """The packed arrays of every record by its id; None where it has none.  Raises ConfigError."""
+    """The packed arrays of every record by its id; None where it has none."""
     return dict(zip(*_columns(path, "id", _TRACE), strict=True))
 
 
 def _read_packages(path: Path) -> dict[str, str]:
-    """The lists of installed packages by checksum; what is none is left out.  Raises ConfigError."""
+    """The lists of installed packages by checksum; what is none is left out."""
     lists = {}
     for text in {text for text in _columns(path, _PACKAGES)[0] if isinstance(text, str)}:
         with contextlib.suppress(ValueError):

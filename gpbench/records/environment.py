@@ -16,10 +16,8 @@ _ROOT = Path(gpbench.__file__).resolve().parent.parent
 
 
 def facts(*, device: str | None = None, precision: str | None = None) -> dict[str, Any]:
-    """The facts a record carries beside its numbers: device, precision, versions, the checksum of the list of installed
-    packages, commit, dirty, host, created.  Ask when the run starts: a long run must not be stamped with code edited
-    while it ran.  `device` and `precision` come from the caller, who has started JAX; `created` is the time of the call
-    (ISO 8601, UTC)."""
+    """The facts that a record has beside its numbers.  Ask when the run starts: a long run must not be stamped with
+    code edited while it ran.  `device` and `precision` come from the caller, who has started JAX."""
     return {
         "device": device,
         "precision": precision,
@@ -40,9 +38,8 @@ def versions() -> dict[str, str | None]:
 
 
 def commit() -> dict[str, str | bool | None]:
-    """The commit of the code that runs, and whether the code differs from it.  Returns `commit`: of the checkout that
-    gpbench runs from; outside one the variable GPBENCH_COMMIT, or None.  `dirty`: True where code or configuration
-    differs from the commit; tables written into `results/` do not count.  None outside a checkout."""
+    """The `commit` of the checkout that gpbench runs from, outside one the variable GPBENCH_COMMIT; and `dirty`, True
+    where code or configuration differs from it, None outside a checkout."""
     # An installed package may lie inside somebody else's repository, whose commit would say nothing.
     if not (_ROOT / ".git").exists():
         return {"commit": os.environ.get("GPBENCH_COMMIT"), "dirty": None}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 from gpbench.records.record import Record
 
 _Compare = Callable[[Any, Any], bool]
@@ -15,16 +15,14 @@ _CONDITION = re.compile(r"\s*([\w.\-]+)\s*(<=|>=|=|<|>)(.*)", re.DOTALL)
 
 
 def matching(records: Iterable[Record], conditions: Sequence[str]) -> list[Record]:
-    """The records for which all conditions hold.  Raises ConfigError: a condition cannot be read, or no record has its
-    field."""
+    """The records for which all conditions hold."""
     matches = list(records)
     known = {name for record in matches for name in record.names()}
     for condition in conditions:
         if not (match := _CONDITION.fullmatch(condition)):
             raise ConfigError(f"cannot read {condition!r}; write FIELD=VALUE, FIELD<NUMBER or FIELD>NUMBER")
         field, sign, text = match.groups()
-        if known and field not in known:
-            raise ConfigError(f"no run has a field {field!r}; {nearest(field, known)}")
+        require_known(field, known or {field}, f"no run has a field {field!r}")
         holds = _equals(text) if sign == "=" else _compares(_COMPARE[sign], text, condition)
         matches = [record for record in matches if holds(record.value(field))]
     return matches

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import limits, yamls
 from gpbench.records import arrays
-from gpbench.records.record import Record, clean
+from gpbench.records.record import Record, clean, verify
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ _SECTIONS = ("run", "data", "dataset", "method", "protocol")
 def read(runs: str, id: str) -> tuple[Record | None, str]:
     """The record in `runs/id`, and ""; or None, and what is wrong with it."""
     try:
-        value, _ = _unsealed(runs, id)
+        value, _ = unseal(limits.read(f"{runs}/{id}/{RECORD}", limits.RECORD))
         return Record.from_json(value, id), ""
     except FileNotFoundError:
         return None, "it has no record.json"
@@ -37,22 +37,17 @@ def read(runs: str, id: str) -> tuple[Record | None, str]:
 
 
 def content(runs: str, id: str, name: str) -> bytes | None:
-    """Another file of the run; None where it has none of this name.  Raises ValueError that says what is wrong where it
-    is not what was written with the record, or cannot be read."""
+    """Another file of the run; None where it has none of this name.  Raises ValueError: it is damaged."""
     try:
         whole = limits.read(f"{runs}/{id}/{name}", _SIZES[name])
-        _, checksums = _unsealed(runs, id)
+        _, checksums = unseal(limits.read(f"{runs}/{id}/{RECORD}", limits.RECORD))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise ValueError(f"its {name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if checksums is not None and checksums.get(name) != _digest(whole):
-        raise ValueError(f"its {name} is not what was written (the checksum differs)")
+    is_same = checksums is None or checksums.get(name) == _digest(whole)
+    verify(is_same, f"its {name} is not what was written (the checksum differs)")
     return whole
-
-
-def _unsealed(runs: str, id: str) -> tuple[Any, dict[str, str] | None]:
-    return unseal(limits.read(f"{runs}/{id}/{RECORD}", limits.RECORD))
 
 
 def write(
@@ -97,8 +92,8 @@ def decode_config(content: bytes) -> str:
 
 
 def parse_config(text: str) -> dict[str, Any]:
-    """The configuration; empty for an empty text.  Aliases are refused, since a few of them stand for billions of
-    values, and we write none.  Raises ValueError that says what is wrong."""
+    """The configuration; empty for an empty text.  Aliases, of which a few stand for billions of values, are
+    refused."""
     import yaml
 
     depth = 0
@@ -106,33 +101,29 @@ def parse_config(text: str) -> dict[str, Any]:
         limits.check(len(text), limits.CONFIG, "it has")
         for event in yaml.parse(text, Loader=yamls.loader()):  # event by event, which needs no memory and no recursion
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > limits.CONFIG_DEPTH:
-                raise ValueError(f"more than {limits.CONFIG_DEPTH} levels")
-            if isinstance(event, yaml.AliasEvent):
-                raise ValueError("aliases")
+            verify(depth <= limits.CONFIG_DEPTH, f"more than {limits.CONFIG_DEPTH} levels")
+            verify(not isinstance(event, yaml.AliasEvent), "aliases")
         config = yamls.load(text) or {}
         json.dumps(config, allow_nan=False)
     except (yaml.YAMLError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
         raise ValueError(f"it is no configuration ({' '.join(str(error).split())[:100]})") from None
     sections = isinstance(config, dict) and all(isinstance(config.get(name) or {}, dict) for name in _SECTIONS)
-    if not sections or not all(isinstance(folder, str) for folder in config.get("config_dirs") or ()):
-        raise ValueError("it is no configuration")
+    is_whole = sections and all(isinstance(folder, str) for folder in config.get("config_dirs") or ())
+    verify(is_whole, "it is no configuration")
     return config
 
 
 def seal(record: Mapping[str, Any], others: Mapping[str, bytes]) -> bytes:
-    """The content of record.json, with the checksums of these files and of itself.  Raises ValueError as JSON does."""
+    """The content of record.json, with the checksums of these files and of itself."""
     checksums = {name: _digest(content) for name, content in others.items()}
     text = json.dumps({**record, "checksums": checksums}, indent=1, allow_nan=False).removesuffix("\n}").encode()
     return text + _END + _rest(text)
 
 
 def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
-    """The record, and the checksums of the other files; None in place of these where it is from before there were any.
-    Raises ValueError that says what is wrong."""
+    """The record, and the checksums of the other files; None for those of a record from before there were any."""
     text, end, rest = content.rpartition(_END)
-    if end and rest != _rest(text):
-        raise ValueError(_CHANGED)
+    verify(not end or rest == _rest(text), _CHANGED)
     try:
         record = plain(content.decode())
     except (ValueError, RecursionError) as error:
@@ -140,8 +131,8 @@ def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
     if end:
         del record["checksum"]
         return record, record.pop("checksums")
-    if isinstance(record, dict) and record.keys() & {"checksum", "checksums"}:  # what comes before them has changed
-        raise ValueError(_CHANGED)
+    # where it has one of these, what comes before them has changed
+    verify(not isinstance(record, dict) or not record.keys() & {"checksum", "checksums"}, _CHANGED)
     return record, None
 
 
@@ -155,21 +146,15 @@ def plain(text: str) -> Any:
     if text.count("{") + text.count("[") > limits.DEPTH or text.count(",") > limits.NAMES:
         level = [value]
         for _ in range(limits.DEPTH):
-            if any(len(node) > limits.NAMES for node in level if isinstance(node, list)):
-                raise ValueError(f"a list of more than {limits.NAMES:,} entries")
-            level = [
-                item
-                for node in level
-                if isinstance(node, dict | list)
-                for item in (node.values() if isinstance(node, dict) else node)
-            ]
-        if level:
-            raise ValueError(f"more than {limits.DEPTH} levels")
+            longest = max((len(node) for node in level if isinstance(node, list)), default=0)
+            verify(longest <= limits.NAMES, f"a list of more than {limits.NAMES:,} entries")
+            nodes = [[*node.values()] if isinstance(node, dict) else node for node in level]
+            level = [item for node in nodes if isinstance(node, list) for item in node]
+        verify(not level, f"more than {limits.DEPTH} levels")
     return value
 
 
 def _digest(content: bytes) -> str:
-    """The SHA-256 of a file's content, in hex digits."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -180,10 +165,10 @@ def _rest(text: bytes) -> bytes:
 def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(pairs) > limits.NAMES:
         raise ValueError(f"a mapping of more than {limits.NAMES:,} entries")
-    if len(mapping := dict(pairs)) == len(pairs):
-        return mapping
-    names = [name for name, _ in pairs]
-    raise ValueError(f"the key {ascii(next(name for name in names if names.count(name) > 1))[:60]} twice")
+    if len(mapping := dict(pairs)) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {ascii(next(name for name in names if names.count(name) > 1))[:60]} twice")
+    return mapping
 
 
 def _whole(digits: str) -> int:

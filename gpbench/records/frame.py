@@ -68,9 +68,9 @@ def _long(records: list[Record]) -> "pd.DataFrame":
 
 def _field(record: Record, name: str) -> object:
     value = getattr(record, name)
-    if name == "imported":
-        return bool(value)
-    return str(value) if name == "output" and value is not None else value
+    if name == "output" and value is not None:
+        return str(value)
+    return bool(value) if name == "imported" else value
 
 
 def _typed(columns: Mapping[str, Sequence[object]]) -> "pd.DataFrame":

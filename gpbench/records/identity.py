@@ -27,8 +27,7 @@ does what was done before changes no id.  What methods interpolate is part of th
 
 
 def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
-    """The identity of a resolved configuration but for split, output and seed: the arguments of `run_id`, `cell_id`.
-    Raises ConfigError for a split set that the card does not have."""
+    """The identity of a resolved configuration but for split, output and seed: the arguments of `run_id`, `cell_id`."""
     from gpbench.data import splits  # here: ids of known identities need no NumPy
 
     card, protocol = cfg["dataset"], cfg["protocol"]
@@ -48,8 +47,7 @@ def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
 
 
 def timing_keys(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of the `run` section on which the numbers depend of a run that is made for its seconds (`run.timing`)
-    or within a number of them (`run.budget`); {} for any other."""
+    """The keys of the `run` section on which the numbers of a run with `run.timing` or `run.budget` depend."""
     timed = {key: run[key] for key in ("devices", "processes", "cores")} if run.get("timing") else {}
     return timed | ({"budget": run["budget"]} if run.get("budget") else {})
 
@@ -60,10 +58,9 @@ def canonical(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_id(*, split: int, seed: int, **identity: Any) -> str:
-    """The id of one run: the first 16 hex digits of the SHA-256 of its identity.  `identity` is what `identify`
-    returns, with `output` where the data set has several.  Its values are mappings, lists, strings, numbers, booleans
-    and None.  The order of keys does not matter; 1 and 1.0 differ.  Raises TypeError or ValueError for anything else,
-    NaN and infinities included."""
+    """The id of one run: the first 16 hex digits of the SHA-256 of its identity, which is what `identify` returns, with
+    `output` where the data set has several.  The order of keys does not matter; 1 and 1.0 differ.  Raises TypeError or
+    ValueError for values that JSON lacks, NaN and infinities included."""
     return _digest({**identity, "split": int(split), "seed": int(seed)})
 
 

@@ -60,14 +60,9 @@ _GRIDS = {"G": "D", "g2": "2"}
 """Numbers of points that are squares where their grid has two inputs, by those of the inputs."""
 
 
-def check(arrays: "Mapping[str, ndarray]") -> None:
-    """Checks kept arrays; those of other names, which a user's method keeps, may have any axes.  Raises ValueError: one
-    has other axes than a run leaves, lacks what it is drawn with, or is not finite."""
-    if fault := next(_faults(arrays), ""):
-        raise ValueError(fault)
-
-
-def _faults(arrays: "Mapping[str, ndarray]") -> Iterator[str]:
+def faults(arrays: "Mapping[str, ndarray]") -> Iterator[str]:
+    """What is wrong with kept arrays: other axes than a run leaves, numbers that are not finite, and arrays without
+    those that they are drawn with.  Arrays of other names, which a user's method keeps, may have any axes."""
     import numpy as np
 
     by_name = {name.removeprefix(PREFIX): values for name, values in arrays.items() if name.startswith(PREFIX)}

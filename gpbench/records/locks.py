@@ -19,7 +19,6 @@ from gpbench import limits
 from gpbench.errors import ClaimedError, printable
 from gpbench.records import processes
 from gpbench.records.folder import plain
-from gpbench.records.plan import Records, RunPlan
 from gpbench.records.store import storage_error
 
 _BEAT_S = 15.0
@@ -28,9 +27,8 @@ _SILENT_S = 120.0
 
 
 @contextlib.contextmanager
-def _claimed(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
-    """Hold these runs, all of them or none, while they are trained.  Raises ClaimedError where another process has one
-    of them, StorageError where the folder cannot be written."""
+def claim(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
+    """Hold these runs, all of them or none, while they are trained.  Raises ClaimedError: another process has one."""
     folder, held = Path(results) / "claims", list[Path]()
     over = threading.Event()
     beat = threading.Thread(target=_beat, args=(held, over), daemon=True)
@@ -53,11 +51,6 @@ def release(results: Path | str, ids: Iterable[str]) -> None:
         with contextlib.suppress(OSError):
             if _content(path := Path(results) / "claims" / id) == processes.facts():
                 path.unlink()
-
-
-def claim(plan: RunPlan, records: Records) -> contextlib.AbstractContextManager[None]:
-    """Hold the runs of a plan that have no record among these.  Raises as `_claimed` does."""
-    return _claimed(plan.results, [run.id for run in plan.missing(records)])
 
 
 def holder(results: Path | str, id: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.records import identity
 from gpbench.records.record import Record
 
@@ -25,7 +25,7 @@ _EXTRAS: Mapping[str, Callable[[Record], Any]] = {
 """
 
 Loaded = dict[str, tuple[str, int, int | None]]
-"""Checksums, rows and fewest training rows of data that plans of one command have loaded."""
+"""Checksums, rows and fewest training rows of data without a checksum that plans of one command have loaded."""
 
 
 @runtime_checkable
@@ -65,7 +65,7 @@ class RunPlan:
     def from_config(cls, cfg: Mapping[str, Any], loaded: Loaded | None = None) -> "RunPlan":
         """The plan of a configuration.  Data are loaded only where the card has no checksum.  Raises ConfigError: there
         are no such splits or outputs; DataError: the data had to be loaded, and could not be."""
-        from gpbench.config import cards, declared
+        from gpbench.config import cards
         from gpbench.data import splits
         from gpbench.data.members import members, name_of_output
 
@@ -74,21 +74,14 @@ class RunPlan:
         if not checksum:
             checksum, rows, fewest = _checksum_and_rows(cfg, {} if loaded is None else loaded)
         if fewest := fewest or (splits.sizes({**card, "rows": rows}) or (None,))[0]:
-            cfg = declared.within_rows(cfg, fewest)
+            cfg = within_rows(cfg, fewest)
         shared = identity.canonical(identity.identify(cfg, checksum))
         trained = members(card, cfg["split"], cfg["output"])
         by_output = {member.output: member for member in trained}  # splits share the cell
         cells = {output: identity.cell_id(**shared, **member.cell) for output, member in by_output.items()}
-        runs = [
-            Run(
-                id=identity.run_id(**shared, **member.identity, seed=cfg["seed"]),
-                cell=cells[member.output],
-                split=member.split,
-                output=member.output,
-                output_name=name_of_output(card, member.output),
-            )
-            for member in trained
-        ]
+        seed, names = cfg["seed"], {output: name_of_output(card, output) for output in cells}
+        id_of = lambda member: identity.run_id(**shared, **member.identity, seed=seed)
+        runs = [Run(id_of(member), cells[member.output], *member, names[member.output]) for member in trained]
         return cls(cfg, checksum, tuple(runs))
 
     @property
@@ -108,14 +101,11 @@ class RunPlan:
 
     def check_budget(self) -> None:
         """Raises ConfigError unless a job with a budget is one run in one process, whose clock counts its seconds."""
-        if not self.cfg["run"].get("budget"):
-            return
-        if (runs := len(self.runs)) > 1:
-            raise ConfigError(
-                f"run.budget is of one run, and this job has {runs}: add -m, so that each has its own process"
-            )
-        if self.cfg["run"]["processes"] != 1:
-            raise ConfigError("run.budget is of one process: leave out run.processes")
+        has_budget, runs = self.cfg["run"].get("budget"), len(self.runs)
+        fault = f"run.budget is of one run, and this job has {runs}: add -m, so that each has its own process"
+        require(not has_budget or runs <= 1, fault, ConfigError)
+        is_alone = self.cfg["run"]["processes"] == 1
+        require(not has_budget or is_alone, "run.budget is of one process: leave out run.processes", ConfigError)
 
     def recorded(self, records: Records) -> dict[str, Record]:
         """The records that stand for runs of this plan, by id, in the plan's order.  A record counts when it has the
@@ -152,6 +142,18 @@ class RunPlan:
         if record.schema != identity.SCHEMA or record.status == "failed":  # without predictions there are no extras
             return record.schema == identity.SCHEMA
         return all(_EXTRAS[name](record) or (name == "gap" and record.diverged) for name in self.extras)
+
+
+def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
+    """A configuration whose default numbers of rows, such as `inducing`, are at most those that train.  The new number
+    is part of the run's identity and of its setting, as if the user had set it.  A number that the user or an
+    experiment did set stays as it is: the method refuses it where it is too large."""
+    from gpbench.config import declared
+
+    method, explicit = cfg["method"], set(cfg.get("explicit", ["method"]))  # records of before have no such list
+    large = [key for key in declared.beyond(method, rows) if not explicit & {"method", f"method.{key}"}]
+    changes = cfg["changes"] | {f"method.{key}": rows for key in large} if large else cfg["changes"]
+    return {**cfg, "method": {**method, **dict.fromkeys(large, rows)}, "changes": changes}
 
 
 def _checksum_and_rows(cfg: Mapping[str, Any], loaded: Loaded) -> tuple[str, int, int | None]:

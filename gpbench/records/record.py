@@ -14,12 +14,9 @@ _LARGEST = 1e150  # largest absolute value of a metric or an objective: squares 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record:
-    """The record of a finished run, as record.json has it.
-
-    A value is made by `from_json`, from what was stored, or by `create`, from a run's results.  Fields that a record
-    lacks, as those that a later gpbench added, have their default; fields that this gpbench does not know are kept.
-    Two records are equal when they have the same fields with the same values.
-    """
+    """The record of a finished run, as record.json has it: made by `from_json`, from what was stored, or by `create`,
+    from a run's results.  Fields that it lacks, as those that a later gpbench added, have their default; fields that
+    this gpbench does not know are kept.  Two records are equal when they have the same fields with the same values."""
 
     id: str  # hash of the configuration that determines the run's numbers (`gpbench.records.identity`)
     status: str  # `done`; `diverged`: objective or predictions are not finite; `failed`: no predictions in its budget
@@ -86,8 +83,7 @@ class Record:
     def from_json(cls, value: Any, id: str | None = None) -> "Record":
         """The record that a value of `json.loads` holds, of this `id` where one is given.  Raises ValueError: a field
         is missing, a value has another type or range, or a newer gpbench wrote it."""
-        if fault := _problem(value, id):
-            raise ValueError(fault)
+        verify(not (fault := _problem(value, id)), fault)
         record = cls.__new__(cls)
         # The instance's dictionary has what the JSON has, in its order; the class has the defaults of all else.
         vars(record).update(value)
@@ -157,6 +153,12 @@ def _types(annotation: Any) -> tuple[type, ...]:
     return (int, float) if annotation is float else (annotation,)
 
 
+def verify(is_right: object, fault: str) -> None:
+    """Raises ValueError with this fault of a file unless something is right."""
+    if not is_right:
+        raise ValueError(fault)
+
+
 def clean(value: Any, largest: float = _LARGEST) -> Any:
     """JSON-clean: NaN, infinities and numbers beyond `largest` to None, NumPy's to Python's, tuples to lists.  Of a
     path that is not UTF-8, the bytes that no text has become escapes, which YAML can read."""
@@ -199,25 +201,23 @@ def _problem(value: Any, id: str | None) -> str:
             if not abs(number) <= _LARGEST:
                 return f"{_short(name)} is {number:g}, beyond {_LARGEST:g}"
     for name, number in (value.get("row_stderr") or {}).items():
-        if number is not None and number < 0:
+        if (number or 0) < 0:
             return f"row_stderr.{_short(name)} is {number:g}, below 0"
     for name, reason in (value.get("undefined") or {}).items():
-        if not (isinstance(reason, str) and reason.isprintable() and len(reason) <= 200):
+        if not _is_line(reason):
             return f"undefined.{_short(name)} is no reason in a line"
     for name, described in (value.get("own_metrics") or {}).items():
-        if not _describes_metric(described):
+        is_mapping = isinstance(described, dict) and described.get("better") in ("lower", "higher", None)
+        if not is_mapping or not all(_is_line(described.get(key) or "") for key in ("title", "unit")):
             return f"own_metrics.{_short(name)} is no title, unit and direction"
     if not abs(value.get("objective") or 0) <= _LARGEST:
         return f"objective is {value['objective']:g}, beyond {_LARGEST:g}"
     return ""
 
 
-def _describes_metric(value: Any) -> bool:
-    """Tests for texts of one line, which tables print, and a direction."""
-    if not isinstance(value, dict) or value.get("better") not in ("lower", "higher", None):
-        return False
-    texts = [value.get(key) or "" for key in ("title", "unit")]
-    return all(isinstance(text, str) and text.isprintable() and len(text) <= 200 for text in texts)
+def _is_line(text: Any) -> bool:
+    """Tests for a text of one line, which tables print."""
+    return isinstance(text, str) and text.isprintable() and len(text) <= 200
 
 
 def _short(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpbench.errors import AbsentError, ConfigError, StorageError, failure, nearest
+from gpbench.errors import AbsentError, ConfigError, StorageError, failure, nearest, require
 from gpbench.records import arrays, packages, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
@@ -66,11 +66,6 @@ class Store:
         """The folder of a run."""
         return self.runs / id
 
-    def select(self, **fields: Any) -> list[Record]:
-        """The records whose fields have these values; a list, tuple or set means any of its members."""
-        values_of = {key: value if isinstance(value, list | tuple | set) else (value,) for key, value in fields.items()}
-        return [r for r in self.all() if all(r.value(key) in values for key, values in values_of.items())]
-
     def find(self, prefix: str) -> Record:
         """The one record whose id starts with `prefix`.  Raises ConfigError if none or several do, or it is damaged."""
         record, fault = self._read(id := self.id_of(prefix))
@@ -82,18 +77,17 @@ class Store:
         """The one id that starts with `prefix`.  Raises ConfigError if none or several do."""
         ids = list(self._ids())
         matches = [id for id in ids if id.startswith(prefix)] if prefix else []
-        if len(matches) > 1:
-            raise ConfigError(f"{len(matches)} runs start with {prefix!r}: {', '.join(matches[:5])}; give more digits")
-        if not matches:
-            hint = nearest(prefix, ids) if len(ids) in range(1, 10) else "`gpbench ls runs` lists them"
-            raise AbsentError(f"no run {prefix!r} in {self.runs}; {hint}")
+        several = f"{len(matches)} runs start with {prefix!r}: {', '.join(matches[:5])}; give more digits"
+        require(len(matches) < 2, several, ConfigError)
+        hint = nearest(prefix, ids) if len(ids) in range(1, 10) else "`gpbench ls runs` lists them"
+        require(matches, f"no run {prefix!r} in {self.runs}; {hint}", AbsentError)
         return matches[0]
 
     def delete(self, id: str) -> None:
         """Deletes a run: it is moved aside first, so that its folder is never half-empty.  Raises StorageError."""
-        self._require_folder()
-        if (self.runs / id).is_symlink():
-            raise StorageError(f"{self.runs / id} is a symbolic link, not a folder: delete the link yourself")
+        require(not self._refusal, f"{self.runs} {self._refusal}", ConfigError)
+        fault = f"{self.runs / id} is a symbolic link, not a folder: delete the link yourself"
+        require(not (self.runs / id).is_symlink(), fault, StorageError)
         aside = processes.aside(self.runs, id)
         try:
             (self.runs / id).rename(aside)
@@ -103,8 +97,7 @@ class Store:
 
     def last(self) -> Record:
         """The record made last.  Raises ConfigError if there is none."""
-        if not (records := self.all()):
-            raise AbsentError(f"no runs in {self.runs} yet; make one with `gpbench run`")
+        require(records := self.all(), f"no runs in {self.runs} yet; make one with `gpbench run`", AbsentError)
         return records[-1]
 
     def config(self, id: str) -> dict[str, Any]:
@@ -149,7 +142,7 @@ class Store:
         replace: bool = False,
     ) -> Path:
         """Puts a finished run in place; its folder.  Raises StorageError: the disk is full, or may not be written."""
-        self._require_folder()
+        require(not self._refusal, f"{self.runs} {self._refusal}", ConfigError)
         folder = self.runs / record.id
         beside = processes.aside(self.runs, record.id)
         old = beside.with_name(beside.name + processes.OLD)
@@ -213,10 +206,6 @@ class Store:
             self._say(id, f"{self.runs / id}: {error}; {self._mend}")
             return nothing
 
-    def _require_folder(self) -> None:
-        if self._refusal:
-            raise ConfigError(f"{self.runs} {self._refusal}")
-
     def _say(self, id: str, line: str) -> None:
         """One line on stderr, and no other one about this run."""
         if id not in self._reported:
@@ -227,9 +216,8 @@ class Store:
 def recorded(stores: Sequence[Store]) -> list[Record]:
     """Every record of these stores.  Raises AbsentError where there is none."""
     records = [record for store in stores for record in store.all()]
-    if not records:
-        folders = ", ".join(str(store.runs) for store in stores)
-        raise AbsentError(f"no runs in {folders} yet; train with `gpbench run`")
+    folders = ", ".join(str(store.runs) for store in stores)
+    require(records, f"no runs in {folders} yet; train with `gpbench run`", AbsentError)
     return records
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpbench import paths
-from gpbench.errors import AbsentError, ConfigError, SoleMethodError
+from gpbench.errors import AbsentError, ConfigError, SoleMethodError, require
 from gpbench.records import packages
 from gpbench.records.collection import Collection, open_existing, open_store
 from gpbench.records.record import Record
@@ -96,16 +96,15 @@ def open_stores(results: Results = None) -> list[Store]:
         print(f"gpbench: nothing recorded here: these are {_count(stores)}", file=sys.stderr)
         return stores
     several = [results] if isinstance(results, str | PathLike | Store) else list(results)
-    if not several:
-        raise ConfigError("the list of results folders is empty")
-    if SHIPPED in map(str, several) and not paths.shipped_files():
-        raise ConfigError(f"no records ship with this gpbench: {SHIPPED} names none")
+    require(several, "the list of results folders is empty", ConfigError)
+    is_there = SHIPPED not in map(str, several) or paths.shipped_files()
+    require(is_there, f"no records ship with this gpbench: {SHIPPED} names none", ConfigError)
     opened = lambda item: [item if isinstance(item, Store) else open_existing(Path(item))]
     return [s for item in several for s in (_shipped(len(several) > 1) if str(item) == SHIPPED else opened(item))]
 
 
 def open_one(results: Results = None) -> Store:
-    """The stores of `open_stores` as one.  Raises ConfigError: as there."""
+    """The stores of `open_stores` as one."""
     return union(open_stores(results))
 
 
@@ -179,5 +178,4 @@ def _shipped(marked: bool = False) -> list[Store]:
 
 
 def _count(stores: Sequence[Store]) -> str:
-    runs = len({id for store in stores for id in store.ids()})
-    return f"the {runs:,} runs that ship with gpbench"
+    return f"the {len({id for store in stores for id in store.ids()}):,} runs that ship with gpbench"

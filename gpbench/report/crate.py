@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import gpbench
 from gpbench.analysis.formats import FORMATS
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted
 from gpbench.analysis.sheets import Sheet
 from gpbench.data import cards
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 
 _TEXTS = {"table.md": "md", "table.csv": "csv", "table.tex": "latex"}
 _METADATA = "ro-crate-metadata.json"
-_RECORDS = "records"
-"""Beginning of the names of files with records."""
+_RECORDS = "records"  # beginning of the names of files with records
 
 _CRATE = "https://w3id.org/ro/crate/1.1"
 _CONTEXT = [f"{_CRATE}/context", {"sha256": "http://schema.org/sha256"}]
@@ -49,8 +49,7 @@ _LICENCE = (
     "Whoever publishes these files names their licence.  The data sets are not among them, and have licences of their"
     " own.  gpbench is under Apache-2.0."
 )
-_STATES = {True: "dirty", False: "clean", None: "unknown"}
-"""Whether the code differed from its commit."""
+_STATES = {True: "dirty", False: "clean", None: "unknown"}  # whether the code differed from its commit
 
 _Entity = dict[str, Any]
 
@@ -66,19 +65,30 @@ def write(
     """Writes the crate of a table; equal runs give equal bytes.  Raises ConfigError: there are no records, or the card
     of their data is wrong; StorageError: the file cannot be written.
     """
-    groups = _groups(records)
-    runs = [record for group in groups for record in group]
+    # by file, oldest first: a file has each run once, and a comparison of commits has it twice
+    groups: list[dict[str, Record]] = []
+    for record in sorted(records, key=lambda record: record.age):
+        if not any(group.setdefault(record.id, record) == record for group in groups):
+            groups.append({record.id: record})
+    runs = [record for group in groups for record in group.values()]
     if not runs:
         raise ConfigError(f"{path}: no run stands in this table, and an archive is of runs; name a .md or .csv file")
     files = {name: (FORMATS[format](sheet) + "\n").encode() for name, format in _TEXTS.items()}
     if figure is not None:
-        files["figure.png"] = _png(figure)
+        from gpbench.report import figures
+
+        picture = io.BytesIO()
+        figures.write(figure, picture, "png")
+        files["figure.png"] = picture.getvalue()
     for number, group in enumerate(groups, 1):
         name = f"{_RECORDS}{'' if number == 1 else number}{collection.SUFFIX}"
-        rows = [(record, "") for record in group]  # configurations name a machine's folders
+        rows = [(record, "") for record in group.values()]  # configurations name a machine's folders
         files[name] = collection.content(rows, package_lists=package_lists)
     files |= {packages.file_name(name): text.encode() for name, text in (package_lists or {}).items()}
-    files["references.bib"] = _references(runs, config_dirs).encode()
+    known = references.names(config_dirs)
+    names = [name for group in references.GROUPS for name in sorted({getattr(record, group) for record in runs})]
+    cited = references.references([*(name for name in names if name in known), "gpbench"], config_dirs)
+    files["references.bib"] = (references.bibtex(cited) + "\n").encode()
     description = _metadata(sheet, runs, dict(sorted(files.items())), config_dirs)
     files[_METADATA] = json.dumps(description, indent=1).encode()
     archive = io.BytesIO()
@@ -91,30 +101,6 @@ def write(
         file.write(archive.getvalue())
 
 
-def _groups(records: Iterable[Record]) -> list[list[Record]]:
-    """The records by file, oldest first: a file has each run once, and a comparison of commits has it twice."""
-    groups: list[dict[str, Record]] = []
-    for record in sorted(records, key=lambda record: record.age):
-        if not any(group.setdefault(record.id, record) == record for group in groups):
-            groups.append({record.id: record})
-    return [[*group.values()] for group in groups]
-
-
-def _png(figure: "Figure") -> bytes:
-    from gpbench.report.figures import write
-
-    picture = io.BytesIO()
-    write(figure, picture, "png")
-    return picture.getvalue()
-
-
-def _references(records: Sequence[Record], config_dirs: Sequence[Path]) -> str:
-    """The BibTeX entries of the methods, data sets and protocols that have files, and of gpbench."""
-    files = references.names(config_dirs)
-    names = [name for group in references.GROUPS for name in sorted({getattr(record, group) for record in records})]
-    return references.bibtex(references.references([*(n for n in names if n in files), "gpbench"], config_dirs)) + "\n"
-
-
 def _metadata(
     sheet: Sheet, records: Sequence[Record], files: Mapping[str, bytes], config_dirs: Sequence[Path] = ()
 ) -> _Entity:
@@ -122,7 +108,7 @@ def _metadata(
     times = sorted(record.created for record in records if record.created)
     data, software = _datasets(records, config_dirs), _software(records, files)
     instruments = [entity for entity in software if "softwareRequirements" in entity]
-    facts = [*_compute(records), *_machines(records)]
+    facts = _compute(records)
     runs = [name for name in files if name.startswith(_RECORDS)]
     table = [name for name in files if name not in runs and Path(name).suffix != ".txt"]
     title = f"The table {sheet.name}" if sheet.name else "A table"
@@ -153,14 +139,17 @@ def _metadata(
     }
     about = {"@id": _METADATA, "@type": "CreativeWork", "conformsTo": {"@id": _CRATE}, "about": {"@id": "./"}}
     licence = {**_entity("#licence", "CreativeWork", "Not stated"), "description": _LICENCE}
-    graph = [about, root, licence, *(_file(*item) for item in files.items()), *actions, *data, maker, *software, *facts]
-    return {"@context": _CONTEXT, "@graph": [*{entity["@id"]: _compact(entity) for entity in graph}.values()]}
-
-
-def _compact(entity: _Entity) -> _Entity:
-    """The entity without empty values, and without lists of one value, which JSON-LD writes as the value."""
-    values = {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in entity.items()}
-    return {key: value for key, value in values.items() if value not in ("", [])}
+    parts = []
+    for name, content in files.items():
+        text, kind = _KINDS[Path(name).suffix]
+        size, checksum = str(len(content)), hashlib.sha256(content).hexdigest()
+        facts_of_file = {"encodingFormat": kind, "contentSize": size, "sha256": checksum}
+        parts.append({**_entity(name, "File", text), **facts_of_file})
+    graph = [about, root, licence, *parts, *actions, *data, maker, *software, *facts]
+    # without empty values, and without lists of one value, which JSON-LD writes as the value
+    single = lambda value: value[0] if isinstance(value, list) and len(value) == 1 else value
+    entities = ({k: value for k, v in entity.items() if (value := single(v)) not in ("", [])} for entity in graph)
+    return {"@context": _CONTEXT, "@graph": [*{entity["@id"]: entity for entity in entities}.values()]}
 
 
 def _entity(id: str, kind: str, name: str) -> _Entity:
@@ -174,12 +163,6 @@ def _id(*names: object) -> str:
 
 def _links(entities: Iterable[_Entity]) -> list[_Entity]:
     return [{"@id": entity["@id"]} for entity in entities]
-
-
-def _file(name: str, content: bytes) -> _Entity:
-    text, kind = _KINDS[Path(name).suffix]
-    size, checksum = str(len(content)), hashlib.sha256(content).hexdigest()
-    return {**_entity(name, "File", text), "encodingFormat": kind, "contentSize": size, "sha256": checksum}
 
 
 def _datasets(records: Iterable[Record], config_dirs: Sequence[Path]) -> list[_Entity]:
@@ -196,14 +179,10 @@ def _datasets(records: Iterable[Record], config_dirs: Sequence[Path]) -> list[_E
 
 
 def _software(records: Sequence[Record], files: Iterable[str]) -> list[_Entity]:
-    """Each version of gpbench and each program of imported runs, with the packages and commits of its runs.
-
-    Those packages that can change a number are described; files list all of them.
-    """
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        own = ("gpbench", str((record.versions or {}).get("gpbench") or ""))
-        groups.setdefault((record.method, "") if record.imported else own, []).append(record)
+    """Each version of gpbench and each program of imported runs, with the commits of its runs and those packages that
+    can change a number; files list all of them."""
+    own = lambda record: ("gpbench", str((record.versions or {}).get("gpbench") or ""))
+    groups = gather(((record.method, "") if record.imported else own(record), record) for record in records)
     entities = []
     for (name, version), runs in sorted(groups.items()):
         pairs = {pair for run in runs for pair in (run.versions or {}).items() if pair[1] and pair[0] != "gpbench"}
@@ -236,26 +215,19 @@ def _commits(records: Iterable[Record]) -> list[_Entity]:
 
 
 def _compute(records: Sequence[Record]) -> list[_Entity]:
-    """The hours of the runs by the clock, and of the processors where there is a budget."""
-    clock = math.fsum(seconds or 0.0 for record in records for seconds in record.seconds.values())
+    """The hours of the runs by the clock, and of the processors where there is a budget; devices and processors of the
+    runs, without names of hosts."""
+    clock = math.fsum(value or 0.0 for record in records for value in record.seconds.values())
     budget = [record.cpu_seconds or 0.0 for record in records if record.budget]
-    hours = {"hours of compute": clock, **({"CPU hours of runs with a budget": math.fsum(budget)} if budget else {})}
-    return [
-        {**_entity(_id("compute", k), "PropertyValue", name), "value": round(seconds / 3600, 4), "unitText": "h"}
-        for k, (name, seconds) in enumerate(hours.items(), 1)
-    ]
-
-
-def _machines(records: Iterable[Record]) -> list[_Entity]:
-    """The devices and processors of the runs, without names of hosts."""
+    seconds = {"hours of compute": clock, **({"CPU hours of runs with a budget": math.fsum(budget)} if budget else {})}
     counts: Counter[str] = Counter()
     for record in records:
         host = record.host or {}
         sizes = [f"{host[key]} {unit}" for key, unit in (("cores", "cores"), ("memory_gib", "GiB")) if host.get(key)]
         names = dict.fromkeys([record.device, host.get("cpu")])  # a processor is a device too
         counts[", ".join(map(str, filter(None, [*names, *sizes])))] += 1
-    return [
-        {**_entity(_id("machine", k), "PropertyValue", "machine"), "value": text, "description": counted(n, "run")}
-        for k, (text, n) in enumerate(sorted(counts.items()), 1)
-        if text
-    ]
+    hours = {name: round(value / 3600, 4) for name, value in seconds.items()}
+    values: list[tuple] = [(_id("compute", k), name, hours[name], "unitText", "h") for k, name in enumerate(hours, 1)]
+    for k, (text, n) in enumerate(sorted(counts.items()), 1):
+        values += [(_id("machine", k), "machine", text, "description", counted(n, "run"))] if text else []
+    return [{**_entity(id, "PropertyValue", name), "value": value, key: word} for id, name, value, key, word in values]

@@ -18,8 +18,7 @@ from gpbench.records.plan import RunPlan
 def check_classes(
     jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError], config_dirs: Sequence[Path]
 ) -> None:
-    """Checks what plans use from outside gpbench: methods, kernels, likelihoods and optimisers, and the user's metrics.
-    Raises ConfigError: as `gpbench.config.build.check_class` and `gpbench.own_metrics.load`."""
+    """Checks what plans use from outside gpbench: methods, kernels, likelihoods, optimisers, and the user's metrics."""
     words_of = {
         json.dumps([plan.cfg["method"], plan.cfg["dataset"]]): words
         for words, plan in zip(jobs, plans, strict=True)

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.records.plan import RunPlan
 from gpbench.sweep import private
-from gpbench.sweep.job import Ended, Job, Outcome
+from gpbench.sweep.job import Job, Outcome
 from gpbench.sweep.local import Child
 
 _ASK_S = 5.0  # seconds between two looks at Slurm's queue; after two more a shared disk shows a result if there is one
@@ -32,8 +32,7 @@ _OF_SLURM = ("partition", "account", "array_parallelism", "setup")
 
 
 class Cluster:
-    """Submits jobs.  `kind` is slurm or local, `settings` those of conf/hydra/launcher, `run` the sweep's section.
-    Raises ConfigError where submitit or Slurm is not there, or a setting is not one of theirs."""
+    """Submits jobs.  `kind` is slurm or local, `settings` those of conf/hydra/launcher, `run` the sweep's section."""
 
     parting = "the submitted jobs are cancelled; those that run write a checkpoint"
 
@@ -43,11 +42,10 @@ class Cluster:
         except ImportError as error:
             install = "pip install -c constraints.txt -e '.[cluster]' in the checkout"
             raise ConfigError(f"hydra/launcher={kind} needs submitit: {install}") from error
-        if kind == "slurm" and not all(map(shutil.which, ("sbatch", "squeue", "scancel"))):
-            raise ConfigError(
-                "hydra/launcher=slurm: no sbatch, squeue and scancel here; start the sweep where Slurm's"
-                " commands are, or leave it out to use this machine"
-            )
+        fault = "hydra/launcher=slurm: no sbatch, squeue and scancel here"
+        mend = "start the sweep where Slurm's commands are, or leave it out to use this machine"
+        is_there = kind != "slurm" or all(map(shutil.which, ("sbatch", "squeue", "scancel")))
+        require(is_there, f"{fault}; {mend}", ConfigError)
         self.flags, self.resubmit = flags, settings["resubmit"]
         self.at_a_time = run["jobs"] if kind == "local" else sys.maxsize
         self.queue = _Slurm() if kind == "slurm" else _Local()
@@ -94,13 +92,12 @@ class Cluster:
                 self.folder.parent.rmdir()
 
 
-def _run_child(words: list[str], plan: RunPlan | None) -> str:
-    """The work of a submitted job: `gpbench run --json WORDS` to its end, with the signals passed on; the fields of an
-    `Ended` in JSON."""
+def _run_child(words: list[str], plan: RunPlan) -> str:
+    """The outcome in JSON of `gpbench run --json WORDS`, with the signals passed on: the work of a submitted job."""
     child = Child([], words, {}, plan=plan)
     for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
         signal.signal(number, lambda *_: child.terminate())
-    return json.dumps(dataclasses.asdict(child.how_it_ended()))
+    return json.dumps(dataclasses.asdict(child.outcome()))
 
 
 class _Submitted:
@@ -112,7 +109,6 @@ class _Submitted:
         self._since = time.monotonic()
 
     def ended(self) -> bool:
-        """True if its result is there, or it has left the queue without one."""
         if self.job.paths.result_pickle.exists():
             return True
         state = self.queue.state(self.job, self._since)
@@ -122,24 +118,24 @@ class _Submitted:
     def outcome(self, stopping: bool) -> Outcome:
         """Its outcome; the files of one that went well are deleted."""
         seconds, id, path = time.monotonic() - self._since, self.job.job_id, self.job.paths.result_pickle
-        failed = lambda reason, log="its log is": Outcome(
-            self.overrides, "failed", f"{reason}; {log} {self.job.paths.stderr}", seconds
-        )
+        log = self.job.paths.stderr
+        failed = lambda text: Outcome(self.overrides, "failed", text, seconds)
         if not path.exists():
             if stopping:
                 return Outcome(self.overrides, "stopped", "cancelled", seconds)
-            return failed(f"job {id} ended without a result (killed, or out of memory or time?)")
+            return failed(f"job {id} ended without a result (killed, or out of memory or time?); its log is {log}")
         try:
             status, result = private.read_result(path)
             if status == "error":
-                return failed(result.strip().rpartition("\n")[2], f"the log of job {id} is")
-            judged = Ended(**json.loads(result)).judged(self.overrides)
+                reason = result.strip().rpartition("\n")[2]
+                return failed(f"{reason}; the log of job {id} is {log}")
+            outcome = Outcome(**{**json.loads(result), "overrides": self.overrides})
         except (TypeError, ValueError) as error:
-            return failed(f"the result of job {id} cannot be read ({error})")
-        if judged.status != "failed":
+            return failed(f"the result of job {id} cannot be read ({error}); its log is {log}")
+        if outcome.status != "failed":
             for file in path.parent.glob(f"{id}_*"):
                 file.unlink(missing_ok=True)
-        return judged
+        return outcome
 
 
 class _Slurm:
@@ -152,7 +148,7 @@ class _Slurm:
         self.cancelled = False
 
     def state(self, job: Any, since: float) -> str | None:
-        """PENDING, RUNNING, ... of a job submitted at `since`; None when it has left the queue, and for a while."""
+        """PENDING, RUNNING, ... of a job submitted at `since`; None when it has left the queue for a while."""
         now, id = time.monotonic(), job.job_id
         if now - self.last_query >= _ASK_S:
             self._ask(now)
@@ -164,7 +160,6 @@ class _Slurm:
         return None if no_result or now - last_time > 2 * _ASK_S else "ending"
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Signal the jobs to end, which Slurm does with SIGTERM first."""
         if ids:
             subprocess.run(["scancel", *ids], capture_output=True)
         self.last_query, self.cancelled = -_ASK_S, True
@@ -186,7 +181,6 @@ class _Local:
         self.signalled_at: dict[str, float] = {}
 
     def state(self, job: Any, since: float) -> str | None:
-        """ "RUNNING", or None."""
         if job.done():
             return None
         if time.monotonic() - self.signalled_at.get(job.job_id, math.inf) > 1:  # the first may have come too early
@@ -194,7 +188,6 @@ class _Local:
         return "RUNNING"
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Signal the processes to end."""
         for id in ids:
             self.signalled_at[id] = time.monotonic()
             with contextlib.suppress(ProcessLookupError):

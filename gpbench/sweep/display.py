@@ -4,11 +4,12 @@ import datetime
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from gpbench.analysis.printing import counted
-from gpbench.errors import ConfigError, GpbenchError, SweepError
+from gpbench.errors import ConfigError, GpbenchError, SweepError, require
 from gpbench.experiments.plan import plans
 from gpbench.records import locks
 from gpbench.records.collection import open_store
@@ -17,12 +18,12 @@ from gpbench.sweep.classes import check_classes
 from gpbench.sweep.job import Outcome, Running
 
 
-def make(jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError] = ()) -> "Lines":
-    """The display that suits stdout, for jobs given as lists of overrides and their plans; a context manager."""
-    return _Terminal(jobs, plans) if sys.stdout.isatty() else Lines(jobs)
+def make(jobs: Sequence[Sequence[str]], work: Mapping[tuple[str, ...], float]) -> "Lines":
+    """The display that suits stdout, for jobs given as lists of overrides and their work; a context manager."""
+    return _Terminal(jobs, work) if sys.stdout.isatty() else Lines(jobs)
 
 
-class Lines:
+class Lines(AbstractContextManager):
     """Plain lines: first the overrides that all jobs share, then for each job those it does not."""
 
     def __init__(self, jobs: Sequence[Sequence[str]]):
@@ -35,11 +36,8 @@ class Lines:
         """Words of a job that the others do not share."""
         return " ".join(word for word in overrides if word not in self.shared)
 
-    def __enter__(self) -> "Lines":
-        return self
-
     def __exit__(self, *_: object) -> None:
-        """Nothing to clear away."""
+        pass
 
     def ended(self, outcome: Outcome) -> None:
         """One line for a job that is over."""
@@ -59,12 +57,11 @@ class Lines:
 class _Terminal(Lines):
     """The same with a bar of all jobs and the time left, and below it the running jobs with the last line of each."""
 
-    def __init__(self, jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError] = ()):
+    def __init__(self, jobs: Sequence[Sequence[str]], work: Mapping[tuple[str, ...], float]):
         from rich.live import Live
 
         super().__init__(jobs)
-        self.work = {tuple(job): _work(plan) for job, plan in zip(jobs, plans)}
-        self.remaining_work = sum(self.work.get(tuple(job), 1.0) for job in jobs)
+        self.work, self.remaining_work = work, sum(work.get(tuple(job), 1.0) for job in jobs)
         self.finished_work, self.partial_work, self.began = 0.0, 0.0, time.monotonic()
         self.live = Live(refresh_per_second=4, transient=True)
 
@@ -76,14 +73,13 @@ class _Terminal(Lines):
         self.live.stop()
 
     def ended(self, outcome: Outcome) -> None:
-        """One line for a job that is over; those recorded before say nothing of the time that the others take."""
         super().ended(outcome)
         work = self.work.get(tuple(outcome.overrides), 1.0)
         self.remaining_work -= work
-        self.finished_work += work if outcome.status != "already" else 0.0
+        if outcome.status != "already":  # one recorded before says nothing of the time that the others take
+            self.finished_work += work
 
     def running(self, children: Sequence[Running]) -> None:
-        """The bar, and a line for each running job, cut at the terminal's width."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -105,16 +101,7 @@ class _Terminal(Lines):
         return f"{text}  {datetime.timedelta(seconds=round(remaining))} left"
 
     def print(self, line: str) -> None:
-        """Print one line above the running jobs."""
         self.live.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _work(plan: RunPlan | GpbenchError) -> float:
-    """Runs times steps times rows of a job: what its seconds grow with, as far as that is known before."""
-    if not isinstance(plan, RunPlan):
-        return 1.0
-    steps, rows = plan.cfg["method"].get("steps"), plan.cfg["dataset"].get("rows")
-    return float(len(plan.runs) * (steps or 1) * (rows or 1))
 
 
 def _fraction(line: str) -> float:
@@ -125,12 +112,9 @@ def _fraction(line: str) -> float:
 
 
 def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path], *, sweep: bool = True) -> int:
-    """Prints a line for each job (a list of overrides) and how many runs are to train; trains and writes nothing.  In a
-    `sweep` runs with a budget have a process each.  Raises ConfigError where any job cannot be composed, SweepError
-    where the runs of some are unknown."""
-    view = Lines(jobs)
+    """Prints a line for each job (a list of overrides) and how many runs are to train; trains and writes nothing."""
+    view, failed = Lines(jobs), 0
     train: set[str] = set()
-    failed = 0
     planned = [_checked(plan, sweep) for plan in plans(jobs, config_dirs)]
     check_classes(jobs, planned, config_dirs)
     for words, plan in zip(jobs, planned, strict=True):
@@ -141,12 +125,16 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path], *, sweep
             text = f"to train  {len(missing)} of {runs}{busy}" if missing else f"recorded  {runs}"
             train.update(missing)
         else:
-            failed, text = failed + 1, f"fails: {' '.join(str(plan).split())}"
+            failed, text = failed + 1, f"fails: {one_line(plan)}"
         view.print(f"{text}  {view.label(words) if len(jobs) > 1 else ' '.join(words)}".rstrip())
     print(f"{counted(len(jobs), 'job')}; {counted(len(train), 'run')} to train")
-    if failed:
-        raise SweepError(f"{failed} of {len(jobs)} jobs would fail, as listed above")
+    require(not failed, f"{failed} of {len(jobs)} jobs would fail, as listed above", SweepError)
     return 0
+
+
+def one_line(error: GpbenchError) -> str:
+    """An error in one line."""
+    return " ".join((error.printed or str(error)).split())
 
 
 def _checked(plan: RunPlan | GpbenchError, sweep: bool) -> RunPlan | GpbenchError:

@@ -15,7 +15,7 @@ from gpbench.errors import ClaimedError, DivergedError, GpbenchError, Stopped
 from gpbench.records import locks
 from gpbench.records.absences import absences, absences_text, divergence
 from gpbench.records.collection import open_store
-from gpbench.records.plan import RunPlan
+from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
@@ -39,35 +39,23 @@ class Outcome:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Ended:
-    """End of a `gpbench run --json`: exit code (negative: killed by that signal), last lines, seconds it took."""
-
-    code: int
-    last_line: str
-    printed: str
-    seconds: float
-
-    def judged(self, overrides: list[str]) -> Outcome:
-        """The outcome."""
-        return Outcome(overrides, *self._status_and_text(), self.seconds)
-
-    def _status_and_text(self) -> tuple[str, str]:
-        code, last = self.code, self.last_line.partition("gpbench: ")[2] or self.last_line  # a print may stand before
-        statuses = {Stopped: "stopped", DivergedError: _recorded(last), ClaimedError: "claimed"}
-        if known := [status for error, status in statuses.items() if error.exit_code == code]:
-            return known[0], last
-        if code < 0:
-            name = signal.Signals(-code).name
-            return "failed", f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-        if code > 0:
-            return "failed", last or f"exit code {code}"
-        try:
-            result = json.loads(self.printed)
-            records = [Record.from_json(record) for record in result["records"]]
-        except (ValueError, LookupError, TypeError):
-            return "failed", "its process ended without an answer: does a module of yours call os._exit?"
-        return "already" if result["already"] == len(records) else "done", _scores(records)
+def judge(code: int, last_line: str, printed: str) -> tuple[str, str]:
+    """The status and the text of a `gpbench run --json` by its exit code, last line on stderr, and output."""
+    last = last_line.partition("gpbench: ")[2] or last_line  # a print may stand before
+    statuses = {Stopped: "stopped", DivergedError: _recorded(last), ClaimedError: "claimed"}
+    if known := [status for error, status in statuses.items() if error.exit_code == code]:
+        return known[0], last
+    if code < 0:
+        name = signal.Signals(-code).name
+        return "failed", f"killed by {name}{' (out of memory?)' if name == 'SIGKILL' else ''}"
+    if code > 0:
+        return "failed", last or f"exit code {code}"
+    try:
+        result = json.loads(printed)
+        records = [Record.from_json(record) for record in result["records"]]
+    except (ValueError, LookupError, TypeError):
+        return "failed", "its process ended without an answer: does a module of yours call os._exit?"
+    return "already" if result["already"] == len(records) else "done", _scores(records)
 
 
 def _recorded_before(overrides: list[str], records: list[Record]) -> Outcome:
@@ -93,61 +81,59 @@ def _scores(records: list[Record]) -> str:
     return "  ".join(means)
 
 
-def separate(words: Sequence[str], plan: RunPlan | GpbenchError) -> list[tuple[list[str], RunPlan | GpbenchError]]:
+def separate(words: Sequence[str], plan: RunPlan) -> "list[Job]":
     """The jobs as which a job is trained: one for each of its runs where these have a budget, else itself."""
-    if not isinstance(plan, RunPlan) or not plan.cfg["run"].get("budget"):
-        return [(list(words), plan)]
+    if not plan.cfg["run"].get("budget"):
+        return [Job(list(words), plan)]
     shared = [word for word in words if not word.startswith(("split=", "output="))]
-    return [
-        (
-            [*shared, f"split={run.split}", *([] if run.output is None else [f"output={run.output}"])],
-            replace(plan, runs=(run,)),
-        )
-        for run in plan.runs
-    ]
+    own = lambda run: [f"split={run.split}", *([] if run.output is None else [f"output={run.output}"])]
+    return [Job([*shared, *own(run)], replace(plan, runs=(run,))) for run in plan.runs]
 
 
-def prepare_data(plans: Sequence[RunPlan]) -> None:
-    """Loads the data sets of runs with a budget that are not recorded: a file that is prepared first would cost CPU
-    seconds of the run that comes first.  Errors are left to these runs."""
+def prepare_data(jobs: "Sequence[Job]") -> None:
+    """Loads the data sets of runs with a budget that are not recorded, which would cost the first of them CPU
+    seconds."""
     prepared: set[str] = set()
-    for plan in plans:
-        name = plan.cfg["dataset"]["name"]
-        if plan.cfg["run"].get("budget") and name not in prepared and plan.missing(open_store(plan.results)):
+    for job in jobs:
+        name = job.plan.cfg["dataset"]["name"]
+        if job.plan.cfg["run"].get("budget") and name not in prepared and job.missing():
             prepared.add(name)
             with contextlib.suppress(GpbenchError):
-                data.configured(plan.cfg)
+                data.configured(job.plan.cfg)
 
 
 @dataclass
 class Job:
-    """A job that is not done.  `plan` is None where its runs are unknown: its own process then says why.  `not_before`
-    is when it may start next, by the monotonic clock; `stops`, how often it was stopped."""
+    """A job that is not done: when it may start next, by the monotonic clock, and how often it was stopped."""
 
     overrides: list[str]
-    plan: RunPlan | None
+    plan: RunPlan
     not_before: float = 0.0
     stops: int = 0
 
+    def missing(self) -> list[Run]:
+        """The runs that are to train."""
+        return self.plan.missing(open_store(self.plan.results))
+
+    def work(self) -> float:
+        """Runs times steps times rows: what its seconds grow with, as far as that is known before."""
+        steps, rows = self.plan.cfg["method"].get("steps"), self.plan.cfg["dataset"].get("rows")
+        return float(len(self.plan.runs) * (steps or 1) * (rows or 1))
+
     def finished(self) -> Outcome | None:
         """Its outcome, if all its runs are recorded."""
-        if self.plan is None:
-            return None
         records = list(self.plan.recorded(open_store(self.plan.results)).values())
         return _recorded_before(self.overrides, records) if len(records) == len(self.plan.runs) else None
 
     def claimed(self) -> bool:
         """True if another process trains one of its runs."""
-        if self.plan is None:
-            return False
-        missing = self.plan.missing(open_store(self.plan.results))
-        return any(locks.holder(self.plan.results, run.id) for run in missing)
+        return any(locks.holder(self.plan.results, run.id) for run in self.missing())
 
     def limited(self, seconds: float | None) -> "Job":
         """The same with another time limit, None for none."""
         words = [word for word in self.overrides if not word.startswith("run.time_limit=")]
         words += [] if seconds is None else [f"run.time_limit={seconds:.3f}"]
-        return Job(words, self.plan and self.plan.with_run(time_limit=seconds))
+        return Job(words, self.plan.with_run(time_limit=seconds))
 
 
 def longest_first(jobs: Sequence[Job], store: Store) -> list[Job]:
@@ -155,7 +141,7 @@ def longest_first(jobs: Sequence[Job], store: Store) -> list[Job]:
     others, those first whose runs took most seconds: so all workers are busy to the end."""
 
     def seconds(job: Job) -> float:
-        records = [store.get(run.id, whole=False) for run in job.plan.runs] if job.plan else [None]
+        records = [store.get(run.id, whole=False) for run in job.plan.runs]
         return sum(sum(filter(None, record.seconds.values())) if record else math.inf for record in records)
 
     return sorted(jobs, key=seconds, reverse=True)

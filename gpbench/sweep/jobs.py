@@ -6,19 +6,19 @@ import shlex
 import subprocess
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpbench import paths, runtime, targets
 from gpbench.analysis.printing import counted
 from gpbench.config.values import check_values
-from gpbench.errors import ConfigError, DivergedError, Stopped, SweepError, nearest
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, SweepError, nearest, require
 from gpbench.experiments.plan import plans
-from gpbench.records.plan import RunPlan
 from gpbench.records.unions import SHIPPED, open_one
 from gpbench.sweep import display
 from gpbench.sweep.classes import check_classes
+from gpbench.sweep.display import one_line
 from gpbench.sweep.job import RECORDED, STATUSES, Job, Outcome, Running, longest_first, prepare_data, separate
 from gpbench.sweep.local import Child, Forks, core_numbers
 from gpbench.train.stop import StopRequest
@@ -28,8 +28,7 @@ _CLAIMED_S = 1.0  # seconds for which a job that another process trains is left 
 
 
 class Local:
-    """Starts jobs as children of this process, `run.jobs` at a time, with a GPU for each where there are several.
-    `run` is the sweep's section, `flags` come before every job's words."""
+    """Starts jobs as children of this process, `run.jobs` at a time, with a GPU for each where there are several."""
 
     parting = ""
     resubmit = 0
@@ -40,14 +39,13 @@ class Local:
         self.shared = run["memory_fraction"] is None and "XLA_PYTHON_CLIENT_MEM_FRACTION" not in os.environ
 
     def start(self, jobs: Sequence[Job], running: Sequence[Child]) -> list[Child]:
-        """Start these jobs."""
         children: list[Child] = []
         for job in jobs:
             remaining = self.stop.seconds_left()
             limited = job if remaining is None else job.limited(max(remaining, 0.001))
             slot = min(set(range(self.at_a_time)) - {child.slot for child in (*running, *children)})
             words, environment = [*self.flags, *limited.overrides], self.environment(slot, job.overrides)
-            environment |= self.cores(slot, job.plan)
+            environment |= self.cores(slot, job.plan.cfg["run"])
             children.append(Child(job.overrides, words, environment, slot, plan=limited.plan, forks=self.forks))
         return children
 
@@ -62,20 +60,17 @@ class Local:
             environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / sharing:.3f}"
         return environment
 
-    def cores(self, slot: int, plan: RunPlan | None) -> dict[str, str]:
-        """The variable with the cores of the job in this slot, where it asks for some; the processes of a job with
-        several divide its cores themselves.  Raises ConfigError where there are too few for one job."""
-        if plan is None or not (count := plan.cfg["run"]["cores"]) or plan.cfg["run"]["processes"] != 1:
+    def cores(self, slot: int, run: Mapping[str, Any]) -> dict[str, str]:
+        """The variable with the cores of the job in this slot, where its `run` section asks for some."""
+        if not (count := run["cores"]) or run["processes"] != 1:
             return {}
         runtime.require_cores(count)
         return {"GPBENCH_CORES": numbers} if (numbers := core_numbers(slot, count)) else {}
 
     def close(self) -> None:
-        """Lets the processes end that the jobs were forked from."""
         self.forks.close()
 
     def cancel(self, running: Sequence[Child]) -> None:
-        """Ask the running jobs to stop at a checkpoint."""
         for child in running:
             child.terminate()
 
@@ -103,107 +98,117 @@ class Jobs:
         self.stop = StopRequest(run["time_limit"])
         self.executor: Any = Local(flags, run, self.stop) if launcher == "basic" else None
         if not self.executor:
-            if launcher not in (known := ("slurm", "local")):
-                raise ConfigError(f"hydra/launcher={launcher}: {nearest(launcher, known)}, or leave it out")
+            known = ("slurm", "local")
+            hint = f"hydra/launcher={launcher}: {nearest(launcher, known)}, or leave it out"
+            require(launcher in known, hint, ConfigError)
             from gpbench.sweep.cluster import Cluster
 
             self.executor = Cluster(launcher, settings, flags, run)
         self.outcomes: list[Outcome] = []
+        self._waiting: deque[Job] = deque()
+        self._running: list[tuple[Job, Running]] = []
 
     def launch(self, jobs: Sequence[Sequence[str]]) -> None:
-        """Run these jobs (each a list of overrides), whatever becomes of any; those that have their records do not run.
-        Raises ConfigError before anything starts where any job cannot be composed."""
+        """Run these jobs (each a list of overrides), whatever becomes of any, unless they have their records."""
         planned = plans(jobs, self.config_dirs)
         check_classes(jobs, planned, self.config_dirs)
-        pairs = [pair for words, plan in zip(jobs, planned, strict=True) for pair in separate(words, plan)]
-        all_jobs = [Job(words, plan if isinstance(plan, RunPlan) else None) for words, plan in pairs]
-        prepare_data([job.plan for job in all_jobs if job.plan])
+        failed, all_jobs = list[Outcome](), list[Job]()
+        for words, plan in zip(jobs, planned, strict=True):
+            if isinstance(plan, GpbenchError):
+                failed.append(Outcome(list(words), "failed", one_line(plan)))
+            else:
+                all_jobs += separate(words, plan)
+        prepare_data(all_jobs)
+        work = {tuple(job.overrides): job.work() for job in all_jobs}
+        lines = [*(outcome.overrides for outcome in failed), *(job.overrides for job in all_jobs)]
         if 1 < self.executor.at_a_time < len(all_jobs) and paths.shipped_files():
             all_jobs = longest_first(all_jobs, open_one(SHIPPED))
-        waiting = deque(all_jobs)
-        running: list[tuple[Job, Running]] = []
-        reason: str | None = None
-        patient = False
-        with self.stop, display.make([words for words, _ in pairs], [plan for _, plan in pairs]) as view:
+        self._waiting.extend(all_jobs)
+        with self.stop, display.make(lines, work) as self._view:
             try:
-                while waiting or running:
-                    children = [child for _, child in running]
-                    if reason is None and (reason := self.stop.reason):
-                        self._stop(reason, waiting, children, view)
-                    if ready := self._ready(waiting, self.executor.at_a_time - len(children), view):
-                        new = self.executor.start(ready, children)
-                        running += zip(ready, new, strict=True)
-                    for pair in [pair for pair in running if pair[1].ended()]:
-                        running.remove(pair)
-                        self._take(*pair, reason is not None, waiting, view)
-                    if waiting and not running and not patient and all(job.not_before for job in waiting):
-                        patient = True
-                        view.print(f"waiting for {counted(len(waiting), 'job')} that other processes train")
-                    view.running([child for _, child in running])
-                    time.sleep(_POLL_S)
+                for outcome in failed:
+                    self._report(outcome)
+                self._run()
             except BaseException:  # as of a full disk that its lines go to
-                self.executor.cancel(children := [child for _, child in running])
+                self.executor.cancel(children := [child for _, child in self._running])
                 while not all(child.ended() for child in children):  # else they would be killed as they write
                     time.sleep(_POLL_S)
                 raise
             finally:
                 self.executor.close()
 
-    def _stop(self, reason: str, waiting: deque[Job], running: Sequence[Running], view: display.Lines) -> None:
+    def _run(self) -> None:
+        reason, patient = None, False
+        while self._waiting or self._running:
+            children = [child for _, child in self._running]
+            if reason is None and (reason := self.stop.reason):
+                self._stop(reason, children)
+            if ready := self._ready(self.executor.at_a_time - len(children)):
+                new = self.executor.start(ready, children)
+                self._running += zip(ready, new, strict=True)
+            for job, child in [pair for pair in self._running if pair[1].ended()]:
+                self._running.remove((job, child))
+                self._take(job, child, reason is not None)
+            if self._waiting and not self._running and not patient and all(job.not_before for job in self._waiting):
+                patient = True
+                self._view.print(f"waiting for {counted(len(self._waiting), 'job')} that other processes train")
+            self._view.running([child for _, child in self._running])
+            time.sleep(_POLL_S)
+
+    def _stop(self, reason: str, running: Sequence[Running]) -> None:
         self.executor.cancel(running)
         if running and self.executor.parting:
-            view.print(f"{reason}: {self.executor.parting}")
-        self.outcomes += [Outcome(job.overrides, "stopped", "not started") for job in waiting]
-        waiting.clear()
+            self._view.print(f"{reason}: {self.executor.parting}")
+        self.outcomes += [Outcome(job.overrides, "stopped", "not started") for job in self._waiting]
+        self._waiting.clear()
 
-    def _ready(self, waiting: deque[Job], room: int, view: display.Lines) -> list[Job]:
+    def _ready(self, room: int) -> list[Job]:
         """Take from those waiting at most `room` that may start now; one that needs not run is over."""
         ready: list[Job] = []
-        for job in list(waiting) if room > 0 else ():
+        for job in list(self._waiting) if room > 0 else ():
             if len(ready) == room:
                 break
             if time.monotonic() < job.not_before:
                 continue
-            if outcome := job.finished():
-                waiting.remove(job)
-                self._report(outcome, view)
-            elif job.claimed():
+            outcome = job.finished()
+            if not outcome and job.claimed():
                 job.not_before = time.monotonic() + _CLAIMED_S
+                continue
+            self._waiting.remove(job)
+            if outcome:
+                self._report(outcome)
             else:
-                waiting.remove(job)
                 ready.append(job)
         return ready
 
-    def _take(self, job: Job, child: Running, stopping: bool, waiting: deque[Job], view: display.Lines) -> None:
+    def _take(self, job: Job, child: Running, stopping: bool) -> None:
         """Takes the outcome of a job that is over.  Claimed by another process, or stopped by one, it waits again."""
         ended = child.outcome(stopping)
         job.stops += ended.status == "stopped"
         if stopping or ended.status not in ("claimed", "stopped") or job.stops > self.executor.resubmit:
-            self._report(dataclasses.replace(ended, status="stopped") if ended.status == "claimed" else ended, view)
+            self._report(dataclasses.replace(ended, status="stopped") if ended.status == "claimed" else ended)
         else:
             job.not_before = time.monotonic() + _CLAIMED_S if ended.status == "claimed" else 0.0
-            waiting.append(job)
+            self._waiting.append(job)
 
-    def _report(self, ended: Outcome, view: display.Lines) -> None:
+    def _report(self, ended: Outcome) -> None:
         self.outcomes.append(ended)
-        view.ended(ended)
+        self._view.ended(ended)
 
     def conclude(self) -> int:
-        """Print how many jobs ended how, and the failed ones; 0 if all are done.  Otherwise raises Stopped, SweepError
-        or DivergedError, the first of them that any job calls for."""
+        """Print how many jobs ended how, and the failed ones; 0 if all are done, and otherwise the error that they call
+        for."""
         counts = Counter(outcome.status for outcome in self.outcomes)
         print(f"{counted(len(self.outcomes), 'job')}: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s]))
         for status in (*RECORDED, "failed"):
-            for ended in self.outcomes:
-                if ended.status == status:
-                    flags = [f"--config-dir={folder}" for folder in self.config_dirs]
-                    command = shlex.join(["gpbench", "run", *flags, *ended.overrides])
-                    print(f"{status}: {ended.text}\n  {command}")
-        if counts["stopped"]:
-            reason = self.stop.reason or "a job was stopped"
-            raise Stopped(f"{reason}; jobs left: {counts['stopped']}; run the same command to resume")
-        if counts["failed"]:
-            raise SweepError(f"{counts['failed']} of {len(self.outcomes)} jobs failed, as listed above")
-        if parts := [f"{counts[status]} {words}" for status, words in RECORDED.items() if counts[status]]:
-            raise DivergedError(f"of {counted(len(self.outcomes), 'job')} {' and '.join(parts)}, as listed above")
+            for ended in (outcome for outcome in self.outcomes if outcome.status == status):
+                flags = [f"--config-dir={folder}" for folder in self.config_dirs]
+                print(f"{status}: {ended.text}\n  {shlex.join(['gpbench', 'run', *flags, *ended.overrides])}")
+        rest = f"jobs left: {counts['stopped']}; run the same command to resume"
+        require(not counts["stopped"], f"{self.stop.reason or 'a job was stopped'}; {rest}", Stopped)
+        failed = f"{counts['failed']} of {len(self.outcomes)} jobs failed, as listed above"
+        require(not counts["failed"], failed, SweepError)
+        parts = [f"{counts[status]} {words}" for status, words in RECORDED.items() if counts[status]]
+        lost = f"of {counted(len(self.outcomes), 'job')} {' and '.join(parts)}, as listed above"
+        require(not parts, lost, DivergedError)
         return 0

@@ -1,8 +1,6 @@
-"""Sweeps: Hydra's grammar says which jobs there are, and each runs as `gpbench run` in a process of its own.
-
-That keeps XLA's flags, caches and memory of one job away from the next.  Records that exist are not made
-again, so run the same command to resume where a sweep stopped.
-"""
+"""Sweeps: Hydra's grammar says which jobs there are, and each runs as `gpbench run` in a process of its own, away from
+XLA's flags, caches and memory of the others.  Records that exist are not made again, so run the same command to resume
+where a sweep stopped."""
 
 import itertools
 import re
@@ -14,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gpbench import paths
 from gpbench.config import merge
 from gpbench.config.compose import Composer, applicable, folders
-from gpbench.config.words import GROUPS, parse, read, require_launcher
+from gpbench.config.words import GROUPS, parse, read, remember, require_launcher
 from gpbench.errors import ConfigError
 from gpbench.sweep.display import preview
 from gpbench.sweep.jobs import Jobs
@@ -28,9 +26,7 @@ _MOST_JOBS = 100_000
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:
     """Runs all jobs of a sweep.  Returns 0 if every job is done.  Raises ConfigError: there are no jobs or more than
-    `_MOST_JOBS`, or one cannot be composed; none has started then; SweepError: jobs failed, as `Jobs.conclude` raises
-    it.
-    """
+    `_MOST_JOBS`, or one cannot be composed; none has started then; SweepError: jobs failed."""
     parsed = parse(overrides)
     launcher = chosen_launcher([str(word.input_line) for word in parsed if word.is_hydra_override()], config_dirs)
     composer = Composer(config_dirs)
@@ -61,8 +57,8 @@ def _sorted(parsed: "Sequence[Override]") -> "tuple[list[Override], list[Overrid
         raise ConfigError(f"the sweep has more than {_MOST_JOBS:,} jobs; give {key} fewer values")
     sections = [word.key_or_group.partition(".")[0] if not word.is_sweep_override() else "" for word in parsed]
     of_sweep = [section in ("run", "data") for section in sections]
-    parts = [[word for word, is_shared in zip(parsed, of_sweep) if is_shared == kind] for kind in (True, False)]
-    return parts[0], parts[1]
+    shared, own = ([w for w, is_shared in zip(parsed, of_sweep) if is_shared == kind] for kind in (True, False))
+    return shared, own
 
 
 def _length(word: "Override") -> float:
@@ -80,7 +76,7 @@ def _length(word: "Override") -> float:
 
 def _values(word: "Override", config_dirs: Sequence[Path]) -> list[str]:
     """A word of a single job for each value of one of a sweep."""
-    from hydra.core.override_parser.types import Glob
+    from hydra.core.override_parser.types import Glob, Override, Transformer, ValueType
 
     key, value = word.get_key_element(), word.value()
     if not word.is_sweep_override():
@@ -89,7 +85,11 @@ def _values(word: "Override", config_dirs: Sequence[Path]) -> list[str]:
         return [f"{key}={name}" for name in value.filter([*paths.yaml_files(key, config_dirs)])]
     if not word.is_discrete_sweep():
         raise ConfigError(f"{word.input_line}: an interval has no list of values; write range(START,STOP,STEP)")
-    return [f"{key}={text}" for text in word.sweep_string_iterator()]
+    texts = []
+    for each in word.sweep_iterator():
+        texts.append(f"{key}={Transformer.str(each)}")
+        remember(texts[-1], Override(word.type, word.key_or_group, ValueType.ELEMENT, each, word.package))
+    return texts
 
 
 def _hints(overrides: Sequence[str]) -> list[str]:

@@ -12,22 +12,21 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any
 
 from gpbench import runtime
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.child import signals_blocked
-from gpbench.sweep.job import Ended, Outcome
+from gpbench.sweep.job import Outcome, judge
 
 _SHARED = ("device", "memory_fraction", "devices", "cores")
 """Settings of a `run` section that are made before the import of JAX."""
 
 
 class Child:
-    """A running job.  `words` are the command line after `gpbench run`, `overrides` what names the job to the user.
-    `environment` is added to ours; `slot` is its number among the jobs that run at a time.  With a `plan` the job does
-    not compose its configuration again, and with `forks` it need not import JAX."""
+    """A running job.  `words` are the command line after `gpbench run`, `overrides` what names the job to the user;
+    `environment` is added to ours, and `slot` is its number among the jobs that run at a time."""
 
     def __init__(
         self,
@@ -36,53 +35,51 @@ class Child:
         environment: Mapping[str, str],
         slot: int = 0,
         *,
-        plan: RunPlan | None = None,
+        plan: RunPlan,
         forks: "Forks | None" = None,
     ):
         self.overrides, self.slot, self.last_line, self._printed = overrides, slot, "", ""
         self._started = time.monotonic()
-        words = ["--json", *(["--plan"] if plan else []), *words]
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        self.process = (forks and forks.start(plan, words, environment)) or start_run(
-            plan, words, environment, **pipes, errors="replace"
-        )
+        words, content = ["--json", "--plan", *words], plan.to_json().encode()
+        forked = forks.start(plan.cfg["run"], content, words, environment) if forks else None
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace"}
+        self.process = forked or start_run(content, words, environment, **pipes)
         streams = ((self.process.stdout, "_printed"), (self.process.stderr, "last_line"))
         self._readers = [threading.Thread(target=self._drain, args=pair, daemon=True) for pair in streams]
         for reader in self._readers:
             reader.start()
 
     def ended(self) -> bool:
-        """True if the process is over."""
         return self.process.poll() is not None
 
     def terminate(self) -> None:
         """Ask it to stop at a checkpoint."""
         self.process.send_signal(signal.SIGTERM)
 
-    def outcome(self, stopping: bool) -> Outcome:
-        """Outcome of an ended job, `stopping` or not."""
-        return self.how_it_ended().judged(self.overrides)
-
-    def how_it_ended(self) -> Ended:
-        """Waits for the process, and describes its end."""
+    def outcome(self, stopping: bool = False) -> Outcome:
+        """Waits for the process; its outcome, `stopping` or not."""
         code = self.process.wait()
         for reader in self._readers:
             reader.join(timeout=1)  # a grandchild may hold the pipe
-        return Ended(code, self.last_line, self._printed, time.monotonic() - self._started)
+        seconds = time.monotonic() - self._started
+        return Outcome(self.overrides, *judge(code, self.last_line, self._printed), seconds)
 
     def _drain(self, stream: Iterable[str], name: str) -> None:
-        """Keeps the last line of a stream that says something."""
         for line in stream:
             setattr(self, name, line.strip() or getattr(self, name))
 
 
-def start_run(
-    plan: RunPlan | None, words: Sequence[str], environment: Mapping[str, str], **streams: Any
-) -> subprocess.Popen:
-    """Starts `gpbench run WORDS` as a process that dies with this one."""
-    with tempfile.TemporaryFile() as stdin, signals_blocked():
-        stdin.write(plan.to_json().encode() if plan else b"")
-        stdin.seek(0)
+@contextlib.contextmanager
+def _file_of(content: bytes) -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        yield file
+
+
+def start_run(content: bytes, words: Sequence[str], environment: Mapping[str, str], **streams: Any) -> subprocess.Popen:
+    """Starts `gpbench run WORDS`, with this content as its stdin, as a process that dies with this one."""
+    with _file_of(content) as stdin, signals_blocked():
         return subprocess.Popen(
             [sys.executable, "-m", "gpbench.sweep.child", str(os.getpid()), "run", *words],
             stdin=stdin,
@@ -99,24 +96,22 @@ class Forks:
     def __init__(self) -> None:
         self._servers: dict[str, _Server] = {}
 
-    def start(self, plan: RunPlan | None, words: Sequence[str], environment: Mapping[str, str]) -> "_Forked | None":
-        """The process of `gpbench run WORDS`, started; None where the job needs one that starts from nothing: off
-        Linux, without a plan, with several processes or a budget, which pays for its imports, and where the server is
-        gone."""
-        if sys.platform != "linux" or plan is None or "GPBENCH_PEERS" in os.environ:
-            return None
-        if (run := plan.cfg["run"])["processes"] != 1 or run.get("budget"):
+    def start(
+        self, run: Mapping[str, Any], content: bytes, words: Sequence[str], environment: Mapping[str, str]
+    ) -> "_Forked | None":
+        """The process of `gpbench run WORDS` with this `run` section; None where it needs one that starts from nothing:
+        off Linux, with several processes or a budget, which pays for its imports, and where the server is gone."""
+        if sys.platform != "linux" or "GPBENCH_PEERS" in os.environ or run["processes"] != 1 or run.get("budget"):
             return None
         key = json.dumps({name: run[name] for name in _SHARED})
         if key not in self._servers or self._servers[key].is_gone:
             self._servers[key] = _Server(key)
         try:
-            return _Forked(self._servers[key], plan, words, environment)
+            return _Forked(self._servers[key], content, words, environment)
         except OSError:
             return None
 
     def close(self) -> None:
-        """Lets the servers end, each with its last job."""
         for server in self._servers.values():
             server.close()
 
@@ -161,14 +156,12 @@ class _Server:
 class _Forked:
     """A forked job, as a `subprocess.Popen` with pipes of text.  Raises OSError where the server cannot be reached."""
 
-    def __init__(self, server: _Server, plan: RunPlan, words: Sequence[str], environment: Mapping[str, str]):
+    def __init__(self, server: _Server, content: bytes, words: Sequence[str], environment: Mapping[str, str]):
         self._server, self._job = server, server.count
         pipes = [os.pipe(), os.pipe()]
         self.stdout, self.stderr = (os.fdopen(read_end, errors="replace") for read_end, _ in pipes)
         try:
-            with tempfile.TemporaryFile() as stdin:
-                stdin.write(plan.to_json().encode())
-                stdin.seek(0)
+            with _file_of(content) as stdin:
                 streams = [stdin.fileno(), *(write_end for _, write_end in pipes)]
                 message = json.dumps([self._job, ["run", *words], dict(environment)]).encode()
                 socket.send_fds(server.socket, [message], streams)
@@ -178,17 +171,14 @@ class _Forked:
                 os.close(write_end)
 
     def poll(self) -> int | None:
-        """The exit code, negative where a signal killed it; None while it runs."""
         return self._server.code(self._job, waits=False)
 
     def wait(self) -> int:
-        """Waits for the end; returns the exit code."""
         code = self._server.code(self._job, waits=True)
         assert code is not None
         return code
 
     def send_signal(self, number: int) -> None:
-        """Sends a signal to the process, unless it has ended."""
         if self.poll() is None:
             self._server.socket.send(json.dumps([self._job, number]).encode())
 

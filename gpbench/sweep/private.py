@@ -1,5 +1,5 @@
 """A folder that is the user's alone, for the jobs that submitit keeps in files of Python's pickle.  A pickle is a
-program: who can write one that another user's process reads can run what he wants there."""
+program: who can write one that another user's process reads can run anything there."""
 
 import io
 import os
@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from gpbench.errors import StorageError
+from gpbench.errors import StorageError, require
 
 
 def make_folder(folder: Path) -> None:
@@ -26,16 +26,15 @@ def make_folder(folder: Path) -> None:
 def _check_folder(folder: Path) -> None:
     """Raises StorageError unless a folder is the user's alone, and nobody else can put another one in its place."""
     own, user = folder.lstat(), os.geteuid()
-    if not stat.S_ISDIR(own.st_mode) or own.st_uid != user or own.st_mode & 0o077:
-        raise StorageError(f"{folder} must be a folder of yours with mode 700, since its files are programs")
+    is_own = stat.S_ISDIR(own.st_mode) and own.st_uid == user and not own.st_mode & 0o077
+    fault = f"{folder} must be a folder of yours with mode 700, since its files are programs"
+    require(is_own, fault, StorageError)
     for above in folder.parents:
         state = above.stat()
         is_open = state.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not state.st_mode & stat.S_ISVTX
-        if is_open or state.st_uid not in (0, user):
-            raise StorageError(
-                f"others can write into {above}, and so replace the jobs of a cluster: chmod go-w it, or name"
-                " a results folder of your own with run.results=DIR"
-            )
+        fault = f"others can write into {above}, and so replace the jobs of a cluster"
+        mend = "chmod go-w it, or name a results folder of your own with run.results=DIR"
+        require(not is_open and state.st_uid in (0, user), f"{fault}: {mend}", StorageError)
 
 
 def read_result(path: Path) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpbench import runtime
-from gpbench.errors import ConfigError, PeerError, Stopped
+from gpbench.errors import ConfigError, PeerError, Stopped, require
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.local import Child, core_numbers, start_run
 from gpbench.train.stop import StopRequest
@@ -25,13 +25,11 @@ def needed(run: Mapping[str, Any]) -> bool:
 
 
 def run(plan: RunPlan, *, json: bool) -> int:
-    """Starts the processes of a plan and waits for them; the exit code of the first.  Raises ConfigError: the devices
-    cannot be shared equally, or there are too few cores; PeerError: a process was killed or hangs; the others are
-    killed then too."""
+    """Starts the processes of a plan and waits for them; the exit code of the first."""
     count = plan.cfg["run"]["processes"]
     devices = plan.cfg["run"]["devices"] or count
-    if devices % count:
-        raise ConfigError(f"run.devices={devices} cannot be shared equally by run.processes={count}")
+    fault = f"run.devices={devices} cannot be shared equally by run.processes={count}"
+    require(devices % count == 0, fault, ConfigError)
     runtime.require_cores(plan.cfg["run"]["cores"])
     words = [f"--config-dir={folder}" for folder in plan.cfg["config_dirs"]]
     plan = plan.with_run(devices=devices)
@@ -44,15 +42,14 @@ def run(plan: RunPlan, *, json: bool) -> int:
         return {**facts, "GPBENCH_CORES": core_numbers(index, cores)}
 
     with StopRequest() as stop:
-        first = start_run(plan, ["--plan", *words, *(["--json"] if json else [])], environment(0))
+        first = start_run(plan.to_json().encode(), ["--plan", *words, *(["--json"] if json else [])], environment(0))
         others = [Child([], words, environment(i), plan=plan) for i in range(1, count)]
         processes = [first, *(child.process for child in others)]
         try:
             return _watch(processes, others, stop)
         finally:
             for process in processes:
-                if process.poll() is None:
-                    process.send_signal(signal.SIGKILL)
+                process.send_signal(signal.SIGKILL)
                 process.wait()
 
 
@@ -78,7 +75,7 @@ def _watch(processes: Sequence[Any], others: Sequence[Child], stop: StopRequest)
         if process.returncode < 0:
             reason = f"was killed by {signal.Signals(-process.returncode).name}"
         else:
-            reason = f"failed: {others[index - 1].how_it_ended().last_line.removeprefix('gpbench: ')}"
+            reason = f"failed: {others[index - 1].outcome().text}"
         raise PeerError(f"process {index} {of_all} {reason}; run the same command to resume from the last checkpoint")
     if code is None or code < 0:
         raise PeerError(f"process 0 of {len(processes)} hangs after the others ended; run the same command to resume")

@@ -38,8 +38,7 @@ def _index_and_count(n: int, total: int, dtype: Any) -> tuple[Int[Array, " N"], 
 
 
 class Chunk(eqx.Module):
-    """Rows of the minibatches of T steps that follow each other, where all rows do not fit (`Stream`).
-    Step t is the entry t mod T."""
+    """Rows of the minibatches of T steps that follow each other (`Stream`): step t is the entry t mod T."""
 
     X: Float[Array, "T B D"]  # standardised inputs
     y: Float[Array, "T B"]  # targets
@@ -74,7 +73,7 @@ def at_step(data: Batch | Chunk, size: int | None, t: Int[Array, ""], *, key: PR
     return Batch(data.X[row], data.y[row], index, weight, data.total, data.classes)
 
 
-_ROWS, _STEP, _PREDICTION, _VALIDATION = range(4)
+_ROWS, _STEP, _PREDICTION, VALIDATION = range(4)  # numbers of the keys that follow from one
 
 
 def take_step(
@@ -101,15 +100,9 @@ def prediction_key(key: Key[Array, ""]) -> Key[Array, ""]:
     return jax.random.fold_in(key, _PREDICTION)
 
 
-def validation_key(key: Key[Array, ""]) -> Key[Array, ""]:
-    """The key by which a run draws its validation rows."""
-    return jax.random.fold_in(key, _VALIDATION)
-
-
 class Stream:
     """The minibatches of a group's steps, from training rows that stay on the host, in memory or on disk; a thread
-    reads the next chunk of steps while the device works on this one.  `rows` has the inputs and targets of given
-    training rows of the k-th member."""
+    reads the next chunk of steps while the device works on this one."""
 
     def __init__(
         self,
@@ -131,8 +124,7 @@ class Stream:
         self._chunks: dict[int, Future] = {}
 
     def chunk(self, step: int, end: int) -> tuple[Float[Array, "S T B D"], Float[Array, "S T B"], int]:
-        """Rows of the steps from `step` on, for a `Chunk`: inputs and targets on the
-        devices, and the number of the step, at most `end`, before which they end."""
+        """Inputs and targets of the steps from `step` on, and the number, at most `end`, before which they end."""
         number = step // self.steps
         stop = (number + 1) * self.steps
         numbers = (number, number + 1) if stop < self._last else (number,)

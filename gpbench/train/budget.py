@@ -1,7 +1,6 @@
-"""A budget of CPU seconds for one run, and how many steps still fit into it.  CPU seconds are the sum over all threads,
-user and system, from the start of the process: the interpreter, imports, data, initial state, compilation, searches,
-steps and the predictions of the test rows.  Another process on the same cores hardly changes them, and a method gains
-nothing by keeping more cores busy."""
+"""A budget of CPU seconds for one run, and how many steps still fit into it.  They are the sum over all threads, user
+and system, from the start of the process to the predictions of the test rows: another process on the same cores hardly
+changes them, and a method gains nothing by keeping more cores busy."""
 
 import resource
 import threading
@@ -11,7 +10,7 @@ from contextlib import contextmanager
 
 import jax
 
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.records.absences import is_late
 
 _SEARCH = 0.3  # share of the seconds left for training that its searches may take
@@ -26,12 +25,12 @@ def cpu_seconds() -> float:
 
 
 class Budget:
-    """A budget of CPU seconds of this process.  Raises ConfigError: JAX computes on another device, whose seconds are
-    not counted."""
+    """A budget of CPU seconds of this process."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = cpu_seconds):
-        if (device := jax.default_backend()) != "cpu":
-            raise ConfigError(f"run.budget counts CPU seconds, and JAX computes on a {device}: add run.device=cpu")
+        device = jax.default_backend()
+        fault = f"run.budget counts CPU seconds, and JAX computes on a {device}: add run.device=cpu"
+        require(device == "cpu", fault, ConfigError)
         self.seconds, self.clock = seconds, clock
 
     @property
@@ -65,8 +64,8 @@ class Budget:
 
 
 class Pace:
-    """Numbers of steps that still fit into a budget, by the highest cost of a step so far, beside the predictions of
-    the test rows, which cost `reserve` seconds."""
+    """Numbers of steps that still fit into a budget beside the predictions of the test rows, which cost `reserve`
+    seconds."""
 
     def __init__(self, budget: Budget, reserve: float):
         self._budget, self._reserve = budget, reserve

@@ -22,7 +22,7 @@ from gpbench.core.random import run_key
 from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
 from gpbench.data.store import warn
-from gpbench.errors import ConfigError, DataError
+from gpbench.errors import ConfigError, require
 from gpbench.methods.base import FRACTION_MOST, Method
 from gpbench.methods.protocols import HasLimits, HasRowMemory, State
 from gpbench.records import environment, identity
@@ -41,21 +41,19 @@ _GPU_BYTES = 2**34  # share of a GPU's memory that a group of `run.together=auto
 
 
 class Context:
-    """A plan with its method and compiled programs, its data, and what training and records need of the configuration.
-    `facts` are in every record of the job.  Nothing behind it reads the configuration.  Raises ConfigError: a task that
-    the method cannot have, devices that are not there, several runs with a budget; DataError: other data than those of
-    the plan; what loading raises."""
+    """A plan with its method and compiled programs, its data, and `facts`, which are in every record of the job."""
 
     def __init__(self, plan: RunPlan):
         self.plan, cfg = plan, plan.cfg
         self.card, self.protocol, self.run = cfg["dataset"], cfg["protocol"], cfg["run"]
         plan.check_budget()
         method = build_method(cfg["method"])
-        check_task(cfg, method.tasks)
+        check_task(cfg["method"], self.card, method.tasks)
         self.dataset = data_layer.configured(cfg)
-        if self.dataset.checksum != plan.data_checksum:
-            raise DataError(f"{self.card['name']}: its data were changed since this command began: run it again")
-        self.programs = Programs(method, Devices(self.run["devices"]))
+        is_same = self.dataset.checksum == plan.data_checksum
+        require(is_same, f"{self.card['name']}: its data were changed since this command began: run it again")
+        self.method, self.devices = method, Devices(self.run["devices"])
+        self.programs = Programs(method, self.devices)
         self.precision, self.seed = self.protocol["precision"], cfg["seed"]
         self.cadence = Cadence(self.run["trace_every"], self.run["checkpoint_every"])
         self.budget = Budget(seconds) if (seconds := self.run.get("budget")) else None
@@ -76,16 +74,6 @@ class Context:
             **self.devices.facts(),
         }
 
-    @property
-    def method(self) -> Method:
-        """The method, as configured."""
-        return self.programs.method
-
-    @property
-    def devices(self) -> Devices:
-        """Devices that hold the rows."""
-        return self.programs.devices
-
     def state(self, fit: Fit, i: int) -> State:
         """The state of the i-th run of a group, on one device.  All processes must ask."""
         return jax.device_put(jax.tree.map(lambda leaf: leaf[i], self.devices.on_host(fit.state)))
@@ -96,15 +84,12 @@ class Context:
         return rows <= MOST_ROWS if setting == "auto" else bool(setting)
 
     def streams(self, rows: int, size: int) -> bool:
-        """Whether the training rows stay on the host (`Stream`).  Raises ConfigError: `run.stream=true`,
-        and a step takes all rows."""
+        """Whether the training rows stay on the host (`Stream`)."""
         batch, setting = self.method.batch_size, self.run.get("stream", "auto")
         minibatches = batch is not None and batch < rows
-        if setting is True and not minibatches:
-            raise ConfigError(
-                f"run.stream=true needs minibatches, and a step of {self.method.name} takes all {rows:,} rows: set"
-                " method.batch_size where the method has it, or run.stream=auto"
-            )
+        fault = f"run.stream=true needs minibatches, and a step of {self.method.name} takes all {rows:,} rows"
+        mend = "set method.batch_size where the method has it, or run.stream=auto"
+        require(minibatches or setting is not True, f"{fault}: {mend}", ConfigError)
         return minibatches and (size > limits.DATA if setting == "auto" else bool(setting))
 
     def checkpoint(self, group: Sequence[Run], *, again: bool) -> Checkpoint:

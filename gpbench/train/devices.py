@@ -14,26 +14,23 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from gpbench import runtime
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 
 _ROWS = "rows"
 
 
 class Devices:
-    """`count` devices, shared by the processes of the run; None is all devices of several processes, or one.  With one
-    device, JAX's default, nothing is sharded.  Raises ConfigError where there are fewer."""
+    """`count` devices, shared by the processes of the run; None is all devices of several processes, or one."""
 
     def __init__(self, count: int | None = None):
         devices = jax.devices()
         count = count or (len(devices) if jax.process_count() > 1 else 1)
-        if count > len(devices):
-            kind = devices[0].device_kind
-            raise ConfigError(f"run.devices={count}: JAX finds {len(devices)} ({kind}); ask for no more")
-        if jax.process_count() > 1 and count < len(devices):
-            raise ConfigError(
-                f"run.devices={count}: the {jax.process_count()} processes of this run have"
-                f" {len(devices)} devices together; leave run.devices=null for all of them"
-            )
+        processes, kind = jax.process_count(), devices[0].device_kind
+        few = f"run.devices={count}: JAX finds {len(devices)} ({kind}); ask for no more"
+        require(count <= len(devices), few, ConfigError)
+        many = f"run.devices={count}: the {processes} processes of this run have {len(devices)} devices together"
+        all_used = processes == 1 or count == len(devices)
+        require(all_used, f"{many}; leave run.devices=null for all of them", ConfigError)
         self.count = count
         self._mesh = None
         if count > 1:
@@ -56,12 +53,16 @@ class Devices:
 
     def everywhere(self, tree: Any) -> Any:
         """Replicated arrays, the same in every process."""
-        return self._arrange(tree, None)
+        return self.by_rows(tree, None)
 
-    def by_rows(self, tree: Any, rows: int) -> Any:
+    def by_rows(self, tree: Any, rows: int | None) -> Any:
         """Arrays with splits as first axis: those with `rows` as second are sharded, the others replicated.  An M x M
         matrix with M = N is sharded too: the layout changes no number."""
-        return self._arrange(tree, rows)
+        if (mesh := self._mesh) is None:
+            return jax.device_put(tree)  # jnp.asarray would compile a copy for each shape
+        along = lambda leaf: rows is not None and leaf.ndim > 1 and leaf.shape[1] == rows
+        spec = lambda leaf: PartitionSpec(None, _ROWS) if along(leaf) else PartitionSpec()
+        return jax.tree.map(lambda leaf: _on(NamedSharding(mesh, spec(leaf)), leaf), tree)
 
     def split(self, batch: Any) -> Any:
         """Inside a program: a minibatch in parts as equal as possible, whichever rows it has."""
@@ -97,28 +98,19 @@ class Devices:
         return tuple(map(bool, multihost_utils.process_allgather(np.array(flags)).any(axis=0)))
 
     def must_agree(self, value: Any) -> None:
-        """Raises ConfigError unless all processes pass the same, which they do where they share a results folder."""
+        """Raises ConfigError unless all processes pass the same, as they do where they share a results folder."""
         if jax.process_count() == 1:
             return
         digest = hashlib.sha256(json.dumps(value).encode()).digest()
         digests = multihost_utils.process_allgather(np.frombuffer(digest, np.uint8))
-        if (digests != digests[0]).any():
-            raise ConfigError(
-                "the processes of this run find different records: run.results must name one folder that"
-                " all of them see, written in the same way"
-            )
+        mend = "run.results must name one folder that all of them see, written in the same way"
+        fault = "the processes of this run find different records"
+        require((digests == digests[0]).all(), f"{fault}: {mend}", ConfigError)
 
     def meet(self, stage: str) -> None:
         """Waits for the other processes."""
         if jax.process_count() > 1:
             multihost_utils.sync_global_devices(stage)
-
-    def _arrange(self, tree: Any, rows: int | None) -> Any:
-        if (mesh := self._mesh) is None:
-            return jax.device_put(tree)  # jnp.asarray would compile a copy for each shape
-        along = lambda leaf: rows is not None and leaf.ndim > 1 and leaf.shape[1] == rows
-        spec = lambda leaf: PartitionSpec(None, _ROWS) if along(leaf) else PartitionSpec()
-        return jax.tree.map(lambda leaf: _on(NamedSharding(mesh, spec(leaf)), leaf), tree)
 
 
 def _on(layout: NamedSharding, leaf: Any) -> jax.Array:

@@ -1,7 +1,6 @@
-"""Doubts about a finished run: numbers that the data or the method make absurd, each with a warning in one line.  This
-file alone says what is absurd.  A run is compared with the trivial predictor, which gives every test row the mean and
-the variance of the training targets, or the frequencies of the classes (`method=constant`).  Doubts stand among the
-diagnostics of the record; they change neither ids nor metrics."""
+"""Doubts about a finished run: numbers that the data or the method make absurd, each with a warning in one line.  A run
+is compared with the trivial predictor (`method=constant`), which gives every test row the mean and the variance of the
+training targets, or the frequencies of the classes.  Doubts change neither ids nor metrics."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -69,8 +68,7 @@ _WRONG_VARIANCE = 10.0
 
 
 def unit_doubts(prepared: ScaledSplit, test_set: Scored) -> dict[str, float]:
-    """Predictions of another program that would be right in other units than the targets' own, in which all are here:
-    a number for each such doubt, by the names of `_WARNINGS`."""
+    """A number for each doubt about the units of another program's predictions, by the names of `_WARNINGS`."""
     centre, spread = float(np.mean(prepared.y)), float(np.std(prepared.y))
     square = lambda mean: (test_set.y - mean) ** 2
     error = lambda mean: float(np.sqrt(np.mean(square(mean))))
@@ -125,8 +123,7 @@ def _spread(prepared: ScaledSplit, test_set: Scored) -> float:
 
 
 def _far(prepared: ScaledSplit) -> int:
-    """The number of test rows with an input, or a target that is no class, beyond the range of the training rows by
-    more than the width of this range."""
+    """The number of test rows beyond the range of the training rows, targets included, by more than its width."""
     rows, others = prepared.X, prepared.X_test
     if prepared.task in ("regression", "count"):
         rows, others = np.column_stack([rows, prepared.y]), np.column_stack([others, prepared.y_test])

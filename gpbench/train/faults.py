@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench import runtime, targets
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError, ContractError, GpbenchError, MemoryShortage
+from gpbench.errors import ConfigError, ContractError, GpbenchError, MemoryShortage, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasBound, State
 
@@ -48,15 +48,11 @@ def one_line_if_users_code(cfg: Mapping[str, Any], group: Any = None) -> Iterato
 
 
 def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRNGKeyArray) -> Predictive:
-    """Predicts rows by a method, and checks what it returns; traced, so once for each program.  Raises ConfigError: it
-    is no `Predictive`, or one of another number of rows; ContractError: it has another precision than the rows."""
+    """The prediction of rows by a method, checked; traced, so once for each program."""
     value = method.predict(state, X, key=key)
-    if not isinstance(value, Predictive):
-        kind = "an array" if isinstance(value, jax.Array) else f"{type(value).__name__}"
-        raise ConfigError(
-            f"method {method.name}: predict returns {kind}: return a gpbench.core.predictive.Predictive, such as"
-            " GaussianPredictive(mean, variance)"
-        )
+    kind = "an array" if isinstance(value, jax.Array) else type(value).__name__
+    mend = "return a gpbench.core.predictive.Predictive, such as GaussianPredictive(mean, variance)"
+    require(isinstance(value, Predictive), f"method {method.name}: predict returns {kind}: {mend}", ConfigError)
     _check_arrays(method, jax.eval_shape(value.summary), X)
     return value
 
@@ -64,16 +60,15 @@ def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRN
 def predictions(
     method: Method, classes: int, state: State, X: Float[Array, "T D"], y: Float[Array, " T"], *, key: PRNGKeyArray
 ) -> dict[str, Array]:
-    """The arrays by which rows are scored: those of the prediction, and of the bound where the method has one.  Raises
-    ConfigError and ContractError for arrays that no metric could take, before anything is computed."""
+    """The arrays by which rows are scored, checked: those of the prediction, and of the bound where there is one."""
     value = predictive(method, state, X, key=key)
     arrays = value.arrays(y)
     if isinstance(method, HasBound):
         expected, kl = method.expected_log_prob(state, X, y), method.kl(state)
         arrays |= {} if expected is None or kl is None else {"expected_log_prob": expected, "kl": kl}
     needed, example = (_OF_CLASSES, "Categorical") if classes > 1 else (_OF_NUMBERS, "Gaussian")
-    if absent := sorted(needed - arrays.keys()):
-        fault = f"predict returns {type(value).__name__}, which has no {absent[0]}"
+    for name in sorted(needed - arrays.keys()):
+        fault = f"predict returns {type(value).__name__}, which has no {name}"
         raise ConfigError(f"method {method.name}: {fault}: return one that has, such as {example}Predictive")
     _check_arrays(method, arrays, X, classes)
     return arrays
@@ -87,13 +82,12 @@ def _check_arrays(method: Method, arrays: Mapping[str, Any], X: Float[Array, "T 
     for name, array in arrays.items():
         shape = np.shape(array)
         right = {"kl": (), "log_probs": (len(X), classes or (shape[-1] if shape else 0))}.get(name, (len(X),))
-        if array is None or shape != right:
-            kind = "None" if array is None else f"of shape {shape}"
-            fault = f"predict returns {name} {kind} for {len(X)} rows: its shape must be {right}"
-            raise ConfigError(f"method {method.name}: {fault}")
-        if (dtype := jnp.result_type(array)) != X.dtype:
-            fault = f"predicts {name} in {dtype} from data in {X.dtype}: use the dtype of the data"
-            raise ContractError(f"method {method.name} {fault}")
+        kind = "None" if array is None else f"of shape {shape}"
+        fault = f"predict returns {name} {kind} for {len(X)} rows: its shape must be {right}"
+        require(array is not None and shape == right, f"method {method.name}: {fault}", ConfigError)
+        dtype = jnp.result_type(array)
+        fault = f"predicts {name} in {dtype} from data in {X.dtype}: use the dtype of the data"
+        require(dtype == X.dtype, f"method {method.name} {fault}", ContractError)
 
 
 def _position(error: Exception, paths: list[str]) -> str:

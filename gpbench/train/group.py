@@ -15,12 +15,11 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench.data.members import Member
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Method
-from gpbench.methods.protocols import HasRates, HasSearch, State
+from gpbench.methods.protocols import HasRates, State
 from gpbench.train import batches
 from gpbench.train.batches import Stream
-from gpbench.train.trials import best_rate, best_settings
 
 Predictions = dict[str, np.ndarray]
 """Per test row `log_prob`, with `mean`, `var` and `cdf` (regression) or `log_probs` (classification), and for the bound
@@ -95,35 +94,31 @@ class Fit:
             self.trace[name] = np.concatenate([self.trace[name], value]) if name in self.trace else value
 
 
-def initial(method: Method, group: Group, run: Fit | None = None) -> State:
-    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  Settings and step
-    sizes that a run chooses are chosen here, and the seconds added to those of `run`; with `method.halving` they are
-    chosen in training (`gpbench.train.halving`).  Without a `run` the step size is the first of `method.rates`, and the
-    settings are the configured ones.  Raises ConfigError where a state has numbers for each row and saw a sample of
-    them."""
-    states = []
-    chooses = run is not None and not method.halving
+def initial(method: Method, group: Group, run: Fit | None = None, choose: Callable[..., State] | None = None) -> State:
+    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  Without a
+    function that makes the choices of each (`gpbench.train.search.by_trials`) the step size is the first of
+    `method.rates`, and the settings are the configured ones."""
+    states, timed = [], run.timed if run else nullcontext
     of_all = [None] * group.size
     keys = [group.init_keys[member] for member in range(group.size)]  # which JAX can trace, and no iteration
     weights, units = (of_all if array is None else array for array in (group.weight, group.unit))
     for X, y, key, weight, unit in zip(group.X, group.y, keys, weights, units, strict=True):
         rows = {"classes": group.classes, "rows": group.rows, "weight": weight, "unit": unit}
         data = batches.whole(jax.device_put(X), jax.device_put(y), **rows)
-        with run.timed("init") if run else nullcontext():
+        with timed("init"):
             state = method.init(data, key=key)
-        with run.timed("search") if run and chooses else nullcontext():
-            if isinstance(method, HasSearch) and method.search and chooses:
-                state = method.with_settings(state, best_settings(method, data.first(group.rows), key=key))
-            if isinstance(method, HasRates) and method.rates:
-                state = method.with_rate(state, best_rate(method, state, data, key=key) if chooses else method.rates[0])
+        if choose:
+            with timed("search"):
+                state = choose(method, state, data, key=key)
+        elif isinstance(method, HasRates) and method.rates:
+            state = method.with_rate(state, method.rates[0])
         is_sample = group.stream is not None and len(y) < group.stream.total
-        if is_sample and any(len(y) in leaf.shape for leaf in jax.tree.leaves(state)):
-            raise ConfigError(
-                f"{method.name} keeps numbers for each row, and run.stream takes such methods up to {len(y):,} rows"
-            )
+        fault = f"keeps numbers for each row, and run.stream takes such methods up to {len(y):,} rows"
+        has_rows = is_sample and any(len(y) in leaf.shape for leaf in jax.tree.leaves(state))
+        require(not has_rows, f"{method.name} {fault}", ConfigError)
         states.append(state)
-    if len(set(map(jax.tree.structure, states))) > 1:  # as of gam, where an input varies in the rows of some alone
-        raise ConfigError("these runs differ in what they learn, and cannot train together: run.together=1")
+    are_alike = len(set(map(jax.tree.structure, states))) == 1  # not of gam, where an input varies in some rows alone
+    require(are_alike, "these runs differ in what they learn, and cannot train together: run.together=1", ConfigError)
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     # One member's state is not copied, since it may be most of what there is; but two leaves may be one array.

@@ -37,8 +37,7 @@ _Trained = tuple[Run, Record, dict[str, Any]]  # a run with its record, and its 
 
 def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopRequest) -> list[Record]:
     """Trains and records the runs of a plan that are not recorded yet; the records of all of them, in its order.  With
-    `run.again` it trains what is recorded too; where that is stopped, run the same command to resume.  Raises
-    ConfigError, DataError, StorageError, and Stopped once a checkpoint is written."""
+    `run.again` it trains what is recorded too.  Raises Stopped once a checkpoint is written."""
     job = _Job(Context(plan.with_extras_of(store)), store, progress, stop, dict(plan.recorded(store)))
     if len(job.records) < len(plan.runs):
         for group in groups(job.context):
@@ -65,7 +64,10 @@ class _Job:
         context, again = self.context, self.context.plan.again
         checkpoint = context.checkpoint(group, again=again)
         while missing := [run for run in group if run.id not in self.records]:
-            self._heed_stop()
+            is_asked = bool((self.trained or self.stop.is_signalled) and self.stop.reason)
+            if any(context.devices.any(is_asked)):
+                reason = self.stop.reason or "another process"
+                raise Stopped(f"stopped by {reason} with runs left; run the same command to train them")
             runs = self._resumable(checkpoint, missing)
             context.devices.must_agree(
                 [context.plan.results, *([run.id for run in chunk] for chunk in (missing, runs))]
@@ -84,12 +86,6 @@ class _Job:
                 checkpoint.delete()
                 context.checkpoint(group, again=False).delete()  # recorded now, however that was left
             context.devices.meet("recorded")
-
-    def _heed_stop(self) -> None:
-        (stopped,) = self.context.devices.any(bool((self.trained or self.stop.is_signalled) and self.stop.reason))
-        if stopped:
-            reason = self.stop.reason or "another process"
-            raise Stopped(f"stopped by {reason} with runs left; run the same command to train them")
 
     def _resumable(self, checkpoint: Checkpoint, missing: Sequence[Run]) -> list[Run]:
         """The very runs of the checkpoint where some are missing: across groupings numbers agree to rounding only."""
@@ -113,8 +109,7 @@ class _Job:
         self.trained.append(record)
 
     def _fit(self, group: Group, runs: Sequence[Run], prepared: Sequence[ScaledSplit], checkpoint: Checkpoint) -> Fit:
-        """Trains a group; within a budget, where there is one, without checkpoints: a run that is stopped has none left
-        to resume with."""
+        """Trains a group; within a budget without checkpoints: a run that is stopped has none left to resume with."""
         context, budget = self.context, self.context.budget
         with budget.enforced(partial(self._end_late, budget, runs)) if budget else contextlib.nullcontext():
             return fit(

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Key
 
 from gpbench.core.kernels import Kernel, Stationary
 from gpbench.data.scaled import ScaledSplit
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasArrays, HasEffects, HasLatents, learned
 from gpbench.train.batches import prediction_key
@@ -22,11 +22,10 @@ _MARGIN = {1: 1.0, 2: 0.05}
 
 def check(method: Method, inputs: int) -> None:
     """Raises ConfigError where there would be nothing to draw: more than two inputs, neither effects nor a kernel."""
-    if inputs not in _PER_AXIS and not isinstance(method, HasEffects) and not hasattr(method, "kernel"):
-        raise ConfigError(
-            f"run.keep=true is for data with one or two inputs, and these have {inputs}; leave it, or choose"
-            " method=gam, or a method with a kernel, whose lengthscales are kept"
-        )
+    shows = inputs in _PER_AXIS or isinstance(method, HasEffects) or hasattr(method, "kernel")
+    fault = f"run.keep=true is for data with one or two inputs, and these have {inputs}"
+    mend = "leave it, or choose method=gam, or a method with a kernel, whose lengthscales are kept"
+    require(shows, f"{fault}; {mend}", ConfigError)
 
 
 def arrays(

@@ -18,9 +18,9 @@ from gpbench.errors import Stopped
 from gpbench.train.budget import Budget, Pace
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, Predictions, initial
-from gpbench.train.halving import search
 from gpbench.train.programs import Programs, lay_out
 from gpbench.train.progress import Progress
+from gpbench.train.search import by_halving, by_trials
 from gpbench.train.stop import StopRequest
 
 _LARGE = 0.25e9  # the bytes from which a run says what it takes, before its first step
@@ -35,10 +35,9 @@ class Cadence:
 
 
 def _spacing(steps: int, operations: tuple[float, float] | None) -> int:
-    """Number of steps between two evaluations: a hundredth of all, at least 10.  It is doubled until an evaluation
-    takes at most half of the operations of the steps before it: in counts, quantiles are found in one round.  Counts
-    are the same on every machine, and powers of 2 for splits of nearly the same size, so that all have their points at
-    the same steps."""
+    """Number of steps between two evaluations: a hundredth of all, at least 10, doubled until an evaluation takes at
+    most half of the operations of the steps before it.  These counts are the same on every machine and for splits of
+    nearly the same size."""
     every = max(10, steps // 100)
     step, evaluation = operations or (0.0, 0.0)
     while every < steps and every * step < 2.0 * evaluation:
@@ -59,9 +58,9 @@ def fit(
 ) -> Fit:
     """Trains a group to its method's last step, from its last checkpoint if there is one.  With a `budget` it ends when
     only the predictions fit; test rows are predicted once before the first step, to know what that costs, and once at
-    the end.  Raises Stopped: `stop` has a reason; a checkpoint is written before; StorageError: a checkpoint cannot be
-    written."""
+    the end.  Raises Stopped, once a checkpoint is written, where `stop` has a reason."""
     method, devices = programs.method, programs.devices
+    pace: Pace | None = None
     progress, stop = progress or Progress(), stop or StopRequest()
     run = _begin(programs, group, checkpoint, progress)
     on_host, group = group, lay_out(devices, group)
@@ -80,12 +79,14 @@ def fit(
     # before the first step both programs are compiled: what is wrong with predictions is said before any work
     operations = None if run.over else programs.operations(group, run)
     trace_every = cadence.trace_every or _spacing(method.steps, operations)
-    pace = _pace(budget, programs, group, run) if budget and not run.over else None
-    saved_at = time.monotonic()
-    winner = None
+    if budget and not run.over:  # the program of the predictions is compiled already
+        start = budget.clock()
+        programs.predict(group, run)
+        pace = Pace(budget, budget.clock() - start)
+    saved_at, winner = time.monotonic(), None
     if method.halving and (method.search or method.rates) and run.step == 0 and not run.over:
         trial_steps = _trial_steps(pace, programs, group, run) if pace else method.trial_steps
-        winner = search(programs, on_host, group, run, trial_steps)
+        winner = by_halving(programs, on_host, group, run, trial_steps)
     while not run.over:
         if winner is None:
             remaining = method.steps - run.step
@@ -127,13 +128,6 @@ def fit(
     return run
 
 
-def _pace(budget: Budget, programs: Programs, group: Group, run: Fit) -> Pace:
-    """The pace that leaves time for the predictions, whose program is compiled already."""
-    start = budget.clock()
-    programs.predict(group, run)
-    return Pace(budget, budget.clock() - start)
-
-
 def _trial_steps(pace: Pace, programs: Programs, group: Group, run: Fit) -> int:
     """Steps of a trial that fit into the search's share of a budget, by the cost of a step."""
     method = programs.method
@@ -155,5 +149,5 @@ def _begin(programs: Programs, group: Group, checkpoint: Checkpoint | None, prog
             return Fit(lay(state), trace=trace, on_part=progress.stage, **known)
         progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     run = Fit(state=None, over=method.steps == 0, on_part=progress.stage)
-    run.state = lay(initial(method, group, run))
+    run.state = lay(initial(method, group, run, None if method.halving else by_trials))
     return run

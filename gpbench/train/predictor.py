@@ -13,7 +13,7 @@ from gpbench.config.build import check_recorded
 from gpbench.config.compose import folders
 from gpbench.data import splits
 from gpbench.data.store import warn
-from gpbench.errors import ConfigError, DataError
+from gpbench.errors import ConfigError, require
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -24,33 +24,31 @@ from gpbench.train.group import Fit, initial
 
 
 class Predictor:
-    """A recorded run with its trained state and its compiled predictions, its data set and that one's card.  The run's
-    training rows are loaded and scaled once more, and the method's initial state is made anew to know the structure of
-    the saved one, which takes the place of its numbers.  Raises ConfigError: the saved state cannot be read, or is one
-    of another version of its method; the record chooses a function of the user's to be called; DataError: the data
-    cannot be loaded, or are not those of the run."""
+    """A recorded run with its trained state and its compiled predictions, its data set and that one's card."""
 
     def __init__(self, store: Store, record: Record, cfg: Mapping[str, Any]):
         check_recorded(cfg["method"], folders([Path(folder) for folder in cfg["config_dirs"]]))
-        plan = _plan(cfg, record)
-        self._context = context = Context(plan)
+        alone = {"devices": None, "processes": 1, "again": False}
+        card = splits.with_set(cfg["dataset"], record.split_set)  # what a card without one has may change
+        plan = RunPlan.from_config({**cfg, "dataset": card, "split": record.split, "run": {**cfg["run"], **alone}})
+        runs = [run for run in plan.runs if run.output_name == (record.output or "")]
+        require(runs, f"the data set {record.dataset} has no output {record.output!r}", ConfigError)
+        self._context = context = Context(replace(plan, runs=runs))
         self.card, self.dataset = context.card, context.dataset
-        if context.dataset.checksum != record.data_checksum:
-            raise DataError(f"the data set {context.dataset.name} has other data here than the run was trained on")
-        self._group, (self._split,) = load(context, plan.runs)
+        fault = f"the data set {context.dataset.name} has other data here than the run was trained on"
+        require(context.dataset.checksum == record.data_checksum, fault)
+        self._group, (self._split,) = load(context, runs)
         start = lambda: jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group))
         with one_line_if_users_code(cfg, self._group):
             arrays = store.state(record.id, headers_of(start))
             state = state_of(arrays, start()) if arrays else None
-        if state is None:
-            reason = "its state is of another version of its method" if arrays is None else "its state cannot be read"
-            raise ConfigError(f"{reason}: train it again with run.save=true run.again=true")
+        reason = "its state is of another version of its method" if arrays is None else "its state cannot be read"
+        require(state is not None, f"{reason}: train it again with run.save=true run.again=true", ConfigError)
         self._fit = Fit(jax.tree.map(lambda leaf: leaf[None], state))
 
     def predict(self, rows: Float[np.ndarray, "T D"]) -> dict[str, Float[np.ndarray, " T"]]:
-        """The predictions of rows (T, D) in original units, a column each.  Returns for regression `mean` and
-        `variance` of the target, noise included, in original units; for classification `probability of LABEL` for each
-        class."""
+        """The predictions of rows in original units: `mean` and `variance` of the target, noise included, or for
+        classification `probability of LABEL` for each class."""
         context, split = self._context, self._split
         if split.filler and (count := split.filler.count_absent(rows)):
             warn(f"a level that no training row of this run has: its input is 0 (rows: {count})")
@@ -61,14 +59,3 @@ class Predictor:
         if "log_probs" in arrays:
             return {f"probability of {c}": np.exp(p) for c, p in zip(context.dataset.classes, arrays["log_probs"].T)}
         return {"mean": split.original_targets(arrays["mean"]), "variance": arrays["var"] * split.y_std**2}
-
-
-def _plan(cfg: Mapping[str, Any], record: Record) -> RunPlan:
-    """The plan of this run alone, on one device."""
-    alone = {"devices": None, "processes": 1, "again": False}
-    card = splits.with_set(cfg["dataset"], record.split_set)  # what a card without one has may change
-    plan = RunPlan.from_config({**cfg, "dataset": card, "split": record.split, "run": {**cfg["run"], **alone}})
-    outputs = [run for run in plan.runs if run.output_name == (record.output or "")]
-    if not outputs:
-        raise ConfigError(f"the data set {record.dataset} has no output {record.output!r}")
-    return replace(plan, runs=outputs)

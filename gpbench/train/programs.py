@@ -1,5 +1,4 @@
-"""The compiled programs of a method: chunks of steps, and predictions.  Several splits or outputs advance at once.
-Nothing runs on the host within a chunk."""
+"""The compiled programs of a method: chunks of steps, and predictions, of several splits or outputs at once."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +13,7 @@ from jaxtyping import Float
 from gpbench.core.mapping import map_members
 from gpbench.core.memory import require_memory
 from gpbench.core.operations import count_operations
-from gpbench.errors import ConfigError, MemoryShortage
+from gpbench.errors import ConfigError, MemoryShortage, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasConvergence
 from gpbench.train import batches
@@ -29,16 +28,14 @@ _FEWEST = 64  # rows that programs for new rows are for, at least
 
 
 def lay_out(devices: Devices, group: Group) -> Group:
-    """The group with its arrays where the steps need them; on the host where they are streamed.  Raises ConfigError:
-    JAX cuts float64 to float32."""
+    """The group with its arrays where the steps need them; on the host where they are streamed."""
     if group.stream:
         return group
     trained = devices.by_rows((group.X, group.y, group.weight), rows=group.X.shape[1])
-    if (dtype := trained[0].dtype) != group.X.dtype:
-        raise ConfigError(
-            f"JAX makes {dtype} of {group.X.dtype}: something in this process has set jax_enable_x64 to false, such as"
-            " the module of a method; leave that out"
-        )
+    dtype = trained[0].dtype
+    fault = f"JAX makes {dtype} of {group.X.dtype}: something in this process has set"
+    mend = "jax_enable_x64 to false, such as the module of a method; leave that out"
+    require(dtype == group.X.dtype, f"{fault} {mend}", ConfigError)
     others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
     names = ("X", "y", "weight", "X_test", "y_test", "init_keys", "step_keys")
     return replace(group, **dict(zip(names, (*trained, *others), strict=True)))
@@ -70,8 +67,7 @@ class Programs:
         block = self._prediction(group, run, 0, size)[0].operations
         return None if step is None or block is None else (step, block * group.X_test.shape[1] / size)
 
-    def _start(self, group: Group) -> Any:
-        """Sum of the objectives of no steps."""
+    def _start(self, group: Group) -> Any:  # sum of the objectives of no steps
         return self.devices.everywhere(np.zeros(group.size, group.X.dtype))
 
     def _advance(self, group: Group, run: Fit, total: Any, end: int) -> tuple["_Program", tuple, int]:
@@ -106,7 +102,7 @@ class Programs:
 
     def predict_new(self, group: Group, run: Fit, X: Float[np.ndarray, "S T D"]) -> Predictions:
         """Predictions of rows without targets, on the host.  Copies of the last row fill them up to one of few numbers
-        of rows, for which alone a program is compiled: the prediction of a row does not depend on other rows."""
+        of rows, for which alone a program is compiled."""
         rows = X.shape[1]
         step = max(_FEWEST, 2 ** (rows.bit_length() - 3))  # so that copies are a quarter at most
         size = -(-rows // step) * step
@@ -174,10 +170,9 @@ class Programs:
         return self._compiled[key]
 
     def _body(self, function: Callable, group: Group) -> Callable:
-        if function is _predict:
-            return partial(_predict, self.method, group.classes)
-        rows = group.stream.total if group.stream else group.rows
-        return partial(_advance, self.method, group.classes, rows, self.devices)
+        total = group.stream.total if group.stream else group.rows
+        more = (total, self.devices) if function is _advance else ()
+        return partial(function, self.method, group.classes, *more)
 
 
 class _Program(NamedTuple):

@@ -13,25 +13,24 @@ _STAGES = {"init": "initial state", "search": "choice of settings", "compile": "
 
 
 class Progress:
-    """Reports of the training loop, independent of their display: this class shows nothing.  It has the seconds left,
-    at the mean rate of all steps since the first report, whichever training they belong to."""
+    """Reports of the training loop, which this class does not show, and the seconds left at the mean rate of all
+    steps."""
 
     _began: float | None = None
     _steps = 0
 
     def begin(self, title: str, total_steps: int, members: str, later: float = 0.0) -> None:
-        """`total_steps` steps start now, on `members`, a short description of the runs that train together.  `later`
-        trainings of as many steps follow."""
+        """`total_steps` steps of the runs `members` start now; `later` trainings of as many steps follow."""
         self.title, self.total, self.members, self._later, self._last = title, total_steps, members, later, 0
 
     def stage(self, phase: str) -> None:
-        """Report that this one of `PARTS` begins."""
+        """One of `PARTS` begins."""
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
         """`step` steps are done; objective and metrics are the last computed."""
 
     def note(self, text: str) -> None:
-        """One line that stays on the screen (a resumed checkpoint)."""
+        """A line stays on the screen."""
 
     def end(self) -> None:
         """The steps have ended, whether all were done or not."""
@@ -50,36 +49,34 @@ class Progress:
 def make(visible: bool = True, stream: Any = None) -> Progress:
     """The progress that suits `stream` (a text stream, stderr by default); only notes unless `visible`."""
     stream = stream or sys.stderr
-    if visible and stream.isatty():
-        return _Bar(stream)
-    return _Plain(stream, every=_PLAIN_EVERY_S if visible else float("inf"))
+    return _Bar(stream) if visible and stream.isatty() else _Plain(stream, _PLAIN_EVERY_S if visible else math.inf)
 
 
 class _Plain(Progress):
     """Lines for logs and pipes: a title, then at most one line in `every` seconds, with the seconds left."""
 
-    def __init__(self, stream: Any, every: float = _PLAIN_EVERY_S):
-        self.stream, self.every = stream, every
-        self.line_time = float("nan")
+    def __init__(self, stream: Any, every: float):
+        self.stream, self.every, self.line_time = stream, every, math.nan
 
     def begin(self, title: str, total_steps: int, members: str, later: float = 0.0) -> None:
         super().begin(title, total_steps, members, later)
         self.line_time = time.monotonic() if math.isnan(self.line_time) else self.line_time
 
     def stage(self, phase: str) -> None:
-        if phase in _STAGES and (now := time.monotonic()) - self.line_time >= self.every:
-            self.line_time = now
-            self.note(f"{self.title}  {self.members}  {_STAGES[phase]}")
+        if phase in _STAGES:
+            self._say(self.title, self.members, _STAGES[phase])
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
-        seconds = self.seconds_left(step)
-        if (now := time.monotonic()) - self.line_time < self.every:
-            return
-        self.line_time = now
-        parts = [self.title, f"step {step}/{self.total}", self.members]
+        parts = [f"step {step}/{self.total}", self.members]
         parts += [] if objective is None else [f"objective {objective:.6g}"]
         parts += [f"{name} {value:.4g}" for name, value in metrics.items()]
-        self.note("  ".join(parts + ([] if seconds is None else [f"{seconds:.0f} s left"])))
+        parts += [] if (seconds := self.seconds_left(step)) is None else [f"{seconds:.0f} s left"]
+        self._say(self.title, *parts)
+
+    def _say(self, *parts: str) -> None:
+        if (now := time.monotonic()) - self.line_time >= self.every:
+            self.line_time = now
+            self.note("  ".join(parts))
 
     def note(self, text: str) -> None:
         print(text, file=self.stream, flush=True)

@@ -14,7 +14,7 @@ from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import listed, printable
 from gpbench.methods.parts.settings import NoiseMethod
-from gpbench.methods.protocols import STOP, HasDiagnostics, HasOptimum, HasSearch, State, diagnosis
+from gpbench.methods.protocols import STOP, HasDiagnostics, HasOptimum, HasSearch, diagnosis
 from gpbench.own_metrics import OwnMetrics
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import GAP, Run
@@ -49,8 +49,7 @@ def scored(prepared: ScaledSplit, predictions: Predictions, i: int) -> metrics.S
 def metric_fields(
     task: str, test_set: metrics.Scored, own_metrics: OwnMetrics, finite: bool = True
 ) -> dict[str, dict[str, Any]]:
-    """The fields of a record that have the metrics of a test set: `metrics`, and `row_stderr`, `undefined` and
-    `own_metrics` where there are any."""
+    """The fields `metrics`, `row_stderr`, `undefined` and `own_metrics` of a record, where there are any."""
     own, own_errors = own_metrics.score(task, test_set.in_original_units())
     values = metrics.score(task, test_set) | own
     errors = row_stderrs(values, test_set) | own_errors
@@ -81,9 +80,8 @@ _LATE = 0.7  # the part of the training after which the objective's slope is tak
 
 
 def _last_slope(trace: dict[str, np.ndarray], i: int, rows: int) -> float | None:
-    """The rise of the i-th run's objective over a tenth of the training, in nats per training row, at its end.  It is
-    the least-squares line through the means of the objective between the trace's last points, those of the last three
-    tenths of the training; None where there are fewer than two."""
+    """The rise of the i-th run's objective over a tenth of the training at its end, in nats per training row, by the
+    least-squares line through the trace's last points; None where there are fewer than two."""
     ends, means = (np.asarray(trace.get(name, ()), float) for name in ("step", "objective_mean"))
     if not len(ends) or len(means) != len(ends):  # as in a checkpoint of an earlier version
         return None
@@ -95,17 +93,8 @@ def _last_slope(trace: dict[str, np.ndarray], i: int, rows: int) -> float | None
 
 
 _GAP_ROWS = 500
-"""Number of training rows of the generalisation gap: the first, which methods of some rows are trained on too."""
-
-
-def _generalisation_gap(
-    context: Context, state: State, prepared: ScaledSplit, test_set: metrics.Scored, *, key: Key[Array, ""]
-) -> float:
-    """Mean log density of rows that a method was trained on less that of the test rows, in nats a row."""
-    rows = min(_GAP_ROWS, getattr(context.method, "rows", None) or len(prepared.y))
-    X, y = (jnp.asarray(array[:rows], context.precision) for array in (prepared.X, prepared.y))
-    trained = predictive(context.method, state, X, key=prediction_key(key)).arrays(y)["log_prob"]
-    return float(np.mean(trained) - np.mean(test_set.log_prob))
+"""Number of training rows of the generalisation gap, the mean log density of these less that of the test rows: the
+first, which methods of some rows are trained on too."""
 
 
 def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, *, key: Key[Array, ""]) -> Record:
@@ -137,7 +126,10 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
         noise = method.target_noise if isinstance(method, NoiseMethod) else None
         diagnostics |= doubts(prepared, test_set, state, noise=noise)
         if "gap" in context.plan.extras:
-            diagnostics[GAP] = _generalisation_gap(context, state, prepared, test_set, key=key)
+            rows = min(_GAP_ROWS, getattr(method, "rows", None) or len(prepared.y))
+            X, y = (jnp.asarray(array[:rows], context.precision) for array in (prepared.X, prepared.y))
+            trained = predictive(method, state, X, key=prediction_key(key)).arrays(y)["log_prob"]
+            diagnostics[GAP] = float(np.mean(trained) - np.mean(test_set.log_prob))
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     stop = int(extras["settings"].get(STOP, fit.step))  # steps beyond it, up to the next point of the trace, are none
     return Record.create(

@@ -29,25 +29,24 @@ def configure(run: Mapping[str, Any]) -> None:
 
 def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Record], int]:
     """Trains and records the runs of a plan that are not recorded: all records of the plan, [] in a process for which
-    another one speaks, and how many of them existed before.  Raises ClaimedError: another process trains one
-    of the runs; PeerError: another process of the same run is gone; ConfigError: settings of XLA change numbers;
-    DataError, StorageError, Stopped: The job cannot be trained, or was stopped."""
+    another one speaks, and how many of them existed before.  Raises ClaimedError where another process trains one of
+    them, and PeerError where another process of the same run is gone."""
     run = plan.cfg["run"]
     joins = bool(runtime.peers()) or run["processes"] == "cluster"
     if not joins and len(known := plan.recorded(store)) == len(plan.runs):  # without JAX, whose import takes seconds
         return list(known.values()), len(known)
-    runtime.start(run["device"], joins=joins)
+    rank, count = runtime.start(run["device"], joins=joins)
 
     from gpbench.core.memory import release_programs
     from gpbench.train import progress
     from gpbench.train.job import run_job
 
-    rank, count = runtime.rank_and_count() if joins else (0, 1)
     leads = rank == 0
     display = progress.make(run["progress"] and leads)
     try:
+        held = claim(plan.results, [run.id for run in plan.missing(store)])
         # Processes that join are claimed for by the one that started them; a cluster's start at once.
-        with _stdout_to_stderr() if count > 1 else nullcontext(), nullcontext() if joins else claim(plan, store):
+        with _stdout_to_stderr() if count > 1 else nullcontext(), nullcontext() if joins else held:
             recorded = len(plan.recorded(store))  # while the claim is held: another process may just have ended
             records = run_job(plan, store=store, progress=display, stop=stop)
         release_programs()

@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from samples import sample
+from samples import sample, write
 from scipy import stats
 
 import gpbench
@@ -16,7 +14,6 @@ from gpbench.analysis.best import best_methods
 from gpbench.analysis.statistics import holm
 from gpbench.cli import main
 from gpbench.errors import ConfigError
-from gpbench.records.store import Store
 
 METHODS = ("a", "b", "c")
 SHIFT = {"a": 0.0, "b": 0.02, "c": 1.0}
@@ -42,12 +39,6 @@ def values(runs, method, dataset="kin8nm"):
     return np.array([r.metrics["rmse"] for r in runs if (r.method, r.dataset) == (method, dataset)])
 
 
-def write(folder, runs):
-    for record in runs:
-        Store(folder).write(record, {}, {})
-    return folder
-
-
 def test_means_intervals_and_p_values_are_those_of_the_corrected_resampled_t_test():
     runs = records()
     result = best_methods(runs, "rmse")
@@ -69,11 +60,7 @@ def test_means_intervals_and_p_values_are_those_of_the_corrected_resampled_t_tes
     assert result.worse == ["c"] and result.verdict("b") == "open"
 
 
-def test_holms_correction_multiplies_step_by_step_and_never_falls():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06]) and holm([]) == []
-
-
-def test_average_ranks_and_wilcoxons_test_over_data_sets():
+def test_average_ranks_and_wilcoxons_test_with_holms_correction_over_data_sets():
     names = [f"set{i}" for i in range(9)]
     runs = records(names)
     result = best_methods(runs, "rmse")
@@ -84,20 +71,18 @@ def test_average_ranks_and_wilcoxons_test_over_data_sets():
     adjusted = dict(zip(pairs, holm([stats.wilcoxon(means[:, i] - means[:, j]).pvalue for i, j in pairs])))
     leader = METHODS.index(result.leader)
     assert result.p["c"] == pytest.approx(adjusted[tuple(sorted((leader, 2)))]) and result.verdict("c") == "worse"
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06]) and holm([]) == []
 
 
-def test_with_few_data_sets_no_difference_over_them_is_claimed():
+def test_no_difference_is_claimed_over_few_data_sets_or_outputs_of_one():
     result = best_methods(records(["set1", "set2", "set3"]), "rmse")
     assert result.worse == [] and result.smallest_p > 0.05 and result.verdict_on("c", "set1") == "worse"
-
-
-def test_outputs_of_one_data_set_have_no_test_over_them():
     runs = [r for output in ("x", "y") for r in records(output=output)]
     result = best_methods(runs, "rmse")
     assert len(result.datasets) == 2 and result.p == {} and result.worse == []
 
 
-def test_runs_that_were_not_held_out_and_diverged_ones_count_nowhere():
+def test_runs_not_held_out_or_diverged_count_nowhere_and_sets_without_a_common_split_are_left_out():
     runs = records()
     leaked = records(methods=("b",), held_out=False, metrics={"rmse": 0.0})
     int8 = records(methods=("b",), split_set="hla_int8", metrics={"rmse": 0.0})
@@ -105,9 +90,15 @@ def test_runs_that_were_not_held_out_and_diverged_ones_count_nowhere():
     result = best_methods([*runs, *leaked, *int8, *diverged], "rmse")
     assert result.scores["b"]["kin8nm"].mean == pytest.approx(values(runs, "b").mean())
     assert result.scores["b"]["kin8nm"].diverged == 2 and result.datasets == ["kin8nm"]
+    runs = records(["set1", "set2"], ("a", "b"))
+    halves = [r for r in runs if r.dataset != "set2" or (r.method == "a") == (r.split < 3)]
+    result = best_methods(halves, "rmse")
+    assert result.datasets == ["set1"] and result.left_out == {"set2": "no split in common"}
+    with pytest.raises(ConfigError, match="common splits of set2"):
+        best_methods([r for r in halves if r.dataset == "set2"], "rmse")
 
 
-def test_what_is_missing_has_its_reason():
+def test_what_is_missing_or_too_slow_has_its_reason():
     runs = [
         *records(["set1", "set2", "set3"], ("a", "b")),
         *records(["set1"], ("c",)),
@@ -118,18 +109,6 @@ def test_what_is_missing_has_its_reason():
     assert result.unranked == {"c": "not run on set2, set3"}
     few = [r for r in records() if r.method != "c" or r.split < 2]
     assert best_methods(few, "rmse").unranked == {"c": "too few splits of kin8nm (2 of 6)"}
-
-
-def test_a_data_set_without_a_common_split_is_left_out():
-    runs = records(["set1", "set2"], ("a", "b"))
-    halves = [r for r in runs if r.dataset != "set2" or (r.method == "a") == (r.split < 3)]
-    result = best_methods(halves, "rmse")
-    assert result.datasets == ["set1"] and result.left_out == {"set2": "no split in common"}
-    with pytest.raises(ConfigError, match="common splits of set2"):
-        best_methods([r for r in halves if r.dataset == "set2"], "rmse")
-
-
-def test_methods_slower_than_asked_are_not_ranked():
     result = best_methods(records(), "rmse", seconds=150)
     assert [*result.average] == ["a", "b"] and result.unranked == {"c": "slower on kin8nm (190 s)"}
 
@@ -159,7 +138,7 @@ def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(resul
     assert "the nearest recorded data are kegg (40,000 rows, 20 inputs), kin40k (" in capsys.readouterr().err
 
 
-def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two(results, tmp_path):
+def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two_and_a_card_the_number_of_inputs(results, tmp_path):
     table = gpbench.best(data="boston", results=results)
     assert set(table.frame["dataset"]) == {"boston"} and "253 to 1,012 rows" in str(table)
     card = tmp_path / "mine.yaml"
@@ -170,43 +149,7 @@ def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two(results, tmp_p
     card.write_text(card.read_text().replace("rows: 50000\n", ""))
     with pytest.raises(ConfigError, match="or say how many rows it has by rows"):
         gpbench.best(data=str(card), results=results)
-
-
-def test_the_number_of_inputs_is_that_of_the_card(results):
     assert len(gpbench.best(task="regression", rows="30k-60k", inputs="8", results=results).frame) == 3
-    with pytest.raises(ConfigError, match="no recorded run"):
-        gpbench.best(task="regression", rows="30k-60k", inputs="100-", results=results)
-    with pytest.raises(ConfigError, match=r'rows=-5: a number of rows is 0 or more; up to 5 is "-5", a text'):
-        gpbench.best(task="regression", rows=-5, results=results)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "say task, one of"),
-        ({"task": "regresion"}, "did you mean regression"),
-        ({"task": "regression", "rows": "many"}, "30k-60k"),
-        ({"task": "regression", "rows": "9-2"}, "larger than its last"),
-        ({"task": "regression", "metric": "rmsee"}, "did you mean rmse"),
-        ({"task": "regression", "protocol": "cleen"}, "no recorded run has"),
-        ({"data": "bostn"}, "did you mean boston"),
-        ({"data": "boston", "task": "binary"}, "boston is of the task regression, not binary"),
-    ],
-)
-def test_a_mistake_is_one_line(options, message, results):
-    with pytest.raises(ConfigError, match=message):
-        gpbench.best(**options, results=results)
-
-
-def test_the_rows_of_ones_own_table_are_counted(results):
-    with pytest.raises(ConfigError, match=r"no recorded run has regression, \d+ to \d+ rows"):  # coffee is small
-        gpbench.best(data="coffee", config_dir="docs/examples", results=results)
-
-
-def test_the_verb_starts_no_jax(results):
-    words = ["best", "--task", "regression", "--rows", "30k-60k", "--results", str(results)]
-    code = f"import sys; from gpbench.cli import main; main({words!r}); sys.exit('jax' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
 def test_names_leave_out_what_all_settings_of_a_method_share_and_a_line_says_it():

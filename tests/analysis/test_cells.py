@@ -1,17 +1,23 @@
-"""Cells of a table: means over splits of one configuration, without diverged runs."""
+"""Cells of a table: means over splits of one configuration, without diverged runs; tables as text in every format."""
 
+import csv
+import io
 import math
 
 import pytest
 from samples import sample
 
+from gpbench.analysis import formats, printing, tables
 from gpbench.analysis.cells import entries, entry, group_runs
 from gpbench.analysis.provenance import provenance, provenance_lines
+from gpbench.analysis.sheets import Sheet
+from gpbench.analysis.writers.terminal import as_text, chunks
 
 
-def run(split=0, nll=0.5, **fields):
+def run(split=0, nll=..., **fields):
     defaults = {"id": f"{fields}{split}", "setting": "m=50%", "precision": "float64", "cell": "c", "split": split}
-    return sample(**defaults | {"metrics": {"nll": nll, "error": 0.2}, "seconds": {"train": 2.0}} | fields)
+    values = {"metrics": {"nll": 0.5 + split / 100 if nll is ... else nll, "error": 0.2}, "seconds": {"train": 2.0}}
+    return sample(**defaults | values | {"device": "cpu", "versions": {"jax": "0.10"}} | fields)
 
 
 def one(records, metric="nll"):
@@ -19,96 +25,56 @@ def one(records, metric="nll"):
     return entry(cell, metric)
 
 
-def test_mean_and_standard_error_over_splits():
+def test_the_mean_of_seeds_then_splits_its_standard_error_and_the_difference_in_joint_ones():
     ours = one([run(0, 0.4), run(1, 0.5), run(2, 0.6)])
     assert (ours.mean, ours.n_splits, ours.diverged) == (pytest.approx(0.5), 3, 0)
     assert ours.stderr == pytest.approx(0.1 / math.sqrt(3)) and ours.published.value == 0.5
     single = one([run(0, 0.4)])
     assert (single.mean, single.stderr, single.delta_se) == (0.4, None, None)
-
-
-def test_delta_is_in_joint_standard_errors():
     ours = one([run(0, 0.5), run(1, 0.6), run(2, 0.7)])
     assert ours.delta_se == pytest.approx(0.1 / math.hypot(0.1 / math.sqrt(3), 0.05 / math.sqrt(20)))
+    ours = one([run(0, 0.0), run(0, 0.2, seed=1), run(1, 0.5)])
+    assert (ours.mean, ours.n_splits) == (pytest.approx(0.3), 2)
+    assert one([run()], "seconds").mean == 2.0
 
 
-def test_diverged_runs_are_counted_and_never_averaged():
+def test_diverged_failed_and_undefined_runs_are_counted_and_never_averaged():
     records = [run(0, 0.4), run(1, 0.6), run(2, 99.0, status="diverged"), run(3, None)]
     ours = one(records)
     assert (ours.mean, ours.n_splits, ours.diverged) == (pytest.approx(0.5), 2, 1)
     assert ours.undefined == {"not finite": 1} and ours.lost == "1 run diverged, 1 run not finite"
-
-
-def test_undefined_values_are_counted_by_their_reason():
     records = [run(0, 0.4), *(run(k, None, undefined={"nll": "1 class"}) for k in (1, 2))]
     assert (one(records).mean, one(records).lost) == (0.4, "2 runs undefined (1 class)")
     assert one(records[1:]).no_value == "undefined" and one(records, "error").lost == ""
-
-
-def test_a_cell_of_diverged_runs_alone_has_an_entry():
     (ours,) = entries(group_runs([run(0, status="diverged", metrics={})]), ["nll"])
     assert (ours.mean, ours.n_splits, ours.diverged) == (None, 0, 1)
+    fine = [run(k, 0.4, train_rows=90, test_rows=10, held_out=True) for k in (0, 1)]
+    lack = {"metrics": {"nll": None}, "undefined": {"nll": "over time"}, "train_rows": None, "test_rows": None}
+    (cell,) = group_runs([*fine, run(2, status="failed", held_out=None, **lack)])
+    assert cell.ratio == pytest.approx(1 / 9) and len(cell.records) == 3
 
 
-def test_seeds_are_averaged_within_a_split_first():
-    ours = one([run(0, 0.0), run(0, 0.2, seed=1), run(1, 0.5)])
-    assert (ours.mean, ours.n_splits) == (pytest.approx(0.3), 2)
+def test_different_values_are_never_mixed_and_stand_in_the_label():
+    for field in ("protocol", "precision"):
+        cells = group_runs([run(0), run(1, **{field: "other"})])
+        assert {cell.label for cell in cells} == {f"m=50%, {field}={of}" for of in (getattr(run(), field), "other")}
+        assert all(entry(cell, "nll").published.value == 0.5 for cell in cells) and len(cells) == 2
+    for field in ("cell", "data_checksum"):  # labelled by a digest
+        cells = group_runs([run(0, **{field: "aaaa"}), run(1, **{field: "bbbb"})])
+        assert len({cell.label for cell in cells}) == 2
 
 
-@pytest.mark.parametrize("field", ["protocol", "precision"])
-def test_different_values_are_never_mixed_and_stand_in_the_label(field):
-    cells = group_runs([run(0), run(1, **{field: "other"})])
-    assert len(cells) == 2
-    assert {cell.label for cell in cells} == {
-        f"m=50%, {field}={getattr(run(), field) or 'none'}",
-        f"m=50%, {field}=other",
-    }
-    assert all(entry(cell, "nll").published.value == 0.5 for cell in cells)
-
-
-def test_runs_of_equal_settings_are_a_cell_whatever_preset_they_were_made_under():
+def test_cells_are_of_equal_settings_in_natural_order_with_the_metrics_of_their_task():
     records = [run(0, preset="quick"), run(1, preset=None)]
     (cell,) = group_runs(records)
     assert (len(cell.records), cell.preset) == (2, "quick")
     assert [len(cell.records) for cell in group_runs(records, by_preset=True)] == [1, 1]
-
-
-def test_a_setting_that_names_what_differs_is_not_told_it_again():
     cells = group_runs([run(0), run(1, precision="float32", setting="m=50%, precision=float32")])
     assert {cell.label for cell in cells} == {"m=50%, precision=float64", "m=50%, precision=float32"}
-
-
-@pytest.mark.parametrize("field", ["cell", "data_checksum"])
-def test_configurations_with_equal_names_are_labelled_by_a_digest(field):
-    cells = group_runs([run(0, **{field: "aaaa"}), run(1, **{field: "bbbb"})])
-    assert len({cell.label for cell in cells}) == 2
-
-
-def test_leaked_results_of_ours_and_of_the_paper_are_marked():
-    clean = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", metrics={"rmse": 1.0})
-    leaked = run(held_out=False)
-    ours = one([clean], "rmse")
-    assert ours.cell.held_out and not ours.published.held_out and "8-bit" in ours.notes[0]
-    assert not one([leaked]).cell.held_out and "training rows" in one([leaked]).notes[0]
-    assert one([run()]).cell.held_out and one([run()]).notes == []
-
-
-def test_naval_has_a_note_that_it_is_not_for_ranking():
-    assert "not for ranking" in one([run(dataset="naval", metrics={"rmse": 1.0})], "rmse").notes[0]
-
-
-def test_the_default_metric_is_the_tasks():
     regression = run(dataset="boston", metrics={"rmse": 1.0, "test_ll": -1.0, "nmse": 0.1})
     assert [e.metric for e in entries(group_runs([run()]))] == ["nll"]
     assert [e.metric for e in entries(group_runs([regression]))] == ["rmse", "test_ll"]
     assert [e.metric for e in entries(group_runs([regression]), ["all"])] == ["nmse", "rmse", "test_ll", "seconds"]
-
-
-def test_seconds_are_training_seconds():
-    assert one([run()], "seconds").mean == 2.0
-
-
-def test_cells_are_in_natural_order():
     cells = group_runs([run(setting="m=100"), run(setting="m=15"), run(setting="m=15", dataset="crabs")])
     assert [(cell.dataset, cell.setting) for cell in cells] == [("crabs", "m=15"), ("pima", "m=15"), ("pima", "m=100")]
 
@@ -120,8 +86,77 @@ def test_provenance_counts_devices_and_commits():
     assert counts["commit"] == {"a" * 12: 1, "a" * 12 + " with changes": 1}
 
 
-def test_a_run_that_failed_is_in_the_cell_of_the_others_and_takes_no_test_from_it():
-    fine = [run(k, 0.4, train_rows=90, test_rows=10, held_out=True) for k in (0, 1)]
-    lack = {"metrics": {"nll": None}, "undefined": {"nll": "over time"}, "train_rows": None, "test_rows": None}
-    (cell,) = group_runs([*fine, run(2, status="failed", held_out=None, **lack)])
-    assert cell.ratio == pytest.approx(1 / 9) and len(cell.records) == 3
+def entries_of(records, metrics=()):
+    return entries(group_runs(records), metrics)
+
+
+def sheet(records, metrics=()):
+    return tables.sheet(entries_of(records, metrics))
+
+
+def parsed(records, metrics=()):
+    return list(csv.DictReader(io.StringIO(formats.FORMATS["csv"](sheet(records, metrics)))))
+
+
+def test_a_single_split_has_its_error_over_test_rows_and_several_have_theirs_over_splits():
+    """Seeds are of the same rows: the error of their mean is taken to be the mean of theirs."""
+    errors = [run(row_stderr={"nll": 0.03}), run(seed=1, id="second", row_stderr={"nll": 0.05})]
+    (single,) = entries_of(errors)
+    assert single.row_stderr == 0.04 and "0.500 ± 0.040" in as_text(sheet(errors))
+    assert "over the test rows of one split" in as_text(sheet(errors))
+    several = [errors[0], run(1, row_stderr={"nll": 0.03})]
+    assert entries_of(several)[0].row_stderr is None and "0.5050 ± 0.0050" in as_text(sheet(several))
+    mixed = as_text(sheet([*several, run(method="svi", row_stderr={"nll": 0.03})]))
+    assert "0.500 ± 0.030" in mixed and "1 split, ± over its test rows" in mixed
+    most = [run(method=name, row_stderr={"nll": 0.03}) for name in ("svi", "gfitc")]  # of one split, the usual number
+    assert as_text(sheet([*several, *most])).count("1 split, ± over its test rows") == 1
+    assert "± over its test rows" not in as_text(sheet(most))
+    assert "which have no standard error" in as_text(sheet([run()]))
+
+
+def test_csv_has_one_row_per_metric_and_says_whose_value_is_not_held_out():
+    fields = {"dataset": "kin8nm", "method": "dgp", "setting": "hidden=[], m=50"}
+    ours = run(**fields, metrics={"rmse": 0.1, "test_ll": 1.0})
+    names = ("metric", "published", "held_out", "published_held_out")
+    assert [tuple(row[name] for name in names) for row in parsed([ours])] == [
+        ("rmse", "0.07", "true", "false"),
+        ("test_ll", "1.31", "true", "false"),
+    ]
+    (leaked,) = parsed([run(**fields, metrics={"rmse": 0.1}, held_out=False)], ["rmse"])
+    assert (leaked["held_out"], leaked["published_held_out"]) == ("false", "false")
+    assert [row["metric"] for row in parsed([run()], ["nll", "seconds"])] == ["nll", "seconds"]
+
+
+def test_a_cell_has_mean_error_splits_and_the_published_value_and_mixed_properties_are_named():
+    output = as_text(sheet([run(), run(1), run(2, status="diverged")]))
+    assert "2 splits." in output and "0.5050 ± 0.0050ᵃ" in output and "ᵃ 1 run diverged" in output
+    assert "0.50 (+0.4)" in output and tables.LEGEND in output
+    assert "divergedᵃ" in as_text(sheet([run(status="diverged")]))
+    same = provenance_lines([run(), run(1)])
+    mixed = provenance_lines([run(), run(1, device="gpu", protocol="hl")])
+    assert len(same) == 1 and "protocol clean" in same[0] and "jax 0.10" in same[0] and "preset by hand" in same[0]
+    assert "MIXED protocol: clean (1), hl (1)" in mixed and "MIXED device: cpu (1), gpu (1)" in mixed
+    assert printing.number(0.11234, 0.0112) == "0.112 ± 0.011"
+    assert printing.number(-36.123, 12.3) == "-36 ± 12"
+    assert printing.number(9.99, 0.0996) == "9.990 ± 0.100"
+    assert [printing.number(*pair) for pair in ((98500.0, None), (None,), (1.0, 0.0))] == ["9.85e+04", "-", "1"]
+
+
+def test_marks_lead_to_footnotes_in_every_text_format():
+    deep = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", held_out=False)
+    records = [run(dataset="australian"), deep]
+    for name in ("terminal", "md", "latex"):
+        output = formats.FORMATS[name](sheet(records))
+        a, b = ("ᵃ", "ᵇ") if name != "latex" else (r"\textsuperscript{a}", r"\textsuperscript{b}")
+        between = "~" if name == "latex" else " "
+        assert f"{a}{between}not held out" in output and f"0.64{b}" in output and f"{b}{between}not a target" in output
+
+
+def test_a_wide_table_is_cut_into_whole_columns_that_fit():
+    (grid,) = sheet([run(setting=f"m={m}") for m in range(9)]).grids
+    parts = chunks(grid, 60, Sheet(title="", grids=[grid], rows=()).notes)
+    assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:]) and len(parts) > 1
+    titles = [line for line in as_text(Sheet(title="", grids=[grid], rows=()), 60).splitlines() if " of 9" in line]
+    first = len(parts[0].header) - 1
+    assert len(titles) == len(parts) and titles[0].endswith(f"columns 1 to {first} of 9")
+    assert not any(" of 9" in line for line in as_text(Sheet(title="", grids=[grid], rows=()), 1000).splitlines())

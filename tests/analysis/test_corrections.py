@@ -5,7 +5,7 @@ import math
 import pytest
 from samples import sample
 
-from gpbench.analysis import best, differences, marks, tables
+from gpbench.analysis import best, differences, tables
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.sides import parse_sides
 from gpbench.analysis.statistics import UNTESTED
@@ -54,21 +54,18 @@ def test_splits_that_are_not_exchangeable_have_no_verdict_and_the_foot_says_so(s
     assert (difference.test.p, difference.test.low, difference.winner) == (None, None, "")
     line = f"coffee: no test: no correction of the variance is known for {split_set} ({UNTESTED[split_set]})"
     row = entries(group_runs(records))
-    assert {entry.mark for entry in marks.with_marks(row)} == {""}
+    assert {entry.mark for entry in tables.with_marks(row)} == {""}
     result = best.best_methods(records, "nll")
     assert all(score.p is None for scores in result.scores.values() for score in scores.values())
     for remarks in (tables.sheet(row).remarks, differences.feet("", [difference])):
         assert remarks.count(line) == 1
 
 
-def test_runs_of_two_kinds_of_splits_share_no_cell_and_their_label_tells_them_apart():
+def test_runs_of_two_kinds_of_splits_share_no_cell_and_splits_with_rows_of_their_own_have_the_plain_test():
     cells = group_runs([*runs("kfold"), *runs("stratified90")])
     assert {(cell.method, cell.label, len(cell.records)) for cell in cells} == {
         (method, f"set={name}", 6) for method in ("sep", "svi") for name in ("kfold", "stratified90")
     }
-
-
-def test_splits_that_train_on_rows_of_their_own_have_the_plain_test():
     independent, overlapping = (compared(runs(name)) for name in ("draws", "random90"))
     assert independent.ratio == 0 and overlapping.ratio == 0.5
     assert overlapping.test.stderr == pytest.approx(independent.test.stderr * math.sqrt(1 + len(A) * 0.5))

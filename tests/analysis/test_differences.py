@@ -31,9 +31,13 @@ def compared(records, first="sep", second="svi", metric="nll"):
     return paired_differences(*parse_sides(first, second, records), records, metric)
 
 
-def test_only_splits_that_both_have_count():
+def test_only_splits_that_both_have_and_that_did_not_diverge_count_with_the_larger_ratio():
     (one,), _ = compared(both(b=[*B, 99.0]))
     assert one.n == 5 and one.mean_b == pytest.approx(np.mean(B))
+    (one,), _ = compared(both(train_rows=200))
+    assert one.ratio == 0.5
+    (one,), _ = compared([*both(), record(split=9, status="diverged"), record("svi", 9)])
+    assert (one.n, one.diverged) == (5, 1)
 
 
 def test_the_winner_follows_the_direction_of_the_metric_and_needs_significance():
@@ -57,28 +61,18 @@ def test_a_side_on_one_split_or_without_its_numbers_of_rows_is_never_better():
         assert sheet.grids[0].rows[0][-1] == "" and sheet.rows[0]["better"] is None
 
 
-def test_the_larger_ratio_of_both_sides_counts():
-    (one,), _ = compared(both(train_rows=200))
-    assert one.ratio == 0.5
-
-
-def test_other_split_sets_are_other_rows():
+def test_other_split_sets_settings_protocols_and_data_are_not_compared():
     line = "sep has pima on random90, svi on groups90: split sets are not compared"
     with pytest.raises(ConfigError, match=line):
         compared(both(of_a={"split_set": "random90"}, split_set="groups90"))
-
-
-def test_several_settings_on_both_sides_without_a_common_one_are_counted():
     records = [record(m, k, setting=f"{m}={size}") for m in ("sep", "svi") for size in range(3) for k in range(2)]
     line = r"sep \(3 settings\) and svi \(3 settings\) share pima, but no setting is on both sides: choose one with --s"
     with pytest.raises(ConfigError, match=line):
         compared(records)
-
-
-@pytest.mark.parametrize("first, second", [("sep", "sep"), ("method:sep", "sep"), ("commit:a1", "a1b2")])
-def test_the_same_records_on_both_sides_are_refused(first, second):
-    with pytest.raises(ConfigError, match="is on both sides; name two different ones"):
-        parse_sides(first, second, both())
+    with pytest.raises(ConfigError, match="no common split"):
+        compared(both(protocol="hl2016"))
+    with pytest.raises(ConfigError, match="no common split"):
+        compared(both(data_checksum="other"))
 
 
 def test_shared_metrics_are_those_of_a_data_set_that_both_have():
@@ -113,18 +107,6 @@ def test_settings_are_paired_alike_and_an_only_setting_with_all():
     assert [(d.a.setting, d.b.setting) for d in pairs] == [("m=15%", ""), ("m=25%", "")] and not unmatched
 
 
-def test_nothing_else_differs_within_a_pair():
-    with pytest.raises(ConfigError, match="no common split"):
-        compared(both(protocol="hl2016"))
-    with pytest.raises(ConfigError, match="no common split"):
-        compared(both(data_checksum="other"))
-
-
-def test_diverged_runs_are_counted_and_in_no_mean():
-    (one,), _ = compared([*both(), record(split=9, status="diverged"), record("svi", 9)])
-    assert (one.n, one.diverged) == (5, 1)
-
-
 def test_two_commits_of_the_same_runs_are_compared():
     before = [record(split=k, nll=v) for k, v in enumerate(A)]
     records = before + [record(split=k, nll=v + 1, commit="c3d4") for k, v in enumerate(A)]
@@ -132,25 +114,23 @@ def test_two_commits_of_the_same_runs_are_compared():
     assert one.test.mean == pytest.approx(-1)
 
 
-@pytest.mark.parametrize(
-    "first, second, line",
-    [
-        ("sepp", "svi", "did you mean sep"),
+def test_unknown_and_ambiguous_sides_are_one_line():
+    records = [*both(), record("both", protocol="both"), record(split=8, commit="a1ff"), record(split=9, commit="c3")]
+    for first, second, line in (
         ("methd:sep", "svi", "did you mean method"),
         ("method:x", "svi", "no run has method"),
         ("sep", "clean", "different kinds"),
         ("both", "svi", "ambiguous: use method:both or protocol:both"),
         ("", "svi", "no run has the method ''"),
         ("commit:a1", "c3", "2 commits start with 'a1'"),
-    ],
-)
-def test_unknown_and_ambiguous_sides_are_one_line(first, second, line):
-    records = [*both(), record("both", protocol="both"), record(split=8, commit="a1ff"), record(split=9, commit="c3")]
-    with pytest.raises(ConfigError, match=line):
-        parse_sides(first, second, records)
+        ("sep", "sep", "is on both sides; name two different ones"),
+        ("commit:a1b2", "a1b2", "is on both sides; name two different ones"),
+    ):
+        with pytest.raises(ConfigError, match=line):
+            parse_sides(first, second, records)
 
 
-def test_the_table_has_the_winner_and_the_interval_in_every_format():
+def test_the_table_has_the_winner_and_the_interval_in_every_format_and_the_picture_a_line_each():
     a, b = Side("method", "sep"), Side("method", "svi")
     pairs, unmatched = paired_differences(a, b, both(b=[b + 1 for b in B]), "nll")
     sheet = differences.sheet(a, b, pairs, unmatched)
@@ -159,9 +139,6 @@ def test_the_table_has_the_winner_and_the_interval_in_every_format():
         words = ("pima", "all with m=15", "sep is significantly better in 1 of 1", "-1.03")
         assert all(word in text for word in words)
     assert formats.FORMATS["csv"](sheet).splitlines()[0].startswith("dataset,output,method_a")
-
-
-def test_the_picture_has_a_line_for_each_data_set():
     a, b = Side("method", "sep"), Side("method", "svi")
     records = [*both(), *both(a=A[:1], b=B[:1], of_a={"dataset": "heart"}, dataset="heart")]
     pairs, _ = paired_differences(a, b, records, "nll")

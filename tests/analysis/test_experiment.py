@@ -1,7 +1,5 @@
 """A paper's table from records: values and marks in every format, and what is missing is named."""
 
-import csv
-import io
 import math
 from dataclasses import replace
 
@@ -11,19 +9,14 @@ from samples import sample
 from gpbench.analysis import formats
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.experiment import missing_runs, table, table_blocks
-from gpbench.analysis.marks import has_few, with_marks
+from gpbench.analysis.tables import has_few, with_marks
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 
 TABLE = {"blocks": "method.inducing", "rows": "dataset", "columns": "method", "metrics": ["nll"], "average": "seconds"}
+LABELS = {"method.inducing": {"0.15": "m=15%"}}
 EXPERIMENT = Experiment(
-    id="sep/test",
-    title="A table",
-    paper="sep",
-    blocks=[],
-    presets={"quick": "4 splits"},
-    labels={"method.inducing": {"0.15": "m=15%"}},
-    table=TABLE,
+    "sep/test", "A table", "sep", blocks=[], presets={"quick": "4 splits"}, labels=LABELS, table=TABLE
 )
 NLL = {"gfitc": [0.40, 0.52, 0.47, 0.55], "sep": [0.41, 0.50, 0.48, 0.54], "svi": [0.60, 0.71, 0.69, 0.75]}
 
@@ -55,51 +48,20 @@ def render(format, records=RECORDS, preset="quick"):
     return formats.FORMATS[format](sheet)
 
 
-@pytest.mark.parametrize(
-    "format, best, tied",
-    [
+def test_best_and_tied_are_marked_and_a_table_beside_the_paper_has_the_printed_values():
+    for format, best, tied in (
         ("terminal", "0.482 ± 0.027*", "0.485 ± 0.033≈"),
         ("md", "**0.482 ± 0.027**", "*0.485 ± 0.033*"),
         ("latex", r"\textbf{0.482 $\pm$ 0.027}", r"\underline{0.485 $\pm$ 0.033}"),
-    ],
-)
-def test_best_and_tied_are_marked_and_a_table_beside_the_paper_has_the_printed_values(format, best, tied):
-    text = render(format)
-    assert best in text and tied in text and "0.688 ± 0.032" in text.replace(r"$\pm$", "±")
-    assert text.count("beside the paper: m=15") == 1 and "4 splits" in text
-    assert all(cell in text for cell in ("0.52 (-1.2)", "0.54 (-1.5)", "0.49 (+5.9)"))
-    assert "not significantly different from the best (corrected resampled t test over splits, 5" in text
+    ):
+        text = render(format)
+        assert best in text and tied in text and "0.688 ± 0.032" in text.replace(r"$\pm$", "±")
+        assert text.count("beside the paper: m=15") == 1 and "4 splits" in text
+        assert all(cell in text for cell in ("0.52 (-1.2)", "0.54 (-1.5)", "0.49 (+5.9)"))
+        assert "not significantly different from the best (corrected resampled t test over splits, 5" in text
 
 
-def test_csv_has_the_same_numbers_and_marks():
-    rows = list(csv.DictReader(io.StringIO(render("csv"))))
-    by_cell = {(r["dataset"], r["method"], r["metric"]): r for r in rows}
-    assert [by_cell["pima", m, "nll"]["mark"] for m in NLL] == ["tied", "best", ""]
-    ours = by_cell["pima", "sep", "nll"]
-    assert (float(ours["mean"]), float(ours["published"]), ours["n_splits"]) == (pytest.approx(0.4825), 0.52, "4")
-    assert by_cell["(average)", "sep", "seconds"]["mean"] == "3.5"
-
-
-def test_average_seconds_are_beside_the_published_ones():
-    ours, paper = [line for line in render("terminal").splitlines() if line.startswith("average seconds")]
-    assert ours.count("3.50 ± 0.65") == 3 and paper.split()[2:] == ["59", "17", "40"]
-
-
-def test_values_that_are_not_targets_have_a_footnote_and_are_not_in_the_verdict():
-    text = render("terminal")
-    assert "australianᵃ" in text and "0.69 (-6.6)" in text and "ᵃ not a target" in text
-    assert "2 of 3 targets reproduced (within 2 standard errors of the paper, or better)." in text
-    table_of_others = text[text.index("targets not reproduced") :].splitlines()
-    assert table_of_others[3].split() == ["m=15%", "pima", "svi", "nll", "0.688", "±", "0.032", "0.49", "+5.9"]
-
-
-def test_what_was_run_has_device_precision_versions_commit_and_seconds():
-    text = render("terminal")
-    facts = ("device: a cpu", "precision: float64", "jax 0.10, numpy 2", "commit: cccccccccccc", "compile 24, train 84")
-    assert all(fact in text for fact in facts)
-
-
-def test_missing_cells_and_splits_are_counted_and_named():
+def test_missing_cells_and_splits_are_named_and_a_table_without_any_record_shows_the_paper():
     records = [r for r in RECORDS if r.method != "svi" and r.split != 2]
     text = render("terminal", records)
     assert "svi not run; 12 of 24 runs missing: `gpbench table sep/test --preset quick --missing` lists them." in text
@@ -109,24 +71,18 @@ def test_missing_cells_and_splits_are_counted_and_named():
     assert rows[2:4] == [("pima", "svi", 4), ("australian", "gfitc", 1)]
     assert sheet.rows[2]["words"] == "dataset=pima method=svi" and "4 of 4" in formats.FORMATS["terminal"](sheet)
     assert absent(with_records(CELLS, []), 2).endswith("; and 4 more")
-
-
-def test_a_table_without_any_record_still_shows_the_paper():
     text = render("terminal", [])
     assert text.count("m=15%") == text.count("beside the paper: m=15%") == 1 and "0.52" in text
     assert render("csv", []).count("\n") == 9
 
 
-def test_the_head_names_the_quick_preset_and_mixed_presets():
+def test_the_head_names_quick_and_mixed_presets_and_diverged_runs_are_counted_and_tie_with_nothing():
     assert render("md").splitlines()[2].startswith("Quick preset. 4 splits.")
     mixed = [*RECORDS[:-1], replace(RECORDS[-1], preset="full")]
     assert "Mixed presets: full (1), quick (23)." in render("terminal", mixed).splitlines()[1]
     full = [replace(r, preset="full") for r in RECORDS]
     assert preset_line(with_records(CELLS, full), "full", "20 splits") == "preset full: 20 splits"
     assert "MIXED" in preset_line(with_records(CELLS, RECORDS), "full", "")
-
-
-def test_diverged_runs_are_counted_and_tie_with_nothing():
     diverged = {"status": "diverged", "metrics": {"nll": None}}
     text = render("terminal", [replace(r, **diverged) if r.method == "gfitc" else r for r in RECORDS])
     assert "gfitcᵃ" in text and "ᵃ 4 runs diverged" in text and text.count(" diverged ") >= 2
@@ -167,15 +123,12 @@ def test_a_method_with_few_splits_is_not_compared_and_does_not_confine_the_other
     assert not has_few(row(a=values["a"], c=[0.5, 0.6, 0.7]))
 
 
-def test_one_split_and_unknown_numbers_of_rows_mark_nothing():
+def test_one_split_unknown_numbers_of_rows_and_what_only_the_plain_test_shows_mark_nothing():
     row = entries(group_runs([record(method=m) for m in ("a", "b")]), ["nll"])
     assert marks(row) == ["", ""] and math.isfinite(row[0].mean)
     older = [record(method=m, split=k, nll=x + k / 99) for m, x in (("a", 1.0), ("b", 3.0)) for k in range(3)]
     older[0] = replace(older[0], test_rows=None)
     assert marks(entries(group_runs(older), ["nll"])) == ["", ""]
-
-
-def test_a_difference_that_only_the_plain_test_shows_is_marked_as_none():
     # differences 1, 2, 3, 3: plain t = 4.7, corrected with 1/9: 3.9; with 1/1: 2.1, and t(3) needs 3.18
     runs = [(m, k, x) for m, of in (("a", (1, 1, 1, 1)), ("b", (2, 3, 4, 4))) for k, x in enumerate(of)]
     for rows, second in ((1000, ""), (100, "tied")):
@@ -183,67 +136,15 @@ def test_a_difference_that_only_the_plain_test_shows_is_marked_as_none():
         assert marks(row) == ["best", second]
 
 
-def test_an_average_over_data_sets_needs_the_rows_of_all_of_them():
+def test_an_average_needs_the_rows_of_all_data_sets_and_a_column_that_lacks_one_has_none():
     def of_seconds(records):
         blocks = table_blocks(EXPERIMENT, with_records(CELLS, records))
         return [entry.cell.ratio for entry in blocks[0].rows["average seconds"].values()]
 
     assert of_seconds(RECORDS) == [pytest.approx(1 / 9)] * 3
     assert of_seconds([replace(r, test_rows=None) if r.dataset == "australian" else r for r in RECORDS]) == [None] * 3
-
-
-def test_a_column_that_lacks_a_row_has_no_average_and_is_not_compared():
     experiment = replace(EXPERIMENT, table={**TABLE, "average": "nll"})
     planned = [c for c in with_records(CELLS, RECORDS) if (c.dataset, c.method) != ("australian", "gfitc")]
     (block,) = table_blocks(experiment, planned)
     row = block.rows["average nll"]
     assert row["gfitc"].mean is None and [row[m].mark for m in NLL] == ["", "best", ""]
-
-
-def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_beside_the_papers():
-    layout = {"rows": "output", "columns": "method", "metrics": ["nmse"]}
-    experiment = replace(EXPERIMENT, table=layout)
-    values = {"y1": (0.1, 0.2), "y2": (0.3, 0.6)}
-    cells = [
-        Cell(job={"method": "svi"}, id=name, dataset="kuka1", method="svi", seed=0, splits=range(2), output=name)
-        for name in values
-    ]
-    records = [
-        record("kuka1", "svi", k, cell=name, output=name, metrics={"nmse": nmse})
-        for name, of in values.items()
-        for k, nmse in enumerate(of)
-    ]
-    sheet = table(experiment, "quick", with_records(cells, records))
-    by_output = {row["output"]: row for row in sheet.rows}
-    assert list(by_output) == ["y1", "y2", "mean", "std"]
-    assert by_output["mean"]["mean"] == pytest.approx(0.3) and by_output["std"]["mean"] == pytest.approx(0.15)
-    assert (by_output["mean"]["published"], by_output["std"]["published"]) == (0.169, 0.025)
-
-
-def test_printed_values_stand_beside_what_the_paper_ran_alone():
-    def published(values):
-        experiment = replace(EXPERIMENT, table={**TABLE, "printed": {"method.inducing": values}})
-        return [e.published for b in table_blocks(experiment, with_records(CELLS, RECORDS)) for e in b.entries]
-
-    assert any(published(["0.15"])) and published(["0.15"]) == published("0.15")
-    assert not any(published(["0.5"]))
-
-
-def test_what_the_file_does_not_say_of_its_runs_the_records_do():
-    facts = {"full": {"settings": "M = 15 %"}}
-    words = table(replace(EXPERIMENT, facts=facts), "full", with_records(CELLS, RECORDS)).facts
-    assert list(words)[:4] == ["splits", "kernel", "settings", "runs"] and words["settings"] == "M = 15 %"
-    assert words["kernel"] == "squared_exponential; a lengthscale for each input unless isotropic"
-
-
-def test_several_keys_of_blocks_give_a_table_for_each_combination_of_their_values():
-    cells = [replace(c, job={**c.job, "protocol": p}, id=f"{c.id}{p}") for c in CELLS[:3] for p in ("hl2016", "clean")]
-    records = [
-        record(method=m, split=k, nll=nll, cell=f"pima{m}{p}", protocol=p)
-        for p in ("hl2016", "clean")
-        for m in NLL
-        for k, nll in enumerate(NLL[m])
-    ]
-    experiment = replace(EXPERIMENT, table={**TABLE, "blocks": ["method.inducing", "protocol"]})
-    titles = [block.title for block in table_blocks(experiment, with_records(cells, records))]
-    assert [title.split(", nll")[0] for title in titles] == ["m=15%, hl2016", "m=15%, clean"]

@@ -9,12 +9,10 @@ from matplotlib.text import Text
 from samples import sample
 
 from gpbench.analysis.bradley_terry import FEWEST
-from gpbench.analysis.divisions import DIVISIONS, Measure, cpu_budget, division_of, lost
-from gpbench.analysis.formats import FORMATS
-from gpbench.analysis.leaderboard import board_of, name_of
+from gpbench.analysis.leaderboard import DIVISIONS, Measure, board_of, cpu_budget, division_of, lost, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet, sheet
 from gpbench.analysis.writers.terminal import as_text
-from gpbench.errors import AbsentError, ConfigError
+from gpbench.errors import AbsentError
 from gpbench.experiments.definition import read
 from gpbench.report.figures.leaderboard import draw_board
 
@@ -51,10 +49,6 @@ def test_a_division_has_ten_data_sets_or_more_and_its_half_as_many_as_a_test_nee
     whole, half = division.datasets(), division.datasets(half=True)
     assert len(whole) >= 10 and half.items() <= whole.items() and len(half) == FEWEST
     assert {len(splits) for name, splits in whole.items() if name != "mnist_odd_even"} == {3}
-
-
-@pytest.mark.parametrize("division", DIVISIONS.values(), ids=DIVISIONS)
-def test_the_budgets_of_a_division_are_those_of_the_board(division):
     jobs = read(division.experiment).jobs("full")
     assert {int(job["run.budget"]) for job in jobs} == {cpu_budget(seconds) for seconds in (10, 60, 600)}
     assert {job["protocol"] for job in jobs} == {"clean"} and {job["run.device"] for job in jobs} == {"cpu"}
@@ -92,36 +86,30 @@ def test_a_method_that_fails_everywhere_is_last_and_every_run_of_it_is_shown():
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *lost_runs], REGRESSION, 10)
     assert np.argmin(board.scores.values) == board.methods.index("c")
     text = as_text(sheet(board), 100)
-    assert "Runs: 99, of these 33 over time." in text and "33 late" in text
+    assert "Runs: 99, of these 33 over time." in text and "33 late" in text and max(map(len, text.splitlines())) <= 100
 
 
-def test_runs_that_were_not_made_are_told_and_nothing_is_put_in_their_place():
+def test_runs_that_were_not_made_are_told_and_a_data_set_of_one_method_is_no_part_of_the_board():
     half = REGRESSION.datasets(half=True)
     partial = [record for record in runs({"new": 5.0}) if record.dataset in half]
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *partial], REGRESSION, 10)
     assert board.scores.datasets.tolist() == [11, 11, 6]
     assert len(board.ranking.datasets) == 6
     assert "15 not run" in as_text(sheet(board), 100)
-
-
-def test_a_data_set_that_only_one_method_has_is_no_part_of_the_board():
     half = REGRESSION.datasets(half=True)
     board = board_of([*runs({"a": 1.0}), *runs({"b": 0.0}, half=True)], REGRESSION, 10)
     assert {dataset for _, dataset, _ in board.runs} == {*board.datasets} == {*half}
     assert "Runs: 36." in as_text(sheet(board), 100)
 
 
-def test_settings_are_methods_of_their_own_where_there_are_several():
+def test_settings_are_methods_of_their_own_and_planned_runs_have_the_name_of_their_job():
     places = [(name, split) for name in ("yacht", "energy") for split in (0, 1)]
     others = [run("a", *place, setting="m=9, budget=20", level=2.0) for place in places]
     others = [replace(record, id=f"other{k}") for k, record in enumerate(others)]
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *others], REGRESSION, 10)
     assert board.methods == ("a", "a m=9", "b")
     assert name_of(board, ["other1"]) == "a m=9" and name_of(board, ["x"]) is None
-
-
-def test_planned_runs_have_the_name_of_their_job_whatever_their_setting_is():
-    """A number of inducing points that is cut to the rows is another one on each data set."""
+    # A number of inducing points that is cut to the rows is another one on each data set.
     planned = {}
     for k, record in enumerate(made := runs({"a": 1.0, "b": 0.0})):
         vars(record)["id"] = f"run{k}"
@@ -153,68 +141,49 @@ def test_seconds_of_a_method_without_all_data_sets_are_compared_with_none():
     assert "by the scores shown; empty without all data sets" in " ".join(as_text(sheet(board), 100).split())
 
 
-def test_the_average_rank_is_that_over_data_sets():
+def test_the_average_rank_is_over_data_sets_with_ties_and_lost_splits():
     board = board_of(runs({"a": 0.0, "b": 2.0, "c": 1.0}), REGRESSION, 10)
     assert dict(zip(board.ranking.methods, board.ranking.average)) == {"b": 1.0, "c": 2.0, "a": 3.0}
-
-
-def test_a_lost_split_counts_no_more_than_a_split_in_the_average_rank():
-    """It wins the others of its data set, and so the data set."""
+    # It wins the others of its data set, and so the data set.
     records = [
         failed("b", r.dataset, r.split, "over time") if (r.method, r.split) == ("b", 0) else r
         for r in runs({"a": 0.0, "b": 2.0, "c": 1.0})
     ]
     ranking = board_of(records, REGRESSION, 10).ranking
     assert dict(zip(ranking.methods, ranking.average)) == pytest.approx({"b": 1.5, "c": 1.5, "a": 3.0})
-
-
-def test_differences_within_the_margin_are_ties_in_the_average_rank_too():
     ranking = board_of(runs({"a": 0.0, "b": 0.009, "c": 1.0}), REGRESSION, 10).ranking
     assert dict(zip(ranking.methods, ranking.average)) == {"c": 1.0, "a": 2.5, "b": 2.5}
 
 
-def test_fewer_data_sets_than_show_a_difference_have_no_average_ranks():
+def test_fewer_data_sets_than_show_a_difference_have_no_average_ranks_and_one_step_runs_are_said():
     few = [record for record in runs({"a": 0.0, "b": 9.0}) if record.dataset in [*REGRESSION.datasets()][: FEWEST - 1]]
     board = board_of(few, REGRESSION, 10)
     text = as_text(sheet(board), 100)
     assert board.ranking is None and "Friedman" not in text and "average rank  " not in text
     assert "no average ranks: all methods share fewer than 6 data sets with all splits" in text
-
-
-def test_runs_that_end_after_one_step_are_said_but_for_methods_that_need_no_more():
     steps = lambda record: 1 if record.method == "a" or record.dataset == "yacht" else 9
     records = [replace(record, steps=steps(record)) for record in runs({"a": 1.0, "b": 0.0})]
     text = as_text(sheet(board_of(records, REGRESSION, 10)), 100)
     assert "training ended after its first step, about where it starts: b (3)" in text
 
 
-@pytest.mark.parametrize(
-    ("others", "line"),
-    [
-        ({"host": {"cpu": "X", "cores": 2}}, ""),
-        (
-            {"host": {"cpu": "X", "cores": 2}, "shipped": True},
-            "It ran on X (2 cores), the runs that ship with gpbench on another machine, X (2 cores): a faster one has",
-        ),
-        ({"host": {"cpu": "Y", "cores": 1}}, "It ran on X (2 cores), the others on Y (1 core): a faster one has"),
-    ],
-)
-def test_a_place_beside_runs_of_another_machine_says_so(others, line):
-    own, beside = {"host": {"cpu": "X", "cores": 2}}, {"b", "c"}
-    records = [replace(r, **(others if r.method in beside else own)) for r in runs({"a": 1.0, "b": 0.0, "c": 2.0})]
-    text = " ".join(as_text(place_sheet(board_of(records, REGRESSION, 10), "a"), 100).split())
-    assert line in text and ("It ran on" in text) == bool(line)
+def test_a_place_beside_runs_of_another_machine_says_so():
+    own, beside, two = {"host": {"cpu": "X", "cores": 2}}, {"b", "c"}, "another machine, X (2 cores): a faster one has"
+    shipped = f"It ran on X (2 cores), the runs that ship with gpbench on {two}"
+    other = {"host": {"cpu": "Y", "cores": 1}}
+    unlike = "It ran on X (2 cores), the others on Y (1 core): a faster one has"
+    for others, line in ((own, ""), (own | {"shipped": True}, shipped), (other, unlike)):
+        records = [replace(r, **(others if r.method in beside else own)) for r in runs({"a": 1.0, "b": 0.0, "c": 2.0})]
+        text = " ".join(as_text(place_sheet(board_of(records, REGRESSION, 10), "a"), 100).split())
+        assert line in text and ("It ran on" in text) == bool(line)
 
 
-def test_equal_methods_tie_and_none_is_better():
+def test_equal_methods_tie_and_a_clear_winner_has_the_first_place_and_what_it_beats():
     board = board_of(runs({"a": 1.0, "b": 1.0, "c": 1.001}), REGRESSION, 10)
     assert board.scores.values == pytest.approx([1000.0] * 3) and not board.scores.better().any()
     text = " ".join(as_text(sheet(board), 100).split())
     assert "No difference of two scores is significant after Holm's correction: the least that may be is" in text
     assert "points, and the largest is 0." in text and "*" not in text
-
-
-def test_a_clear_winner_has_the_first_place_and_what_it_beats():
     levels = {"a": 3.0, **dict.fromkeys("bcde", 0.0)}
     board = board_of(runs(levels, half=True), REGRESSION, 10, half=True)
     assert board.places("a") == (1, 1, 1)
@@ -229,48 +198,19 @@ def test_a_clear_winner_has_the_first_place_and_what_it_beats():
     assert "better than none; the least difference" in other and "Significantly better than it: a." in other
 
 
-def test_a_board_fits_a_hundred_columns_and_every_format():
-    names = ["linear", "svi_natural", "sgpr_greedy", "a_long_name"]
-    lost_runs = [
-        failed("gpr", name, split, "out of memory") for name, ks in REGRESSION.datasets().items() for split in ks
-    ]
-    made = sheet(board_of([*runs(dict(zip(names, range(4)))), *lost_runs], REGRESSION, 10))
-    lines = as_text(made, 100).splitlines()
-    assert max(map(len, lines)) <= 100 and sum("columns" in line for line in lines) == 0
-    assert all(FORMATS[name](made) for name in FORMATS)
-    assert len(made.rows) == 5 * 5 and {row["metric"] for row in made.rows} == {*METRICS, "seconds"}
-
-
-def test_the_head_has_splits_kernels_settings_budget_and_cores():
-    own = [replace(record, host={"cores": 2}) for record in runs({"a": 1.0})]
-    facts = sheet(board_of([*own, *(replace(r, imported=True) for r in runs({"b": 2.0}))], REGRESSION, 10)).facts
-    assert facts["splits"].endswith("0 to 2") and facts["kernel"].startswith("each method's default")
-    assert facts["settings"].startswith("each method's defaults under protocol clean; of other programs as in")
-    assert facts["budget"] == "20 CPU seconds, from the start of the process to the predictions"
-    assert facts["cores"] == "2 (33), imported (33)" and facts["runs"] == "66"
-
-
-def test_what_is_wrong_is_one_line():
-    with pytest.raises(ConfigError, match="no division 'regresion'; did you mean regression"):
-        division_of("regresion")
-    with pytest.raises(ConfigError, match="no budget of 20 seconds; known are 10, 60, 600"):
-        board_of([], REGRESSION, 20)
-    with pytest.raises(AbsentError, match="no run of the regression board of 60 s is recorded; `gpbench reproduce"):
-        board_of(runs({"a": 1.0, "b": 2.0}), REGRESSION, 60)
+def test_a_board_of_one_method_says_what_there_is():
+    """Other mistakes: cli/test_leaderboard_verb.py."""
     line = "has no two methods on a common data set; there is a: --with-shipped reads the shipped runs too"
     with pytest.raises(AbsentError, match=line):
         board_of(runs({"a": 1.0}), REGRESSION, 10)
 
 
-def test_a_method_of_the_same_name_does_not_take_the_place_of_a_planned_one():
+def test_methods_of_one_name_from_elsewhere_have_rows_of_their_own():
     planned = runs({"svgp": 1.0, "gpr": 0.0})
     theirs = [replace(record, id=f"other-{record.id}", imported=True) for record in planned if record.method == "svgp"]
     board = board_of([*planned, *theirs], REGRESSION, 10, planned={record.id: record.method for record in planned})
     assert {*board.methods} == {"svgp", "gpr", "svgp (imported)"}
     assert len(board.runs) == len(planned) + len(theirs)
-
-
-def test_an_own_method_of_the_name_of_an_imported_one_has_a_row_of_its_own():
     own = [replace(record, id=f"own-{record.id}") for record in runs({"trees": 0.0}, half=True)]
     imported = [replace(record, imported=True) for record in runs({"trees": 1.0})]
     board = board_of([*own, *imported, *runs({"linear": 0.5})], REGRESSION, 10)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from samples import sample
 
 from gpbench.analysis.cells import caveats, entries, group_runs
-from gpbench.analysis.notes import (
+from gpbench.analysis.provenance import (
     DEGENERATE,
     DIVERGENT,
     LEAKED,
@@ -26,19 +26,13 @@ def of(*records, metric="nll"):
     return caveats(replace(group_runs(runs)[0], records=runs), metric, None)
 
 
-def test_a_run_that_did_not_converge_is_named_and_one_without_a_criterion_is_not():
+def test_runs_that_did_not_converge_or_left_a_system_unsolved_or_are_not_held_out_are_named():
     assert of({"converged": True}, {"converged": False}) == [UNCONVERGED]
     assert of({"converged": True}, {"converged": None}, {}) == []
-
-
-def test_a_linear_system_that_was_left_unsolved_is_named_unless_the_record_says_if_it_converged():
     poor, good = {"residual": 0.008, "residual_samples": 0.02}, {"residual": 0.008}
     assert of({"diagnostics": poor}, {"diagnostics": good}) == [UNSOLVED]
     assert of({"diagnostics": good}, {"diagnostics": poor, "converged": True}) == []
     assert of({"diagnostics": poor, "converged": False}) == [UNCONVERGED]
-
-
-def test_rows_that_are_not_held_out_are_named():
     assert of({"held_out": True}, {"held_out": False}) == [LEAKED]
 
 
@@ -64,13 +58,10 @@ def test_chains_that_have_not_mixed_or_diverged_are_named():
     assert of({"diagnostics": good | outputs | {"rhat": 1.2, "ess": 5.0}}) == [UNMIXED_WEIGHTS]
 
 
-def test_an_objective_that_still_rose_is_named_but_not_that_of_chains():
+def test_an_objective_that_still_rose_and_noise_that_training_removed_are_named():
     assert of({"diagnostics": {"slope": 0.019}}, {"diagnostics": {"slope": -1.0}}) == []
     assert of({"diagnostics": {"slope": 0.019}}, {"diagnostics": {"slope": 0.021}}) == [RISING]
     assert of({"diagnostics": {"slope": 1.0, "rhat": 1.01, "ess": 400.0}}) == []
-
-
-def test_noise_that_training_removed_is_named_and_records_that_do_not_say_have_no_footnote():
     for name, value in (("noise_at_floor", 1.2e-6), ("noise_ratio", 7.5e-5)):
         assert of({"diagnostics": {name: value}}, {"diagnostics": {"slope": 0.0}}) == [NOISELESS]
     assert of({"diagnostics": {"slope": 0.0}}, {"diagnostics": None}, {}) == []
@@ -83,5 +74,5 @@ def test_cells_of_one_run_and_of_several_share_a_note_in_tables_and_on_pages():
     assert str(table_of(records)).count(UNCONVERGED) == 1
     assert [row["notes"] for row in table_of(records).data] == [[UNCONVERGED], [UNCONVERGED]]
     (page,) = views.by_cell(entries(group_runs(records), ["nll"]), {})
-    notes = [row["views"]["nll"].notes for row in page["rows"]]
+    notes = [row["views"]["nll"]["notes"] for row in page["rows"]]
     assert (page["footnotes"], notes) == ([UNCONVERGED], [(1,), (1,)])

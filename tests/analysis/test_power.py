@@ -20,17 +20,8 @@ NORMAL = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
 
 
 def record(method, split, nll, dataset="pima", **rows):
-    return sample(
-        **{
-            "id": f"{method}{dataset}{split}",
-            "dataset": dataset,
-            "method": method,
-            "split": split,
-            "metrics": {"nll": nll},
-        }
-        | {"train_rows": 90, "test_rows": 10}
-        | rows
-    )
+    fields = {"dataset": dataset, "method": method, "split": split, "metrics": {"nll": nll}}
+    return sample(f"{method}{dataset}{split}", **fields | {"train_rows": 90, "test_rows": 10} | rows)
 
 
 def differences(values, **fields):
@@ -38,15 +29,12 @@ def differences(values, **fields):
     return paired_differences(*SIDES, records, "nll")[0]
 
 
-def test_power_is_that_of_the_noncentral_t_distribution():
+def test_power_is_that_of_the_noncentral_t_distribution_and_80_percent_at_the_smallest_difference():
     for n, shift in ((2, 1.0), (5, 2.8), (20, 0.5), (100, 4.0)):
         t, T = stats.t.ppf(0.975, n - 1), stats.nct(n - 1, shift)
         assert power_of(shift, n) == power_of(-shift, n) == pytest.approx(T.cdf(-t) + T.sf(t), rel=1e-9)
     assert power_of(0.0, 7) == pytest.approx(0.05)
     assert power_of(1e9, 2) == pytest.approx(1) and power_of(50.0, 100) == pytest.approx(1)
-
-
-def test_the_smallest_difference_has_80_percent_for_any_number_of_splits():
     for n in (*range(2, 41), 100, 1000, 10**6):  # SciPy's function is NaN at some shifts: the search failed at n = 25
         shift = smallest_difference(1.0, n, 0.0) * math.sqrt(n)
         assert power_of(shift, n) == pytest.approx(0.8, abs=1e-5)
@@ -63,16 +51,13 @@ def test_the_smallest_difference_is_shown_in_80_percent_of_simulated_sets_of_spl
     assert abs(rate - 0.8) < 4 * math.sqrt(0.8 * 0.2 / sets)  # four standard errors of 0.6 %
 
 
-def test_the_splits_needed_are_the_fewest_with_80_percent():
+def test_the_splits_needed_are_the_fewest_with_80_percent_and_none_below_the_floor():
     for difference, sd, ratio in ((0.1, 0.1, 0.0), (0.12, 0.1, 1 / 9), (-0.11, 0.1, 1 / 9), (0.02, 0.1, 0.0)):
         n = splits_needed(difference, sd, ratio)
         reached = [
             power_of(difference / (sd * math.sqrt(1 / k + ratio)), k) >= 0.8 for k in (int(n) - 1, int(n)) if k > 1
         ]
         assert reached == ([False, True] if n > 2 else [True])
-
-
-def test_no_number_of_splits_shows_a_difference_below_the_floor():
     floor = NORMAL * 0.1 * math.sqrt(1 / 9)
     assert splits_needed(0.999 * floor, 0.1, 1 / 9) == math.inf and splits_needed(1.001 * floor, 0.1, 1 / 9) < math.inf
     assert splits_needed(0.01, 0.1, 0.0) == pytest.approx((NORMAL / 0.1) ** 2, abs=3)  # no floor without the correction
@@ -80,7 +65,7 @@ def test_no_number_of_splits_shows_a_difference_below_the_floor():
     assert splits_needed(0.1, 0.0, 0.1) == 2  # splits that agree exactly
 
 
-def test_a_line_has_the_observed_difference_and_what_n_splits_show():
+def test_a_line_has_the_observed_difference_and_what_n_splits_show_and_none_below_the_floor():
     values = [0.1, 0.3, 0.2, 0.6, 0.4]
     (line,) = power.sheet(*SIDES, differences(values)).rows
     sd = float(np.std(values, ddof=1))
@@ -89,9 +74,6 @@ def test_a_line_has_the_observed_difference_and_what_n_splits_show():
     assert line["floor"] == pytest.approx(NORMAL * sd / 3, rel=1e-4)
     assert (line["difference"], line["n_splits"]) == (pytest.approx(0.32), 5)
     assert line["splits_needed"] == splits_needed(0.32, sd, 1 / 9)
-
-
-def test_a_difference_below_the_floor_is_never_shown():
     (line,) = power.sheet(*SIDES, differences([0.1, 0.3, -0.2, 0.6, -0.4])).rows
     assert line["splits_needed"] == "never"
 

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 
-import pytest
 from samples import sample
 
 from gpbench.analysis.formats import FORMATS
@@ -21,38 +20,29 @@ def written(format, *names):
     return FORMATS[format](Sheet(title="head", grids=[Grid("grid", ("method", "value"), cells)], rows=rows))
 
 
-@pytest.mark.parametrize(
-    "name, tex",
-    [
-        ("a\\b", r"a\textbackslash{}b"),
-        ("{a}", r"\{a\}"),
-        ("a~b", r"a\textasciitilde{}b"),
-        ("a^b", r"a\textasciicircum{}b"),
-        ("a&b", r"a\&b"),
-        ("50%", r"50\%"),
-        ("$a$", r"\$a\$"),
-        ("#1", r"\#1"),
-        ("a_b", r"a\_b"),
-        ("a|b<c>", "a$|$b$<$c$>$"),
-        ("0.1 ± 0.2", r"0.1 $\pm$ 0.2"),
-    ],
-)
-def test_latex_prints_the_name(name, tex):
-    assert f"\n{tex} & 1.0 \\\\\n" in written("latex", name)
+def test_latex_prints_the_name():
+    for name, tex in {
+        "a\\b": r"a\textbackslash{}b",
+        "{a}": r"\{a\}",
+        "a~b": r"a\textasciitilde{}b",
+        "a^b": r"a\textasciicircum{}b",
+        "a&b": r"a\&b",
+        "50%": r"50\%",
+        "$a$": r"\$a\$",
+        "#1": r"\#1",
+        "a_b": r"a\_b",
+        "a|b<c>": "a$|$b$<$c$>$",
+        "0.1 ± 0.2": r"0.1 $\pm$ 0.2",
+    }.items():
+        assert f"\n{tex} & 1.0 \\\\\n" in written("latex", name)
 
 
-def test_marks_of_latex_are_commands_and_what_they_surround_is_quoted():
+def test_marks_of_latex_and_html_are_commands_and_a_sheet_is_html_and_a_frame():
     text = written("latex", Text("{a}", "best"), Text("b_c", "tied"))
     assert r"\textbf{\{a\}} & 1.0" in text and r"\underline{b\_c} & 1.0" in text
-
-
-def test_html_escapes_text_and_marks_values():
     text = written("html", "<script>&'\"", Text("a", "best"), Text("b", "tied"))
     assert '<th scope="row">&lt;script&gt;&amp;&#x27;&quot;</th><td class="number">1.0</td>' in text
     assert '<th scope="row"><b>a</b></th>' in text and '<th scope="row"><u>b</u></th>' in text
-
-
-def test_a_sheet_is_html_in_a_notebook_and_a_frame_in_pandas():
     grid = Grid("grid", ("method", "nll"), (("sep", "0.1"),))
     sheet = Sheet(title="head", grids=[grid], rows=[{"method": "sep", "nll": 0.1}])
     table = Table(sheet)
@@ -60,35 +50,18 @@ def test_a_sheet_is_html_in_a_notebook_and_a_frame_in_pandas():
     assert sheet.frame.to_dict("records") == sheet.rows
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)"])
-def test_no_cell_of_csv_is_a_formula(name):
-    assert [row["method"] for row in csv.DictReader(io.StringIO(written("csv", name)))] == [f"'{name}'"[:-1]]
-
-
-@pytest.mark.parametrize("name", ["-1.5", "+2e-3", "sep", "a,b", 'say "a"'])
-def test_other_cells_of_csv_are_as_they_were(name):
-    assert [row["method"] for row in csv.DictReader(io.StringIO(written("csv", name)))] == [name]
-
-
-@pytest.mark.parametrize(
-    "name, md",
-    [
-        ("a|b", r"| a\|b | 1.0 |"),
-        ("<script>", "| &lt;script> | 1.0 |"),
-        ("a\nb", r"| a\nb | 1.0 |"),
-        ("N < 10", "| N < 10 | 1.0 |"),
-        (">a", "| &gt;a | 1.0 |"),
-    ],
-)
-def test_markdown_is_one_row_of_text(name, md):
-    assert md in written("md", name).splitlines()
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_no_format_lets_a_name_command_the_terminal(format):
-    text = written(format, "\x1b[2Jred\x07\x9b", "two\nlines", "\u202eleft", "\ud800")
-    assert text.replace("\n", "").isprintable() and "u202eleft" in text
-    text.encode()
+def test_no_cell_of_csv_markdown_or_the_terminal_is_a_command():
+    formulas = ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)"]
+    texts = {name: f"'{name}'"[:-1] for name in formulas}
+    for name, text in (texts | {name: name for name in ("-1.5", "+2e-3", "sep", "a,b", 'say "a"')}).items():
+        assert [row["method"] for row in csv.DictReader(io.StringIO(written("csv", name)))] == [text]
+    names = {"a|b": r"a\|b", "<script>": "&lt;script>", "a\nb": r"a\nb", "N < 10": "N < 10", ">a": "&gt;a"}
+    for name, md in names.items():
+        assert f"| {md} | 1.0 |" in written("md", name).splitlines()
+    for format in FORMATS:
+        text = written(format, "\x1b[2Jred\x07\x9b", "two\nlines", "\u202eleft", "\ud800")
+        assert text.replace("\n", "").isprintable() and "u202eleft" in text, format
+        text.encode()
 
 
 def test_columns_are_aligned_by_what_is_printed():
@@ -98,30 +71,16 @@ def test_columns_are_aligned_by_what_is_printed():
 
 
 def test_ls_show_and_table_print_a_name_with_terminal_escapes_as_text(tmp_path, capsys):
-    record = sample(
-        id="0" * 16,
-        dataset="pi\x1b[31mma",
-        method="se\x1bcp",
-        setting="a\nb",
-        metrics={"nll": 0.5},
-        seconds={"train": 2.0},
-    )
+    names = {"dataset": "pi\x1b[31mma", "method": "se\x1bcp", "setting": "a\nb"}
+    record = sample("0" * 16, metrics={"nll": 0.5}, seconds={"train": 2.0}, **names)
     folder = tmp_path / "runs" / record.id
     folder.mkdir(parents=True)
     (folder / "record.json").write_text(json.dumps(record.to_json()))
     (tmp_path / "dataset").mkdir()
     card = 'name: mine\ntask: regression\ntitle: "a\\e[31mb"\nsources: [{kind: file, path: a.csv, target: y}]\n'
     (tmp_path / "dataset" / "mine.yaml").write_text(card)
-    for words in (
-        ["ls", "runs"],
-        ["show", "--last"],
-        ["table"],
-        ["table", "--metric", "nlll"],
-        ["ls", "datasets"],
-        ["data", "info", "mine"],
-    ):
-        where = ["--config-dir"] if "datasets" in words or "data" in words else ["--results"]
-        main([*words, *where, str(tmp_path)])
+    for words in ("ls runs", "show --last", "table", "table --metric nlll", "ls datasets", "data info mine"):
+        main([*words.split(), "--config-dir" if "data" in words else "--results", str(tmp_path)])
         captured = capsys.readouterr()
         assert "\x1b" not in captured.out + captured.err and captured.out + captured.err
     (tmp_path / "all.csv").write_text("")

@@ -9,13 +9,10 @@ from samples import sample
 from gpbench.analysis import rankings
 from gpbench.analysis.experiment import table
 from gpbench.analysis.ranks import rank_values
-from gpbench.analysis.sheets import text_of
-from gpbench.cli.plot import save_figures
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers.published import UNRANKED
-from gpbench.records.store import Store
 from gpbench.report import figures
 from gpbench.report.figures import style
 
@@ -27,22 +24,11 @@ RANKS = {
     "settings": "all",
 }
 DOTS = {"kind": "dots", "label": RANKS["label"], "metric": "test_ll", "sets": RANKS["sets"], "settings": "all"}
-EXPERIMENT = Experiment(
-    id="aep_dgp/test",
-    title="A ranking",
-    paper="aep_dgp",
-    blocks=[],
-    presets={"quick": "few", "full": "all"},
-    labels={"method.hidden": {"[2]": "2"}},
-    table=RANKS,
-)
-JOBS = [
-    {"method": "dgp", "method.hidden": "[2]"},
-    {"method": "dgp", "method.hidden": "[3]"},
-    {"method": "svi"},
-    {"method": "pbp"},
-    {"method": "hmc"},
-]
+LABELS = {"method.hidden": {"[2]": "2"}}
+PRESETS = {"quick": "few", "full": "all"}
+EXPERIMENT = Experiment("aep_dgp/test", "A ranking", "aep_dgp", blocks=[], presets=PRESETS, labels=LABELS, table=RANKS)
+JOBS = [{"method": "dgp", "method.hidden": size} for size in ("[2]", "[3]")]
+JOBS += [{"method": name} for name in ("svi", "pbp", "hmc")]
 NAMES = ["dgp-2", "dgp-[3]", "svi", "pbp", "hmc"]
 DATASETS = ["boston", "concrete", "energy", "naval", "yacht"]
 SPLITS = 3
@@ -62,19 +48,13 @@ def record(dataset, name, split, **fields):
 
 def cells(without=(), datasets=DATASETS, **fields):
     """Every method on every data set; those pairs of data set and method that are `without` have no records."""
-    return [
-        Cell(
-            job={"dataset": dataset, **job},
-            id=f"{dataset}{name}",
-            dataset=dataset,
-            method=job["method"],
-            seed=0,
-            splits=range(SPLITS),
-            records=() if (dataset, name) in without else [record(dataset, name, k, **fields) for k in range(SPLITS)],
-        )
-        for dataset in datasets
-        for name, job in zip(NAMES, JOBS)
-    ]
+
+    def cell(dataset, name, job):
+        records = [] if (dataset, name) in without else [record(dataset, name, k, **fields) for k in range(SPLITS)]
+        job = {"dataset": dataset, **job}
+        return Cell(job, f"{dataset}{name}", dataset, job["method"], 0, range(SPLITS), records=records)
+
+    return [cell(dataset, name, job) for dataset in datasets for name, job in zip(NAMES, JOBS)]
 
 
 def drawn(options, planned):
@@ -102,32 +82,13 @@ def test_each_set_is_ranked_as_its_values_alone_are(name, members):
         assert (ours.p, ours.critical, ours.datasets) == (expected.p, expected.critical, tuple(ranked))
 
 
-def test_the_table_has_ranks_by_method_and_set_with_statistics_below():
-    sheet = table(EXPERIMENT, "full", cells())
-    assert [grid.title.split(" (")[0] for grid in sheet.grids] == ["average rank, test_ll", "average rank, rmse"]
-    grid, of = sheet.grids[0], rankings.rankings(EXPERIMENT, cells(), RANKS)
-    assert grid.header == ("method", "all methods", "GPs", "neural networks")
-    cells_of = {row[0]: text_of(row[2]) for row in grid.rows}
-    column = {name: cell.text for name, cell in cells_of.items()}
-    gps = of[1].ranking
-    assert [column[m] for m in gps.methods] == [f"{average:.2f}" for average in gps.average]
-    assert cells_of[gps.methods[0]].mark == "best" and column["pbp"] == column["hmc"] == ""
-    assert (column["data sets"], column["Friedman's p"]) == ("4", f"{gps.p:.2g}")
-    assert column["critical difference"] == f"{gps.critical:.2f}"
-    by_place = {(row["methods"], row["metric"], row["method"]): row["average_rank"] for row in sheet.rows}
-    assert len(by_place) == 2 * (5 + 3 + 2) and by_place["GPs", "test_ll", gps.methods[0]] == gps.average[0]
-
-
-def test_data_sets_without_a_method_are_left_out_of_the_sets_that_have_the_method():
+def test_data_sets_and_methods_without_runs_are_left_out_of_their_sets_with_the_reason():
     of = rankings.rankings(EXPERIMENT, cells(without={("yacht", "hmc")}), RANKS)
     assert {one.methods: len(one.ranking.datasets) for one in of} == {"all methods": 3, "GPs": 4, "neural networks": 3}
     notes = rankings.shared_notes(of)
     assert f"all methods, neural networks: left out: {UNRANKED['naval']}; yacht (without hmc)" in notes
     assert f"GPs: left out: {UNRANKED['naval']}" in notes
     assert sum("groups: no significant difference" in note for note in notes) == 1
-
-
-def test_methods_without_runs_are_not_ranked_and_a_set_of_them_says_why():
     absent = {(dataset, "hmc") for dataset in DATASETS}
     of = rankings.rankings(EXPERIMENT, cells(without=absent), RANKS)
     assert sorted(of[0].ranking.methods) == sorted(NAMES[:-1])
@@ -138,21 +99,20 @@ def test_methods_without_runs_are_not_ranked_and_a_set_of_them_says_why():
     assert "at least two methods" in figure.axes[4].texts[0].get_text()
 
 
-@pytest.mark.parametrize("make", [lambda of: drawn(RANKS, of), lambda of: table(EXPERIMENT, "full", of)])
-def test_methods_without_common_data_sets_are_one_line(make):
-    with pytest.raises(ConfigError, match="test: all methods by test_ll: ranks need at least two data sets") as caught:
-        make(cells(datasets=["boston", "naval"]))
-    assert "\n" not in str(caught.value)
+def test_methods_without_common_data_sets_are_one_line():
+    few = cells(datasets=["boston", "naval"])
+    for make in (lambda: drawn(RANKS, few), lambda: table(EXPERIMENT, "full", few)):
+        line = "test: all methods by test_ll: ranks need at least two data sets"
+        with pytest.raises(ConfigError, match=line) as caught:
+            make()
+        assert "\n" not in str(caught.value)
 
 
-def test_methods_that_are_not_held_out_are_marked_in_a_ranking_and_named_below_it():
+def test_methods_that_are_not_held_out_are_marked_and_two_runs_of_one_name_are_refused():
     of = rankings.rankings(EXPERIMENT, cells(held_out=False), RANKS)
     assert any(note.startswith("not held out") for note in rankings.shared_notes(of))
     assert all(name.endswith(" (not held out)") for name in of[0].ranking.methods)
     assert not any("held out" in name for name in rankings.rankings(EXPERIMENT, cells(), RANKS)[0].ranking.methods)
-
-
-def test_two_runs_of_one_name_are_refused():
     with pytest.raises(ConfigError, match="boston dgp: two cells of the table are at one place"):
         rankings.rankings(EXPERIMENT, cells(), {**RANKS, "label": "method"})
 
@@ -207,16 +167,13 @@ def test_dots_are_at_the_means_of_the_records_with_their_standard_errors():
             assert mean == pytest.approx(ours.mean()) and stderr == pytest.approx(ours.std(ddof=1) / np.sqrt(SPLITS))
 
 
-def test_published_values_are_open_diamonds_where_they_are_targets():
+def test_published_values_are_diamonds_and_missing_cells_naval_and_diverged_runs_are_said():
     diamonds = {
         dataset: {int(y): x for line in axis.lines if line.get_marker() == "D" for x, y in line.get_xydata()}
         for dataset, axis in panels(drawn(DOTS, cells())).items()
     }
     assert diamonds["boston"] == {3: -2.57, 4: -2.27}  # pbp and hmc; those of dgp are not of held-out rows
     assert diamonds["naval"] == {}
-
-
-def test_missing_cells_naval_and_diverged_runs_are_said():
     planned = cells(without={("boston", "svi")})
     records = [*planned[0].records[:2], replace(planned[0].records[2], status="diverged")]
     figure = drawn(DOTS, [replace(planned[0], records=records), *planned[1:]])
@@ -240,11 +197,3 @@ def test_a_value_far_on_the_worse_side_is_an_arrow_with_its_number_and_one_on_th
     assert [line.get_marker() for line in worse.lines if line.get_marker() in "<>"] == ["<"]
     assert [text.get_text() for text in worse.texts] == ["-51.00 ± 0.58"] and worse.get_xlim()[0] > -5
     assert not better.texts and better.get_xlim()[1] > 51
-
-
-def test_several_figures_are_several_files(tmp_path):
-    experiment = replace(EXPERIMENT, figures={"test_ll": DOTS, "diagrams": RANKS})
-    files = save_figures(experiment, "full", cells(), Store(tmp_path), tmp_path)
-    names = [f"test-{name}.{ending}" for name in ("test_ll", "diagrams") for ending in ("png", "pdf", "md")]
-    assert files == [tmp_path / "aep_dgp" / name for name in names]
-    assert all(file.is_file() for file in files)

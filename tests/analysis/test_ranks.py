@@ -5,10 +5,10 @@ import pytest
 from samples import sample
 from scipy import stats
 
-from gpbench.analysis import rank_tests, rankings, ranks
+from gpbench.analysis import rankings, ranks
+from gpbench.analysis import statistics as rank_tests
 from gpbench.analysis.cells import group_runs
-from gpbench.analysis.comparison import Comparison
-from gpbench.analysis.method_settings import labels, main_cells
+from gpbench.analysis.comparison import Comparison, labels, main_cells
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
 from gpbench.report.figures import write
@@ -51,31 +51,28 @@ def ranking_of(table, **more):
     return rankings.ranking(group_runs([*records, *more.pop("also", [])]), "nll", **more)
 
 
-def test_demsars_worked_example_is_reproduced():
+def test_demsars_worked_example_and_his_critical_values_are_reproduced():
     ranking = of(AUC, metric="test_ll")  # as AUC, higher is better
     printed = dict(zip(NAMES, (3.143, 2.000, 2.893, 1.964)))
     assert dict(zip(ranking.methods, ranking.average)) == {m: pytest.approx(r, abs=5e-4) for m, r in printed.items()}
     assert ranking.critical == pytest.approx(1.25, abs=0.005)
     assert ranking.methods == ("m+cf", "m", "cf", "C4.5") and ranking.groups == ((0, 3),)  # 3.143 - 1.964 < 1.25
+    for k, q in ((2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (10, 3.164)):
+        assert rank_tests.nemenyi_quantile(k) == pytest.approx(q, abs=1.1e-3)  # the table truncates some
 
 
-@pytest.mark.parametrize("k, q", [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (10, 3.164)])
-def test_critical_values_are_those_of_demsars_table_5(k, q):
-    assert rank_tests.nemenyi_quantile(k) == pytest.approx(q, abs=1.1e-3)  # the table truncates some
-
-
-def test_a_metric_without_a_direction_ranks_nothing():
-    with pytest.raises(ConfigError, match="coverage95 ranks no method"):
-        of([[0.94, 0.96], [0.9, 0.95]], names="ab", metric="coverage95")
-
-
-def test_friedman_is_scipys_with_ties_and_without():
+def test_friedmans_and_wilcoxons_tests_are_scipys_with_ties_and_without():
     rng = np.random.default_rng(0)
     for values in (AUC, rng.normal(size=(9, 5)), rng.integers(0, 3, size=(12, 4)).astype(float)):
         statistic, p = rank_tests.friedman(stats.rankdata(values, axis=1))
         expected = stats.friedmanchisquare(*values.T)
         assert (statistic, p) == (pytest.approx(expected.statistic), pytest.approx(expected.pvalue))
     assert rank_tests.friedman(np.full((4, 3), 2.0)) == (0.0, 1.0)
+    rng = np.random.default_rng(3)
+    for n in (1, 5, 13, 14, 50, 60):
+        for d in (rng.normal(size=n), rng.integers(-3, 5, n) + 0.0, np.arange(1.0, n + 1)):
+            expected = stats.wilcoxon(d).pvalue if d.any() else 1
+            assert rank_tests.wilcoxon_holm(np.stack([d, 0 * d], axis=1))[0, 1] == pytest.approx(expected, abs=1e-12)
 
 
 def test_nemenyis_groups_are_those_of_its_p_values():
@@ -104,20 +101,9 @@ def test_holm_is_the_step_down_of_sorted_p_values():
     assert rank_tests.wilcoxon_holm(np.ones((5, 2)))[0, 1] == 1
 
 
-def test_wilcoxons_test_is_that_of_scipy_exact_with_ties_and_normal():
-    rng = np.random.default_rng(3)
-    for n in (1, 5, 13, 14, 50, 60):
-        for d in (rng.normal(size=n), rng.integers(-3, 5, n) + 0.0, np.arange(1.0, n + 1)):
-            expected = stats.wilcoxon(d).pvalue if d.any() else 1
-            assert rank_tests.wilcoxon_holm(np.stack([d, 0 * d], axis=1))[0, 1] == pytest.approx(expected, abs=1e-12)
-
-
-def test_ties_share_ranks_and_rounding_breaks_none():
+def test_ties_share_ranks_and_rounding_breaks_none_nor_makes_a_difference_to_wilcoxons_test():
     ranking = of([[0.1, 0.3, 0.1 + 1e-16], [0.2, 0.5, 0.2]], "abc")
     assert dict(zip(ranking.methods, ranking.average)) == {"a": 1.5, "c": 1.5, "b": 3.0}
-
-
-def test_rounding_makes_no_difference_to_wilcoxons_test():
     values = np.random.default_rng(0).random((8, 1)) + np.array([0.0, 1e-15])
     assert of(values, "ab", test="wilcoxon").groups == ((0, 1),)
 
@@ -131,9 +117,11 @@ def test_too_few_data_sets_for_a_test_are_said():
     assert enough.groups == () and not any("too few" in line for line in ranks.ranking_notes(enough))
 
 
-def test_the_metrics_direction_decides_who_is_first():
+def test_the_metrics_direction_decides_who_is_first_and_one_without_it_ranks_nothing():
     values = [[1.0, 2.0], [1.0, 3.0]]
     assert of(values, "ab", "nll").methods == ("a", "b") and of(values, "ab", "test_ll").methods == ("b", "a")
+    with pytest.raises(ConfigError, match="coverage95 ranks no method"):
+        of([[0.94, 0.96], [0.9, 0.95]], names="ab", metric="coverage95")
 
 
 def test_cliques_are_maximal_and_have_no_significantly_different_pair():
@@ -151,7 +139,24 @@ def test_a_data_set_without_one_of_the_methods_is_left_out_with_the_reason():
     assert "left out: crabs (without b); sonar (no split in common)" in ranks.ranking_notes(ranking)
 
 
-def test_naval_is_not_for_ranking():
+def test_means_are_over_the_splits_that_all_have_and_single_splits_and_diverged_runs_are_named():
+    ranking = ranking_of({d: {"a": {0: 0.1, 1: 9.0}, "b": {0: 0.2}} for d in ("heart", "pima")})
+    assert ranking.methods == ("a", "b")
+    one = {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
+    ranking = ranking_of({"pima": one, "heart": one, "crabs": {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}})
+    assert "ranked on a single split: 2 of 3" in ranks.ranking_notes(ranking)
+    diverged = record("pima", "a", 1, None, status="diverged")
+    ranking = ranking_of({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[diverged])
+    assert ranking.diverged == ("a on pima (1)",)
+
+
+def test_outputs_of_one_data_set_are_not_independent_and_naval_is_not_for_ranking():
+    two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
+    outputs = {f"arm y{k}": two for k in range(7)}
+    with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
+        ranks.rank_table(Comparison("nmse", outputs))
+    (caveat,) = ranks.rank_table(Comparison("nmse", outputs | {"pima": two})).caveats
+    assert caveat == "outputs and split sets of one data set are not independent, which makes p too small: arm (7)"
     two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     naval = {"naval": {**two, "c": {0: 0.1}}, "naval groups90": two}
     ranking = ranks.rank_table(Comparison("nll", {"pima": two, **naval, "heart": two}))
@@ -159,20 +164,6 @@ def test_naval_is_not_for_ranking():
     assert ranking.left_out == (UNRANKED["naval"],)
     with pytest.raises(ConfigError, match="two data sets"):
         ranks.rank_table(Comparison("nll", {"pima": two, "naval": two}))
-
-
-def test_means_are_over_the_splits_that_all_have():
-    ranking = ranking_of({d: {"a": {0: 0.1, 1: 9.0}, "b": {0: 0.2}} for d in ("heart", "pima")})
-    assert ranking.methods == ("a", "b")
-
-
-def test_outputs_of_one_data_set_are_not_independent_data_sets():
-    two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
-    outputs = {f"arm y{k}": two for k in range(7)}
-    with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
-        ranks.rank_table(Comparison("nmse", outputs))
-    (caveat,) = ranks.rank_table(Comparison("nmse", outputs | {"pima": two})).caveats
-    assert caveat == "outputs and split sets of one data set are not independent, which makes p too small: arm (7)"
 
 
 def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
@@ -205,40 +196,11 @@ def test_versions_of_one_data_set_are_rows_of_their_own():
     assert sorted(ranking.left_out) == [f"heart {'0' * 12} (without b)", f"heart {'f' * 12} (without a)"]
 
 
-def test_data_sets_with_a_single_split_are_counted():
-    one = {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
-    ranking = ranking_of({"pima": one, "heart": one, "crabs": {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}})
-    assert "ranked on a single split: 2 of 3" in ranks.ranking_notes(ranking)
-
-
-def test_ranks_by_the_seconds_of_different_machines_say_so():
-    records = [
-        record(d, m, 0, 0.0, host={"cores": cores}, seconds={"train": 1.0 + cores})
-        for d in ("pima", "heart")
-        for m, cores in (("a", 1), ("b", 2))
-    ]
-    notes = ranks.ranking_notes(rankings.ranking(group_runs(records), "seconds"))
-    assert "seconds are not comparable where these differ: cores 1 (2), 2 (2)" in notes
-    assert not any("seconds" in note for note in ranks.ranking_notes(rankings.ranking(group_runs(records), "nll")))
-
-
-def test_diverged_runs_are_named():
-    diverged = record("pima", "a", 1, None, status="diverged")
-    ranking = ranking_of({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[diverged])
-    assert ranking.diverged == ("a on pima (1)",)
-
-
-@pytest.mark.parametrize(
-    "table, line",
-    [
-        ({"pima": {"a": {0: 1.0}}}, "two methods"),
-        ({"pima": {"a": {0: 1.0}, "b": {0: 2.0}}}, "two data sets"),
-        ({}, "none"),
-    ],
-)
-def test_fewer_than_two_methods_or_data_sets_is_one_line(table, line):
-    with pytest.raises(ConfigError, match=line):
-        ranking_of(table)
+def test_fewer_than_two_methods_or_data_sets_is_one_line():
+    one, two = {"a": {0: 1.0}}, {"a": {0: 1.0}, "b": {0: 2.0}}
+    for table, line in (({"pima": one}, "two methods"), ({"pima": two}, "two data sets"), ({}, "none")):
+        with pytest.raises(ConfigError, match=line):
+            ranking_of(table)
 
 
 def test_the_diagram_has_every_method_and_every_group():
@@ -257,14 +219,11 @@ def test_long_names_leave_room_for_the_diagram(tmp_path):
     write(draw_ranking(of(AUC, names=names)), tmp_path / "ranks.svg", "svg")
 
 
-def test_a_setting_is_named_only_where_methods_need_it():
+def test_a_setting_is_named_only_where_methods_need_it_and_shared_terms_once():
     one = [record("wdbc", "sep", 0, 0.1), record("wdbc", "svi", 0, 0.2, setting="m=25%")]
     assert labels(group_runs(one)) == ["sep", "svi"]
     two = [*one, record("wdbc", "sep", 0, 0.3, setting="m=50%")]
     assert sorted(labels(group_runs(two))) == ["sep m=15%", "sep m=50%", "svi m=25%"]
-
-
-def test_terms_that_all_settings_share_are_said_once_and_not_in_every_name():
     runs = [
         record(d, m, 0, float(k), setting=f"m={size}, steps=9", precision="float64", protocol="clean")
         for d in ("wdbc", "pima")

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from samples import sample
 
 from gpbench.analysis.cells import entries, group_runs
@@ -26,40 +25,30 @@ def compared(mean=0.5, *, published=PUBLISHED, **fields):
     return replace(entry, published=published, delta_se=delta)
 
 
-@pytest.mark.parametrize("mean, expected", [(0.50, "equal"), (0.525, "equal"), (0.54, "worse"), (0.46, "better")])
-def test_a_target_is_equal_within_two_joint_standard_errors_and_otherwise_better_or_worse(mean, expected):
-    entry = compared(mean)
-    assert exclusion(entry) == "" and outcome(entry) == expected
+def test_a_target_is_equal_within_two_joint_standard_errors_and_otherwise_better_or_worse():
+    for mean, expected in ((0.50, "equal"), (0.525, "equal"), (0.54, "worse"), (0.46, "better")):
+        assert (exclusion(compared(mean)), outcome(compared(mean))) == ("", expected)
 
 
-@pytest.mark.parametrize(
-    "entry, reason",
-    [
+def test_what_is_no_target_says_why_and_is_never_better():
+    for entry, reason in (
         (compared(0.4, published=replace(PUBLISHED, note="a misprint")), "a misprint"),
         (compared(0.4, published=replace(PUBLISHED, held_out=False)), "the printed number is not of held-out rows"),
         (compared(0.4, held_out=False), "our runs are not held out"),
         (compared(0.4, published=replace(PUBLISHED, stderr=None)), "printed without a standard error"),
         (compared(0.4, setting="kernel=matern32"), "our kernel is another than the paper's"),
         (replace(compared(), delta_se=None), "our number has no standard error"),
-    ],
-)
-def test_what_is_no_target_says_why_and_is_never_better(entry, reason):
-    assert exclusion(entry) == reason and outcome(entry) == ("" if entry.delta_se is None else "different")
+    ):
+        assert exclusion(entry) == reason and outcome(entry) == ("" if entry.delta_se is None else "different")
 
 
 def test_a_printed_number_counts_once_at_its_first_place():
-    runs = [
-        sample(
-            id=str(k), cell="a", dataset="pima", method="sep", setting="m=15%", split=k, metrics={"nll": 0.8 + k / 100}
-        )
-        for k in range(2)
-    ]
+    name = {"cell": "a", "dataset": "pima", "method": "sep", "setting": "m=15%"}
+    runs = [sample(str(k), split=k, metrics={"nll": 0.8 + k / 100}, **name) for k in range(2)]
     cell = Cell({"dataset": "pima", "method": "sep"}, "a", "pima", "sep", 0, (0, 1), records=runs)
     layout = {"rows": "dataset", "columns": "method", "metrics": ["nll"]}
-    first, second = (
-        Experiment(id=id, title="", paper="sep", blocks=[], presets={}, labels={}, table=layout)
-        for id in ("sep/first", "sep/second")
-    )
+    of = {"title": "", "paper": "sep", "blocks": [], "presets": {}, "labels": {}, "table": layout}
+    first, second = (Experiment(id=id, **of) for id in ("sep/first", "sep/second"))
     (quick,) = comparisons([(first, "quick", [cell])])
     assert quick.exclusion == "our runs are of the quick preset" and quick.outcome == "different"
     (one,) = comparisons([(first, "full", [cell]), (second, "full", [cell])])

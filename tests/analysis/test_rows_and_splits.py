@@ -6,7 +6,7 @@ from samples import sample
 
 from gpbench.analysis.cells import group_runs
 from gpbench.analysis.differences import paired_differences
-from gpbench.analysis.row_differences import lines, row_losses, spread
+from gpbench.analysis.power import lines, row_losses, spread
 from gpbench.analysis.sides import Side
 from gpbench.metrics import Scored, score
 
@@ -71,15 +71,12 @@ def test_nothing_is_said_where_the_sides_have_no_two_splits_of_equal_rows(change
     assert spread(a, b, metric, predictions) is None
 
 
-def test_a_comparison_has_one_line_of_it():
+def test_a_comparison_has_one_line_of_it_and_the_mean_of_the_rows_is_the_metric():
     records, *_ = cells()
     pairs, _ = paired_differences(Side("method", "a"), Side("method", "b"), records, "nll")
     [line] = lines(pairs, simulation(3, 5, 0.1, 0.1))
     assert line.startswith("pima: over 3 splits with 15 test rows") and "is expected from rows alone" in line
     assert lines(pairs, lambda record: {}) == []
-
-
-def test_the_mean_of_the_rows_is_the_metric():
     rng = np.random.default_rng(1)
     y, probs = np.array([-1.0, 1.0, 1.0, -1.0]), rng.dirichlet([1.0, 1.0], size=4)
     scored = Scored(y=y, log_probs=np.log(probs), log_prob=np.log(probs[np.arange(4), (y > 0).astype(int)]))

@@ -29,16 +29,14 @@ def sheet_of(grids, **fields):
     return Sheet(title="A table of 50 % & more.", grids=grids, rows=[{"a": 1}], name="x/table1", **fields)
 
 
-@pytest.mark.parametrize("n", [1, 9, 10, 18, 40])
-def test_a_part_has_at_most_ten_columns_and_none_is_lost(n):
-    pieces = parts(grid(n), lambda column: "odd" if column % 2 else "even")
-    assert all(len(piece.header) <= 10 for piece in pieces)
-    names = [text_of(name).text for piece in pieces for name in piece.header[1:]]
-    assert sorted(names) == sorted(grid(n).header[1:]) and len(pieces) == (1 if n < 10 else -(-n // 18) * 2)
-    assert text_of(pieces[0].title).text == ("test_ll" if n < 10 else f"test_ll: even{', part 1 of 3' * (n == 40)}")
-
-
-def test_empty_columns_and_rows_are_left_out_and_an_empty_grid_is_none():
+def test_a_part_has_at_most_ten_columns_none_is_lost_and_empty_ones_are_left_out():
+    for n in (1, 9, 10, 18, 40):
+        pieces = parts(grid(n), lambda column: "odd" if column % 2 else "even")
+        assert all(len(piece.header) <= 10 for piece in pieces)
+        names = [text_of(name).text for piece in pieces for name in piece.header[1:]]
+        assert sorted(names) == sorted(grid(n).header[1:]) and len(pieces) == (1 if n < 10 else -(-n // 18) * 2)
+        title = "test_ll" if n < 10 else f"test_ll: even{', part 1 of 3' * (n == 40)}"
+        assert text_of(pieces[0].title).text == title
     rows = (("a", "1", "", ""), ("b", "", "", ""), ("c", "", "", "3"))
     (piece,) = parts(Grid("nll", ("data set", "x", "y", "z"), rows))
     assert [text_of(name).text for name in piece.header] == ["data set", "x", "z"]
@@ -56,16 +54,13 @@ def test_a_note_of_all_cells_of_a_title_a_row_or_a_column_stands_there_alone():
     assert [text_of(text).notes for row in piece.rows for text in row[1:]] == [(), (), (), ("one",)]
 
 
-def test_letters_of_a_late_note_are_not_those_of_two_notes():
+def test_letters_of_a_late_note_are_not_those_of_two_notes_and_columns_stand_below_each_other():
     notes = [f"note {k}" for k in range(27)]
     rows = (*((note, Text("1", notes=(note,))) for note in notes), ("both", Text("1", notes=("note 0", "note 1"))))
     sheet = sheet_of([Grid("nll", ("data set", "x"), rows)])
     for name, late, both in (("md", "1ᵇᵇ", "1ᵃᵇ"), ("terminal", "1ᵇᵇ", "1ᵃᵇ"), ("latex", "{bb}", "{a,b}")):
         text = FORMATS[name](sheet)
         assert text.count(late) == 1 + (name == "latex") and text.count(both) == 1  # in LaTeX also at the note
-
-
-def test_columns_stand_below_each_other_where_notes_have_two_letters():
     rows = [(f"r{k}", Text("1.0", notes=(f"note {k}",)), Text("2.0")) for k in range(28)]
     lines = FORMATS["terminal"](sheet_of([Grid("nll", ("a", "b", "c"), tuple(rows))])).splitlines()
     assert {(line.index("1.0"), line.index("2.0")) for line in lines if "1.0" in line} == {(5, 12)}
@@ -77,12 +72,12 @@ def committed(experiment):
     return gpbench.table(experiment, preset="quick", results=RESULTS / experiment.split("/")[0] / "records.parquet")
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 140])
 @pytest.mark.parametrize("experiment", ["aep_dgp/table3", "qsgp/table2"])
-def test_lines_of_a_committed_table_fit_the_terminal(experiment, width, monkeypatch):
+def test_lines_of_a_committed_table_fit_the_terminal(experiment, monkeypatch):
     """Printed as the command prints it: tests/api/test_interface.py."""
-    monkeypatch.setenv("COLUMNS", str(width))
-    assert max(map(len, str(committed(experiment)).splitlines())) <= width
+    for width in (60, 80, 100, 140):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert max(map(len, str(committed(experiment)).splitlines())) <= width
 
 
 def test_lines_of_committed_tables_are_at_most_194_characters_and_tables_at_most_ten_columns():
@@ -137,20 +132,13 @@ def test_latex_compiles_and_fits_the_line(made, is_plain, tmp_path):
     assert done.returncode == 0 and b"Overfull" not in done.stdout
 
 
-def test_the_ending_of_a_file_names_the_format():
+def test_the_ending_of_a_file_names_the_format_and_another_format_is_refused():
     endings = {"a.md": "md", "a.TEX": "latex", "a.csv": "csv", "a.html": "html", "a.txt": "terminal", "a": "terminal"}
     assert {name: format_of(Path(name)) for name in endings} == endings and format_of(None) == "terminal"
-
-
-def test_an_ending_that_names_no_form_is_refused():
-    with pytest.raises(ConfigError, match=r"--out a\.xyz: the ending says the form: \.md, "):
-        format_of(Path("a.xyz"))
-
-
-def test_an_ending_and_another_format_are_refused():
-    line = r"--out a\.md is Markdown and --format latex is LaTeX: leave one of them out"
-    with pytest.raises(ConfigError, match=line):
+    # In words: cli/test_wrong_words.py.
+    with pytest.raises(
+        ConfigError, match=r"--out a\.md is Markdown and --format latex is LaTeX: leave one of them out"
+    ):
         format_of(Path("a.md"), "latex")
     for name, format in {"a.tex": "latex", "a.txt": "md", "a": "csv", "a.xyz": "csv"}.items():
         assert format_of(Path(name), format) == format
-    assert format_of(None, "md") == "md"

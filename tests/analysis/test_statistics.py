@@ -12,30 +12,21 @@ from gpbench.analysis.statistics import common_splits, largest_ratio, mean_stder
 A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
 
 
-def test_the_standard_error_is_the_sample_deviation_over_root_n():
+def test_the_standard_error_is_the_sample_deviation_over_root_n_where_there_is_one():
     assert mean_stderr(A) == (pytest.approx(np.mean(A)), pytest.approx(stats.sem(A)))
-
-
-def test_one_value_has_no_standard_error_and_none_have_no_mean():
     assert mean_stderr([0.3]) == (0.3, None)
     with pytest.raises(StatisticsError):
         mean_stderr([])
-
-
-def test_values_whose_squares_overflow_have_no_standard_error():
     assert mean_stderr([0.0, 1e200]) == (5e199, None)
     mean, stderr = mean_stderr([0.0, math.inf])
     assert mean == math.inf and math.isnan(stderr)
 
 
-def test_with_ratio_0_interval_and_p_are_those_of_scipys_paired_t_test():
+def test_interval_p_and_significance_are_those_of_scipys_paired_t_test():
     test = paired_t_test([a - b for a, b in zip(A, B)], 0.0)
     expected = stats.ttest_rel(A, B)
     assert (test.mean, test.p) == (pytest.approx(np.mean(A) - np.mean(B)), pytest.approx(expected.pvalue))
     assert (test.low, test.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
-
-
-def test_significance_is_p_below_5_percent():
     a, b = [0.1, 0.3, 0.2, 0.6, 0.4], [0.12, 0.33, 0.21, 0.69, 0.46]
     verdicts = []
     for shift in (-0.04, 0.0, 0.05):
@@ -45,16 +36,13 @@ def test_significance_is_p_below_5_percent():
     assert set(verdicts) == {False, True}
 
 
-def test_equal_differences_are_ties_where_they_are_0_and_no_test_else():
+def test_equal_differences_are_ties_where_they_are_0_and_without_variance_or_ratio_there_is_no_test():
     assert paired_t_test([0.0, 0.0], 0.1).p == 1 and not paired_t_test([0.0, 0.0], 0.1).significant
     # one row of 27 more or less, on both splits
     assert not paired_t_test([1 / 27, 1 / 27], 27 / 243).possible and not paired_t_test([0.1, 0.1, 0.1], 0.1).possible
-
-
-@pytest.mark.parametrize(("differences", "ratio"), [([0.3], 0.1), ([0.1, 0.1, 0.7], None)])
-def test_one_difference_and_an_unknown_ratio_have_no_test(differences, ratio):
-    test = paired_t_test(differences, ratio)
-    assert test == (pytest.approx(0.3), None, None, None, None) and not test.significant and not test.possible
+    for differences, ratio in (([0.3], 0.1), ([0.1, 0.1, 0.7], None)):
+        test = paired_t_test(differences, ratio)
+        assert test == (pytest.approx(0.3), None, None, None, None) and not test.significant and not test.possible
 
 
 def test_the_correction_by_hand():
@@ -88,10 +76,7 @@ def test_splits_that_share_rows_mislead_the_plain_test_and_not_the_corrected_one
     assert corrected < 0.07 and plain > 0.15
 
 
-def test_the_largest_ratio_is_unknown_where_one_is():
+def test_ratios_and_splits_are_those_that_all_have():
     assert largest_ratio([0.1, 0.2]) == 0.2 and largest_ratio([0.1, None]) is None and largest_ratio([]) is None
-
-
-def test_common_splits_are_those_of_all_mappings():
     assert common_splits([{2: 0.1, 0: 0.2}, {0: 0.3, 2: 0.4, 5: 0.5}]) == [0, 2]
     assert common_splits([{0: 0.1}, {}]) == [] and common_splits([]) == []

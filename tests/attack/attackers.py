@@ -67,6 +67,5 @@ def fault(code: int, err: str) -> str:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """The checksum of every file in a folder, by its path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

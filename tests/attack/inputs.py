@@ -6,92 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-WORDS = [
-    "",
-    " ",
-    "-",
-    "--",
-    "=",
-    "a=",
-    "=a",
-    "\n",
-    "\udcff",
-    "é",
-    "日本",
-    "../x",
-    "/",
-    ".",
-    "~",
-    "*",
-    "%s",
-    "{}",
-    "[",
-    "${x}",
-    "$(ls)",
-    "nan",
-    "-1",
-    "1e309",
-    "None",
-    "null",
-    "true",
-    "x" * 5000,
-    "a b",
-    "'",
-    '"',
-    "\\",
-    "#",
-    "@x",
-    "--no-such",
-    "1e18",
-    "[[]]",
-    "[1]",
-    "{a: 1}",
-    "\x1b[2J",
-    "\u202e",
-]
+_WORDS = r"""
+- -- = a= =a é 日本 ../x / . ~ * %s {} [ ${x} $(ls) nan -1 1e309 None null true ' " \ # @x --no-such 1e18 [[]] [1]
+"""
+WORDS = ["", " ", "\n", "\udcff", "a b", "x" * 5000, "{a: 1}", "\x1b[2J", "\u202e", *_WORDS.split()]
 """Words of a command line."""
 
-VALUES = [
-    None,
-    True,
-    -1,
-    0,
-    1.5,
-    math.nan,
-    math.inf,
-    "",
-    "x",
-    "x y\nz",
-    [],
-    [1],
-    ["x"],
-    [[]],
-    [None],
-    [{}],
-    {},
-    {"a": 1},
-    {1: 2},
-    {None: 1},
-    {"": ""},
-    10**30,
-    datetime.date(2020, 1, 1),
-    "${protocol.nothing}",
-    "${oc.env:NOTHING}",
-    "${",
-    "../x",
-    "/",
-    "\x1b[2J",
-    "é",
-    "y" * 3000,
-    b"\xff",
-    "\x00",
-    "[0,1]",
-    "all",
-    "a=b",
-    "1e18",
-    1e18,
-    "~",
-]
+_VALUES = "${protocol.nothing} ${oc.env:NOTHING} ${ ../x / é [0,1] all a=b 1e18 ~"
+VALUES = [None, True, -1, 0, 1.5, 1e18, math.nan, math.inf, 10**30, datetime.date(2020, 1, 1), b"\xff"]
+VALUES += ["", "x", "x y\nz", "y" * 3000, "\x1b[2J", "\x00", *_VALUES.split()]
+VALUES += [[], [1], ["x"], [[]], [None], [{}], {}, {"a": 1}, {1: 2}, {None: 1}, {"": ""}]
 """Values in YAML."""
 
 TEXTS = [
@@ -153,24 +77,6 @@ TABLES = [
 ]
 """Tables that nobody can import."""
 
-ARGUMENTS = [
-    None,
-    True,
-    -1,
-    0,
-    1.5,
-    math.nan,
-    "",
-    "\x00",
-    "x",
-    "a\nb\x1b[2J",
-    [],
-    [None],
-    {},
-    {"a": 1},
-    b"x",
-    object(),
-    np.zeros(2),
-    Path("x"),
-]
+ARGUMENTS = [None, True, -1, 0, 1.5, math.nan, "", "\x00", "x", "a\nb\x1b[2J", b"x", Path("x")]
+ARGUMENTS += [[], [None], {}, {"a": 1}, object(), np.zeros(2)]
 """Arguments of functions."""

@@ -69,18 +69,18 @@ def test_a_card_of_a_thousand_million_splits(name, tmp_path):
     refused(tmp_path, "splits: one set has .*000,000,000, and 10,000 are the most: lower", *words)
 
 
-@pytest.mark.parametrize(
-    "source, line",
-    [
-        ({"kind": "sklearn", "loader": "svmlight_file", "arguments": {"f": "/dev/zero"}}, "must be breast_cancer, "),
-        ({"kind": "sklearn", "loader": "files", "arguments": {"container_path": "."}}, "=files: must be breast_c"),
-        ({"kind": "sklearn", "loader": "iris", "arguments": {"as_frame": True}}, "must be a mapping with `scaled` of"),
-        ({"kind": "generated", "generator": "sines", "seed": 0, "rows": 10**8}, "a whole number from 1 to 2,097,152"),
-        ({"kind": "generated", "generator": "kuka_sim", "seed": 0, "rows": 2**21}, "at most 524,288 rows"),
-    ],
-)
-def test_a_card_that_reads_or_makes_what_it_likes(source, line, tmp_path):
-    card(tmp_path, sources=[source])
+READS = {
+    "must be breast_cancer, ": {"loader": "svmlight_file", "arguments": {"f": "/dev/zero"}},
+    "=files: must be breast_c": {"loader": "files", "arguments": {"container_path": "."}},
+    "must be a mapping with `scaled` of": {"loader": "iris", "arguments": {"as_frame": True}},
+    "a whole number from 1 to 2,097,152": {"generator": "sines", "seed": 0, "rows": 10**8},
+    "at most 524,288 rows": {"generator": "kuka_sim", "seed": 0, "rows": 2**21},
+}
+
+
+@pytest.mark.parametrize("line", READS)
+def test_a_card_that_reads_or_makes_what_it_likes(line, tmp_path):
+    card(tmp_path, sources=[{"kind": "sklearn" if "loader" in READS[line] else "generated", **READS[line]}])
     refused(tmp_path, line, "run", "dataset=mine", "--config-dir", tmp_path, *RUN)
 
 
@@ -100,7 +100,6 @@ def test_a_download_without_end(name, tmp_path):
 
 
 def imported(rows: int, dataset: str, mean: pa.Array | None = None) -> bytes:
-    """Predictions of another program."""
     texts = {"dataset": bombs.same(dataset, rows), "method": bombs.same("x", rows)}
     return bombs.parquet(rows, **texts, split=pa.nulls(rows), row=pa.nulls(rows), mean=mean or pa.nulls(rows))
 
@@ -128,7 +127,6 @@ def test_predictions_of_more_bytes_than_are_read(tmp_path):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> Path:
-    """The folder of a saved run."""
     results = tmp_path_factory.mktemp("saved")
     words = ["dataset=sinc", "method=linear", f"run.results={results}", "run.save=true", "run.predictions=true"]
     assert main(["run", *words]) == 0

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from attackers import contents
-from samples import sample
+from samples import grid, write
 
 from gpbench.records.store import Store
 
@@ -29,9 +28,7 @@ COLLECT = ["collect", "records", "--out", "all.parquet"]
 def folder(tmp_path) -> Path:
     """A folder with a space and letters in its name, and the records of two splits in it."""
     folder = tmp_path / "a b, ünï=日本"
-    for split in range(2):
-        record = sample(f"{split:016x}", split=split, metrics={"nll": 0.5}, seconds={"train": 1.0})
-        Store(folder / "records").write(record, {}, {"step": np.arange(2)})
+    write(folder / "records", grid(["pima"], ["sep"], 2, metrics={"nll": 0.5}, seconds={"train": 1.0}))
     return folder
 
 
@@ -139,12 +136,9 @@ def test_the_command_after_a_full_disk_does_all_of_it(folder):
     assert Store(folder / "results").all(whole=True)
 
 
-def test_few_open_files_are_one_line(folder):
+def test_few_open_files_are_one_line_and_a_folder_that_is_gone_hides_no_list(folder):
     code, out, err = command(folder, TABLE, before=limit("RLIMIT_NOFILE", 16))
     assert (code == 0 and out) or refused((code, out, err))
-
-
-def test_a_folder_to_work_in_that_is_gone_hides_no_list(folder):
     gone = folder / "gone"
 
     def leave():

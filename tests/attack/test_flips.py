@@ -1,4 +1,4 @@
-"""Damaged files, made by a seed: flipped bytes, cut ends, and pieces of one place in another.
+"""Damaged records, collections and checkpoints, made by a seed: flipped bytes, cut ends, and pieces in another place.
 
 Each is refused in a line, or read as the same numbers: no other exception, and no other numbers in silence.
 """
@@ -13,9 +13,6 @@ import numpy as np
 import pytest
 from samples import sample
 
-from gpbench.data import store as data_store
-from gpbench.data.conversion import from_raw
-from gpbench.data.dataset import Raw
 from gpbench.errors import GpbenchError
 from gpbench.records import collection, folder
 from gpbench.records.arrays import pack
@@ -48,16 +45,10 @@ def damaged(content: bytes, count: int) -> Iterator[bytes]:
             yield content[:place] + piece + content[place + int(rng.integers(2)) * len(piece) :]
 
 
-def run(results: Path) -> Store:
-    """A store with one run that has all files."""
+def of_record(results: Path) -> tuple[Path, Callable[[], Any]]:
+    """The record of a run that has all files, and the reading of the run, None where a file of it is left out."""
     store = Store(results)
     store.write(sample(ID), {"method": {"m": 3}}, TRACE, predictions=PREDICTIONS, state=STATE)
-    return store
-
-
-def of_run(name: str, results: Path) -> tuple[Path, Callable[[], Any]]:
-    """A file of a run, and the reading of the run; None where it is missing, or a file of it is left out."""
-    path = run(results).runs / ID / name
 
     def read() -> Any:
         store = Store(results)
@@ -65,7 +56,7 @@ def of_run(name: str, results: Path) -> tuple[Path, Callable[[], Any]]:
         contents = [store.config(ID), store.trace(ID), store.predictions(ID), store.state(ID)]
         return [record.to_json(), *contents] if record and all(contents) else None
 
-    return path, read
+    return store.runs / ID / folder.RECORD, read
 
 
 def of_collection(results: Path) -> tuple[Path, Callable[[], Any]]:
@@ -92,28 +83,10 @@ def of_checkpoint(results: Path) -> tuple[Path, Callable[[], Any]]:
     return checkpoint.path, lambda: jax.tree.map(np.asarray, checkpoint.load(STATE))
 
 
-def of_data(results: Path) -> tuple[Path, Callable[[], Any]]:
-    """A data set in the local store, and the reading of it."""
-    card = {
-        "name": "toy",
-        "task": "regression",
-        "sources": [{"kind": "official", "at": "http://x/", "files": {"a": None}}],
-    }
-    dataset = from_raw(
-        card, Raw(RNG.normal(size=(30, 3)), RNG.normal(size=30), ("a", "b", "c"), {"f": np.arange(30) % 3})
-    )
-    card |= {"checksum": dataset.checksum}
-    data_store.save(dataset, card, results)
-    path = data_store.path(card, results)
-    assert path is not None
-    return path, lambda: (found := data_store.get(card, results)) and vars(found)
-
-
 KINDS: dict[str, Callable[[Path], tuple[Path, Callable[[], Any]]]] = {
-    **{name: lambda results, name=name: of_run(name, results) for name in (folder.RECORD, *folder.FILES)},
+    folder.RECORD: of_record,
     "collection": of_collection,
     "checkpoint": of_checkpoint,
-    "data": of_data,
 }
 
 

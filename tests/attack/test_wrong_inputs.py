@@ -1,7 +1,6 @@
 """Wrong inputs, drawn by a seed and from lists: the words of every verb, files of `--config-dir`, tables, Python.
 
 None may end in a traceback, hang, or change what is recorded; what is refused is one line.
-`tests/cli/test_bad_input.py` draws one fault at a time and asks for the exit code too.
 """
 
 import copy
@@ -12,17 +11,15 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from attackers import FULL, call, contents, fault, within
 from inputs import ARGUMENTS, TABLES, TEXTS, VALUES, WORDS
-from samples import sample
+from samples import grid, write
 
 import gpbench
 from gpbench import paths
 from gpbench.errors import UNPRINTABLE, GpbenchError
-from gpbench.records.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,11 +28,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def world(tmp_path_factory) -> Path:
     """Records of two methods on six splits, a folder for `--config-dir`, and a table."""
     world = tmp_path_factory.mktemp("wrong inputs, ünï")
-    for k in range(12):
-        method = ("sep", "svi")[k % 2]
-        metrics = {"nll": 0.5 + k % 5 / 10, "error": 0.1}
-        record = sample(f"{k:016x}", method=method, split=k // 2, metrics=metrics, seconds={"train": 1.0})
-        Store(world / "results").write(record, {"config_dirs": []}, {"step": np.arange(2)})
+    metrics = lambda dataset, method, split: {"nll": 0.5 + split % 5 / 10 + (method == "svi") / 9, "error": 0.1}
+    records = grid(["pima"], ["sep", "svi"], 6, metrics=metrics, seconds={"train": 1.0})
+    write(world / "results", records, {"config_dirs": []})
     for folder in ("dataset", "method", "protocol", "experiment/mine", "claims", "kernel", "likelihood", "metric"):
         (world / "conf" / folder).mkdir(parents=True)
     for module in (ROOT / "docs" / "examples").glob("*.py"):
@@ -148,21 +143,17 @@ FILES: dict[str, Any] = {
     "metric/pinball": {"_target_": "pinball.pinball", "unit": "u", "better": "lower", "tasks": ["regression"]},
 }
 DRY = ["run", "--cfg", "run.results=out"]
+ON_CANCER, OF_MINE = [*DRY, "dataset=wdbc"], ["dataset=mine", "method=linear"]
 USES = {
-    "dataset/mine": [
-        ["data", "info", "mine"],
-        ["data", "check", "mine"],
-        [*DRY, "dataset=mine", "method=linear"],
-        ["cite", "mine"],
-    ],
-    "method/mine": [[*DRY, "dataset=wdbc", "method=mine"]],
-    "protocol/mine": [[*DRY, "dataset=wdbc", "method=sep", "protocol=mine"]],
+    "dataset/mine": [["data", "info", "mine"], ["data", "check", "mine"], [*DRY, *OF_MINE], ["cite", "mine"]],
+    "method/mine": [[*ON_CANCER, "method=mine"]],
+    "protocol/mine": [[*ON_CANCER, "method=sep", "protocol=mine"]],
     "experiment/mine/e": [["table", "mine/e"], ["ls", "experiments"]],
     "experiment/mine/f": [["plot", "mine/f"]],
     "experiment/mine/g": [["table", "mine/g"]],
     "claims/mine": [["verify", "mine", "--json"]],
-    "kernel/cosine": [[*DRY, "dataset=wdbc", "method.kernel=cosine"]],
-    "likelihood/cauchit": [[*DRY, "dataset=wdbc", "method.likelihood=cauchit"]],
+    "kernel/cosine": [[*ON_CANCER, "method.kernel=cosine"]],
+    "likelihood/cauchit": [[*ON_CANCER, "method.likelihood=cauchit"]],
     "metric/pinball": [[*DRY, "dataset=boston", "method=linear"]],
 }
 
@@ -233,42 +224,34 @@ def test_no_table_of_a_user_ends_in_a_traceback(ending, world, here):
 # ----- Python
 
 CALLS = {
-    "run": {"method": "no_such_method"},
-    "multirun": {"method": "no_such_method"},
-    "load": {"dataset": "no_such_data"},
-    "load_run": {},
-    "ls": {"kind": "runs"},
-    "table": {"metric": "nll"},
-    "rank": {"metric": "nll"},
-    "compare": {"a": "sep", "b": "svi", "metric": "nll"},
-    "power": {"a": "sep", "b": "svi"},
-    "verify": {"name": "sep"},
-    "best": {"task": "regression"},
+    "run": (
+        {"method": "no_such_method"},
+        "overrides config_dir results dataset split seed run__jobs nothing method__x",
+    ),
+    "multirun": ({"method": "no_such_method"}, "jobs overrides config_dir results dataset split"),
+    "load": ({"dataset": "no_such_data"}, "dataset protocol overrides config_dir nothing"),
+    "load_run": ({}, "run results"),
+    "ls": ({"kind": "runs"}, "kind config_dir results"),
+    "table": ({"metric": "nll"}, "metric results dataset method setting preset"),
+    "rank": ({"metric": "nll"}, "metric results setting"),
+    "compare": ({"a": "sep", "b": "svi", "metric": "nll"}, "a b metric results dataset"),
+    "power": ({"a": "sep", "b": "svi"}, "a b metric results"),
+    "verify": ({"name": "sep"}, "name results"),
+    "best": ({"task": "regression"}, "task rows inputs data seconds metric protocol results"),
 }
-KEYS = {
-    "run": ("overrides", "config_dir", "results", "dataset", "split", "seed", "run__jobs", "nothing", "method__x"),
-    "multirun": ("jobs", "overrides", "config_dir", "results", "dataset", "split"),
-    "load": ("dataset", "protocol", "overrides", "config_dir", "nothing"),
-    "load_run": ("run", "results"),
-    "ls": ("kind", "config_dir", "results"),
-    "table": ("metric", "results", "dataset", "method", "setting", "preset"),
-    "rank": ("metric", "results", "setting"),
-    "compare": ("a", "b", "metric", "results", "dataset"),
-    "power": ("a", "b", "metric", "results"),
-    "verify": ("name", "results"),
-    "best": ("task", "rows", "inputs", "data", "seconds", "metric", "protocol", "results"),
-}
+"""The usual arguments of functions, and the names of those that get others."""
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_no_argument_of_a_function_ends_in_anything_but_a_line_of_ours(name, world, here):
-    function, faults = getattr(gpbench, name), []
-    usual = {"results": world / "results"} if "results" in KEYS[name] and name not in ("run", "multirun") else {}
-    for key in KEYS[name]:
+    function, (usual, keys), faults = getattr(gpbench, name), CALLS[name], []
+    if "results" in keys and name not in ("run", "multirun"):
+        usual = usual | {"results": world / "results"}
+    for key in keys.split():
         for value in ARGUMENTS if FULL else ARGUMENTS[::2]:
             try:
                 with within(60):
-                    function(**{**CALLS[name], **usual, key: value})
+                    function(**usual | {key: value})
             except GpbenchError as error:
                 faults += [f"{key}={value!r}: {str(error)!r}"] if UNPRINTABLE.search(str(error)) else []
             except Exception as error:  # so that one list has all of them

@@ -10,7 +10,8 @@ import truths
 from samples import sample
 from truths import A_B
 
-from gpbench.claims import kept, report
+from gpbench.claims import quantities as kept
+from gpbench.claims import report
 from gpbench.claims.quantities import Quantity
 from gpbench.errors import ConfigError
 
@@ -29,9 +30,8 @@ def until(metric, name, side, level):
     return {"metric": metric, "until": name, side: level}
 
 
-@pytest.mark.parametrize(
-    ("content", "text", "value"),
-    [
+def test_numbers_of_a_trace():
+    for content, text, value in (
         ({"metric": "nll", "step": 1}, "nll at step 1", 0.7),
         ({"metric": "nll", "step": 9}, "nll at step 9", 0.6),
         ({"metric": "nll", "seconds": 1.7}, "nll after 1.7 seconds", 0.5),
@@ -43,40 +43,32 @@ def until(metric, name, side, level):
         (until("steps", "nll", "above", 0.65), "steps until nll above 0.65", 1),
         (until("steps", "nll", "below", 0.1), "steps until nll below 0.1", math.inf),
         (until("seconds", "rmse", "below", 1), "seconds until rmse below 1", None),
-    ],
-)
-def test_numbers_of_a_trace(content, text, value):
-    read = quantity(content)
-    assert read.value(TRACE) == (value if value is None else pytest.approx(value))
-    assert read.value({}) is None and str(read) == text and read.is_of_arrays
-    assert read.is_of_seconds == ("seconds" in text)  # which depend on the machine
+    ):
+        read = quantity(content)
+        assert read.value(TRACE) == (value if value is None else pytest.approx(value)), text
+        assert read.value({}) is None and str(read) == text and read.is_of_arrays
+        assert read.is_of_seconds == ("seconds" in text)  # which depend on the machine
 
 
-def test_a_level_that_is_reached_before_the_trace_begins_is_reached_at_no_known_step():
+def test_a_level_that_is_reached_before_the_trace_begins_is_at_no_known_step_and_records_need_no_array():
     later = {name: values[1:] for name, values in TRACE.items()}
     assert quantity(until("steps", "nll", "below", 0.55)).value(later) is None
     assert quantity(until("seconds", "nll", "below", 0.4)).value(later) == 5
-
-
-def test_metrics_of_records_are_read_from_no_array():
     read = [quantity(name) for name in ("nll", "seconds", "objective", "diagnostics.relevant")]
     assert not any(one.is_of_arrays for one in read) and [one.is_of_seconds for one in read] == [0, 1, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_a_wrong_number_of_a_trace_is_one_line():
+    for content, message in (
         ("nll at step 10", "write a number of a trace as {metric: nll, step: 10}"),
         ({"metric": "nll"}, "give one of step and seconds"),
         ({"metric": "nll", "step": 1, "seconds": 1}, "give one of step and seconds"),
         ({"metric": "steps", "until": "nll"}, "give one of below and above"),
         ({"metric": "epochs", "until": "nll", "below": 1}, "must be steps or seconds"),
         ({"metric": "nll", "setp": 1}, "unknown key 'setp'; did you mean step"),
-    ],
-)
-def test_a_wrong_number_of_a_trace_is_one_line(content, message):
-    with pytest.raises(ConfigError, match=message):
-        quantity(content)
+    ):
+        with pytest.raises(ConfigError, match=message):
+            quantity(content)
 
 
 def judge(folder, clause, arrays, groups=None):
@@ -103,24 +95,19 @@ def traces(level):
     }
 
 
-@pytest.mark.parametrize(
-    ("clause", "word"),
-    [
+def test_a_clause_about_traces(tmp_path):
+    seconds_of_3 = {"metric": "seconds", "step": 3}
+    for clause, word in (
         ({"difference": {"metric": "nll", "step": 3}, "below": -0.1}, "holds"),
         ({"difference": {"metric": "nll", "seconds": 3}, "above": 0}, "fails"),
         ({"ratio": until("steps", "nll", "below", 0.3), "between": [0.3, 0.7]}, "holds"),
         ({"ratio": until("seconds", "nll", "below", 0.3), "above": 0.5}, "fails"),
         ({"ratio": until("seconds", "nll", "below", 0.05), "below": 1}, "leans for"),  # b never is: infinitely later
-        (
-            {"ratio": until("seconds", "nll", "below", 0.3), "against": {"metric": "seconds", "step": 3}, "below": 1},
-            "holds",
-        ),
-    ],
-)
-def test_a_clause_about_traces(tmp_path, clause, word):
-    verdict = judge(tmp_path, {**clause, **A_B}, traces(0.1))
-    assert verdict.word == word
-    json.dumps(report.as_dict(verdict), allow_nan=False)
+        ({"ratio": until("seconds", "nll", "below", 0.3), "against": seconds_of_3, "below": 1}, "holds"),
+    ):
+        verdict = judge(tmp_path, {**clause, **A_B}, traces(0.1))
+        assert verdict.word == word, clause
+        json.dumps(report.as_dict(verdict), allow_nan=False)
 
 
 def test_a_run_has_its_share_of_the_seconds_of_its_group(tmp_path):
@@ -131,12 +118,9 @@ def test_a_run_has_its_share_of_the_seconds_of_its_group(tmp_path):
         assert math.exp(number.estimate.value) == pytest.approx(ratio)
 
 
-def test_runs_without_traces_are_not_run_and_the_reason_says_so(tmp_path):
+def test_runs_without_traces_are_not_run_and_a_misspelt_number_of_arrays_is_named(tmp_path):
     verdict = judge(tmp_path, {"difference": {"metric": "nll", "step": 3}, **A_B, "below": 0}, {})
     assert verdict.word == "not run" and "no trace" in verdict.reason
-
-
-def test_a_misspelt_number_of_arrays_is_named(tmp_path):
     misspelt = {"ratio": {"metric": "nl", "step": 1}}
     for clause in ({"comparison": "inducing_distanc"}, {"ratio": "kept.boundary_distanc"}, misspelt):
         with pytest.raises(ConfigError, match=r"distance|'nl'.*nll"):
@@ -156,20 +140,14 @@ def plane(boundary, points):
     }
 
 
-def test_points_beside_a_straight_boundary_have_their_distance():
+def test_distances_of_points_and_classes_are_those_of_their_definitions():
     run = plane(0.01, [[0.25, 0.0], [-0.45, 0.5], [0.95, -0.9]])
     assert kept.boundary_distance(run) == pytest.approx(0.5, abs=1e-9)  # the boundary is at 0.05
     assert kept.boundary_distance(plane(7, [[0, 0]])) is None
-
-
-def test_matched_points_are_as_far_as_the_best_permutation_says():
     a, b = np.random.default_rng(3).normal(size=(2, 5, 2))
     expected = min(np.linalg.norm(a - b[list(p)], axis=1).mean() for p in itertools.permutations(range(5)))
     assert kept.COMPARISONS["inducing_distance"]({"kept_inducing": a}, {"kept_inducing": b}) == pytest.approx(expected)
     assert kept.COMPARISONS["inducing_distance"]({"kept_inducing": a}, {"kept_inducing": b[:4]}) is None
-
-
-def test_classes_agree_where_rows_are_on_the_same_side():
     a, b = plane(-0.01, [[0, 0]]), plane(0.49, [[0, 0]])
     between = np.mean((a["kept_X"][:, 0] > -0.05) & (a["kept_X"][:, 0] < 0.45))
     assert kept.COMPARISONS["class_agreement"](a, b) == pytest.approx(1 - between)

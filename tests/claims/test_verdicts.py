@@ -7,43 +7,39 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from samples import sample
-from truths import A_B, B_C, FAILS, HOLDS, LEANS_FOR, MIXED, RECORDS, SETS, SIZES, judge, plan, record
+from truths import A_B, B_C, FAILS, HOLDS, LEANS_FOR, MIXED, RECORDS, SETS, SIZES, cells, judge, plan, record
 
 from gpbench.claims import report
 from gpbench.claims.selection import KeyedCell, select_cells
 from gpbench.errors import ConfigError
-from gpbench.experiments.status import Cell
 from gpbench.records import collection
 from gpbench.records.store import Store
 
+TRUE = [
+    ({"difference": "nll", **A_B, "below": 0}, HOLDS),
+    ({"difference": "nll", **A_B, "above": 0, "least": 2}, FAILS),
+    ({"difference": "nll", **A_B, "within": 0.02, "least": 1}, FAILS),
+    ({"difference": "nll", **B_C, "within": 0.05}, HOLDS),
+    ({"difference": "nll", **B_C, "below": -0.004}, MIXED),
+    ({"difference": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "below": 0}, HOLDS),
+    ({"difference": "nll", **A_B, "below": 0, "over": "dataset"}, HOLDS),
+    ({"ratio": "seconds", **A_B, "between": [2.5, 3.5], "over": "dataset"}, HOLDS),
+    ({"ratio": "seconds", **A_B, "below": 2, "over": "dataset"}, FAILS),
+    ({"value": "nll", "of": {"method": "a"}, "between": [0.25, 0.35]}, HOLDS),
+    ({"value": "nll", "of": {"method": "a"}, "above": 0.35}, FAILS),
+    ({"value": "coverage95", "of": {"method": "a"}, "within": 1}, HOLDS),
+    ({"share": "nll", **A_B, "above": 0.5}, HOLDS),
+    ({"share": "nll", **A_B, "below": 0.5}, FAILS),
+    ({"share": "nll", **A_B, "above": 0.9}, LEANS_FOR),
+    ({"rank": "nll", "a": {"method": "c"}, "b": {"method": "a"}, "among": {}, "below": 0}, FAILS),
+    ({"rank": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "among": {}, "below": 0.5}, HOLDS),
+    ({"difference": "nll", "a": {"method": "a"}, "b": {"preset": "any", "method": "b"}, "below": 0}, HOLDS),
+]
 
-@pytest.mark.parametrize(
-    ("clause", "verdict"),
-    [
-        ({"difference": "nll", **A_B, "below": 0}, HOLDS),
-        ({"difference": "nll", **A_B, "above": 0, "least": 2}, FAILS),
-        ({"difference": "nll", **A_B, "within": 0.02, "least": 1}, FAILS),
-        ({"difference": "nll", **B_C, "within": 0.05}, HOLDS),
-        ({"difference": "nll", **B_C, "below": -0.004}, MIXED),
-        ({"difference": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "below": 0}, HOLDS),
-        ({"difference": "nll", **A_B, "below": 0, "over": "dataset"}, HOLDS),
-        ({"ratio": "seconds", **A_B, "between": [2.5, 3.5], "over": "dataset"}, HOLDS),
-        ({"ratio": "seconds", **A_B, "below": 2, "over": "dataset"}, FAILS),
-        ({"value": "nll", "of": {"method": "a"}, "between": [0.25, 0.35]}, HOLDS),
-        ({"value": "nll", "of": {"method": "a"}, "above": 0.35}, FAILS),
-        ({"value": "coverage95", "of": {"method": "a"}, "within": 1}, HOLDS),
-        ({"share": "nll", **A_B, "above": 0.5}, HOLDS),
-        ({"share": "nll", **A_B, "below": 0.5}, FAILS),
-        ({"share": "nll", **A_B, "above": 0.9}, LEANS_FOR),
-        ({"rank": "nll", "a": {"method": "a"}, "b": {"method": "c"}, "among": {}, "below": 0}, HOLDS),
-        ({"rank": "nll", "a": {"method": "c"}, "b": {"method": "a"}, "among": {}, "below": 0}, FAILS),
-        ({"rank": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "among": {}, "below": 0.5}, HOLDS),
-        ({"rank": "nll", "a": {"method": "c"}, "b": {"method": ["a", "b"]}, "among": {}, "below": 0}, FAILS),
-        ({"difference": "nll", "a": {"method": "a"}, "b": {"preset": "any", "method": "b"}, "below": 0}, HOLDS),
-    ],
-)
-def test_verdicts_where_the_truth_is_known(tmp_path, clause, verdict):
-    assert judge(tmp_path, [clause]).word == verdict
+
+def test_verdicts_where_the_truth_is_known(tmp_path):
+    for clause, verdict in TRUE:
+        assert judge(tmp_path, [clause]).word == verdict, clause
 
 
 SLOPE, TREND = (
@@ -51,24 +47,18 @@ SLOPE, TREND = (
 )
 
 
-@pytest.mark.parametrize(
-    ("clause", "records", "word"),
-    [
+def test_slopes_and_trends(tmp_path):
+    lists = [replace(of, setting=json.dumps([[0]] * int(of.setting))) for of in SIZES]  # a list is a size
+    for clause, records, word in (
         ({**SLOPE, "between": [1.9, 2.1], "pair": []}, SIZES, HOLDS),
         ({**SLOPE, "below": 1.5}, SIZES, FAILS),
         ({**SLOPE, "between": [1.9, 2.1]}, [of for of in SIZES if of.setting != "800"], LEANS_FOR),  # three: no error
-        (  # a list is a size
-            {**SLOPE, "between": [1.9, 2.1]},
-            [replace(of, setting=json.dumps([[0]] * int(of.setting))) for of in SIZES],
-            HOLDS,
-        ),
+        ({**SLOPE, "between": [1.9, 2.1]}, lists, HOLDS),
         ({**TREND, "falls": 0}, SIZES, HOLDS),
         ({**TREND, "rises": 0}, SIZES, FAILS),
         ({**TREND, "falls": 0}, [of for of in SIZES if of.setting == SIZES[0].setting], "not run"),  # needs two
-    ],
-)
-def test_slopes_and_trends(tmp_path, clause, records, word):
-    assert judge(tmp_path, [clause], records).word == word
+    ):
+        assert judge(tmp_path, [clause], records).word == word, clause
 
 
 RATES = [
@@ -80,22 +70,24 @@ RATES = [
 """By 0.3 and 0.075 the nll of a and b ranges over three rates."""
 
 
-@pytest.mark.parametrize(
-    ("bounds", "word"), [({"above": 0}, HOLDS), ({"between": [0.2, 0.25]}, HOLDS), ({"below": 0.1}, FAILS)]
-)
-def test_ranges_over_a_key(tmp_path, bounds, word):
-    clause = {"range": "nll", **A_B, "along": "setting", **bounds}
-    verdict = judge(tmp_path, [clause], RATES)
-    assert verdict.word == word and verdict.clauses[0].numbers[0].estimate.value == pytest.approx(0.225)
-    report.evidence(verdict)
+def test_ranges_over_a_key(tmp_path):
+    clause = {"range": "nll", **A_B, "along": "setting"}
+    for bounds, word in (({"above": 0}, HOLDS), ({"between": [0.2, 0.25]}, HOLDS), ({"below": 0.1}, FAILS)):
+        verdict = judge(tmp_path, [clause | bounds], RATES)
+        assert verdict.word == word and verdict.clauses[0].numbers[0].estimate.value == pytest.approx(0.225)
+        report.evidence(verdict)
     with pytest.raises(ConfigError, match="a has several cells of one setting on pima"):
-        judge(tmp_path, [{**clause, "where": {"method": "any"}, "a": {}}], RATES)
+        judge(tmp_path, [{**clause, "above": 0, "where": {"method": "any"}, "a": {}}], RATES)
 
 
-def test_a_run_that_diverged_is_an_infinite_range(tmp_path):
+def test_a_run_that_diverged_is_an_infinite_range_and_counts_need_one_split(tmp_path):
     lost = [replace(r, status="diverged", metrics={"nll": None}) if r.id.startswith("a0.4") else r for r in RATES]
     verdict = judge(tmp_path, [{"range": "nll", **A_B, "along": "setting", "above": 0}], lost)
     assert verdict.word == LEANS_FOR and verdict.clauses[0].numbers[0].estimate.value == np.inf
+    counts = {"a": 110.0, "b": 100.0}
+    alone = [record(method, SETS[0], 0, row_operations=count) for method, count in counts.items()]
+    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.2}], alone).word == HOLDS
+    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.05}], alone).word == FAILS
 
 
 @pytest.mark.parametrize(("errors", "verdict"), [((0.1, 0.2), HOLDS), ((0.15, 0.17), LEANS_FOR)])
@@ -112,12 +104,12 @@ def test_errors_of_a_single_split_differ_by_its_test_rows(tmp_path, errors, verd
     assert report.marks(ratio) == "one split" and report.evidence(ratio).endswith("those of b; no error is known")
 
 
-@pytest.mark.parametrize(("preset", "word"), [("full", HOLDS), ("quick", FAILS)])
-def test_a_preset_selects_the_runs_of_a_claim_without_experiments(tmp_path, preset, word):
+def test_a_preset_selects_the_runs_of_a_claim_without_experiments(tmp_path):
     """In the quick preset, b is better than a."""
     quick = [replace(r, id=f"q{r.id}", preset="quick", metrics={"nll": 1 - r.metrics["nll"]}) for r in RECORDS]
-    verdict = judge(tmp_path, [{"difference": "nll", **A_B, "below": 0}], RECORDS + quick, preset=preset)
-    assert (verdict.word, verdict.preset) == (word, preset)
+    for preset, word in (("full", HOLDS), ("quick", FAILS)):
+        verdict = judge(tmp_path, [{"difference": "nll", **A_B, "below": 0}], RECORDS + quick, preset=preset)
+        assert (verdict.word, verdict.preset) == (word, preset)
 
 
 def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
@@ -125,19 +117,7 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
     sizes = {"quick": ("1", "2"), "full": ("4",)}
 
     def planned(id, preset):
-        return [
-            Cell(
-                {"method": word, "m": size},
-                f"{word}{size}",
-                "pima",
-                "a",
-                0,
-                range(10),
-                records=[record(word, "pima", split) for split in range(10)],
-            )
-            for word in "ab"
-            for size in sizes[preset]
-        ]
+        return [cells(word, 10, 10, m=size) for word in "ab" for size in sizes[preset]]
 
     for m, preset in (("2", "quick"), ("4", "full")):
         clause = {"difference": "nll", **A_B, "where": {"m": m}, "below": 0}
@@ -147,7 +127,7 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
         judge(tmp_path, [{**clause, "where": {"m": 8}}], planned=planned, experiments="mine/fig1")
 
 
-def test_the_full_preset_is_judged_where_it_has_runs_of_its_own(tmp_path):
+def test_the_full_preset_is_judged_and_named_where_it_alone_has_or_lacks_runs(tmp_path):
     """Runs that both presets have are the quick one's where the full one has no others."""
     claim = {"clauses": [{"difference": "nll", **A_B, "below": 0}], "experiments": "mine/fig1"}
     for presets, preset in (
@@ -157,18 +137,11 @@ def test_the_full_preset_is_judged_where_it_has_runs_of_its_own(tmp_path):
     ):
         verdict = judge(tmp_path, planned=plan(presets), **claim)
         assert (verdict.word, verdict.preset) == (HOLDS, preset)
-
-
-@pytest.mark.parametrize(
-    ("presets", "command"),
-    [
-        ({"quick": (5, 0), "full": (20, 0)}, "gpbench reproduce mine/fig1 [--preset full]"),
-        ({"full": (20, 0)}, "gpbench reproduce mine/fig1 --preset full"),
-    ],
-)
-def test_the_command_names_the_full_preset_where_the_quick_one_lacks_the_runs(tmp_path, presets, command):
-    clauses = [{"difference": "nll", **A_B, "below": 0}]
-    assert judge(tmp_path, clauses, planned=plan(presets), experiments="mine/fig1").reason == command
+    clauses, of = [{"difference": "nll", **A_B, "below": 0}], {"experiments": "mine/fig1"}
+    both = judge(tmp_path, clauses, planned=plan({"quick": (5, 0), "full": (20, 0)}), **of)
+    full = judge(tmp_path, clauses, planned=plan({"full": (20, 0)}), **of)
+    assert both.reason == "gpbench reproduce mine/fig1 [--preset full]"
+    assert full.reason == "gpbench reproduce mine/fig1 --preset full"
 
 
 def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
@@ -184,93 +157,64 @@ def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
     assert judge(tmp_path, [clause], uneven).word == HOLDS
 
 
-@pytest.mark.parametrize("field", ["step_memory_mb", "step_operations"])
-def test_memory_and_operations_of_steps_are_counted_not_estimated(tmp_path, field):
+def test_memory_and_operations_of_steps_are_counted_not_estimated(tmp_path):
     """n² + 50 n is no line in logarithms, but that of least squares has an exponent without an error."""
-    sizes = [replace(of, **{field: 1e-6 * int(of.setting) * (int(of.setting) + 50)}) for of in SIZES]
-    clause = {"slope": field, "of": {}, "along": "setting"}
-    assert judge(tmp_path, [{**clause, "between": [1.5, 2.0]}], sizes).word == HOLDS
-    assert judge(tmp_path, [{**clause, "below": 1.5}], sizes).word == FAILS
+    for field in ("step_memory_mb", "step_operations"):
+        sizes = [replace(of, **{field: 1e-6 * int(of.setting) * (int(of.setting) + 50)}) for of in SIZES]
+        clause = {"slope": field, "of": {}, "along": "setting"}
+        assert judge(tmp_path, [{**clause, "between": [1.5, 2.0]}], sizes).word == HOLDS
+        assert judge(tmp_path, [{**clause, "below": 1.5}], sizes).word == FAILS
 
 
-def test_a_ratio_of_counts_is_judged_from_one_split(tmp_path):
-    counts = {"a": 110.0, "b": 100.0}
-    alone = [record(method, SETS[0], 0, row_operations=count) for method, count in counts.items()]
-    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.2}], alone).word == HOLDS
-    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.05}], alone).word == FAILS
-
-
-def test_ratios_are_ratios_in_json(tmp_path):
+def test_clauses_must_all_hold_unless_any_is_enough_and_ratios_are_ratios_in_json(tmp_path):
+    good, bad = ({"difference": "nll", **A_B, side: 0} for side in ("below", "above"))
+    assert judge(tmp_path, [good, bad]).word == FAILS
+    assert judge(tmp_path, [good, bad], any=True).word == HOLDS
     clause = {"ratio": "seconds", **A_B, "between": [2.5, 3.5], "over": "dataset"}
     (found,) = report.as_dict(judge(tmp_path, [clause]))["clauses"]
     assert [found["low"], found["high"], found["numbers"][0]["value"]] == pytest.approx([2.5, 3.5, 3.0])
     (found,) = report.as_dict(judge(tmp_path, [{**clause, "between": [0, 3.5]}]))["clauses"]
     assert (found["low"], found["clause"]) == (None, "seconds of a / b < 3.5 over data sets")
-
-
-def test_an_empty_text_selects_runs_without_the_key():
     runs = [KeyedCell({"method": "a", "steps": "9"}, None), KeyedCell({"method": "a"}, None)]
     assert select_cells(runs, {"steps": ("",)}) == runs[1:]
     assert select_cells(runs, {"steps": ("any",)}) == runs
 
 
-def test_clauses_must_all_hold_unless_any_is_enough(tmp_path):
-    good, bad = ({"difference": "nll", **A_B, side: 0} for side in ("below", "above"))
-    assert judge(tmp_path, [good, bad]).word == FAILS
-    assert judge(tmp_path, [good, bad], any=True).word == HOLDS
-
-
-def test_rivals_that_a_number_is_not_shown_against_are_named(tmp_path):
+def test_rivals_that_a_number_is_not_shown_against_and_keys_with_their_default_are_named(tmp_path):
     clause = {"difference": "nll", "a": {"method": "b"}, "b": {"method": ["a", "c"]}, "above": 0, "over": "dataset"}
     evidence = report.evidence(judge(tmp_path, [clause]))
     assert evidence.startswith("b has higher nll than a or c in 1 of 2 cases; not c")
     twins = [replace(of, setting="m=1" if of.split < 5 else "m=2") if of.method == "c" else of for of in RECORDS]
     clause = {"difference": "nll", "a": {"method": "a"}, "b": {"method": "c", "setting": ["m=1", "m=2"]}, "above": 0}
     verdict = judge(tmp_path, [clause], twins)
-    assert (
-        report.evidence(verdict)
-        == "a has higher nll than c setting=m=1|m=2 in none of 14 comparisons; the errors exclude it for 14"
-    )
+    line = "a has higher nll than c setting=m=1|m=2 in none of 14 comparisons; the errors exclude it for 14"
+    assert report.evidence(verdict) == line
     lines = "\n".join(report.details(verdict))
     assert "australian c m=1: -0.09" in lines and "australian c m=2: -0.1" in lines
-
-
-def test_a_key_that_runs_do_not_set_is_said_to_have_its_default(tmp_path):
-    twins = [replace(of, setting="m=1") if of.method == "c" else of for of in RECORDS]
-    clause = {
-        "difference": "nll",
-        "a": {"method": "a", "setting": ""},
-        "b": {"method": "c", "setting": "m=1"},
-        "above": 0,
-    }
-    assert report.evidence(judge(tmp_path, [clause], twins)).startswith(
-        "a setting=default has higher nll than c setting=m=1 in none of 7 cells"
-    )
+    clause = {**clause, "a": {"method": "a", "setting": ""}, "b": {"method": "c", "setting": "m=1"}}
+    evidence = report.evidence(judge(tmp_path, [clause], twins))
+    assert evidence.startswith("a setting=default has higher nll than c setting=m=1 in none of 7 cells")
 
 
 def test_sentences_are_those_that_a_person_would_say(tmp_path):
-    clause = {"difference": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "below": 0, "least": 5}
-    evidence = report.evidence(judge(tmp_path, [clause]))
-    assert evidence == "a has lower nll than both b and c in all 7 cells, where 5 must"
-    few = [replace(of, setting=setting) for of in RECORDS if of.dataset in SETS[:2] for setting in ("m=1", "m=2")]
-    few = [replace(of, id=of.id + of.setting) for of in few]
+    said = lambda clause, records=RECORDS: report.evidence(judge(tmp_path, [clause], records))
+    rivals = {"difference": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "below": 0, "least": 5}
+    assert said(rivals) == "a has lower nll than both b and c in all 7 cells, where 5 must"
+    few = [replace(of, setting=m, id=of.id + m) for of in RECORDS if of.dataset in SETS[:2] for m in ("m=1", "m=2")]
     seconds = {"ratio": "seconds", **A_B, "above": 1, "where": {"setting": "m=1"}}
-    verdict = judge(tmp_path, [seconds], few)
-    assert report.evidence(verdict) == "seconds of a exceed those of b in both cells"
-    each = [
-        replace(of, metrics={"nll": 0.5}) if (of.method, of.setting, of.dataset) == ("a", "m=2", SETS[0]) else of
+    assert said(seconds, few) == "seconds of a exceed those of b in both cells"
+    equal = [
+        replace(of, metrics={"nll": 0.5}) if (of.method, of.setting) == ("a", "m=2") else of
         for of in few
+        if of.dataset == SETS[0]
     ]
-    alone = [of for of in each if of.dataset == SETS[0]]
-    clause = {"difference": "nll", **A_B, "below": 0, "each": "setting"}
-    assert "; not setting=m=2; the errors show 1 of them and exclude it for 1" in report.evidence(
-        judge(tmp_path, [clause], alone)
-    )
-    lines = report.details(judge(tmp_path, [{**clause, "over": "dataset"}], few))
+    each = {"difference": "nll", **A_B, "below": 0, "each": "setting"}
+    assert "; not setting=m=2; the errors show 1 of them and exclude it for 1" in said(each, equal)
+    lines = report.details(judge(tmp_path, [{**each, "over": "dataset"}], few))
     assert "; mean -0.0" in lines[0] and " of 2 cases, median -0.0" in lines[0]
     (p,) = (line for line in lines if line.startswith("p for "))
     assert re.fullmatch(r"p for \S+, p against \S+; two-sided over the claims of the paper \S+", p)
-    share = report.evidence(judge(tmp_path, [{"share": "nll", **B_C, "above": 0.9}]))
+    share = said({"share": "nll", **B_C, "above": 0.9})
     assert re.match(r"the share is \d\.\d\d \[\d\.\d\d, \d\.\d\d\]; required here: ", share)
 
 

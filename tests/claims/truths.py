@@ -17,21 +17,10 @@ ON_TOP = {"a": 0.30, "b": 0.40, "c": 0.405}
 def record(method, dataset, split, **fields):
     rng = np.random.default_rng([ord(method[0]), SETS.index(dataset), split])
     metrics = {"nll": ON_TOP[method[0]] + 0.01 * rng.normal(), "error": 0.1, "coverage95": 0.95}
-    return sample(
-        **{
-            "id": f"{method}{dataset}{split}",
-            "dataset": dataset,
-            "method": method,
-            "split": split,
-            "metrics": metrics,
-            "preset": "full",
-            "device": "cpu",
-            "seconds": {"train": 3.0 if method == "a" else 1.0},
-            "train_rows": 900,
-            "test_rows": 100,
-        }
-        | fields
-    )
+    name = {"id": f"{method}{dataset}{split}", "dataset": dataset, "method": method, "split": split}
+    facts = {"preset": "full", "device": "cpu", "train_rows": 900, "test_rows": 100}
+    seconds = {"train": 3.0 if method == "a" else 1.0}
+    return sample(**name | facts | {"metrics": metrics, "seconds": seconds} | fields)
 
 
 RECORDS = [record(method, dataset, split) for method in ON_TOP for dataset in SETS for split in range(10)]
@@ -56,14 +45,14 @@ def judge(tmp_path, clauses, records=RECORDS, planned=lambda id, preset: (), pre
 
 
 A_B, B_C = ({"a": {"method": x}, "b": {"method": y}} for x, y in ("ab", "bc"))
-HOLDS, MOSTLY, LEANS_FOR, MIXED, LEANS_AGAINST, FAILS = (
-    "holds",
-    "mostly holds",
-    "leans for",
-    "mixed",
-    "leans against",
-    "fails",
-)
+HOLDS, LEANS_FOR, MIXED, FAILS = "holds", "leans for", "mixed", "fails"
+
+
+def cells(word, splits, recorded, dataset="pima", **job):
+    """The cell of a method in a plan, of which so many splits are recorded."""
+    records = [record(word, dataset, split) for split in range(recorded)]
+    name = f"{word}{''.join(job.values())}"
+    return Cell({"method": word, **job}, name, dataset, "a", 0, range(splits), records=records)
 
 
 def plan(presets):
@@ -71,18 +60,6 @@ def plan(presets):
 
     def planned(id, preset):
         splits, recorded = presets.get(preset, (0, 0))
-        return [
-            Cell(
-                {"method": word},
-                word,
-                "pima",
-                word,
-                0,
-                range(splits),
-                records=[record(word, "pima", split) for split in range(recorded)],
-            )
-            for word in "ab"
-            if splits
-        ]
+        return [cells(word, splits, recorded) for word in "ab" if splits]
 
     return planned

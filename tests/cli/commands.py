@@ -16,14 +16,12 @@ RUN = ["run", "--config-dir", str(FAKES / "conf"), "dataset=toy", "method=fake",
 
 
 def environment(folder: Path, fake: bool = True, **more: str) -> dict[str, str]:
-    """The environment of a command whose results and caches lie in `folder`."""
     path = [str(ROOT), *([str(FAKES), str(FAKES / "libraries")] if fake else [])]
     own = {"GPBENCH_RESULTS": str(folder / "results"), "GPBENCH_CACHE": str(folder / "cache")}
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), **own, **more}
 
 
 def start(folder: Path, *words: str, fake: bool = True, **more: str) -> subprocess.Popen[str]:
-    """Start `gpbench WORDS` in `folder`."""
     command = [sys.executable, "-m", "gpbench", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=folder, env=environment(folder, fake, **more), **pipes)

@@ -45,7 +45,6 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 def missing() -> list[str]:
-    """Which of Slurm's programs are not installed."""
     path = os.pathsep.join([os.environ["PATH"], "/usr/sbin"])
     return [name for name in PROGRAMS if not shutil.which(name, path=path)]
 

@@ -3,12 +3,8 @@
 import itertools
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-from commands import environment
 from samples import sample
 
 from gpbench.cli import main
@@ -50,58 +46,34 @@ def cite(capsys, *words):
     return capsys.readouterr().out
 
 
-def test_every_entry_is_bibtex_with_the_fields_of_its_kind():
+def test_every_entry_is_bibtex_and_everything_that_ships_can_be_cited():
     for key, (kind, fields) in parsed(BIB).items():
         assert fields.keys() >= NEEDED[kind], key
         assert kind != "book" or fields.keys() & {"author", "editor"}, key
         assert all(value.isascii() and value.strip() for value in fields.values()), key
         assert key in ("gpbench", "statlog") or key.endswith(fields["year"]), key
+    for name in references.names():
+        works = references.references([name])
+        card = Path(__file__).parents[2] / "conf" / "dataset" / f"{name}.yaml"
+        is_text = card.exists() and "\nfamily:" in card.read_text() and "suite: development" not in card.read_text()
+        assert works and (is_text or all(work.bibtex for work in works)), name
 
 
-@pytest.mark.parametrize("name", references.names())
-def test_everything_that_ships_can_be_cited(name):
-    works = references.references([name])
-    card = Path(__file__).parents[2] / "conf" / "dataset" / f"{name}.yaml"
-    is_text = card.exists() and "\nfamily:" in card.read_text() and "suite: development" not in card.read_text()
-    assert works and (is_text or all(work.bibtex for work in works)), name
-
-
-def test_works_without_an_entry_are_named_each(capsys):
+def test_works_are_cited_once_and_named_without_an_entry_and_with_what_cites_them(capsys):
     lines = cite(capsys, "abalone", "adult")
     assert all(f"% no entry in references.bib for {text} (" in lines for text in ("UCI 1", "UCI 2", "Kohavi (1996)"))
-
-
-def test_several_names_cite_each_work_once(capsys):
     entries = parsed(cite(capsys, "sep", "boston", "concrete", "hl2016"))
     assert list(entries) == ["hernandez-lobato2016", "hernandez-lobato2015", "harrison1978", "yeh1998"]
-
-
-def test_json_names_what_cites_each_work(capsys):
     works = json.loads(cite(capsys, "--json", "boston", "concrete"))
     assert {r["key"]: r["cited_by"] for r in works}["hernandez-lobato2015"] == ["boston", "concrete"]
 
 
-def test_a_run_cites_its_method_data_protocol_and_gpbench(tmp_path, capsys):
+def test_a_run_cites_its_method_data_protocol_and_gpbench_and_a_user_brings_references_of_their_own(tmp_path, capsys):
     Store(tmp_path).write(sample("0123456789abcdef", dataset="yacht", method="svi"), {}, {})
     keys = {"hensman2013", "hensman2015", "hernandez-lobato2015", "gerritsma1981", "gpbench"}
     assert parsed(cite(capsys, "0123", "--results", tmp_path)).keys() == keys
-
-
-def test_an_unknown_name_is_one_line_with_the_nearest(capsys):
-    assert main(["cite", "sepp"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "'sepp'" in error and "did you mean sep" in error
-
-
-def test_a_user_brings_references_of_their_own(tmp_path, capsys):
     (tmp_path / "method").mkdir()
     (tmp_path / "method" / "mine.yaml").write_text("# Mine\n# cite: Müller (1999); Nobody (2001)\n_target_: a.B\n")
     (tmp_path / "references.bib").write_text("@misc{muller1999,\n  title = {T}\n}\n")
     out = cite(capsys, "mine", "--config-dir", tmp_path)
     assert out == "@misc{muller1999,\n  title = {T}\n}\n\n% no entry in references.bib for Nobody (2001) (nobody2001)\n"
-
-
-def test_it_needs_neither_jax_nor_numpy(tmp_path):
-    code = "import sys; from gpbench.cli import main; main(['cite', 'sep']); print({'jax', 'numpy'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, text=True)
-    assert done.stdout.endswith("set()\n"), done.stderr

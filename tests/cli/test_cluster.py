@@ -23,7 +23,6 @@ def cluster(tmp_path_factory):
 
 
 def _queue(cluster) -> list[str]:
-    """The states of the jobs in the queue."""
     command = ["squeue", "--noheader", "--array", "--format=%T"]
     return subprocess.run(command, env=cluster, capture_output=True, text=True, check=True).stdout.split()
 
@@ -116,22 +115,16 @@ def test_the_local_executor_stops_at_a_checkpoint(tmp_path):
     assert "3 jobs: 3 stopped\n" in out
 
 
-@pytest.mark.parametrize(
-    "words, line",
-    [
+def test_a_mistake_is_one_line(tmp_path):
+    for words, line in (
         (["hydra/launcher=slum"], "hydra/launcher=slum: no such hydra/launcher; did you mean slurm"),
         (["hydra/launcher=local", "hydra.launcher.timeout_min=long"], 'hydra.launcher: Parameter "timeout_min"'),
         (["hydra/launcher=local", "hydra.launcher.partition=gpu"], "no key 'partition' in hydra.launcher"),
         (["hydra/launcher=slurm"], "no sbatch, squeue and scancel here"),
-    ],
-)
-def test_a_mistake_is_one_line(tmp_path, words, line):
-    without = {"PATH": "/nowhere"} if words == ["hydra/launcher=slurm"] else {}
-    code, out, err = gpbench(tmp_path, *RUN, "-m", *words, **without)
-    assert (code, out) == (2, "") and line in err and err.count("\n") == 1
-
-
-def test_without_submitit_it_says_what_to_install(tmp_path):
+    ):
+        without = {"PATH": "/nowhere"} if words == ["hydra/launcher=slurm"] else {}
+        code, out, err = gpbench(tmp_path, *RUN, "-m", *words, **without)
+        assert (code, out) == (2, "") and line in err and err.count("\n") == 1
     (tmp_path / "submitit.py").write_text("raise ImportError")  # in the current folder, and so found first
     code, _, err = gpbench(tmp_path, *LOCAL)
     assert code == 2 and "-e '.[cluster]' in the checkout" in err and err.count("\n") == 1

@@ -1,13 +1,9 @@
 """`gpbench data`: what it prints, in text and in JSON, and how soon."""
 
 import json
-import subprocess
-import sys
 
-import numpy as np
 import pytest
 
-from gpbench.cli import main
 from gpbench.cli.verbs import Verb, split_words
 from gpbench.data import cards, load
 from gpbench.errors import ConfigError, DataError, StorageError
@@ -87,78 +83,3 @@ def test_verify_finds_a_damaged_store_and_prints_the_checksum(capsys, store):
     assert run("verify", "moons", "--json") == DataError.exit_code
     [row] = json.loads(capsys.readouterr().out)
     assert row["bad"] == [f"store {store}"] and row["places"]["generated moons"] == "right"
-
-
-def test_verify_prints_the_checksum_of_a_card_that_has_none_yet(capsys, tmp_path):
-    (tmp_path / "dataset").mkdir()
-    (tmp_path / "dataset" / "mine.csv").write_text("a,y\n1,2\n3,4\n")
-    card = tmp_path / "dataset" / "mine.yaml"
-    card.write_text("name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: y}]\n")
-    assert run("verify", "mine", "--config-dir", str(tmp_path), "--json") == 0
-    [row] = json.loads(capsys.readouterr().out)
-    with open(card, "a") as file:
-        file.write(f"checksum: {row['checksum']}\n")
-    assert run("verify", "mine", "--config-dir", str(tmp_path)) == 0
-    assert "file mine.csv: right" in capsys.readouterr().out
-
-
-def test_rows_says_which_split_of_which_set_it_wrote(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "dataset").mkdir()
-    (tmp_path / "dataset" / "mine.csv").write_text("a,y\n" + "".join(f"{k / 2},{k * k}\n" for k in range(30)))
-    (tmp_path / "dataset" / "mine.yaml").write_text(
-        "name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: y}]\n"
-        "splits: {set: random90, sets: {random90: 3, hla: 3}}\n"
-    )
-    words = ["rows", "mine", "--split", "2", "--config-dir", "."]
-    for more, name, split_set in (
-        ([], "mine-2.npz", "random90"),
-        (["--set", "random90"], "mine-2.npz", "random90"),
-        (["--set", "hla"], "mine-hla-2.npz", "hla"),
-    ):
-        assert run(*words, *more) == 0 and name in capsys.readouterr().out
-        with np.load(name) as file:
-            assert (str(file["dataset"]), int(file["split"]), str(file["split_set"])) == ("mine", 2, split_set)
-
-
-@pytest.mark.parametrize(
-    "words, line",
-    [
-        (["sinc", "moons", "--out", "x.npz"], "one file for 2 data sets"),
-        (["sinc", "--out", "none/x.npz"], "no such folder"),
-        (["sinc", "--out", "."], "is a folder"),
-    ],
-)
-def test_rows_into_a_file_that_cannot_be_is_refused(words, line, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=line):
-        run("rows", "--split", "0", *words)
-    assert not (tmp_path / "x.npz").exists()
-
-
-@pytest.mark.parametrize("action", [["ls"], ["info", "kegg"]])
-def test_what_reads_no_data_starts_without_the_slow_packages(action):
-    code = (
-        f"import sys; from gpbench.cli import main; assert main(['data', *{action}]) == 0;"
-        "assert not {'jax', 'sklearn', 'requests', 'rich', 'hydra'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-def test_a_table_is_checked_by_its_card_which_a_target_writes(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    rows = ["flow,drag", *(f"{k}.5,{k * k}" for k in range(20))]
-    (tmp_path / "pump.csv").write_text("\n".join(rows) + "\n")
-    assert main(["data", "check", "pump.csv"]) == 2
-    assert "pump.csv: name the column to predict by target=NAME; columns are flow, drag" in capsys.readouterr().err
-    assert main(["best", "--data", "pump.csv"]) == 2
-    assert "`gpbench data check pump.csv target=NAME` writes its card" in capsys.readouterr().err
-    assert main(["data", "check", "all", "target=drag"]) == 2
-    assert capsys.readouterr().err == "gpbench: target=drag: this is for the path of a table, as in a.csv target=drag\n"
-    assert main(["data", "check", "pump.csv", "--json", "target=drag"]) == 0 and capsys.readouterr().out.startswith("[")
-    for words in (["pump.csv", "target=drag"], ["pump.csv"], ["dataset=pump.csv"]):
-        assert main(["data", "check", *words]) == 0
-        assert capsys.readouterr().out.startswith("pump: regression, 20 rows, 1 input\n")
-    assert main(["data", "check", "none.csv"]) == 2
-    assert capsys.readouterr().err == "gpbench: dataset=none.csv: no such file\n"
-    assert main(["data", "check", "openml:abc"]) == 2 and "give the number of a data set" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import json
 import pytest
 from samples import sample
 
-from gpbench.analysis.divisions import division_of
+from gpbench.analysis.leaderboard import division_of
 from gpbench.cli import main
 from gpbench.errors import SweepError
 from gpbench.records.store import Store
@@ -112,33 +112,30 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
     assert "3 methods" in answer.out and "read from the 54 runs that ship with gpbench" in answer.err
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["shwo"], "no action 'shwo' of leaderboard; did you mean show?"),
-        (["show", "method=svi"], "unrecognized: method=svi; see gpbench leaderboard show --help"),
-        (["--dry-run"], "unrecognized: --dry-run; see gpbench leaderboard show --help"),
-        (["add", "method=svi", "--jobs", "0", "--dry-run"], "run.jobs=0"),
-        (["add", "method=svi", "method.inducing=10,20"], "method.inducing=10,20: one method is placed with one value"),
-        (["add", "method=svi", "--budget", "60"], "no run of another method is recorded on the classification board"),
-        (["add", "method=svi", "--results", "all.parquet"], "--results all.parquet: runs are recorded in a folder"),
-        (["--budget", "20"], "no budget of 20 seconds; known are 10, 60, 600"),
-        (["--budget", "600"], "no run of the classification board of 600 s is recorded"),
-        (["add"], "name the one method to place, as in `gpbench leaderboard add method=svi`"),
-        (["add", "method=svi", "method=sep"], "method=svi and method=sep: name the one method to place"),
-        (["add", "method=svi", "split=4"], "split=4: the leaderboard fixes all but the method and its settings"),
-        (["add", "svi"], "svi: the leaderboard fixes all but the method and its settings: write method=svi"),
-        (["add", "method=svi,sep"], "method=svi,sep: name the one method to place"),
-        (["--out", "x.foo"], "--out x.foo: the ending says the form: .md, "),
-        (["add", "method=svi", "--out", "x.foo"], "--out x.foo: the ending says the form: .md, "),
-        (["add", "method=svj"], "method=svj"),
-        (["add", "method=gpr"], "method gpr is for regression data, and ionosphere is binary"),
-    ],
-)
-def test_what_is_wrong_is_one_line(results, words, line, capsys):
-    assert board(results, *words) == 2
-    err = capsys.readouterr().err
-    assert line in err and err.count("\n") == 1
+WRONG = {
+    "add method=svi --jobs 0 --dry-run": "run.jobs=0",
+    "add method=svi method.inducing=10,20": "method.inducing=10,20: one method is placed with one value",
+    "add method=svi --budget 60": "no run of another method is recorded on the classification board",
+    "add method=svi --results all.parquet": "--results all.parquet: runs are recorded in a folder",
+    "--budget 20": "no budget of 20 seconds; known are 10, 60, 600",
+    "--budget 600": "no run of the classification board of 600 s is recorded",
+    "add": "name the one method to place, as in `gpbench leaderboard add method=svi`",
+    "add method=svi method=sep": "method=svi and method=sep: name the one method to place",
+    "add method=svi split=4": "split=4: the leaderboard fixes all but the method and its settings",
+    "add svi": "svi: the leaderboard fixes all but the method and its settings: write method=svi",
+    "add method=svi,sep": "method=svi,sep: name the one method to place",
+    "--out x.foo": "--out x.foo: the ending says the form: .md, ",
+    "add method=svi --out x.foo": "--out x.foo: the ending says the form: .md, ",
+    "add method=svj": "method=svj",
+    "add method=gpr": "method gpr is for regression data, and ionosphere is binary",
+}
+
+
+def test_what_is_wrong_is_one_line(results, capsys):
+    for words, line in WRONG.items():
+        assert board(results, *words.split()) == 2, words
+        err = capsys.readouterr().err
+        assert line in err and err.count("\n") == 1, words
 
 
 def test_a_method_that_fails_on_a_data_set_has_its_place_without_it_and_the_failure_ends_the_command(
@@ -153,20 +150,13 @@ def test_a_method_that_fails_on_a_data_set_has_its_place_without_it_and_the_fail
     assert "logistic has place 1 of 4" in answer.out and "1 of 6 jobs failed" in answer.err
 
 
-@pytest.mark.parametrize("name", ["board.png", "board.zip", "board.md"])
-def test_where_no_file_can_be_nothing_is_trained(results, tmp_path, monkeypatch, capsys, name):
+def test_where_no_file_can_be_nothing_is_trained(results, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sweep_jobs, "Jobs", None)
-    (tmp_path / "a_file").write_text("mine")
-    assert board(results, "add", "method=logistic", "--out", str(tmp_path / "a_file" / name)) == 5
-    assert f"{tmp_path / 'a_file'} is a file, and a folder is needed there" in capsys.readouterr().err
-    (tmp_path / name).mkdir()
-    assert board(results, "add", "method=logistic", "--out", str(tmp_path / name)) == 5
-    assert (
-        f"cannot write {tmp_path / name}: it is a folder, and a file is needed there; name another"
-        in capsys.readouterr().err
-    )
-
-
-def test_an_unknown_division_is_one_line(results, capsys):
-    assert main(["leaderboard", "--division", "ranking", "--results", str(results)]) == 2
-    assert "gpbench: no division 'ranking'; known are classification, regression" in capsys.readouterr().err
+    (file := tmp_path / "a_file").write_text("mine")
+    for name in ("board.png", "board.zip", "board.md"):
+        (tmp_path / name).mkdir()
+        below = f"{file} is a file, and a folder is needed there"
+        folder = f"cannot write {tmp_path / name}: it is a folder, and a file is needed there; name another"
+        for out, line in ((file / name, below), (tmp_path / name, folder)):
+            assert board(results, "add", "method=logistic", "--out", str(out)) == 5
+            assert line in capsys.readouterr().err

@@ -28,60 +28,27 @@ def _raiser(error):
     return func
 
 
-def test_version_is_the_packages(tmp_path):
+def test_version_and_help_are_said_and_verbs_are_imported_only_when_used(tmp_path, capsys):
     assert gpbench(tmp_path, "--version")[:2] == (0, f"gpbench {__version__}\n")
-
-
-def test_help_names_every_verb(tmp_path):
     code, out, _ = gpbench(tmp_path, "--help", fake=False)
     assert code == 0 and all(f"\n    {verb} " in out for verb in cli.VERBS)
-
-
-def test_without_a_verb_the_help_is_shown(capsys):
     assert cli.main([]) == 0
     assert "usage: gpbench" in capsys.readouterr().out
-
-
-def test_verbs_are_imported_only_when_used(tmp_path):
     code, out, _ = gpbench(tmp_path, "--help", PYTHONPROFILEIMPORTTIME="1")
     assert code == 0 and "gpbench.cli.run" not in out
 
 
-@pytest.mark.parametrize("wrong, near", [("plto", "plot"), ("tabel", "table"), ("shwo", "show")])
-def test_unknown_verb_gets_the_nearest_name(capsys, wrong, near):
-    assert cli.main([wrong]) == 2
-    assert capsys.readouterr().err == f"gpbench: no verb {wrong!r}; did you mean {near}?\n"
-
-
-def test_unknown_option_is_one_line(capsys):
-    assert cli.main(["run", "--jsn"]) == 2
-    err = capsys.readouterr().err
-    assert "--jsn" in err and err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["table", "--set", "m=15%"], ["rank", "--metri", "nll"], ["data", "rows", "sinc", "--spl", "0"], ["--versi"]],
-)
-def test_options_cannot_be_abbreviated(words, capsys):
-    assert cli.main(words) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1 and ("unrecognized: --" in err or "are required: --split" in err)
-
-
-def test_a_gpbench_error_is_one_line_with_its_exit_code(verb, capsys):
-    verb(_raiser(DataError("two\n  lines")))
-    assert cli.main(["doctor"]) == DataError.exit_code
-    assert capsys.readouterr().err == "gpbench: two lines\n"
-
-
-@pytest.mark.parametrize(
-    ("number", "mend"), [(errno.ENOSPC, "; free some space"), (errno.EACCES, ""), (errno.EROFS, "")]
-)
-def test_a_folder_that_cannot_be_written_is_one_line(verb, capsys, number, mend):
-    verb(_raiser(OSError(number, "why", "/some/file")))
-    assert cli.main(["doctor"]) == 5
-    assert capsys.readouterr().err == f"gpbench: /some/file: why{mend}\n"
+def test_an_error_is_one_line_with_its_exit_code_and_ctrl_c_a_stop_and_no_traceback(verb, capsys):
+    for error, code, line in (
+        (DataError("two\n  lines"), DataError.exit_code, "two lines"),
+        (OSError(errno.ENOSPC, "why", "/some/file"), 5, "/some/file: why; free some space"),
+        (OSError(errno.EACCES, "why", "/some/file"), 5, "/some/file: why"),
+        (OSError(errno.EROFS, "why", "/some/file"), 5, "/some/file: why"),
+        (KeyboardInterrupt(), 75, "stopped"),
+    ):
+        verb(_raiser(error))
+        assert cli.main(["doctor"]) == code
+        assert capsys.readouterr().err == f"gpbench: {line}\n"
 
 
 def test_a_bug_keeps_its_traceback(verb):
@@ -91,12 +58,6 @@ def test_a_bug_keeps_its_traceback(verb):
     verb(_raiser(FileNotFoundError(errno.ENOENT, "no such file", "x")))
     with pytest.raises(FileNotFoundError):
         cli.main(["doctor"])
-
-
-def test_ctrl_c_is_a_stop_and_not_a_traceback(verb, capsys):
-    verb(_raiser(KeyboardInterrupt()))
-    assert cli.main(["doctor"]) == 75
-    assert capsys.readouterr().err == "gpbench: stopped\n"
 
 
 def test_a_closed_pipe_is_quiet(tmp_path):

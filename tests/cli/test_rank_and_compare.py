@@ -1,11 +1,9 @@
 """`gpbench rank`, `compare` and `power` from the command line: tables, pictures, JSON, one line for what is wrong."""
 
 import json
-import subprocess
-import sys
 
-import numpy as np
 import pytest
+import samples
 from samples import sample
 
 from gpbench.cli import main
@@ -13,23 +11,10 @@ from gpbench.records.store import Store
 
 
 def write(folder, commit="a" * 40, shift=0.0):
-    jobs = [(d, m, s) for d in ("pima", "crabs", "heart") for m in ("sep", "svi", "gfitc") for s in range(3)]
-    for k, (dataset, method, split) in enumerate(jobs):
-        record = sample(
-            id=f"{k:016x}",
-            dataset=dataset,
-            method=method,
-            setting="m=15%",
-            split=split,
-            precision="float64",
-            commit=commit,
-            train_rows=900,
-            test_rows=100,
-            metrics={"nll": 0.5 + split / 10 + shift + (method == "svi") * (1 + split / 99)},
-            seconds={"train": 2.0},
-        )
-        Store(folder).write(record, {}, {"step": np.arange(2)})
-    return folder
+    nll = lambda dataset, method, split: {"nll": 0.5 + split / 10 + shift + (method == "svi") * (1 + split / 99)}
+    facts = {"setting": "m=15%", "precision": "float64", "commit": commit, "train_rows": 900, "test_rows": 100}
+    sets, methods = ("pima", "crabs", "heart"), ("sep", "svi", "gfitc")
+    return samples.write(folder, samples.grid(sets, methods, metrics=nll, seconds={"train": 2.0}, **facts))
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +27,13 @@ def out(capsys, *argv):
     return capsys.readouterr().out
 
 
-def test_ranks_are_a_table_json_and_a_picture(results, capsys, tmp_path):
+def test_ranks_and_comparisons_are_tables_json_pictures_and_files_of_other_endings(results, capsys, tmp_path):
     picture = tmp_path / "new" / "ranks.png"
     assert "average rank over 3 data sets" in out(capsys, "rank", "--results", results, "--out", picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
     answer = json.loads(out(capsys, "rank", "--results", results, "--json", "--method", "sep,svi"))
     assert answer["methods"] == ["sep", "svi"] and answer["average"] == [1.0, 2.0]
     assert out(capsys, "rank", "--results", results, "--format", "csv").startswith("method,average_rank")
-
-
-def test_a_comparison_is_a_table_json_and_a_picture(results, capsys, tmp_path):
     for ending, magic in (("pdf", b"%PDF"), ("svg", b"<?xml")):
         picture = tmp_path / f"difference.{ending}"
         assert "svi in 0" in out(capsys, "compare", "sep", "svi", "--results", results, "--out", picture)
@@ -59,72 +41,28 @@ def test_a_comparison_is_a_table_json_and_a_picture(results, capsys, tmp_path):
     answer = json.loads(out(capsys, "compare", "sep", "svi", "--results", results, "--json"))
     assert [d["dataset"] for d in answer] == ["crabs", "heart", "pima"]
     assert all((d["better"], d["n_splits"]) == ("A", 3) for d in answer)
-
-
-def test_a_table_goes_into_a_file_of_any_other_ending(results, capsys, tmp_path):
     file = tmp_path / "difference.md"
     assert out(capsys, "compare", "sep", "svi", "--results", results, "--format", "md", "--out", file) == ""
     assert "| pima |" in file.read_text()
-
-
-def test_the_same_runs_of_two_commits_lie_in_two_folders(results, capsys, tmp_path):
-    after = write(tmp_path, "b" * 40, shift=0.25)
-    answer = json.loads(out(capsys, "compare", "aaa", "bbb", "--results", results, "--results", after, "--json"))
-    assert len(answer) == 9 and all(d["difference"] == pytest.approx(-0.25) for d in answer)
-
-
-def test_power_is_a_table_and_json_of_the_pairs_of_compare(results, capsys):
     assert "splits needed" in out(capsys, "power", "sep", "svi", "--results", results, "--dataset", "pima,heart")
     answer = json.loads(out(capsys, "power", "sep", "svi", "--results", results, "--json"))
     assert [(line["dataset"], line["n_splits"]) for line in answer] == [(d, 3) for d in ("crabs", "heart", "pima")]
     assert all(line["splits_needed"] == 2 and line["test_train_ratio"] == pytest.approx(1 / 9) for line in answer)
 
 
+OF_EACH = [("a", "wdbc", "nll"), ("a", "boston", "rmse"), ("b", "heart", "nll"), ("b", "boston", "rmse")]
+
+
 @pytest.mark.parametrize("verb", ["compare", "power"])
 def test_the_default_metric_is_one_that_both_sides_have(verb, tmp_path, capsys):
-    sets = {"a": {"wdbc": "nll", "boston": "rmse"}, "b": {"heart": "nll", "boston": "rmse"}}
-    runs = [(m, d, metric, k) for m, of in sets.items() for d, metric in of.items() for k in range(3)]
+    facts = {"train_rows": 900, "test_rows": 100}
+    runs = [(m, d, metric, k) for m, d, metric in OF_EACH for k in range(3)]
     for id, (method, dataset, metric, split) in enumerate(runs):
-        record = sample(
-            id=f"{id:016x}",
-            dataset=dataset,
-            method=method,
-            split=split,
-            train_rows=900,
-            test_rows=100,
-            metrics={metric: 1.0 + split**2 * (method == "a")},
-        )
+        values = {metric: 1.0 + split**2 * (method == "a")}
+        record = sample(f"{id:016x}", dataset=dataset, method=method, split=split, metrics=values, **facts)
         Store(tmp_path).write(record, {}, {})
     (line,) = json.loads(out(capsys, verb, "a", "b", "--results", tmp_path, "--json"))
     assert (line["dataset"], line["metric"]) == ("boston", "rmse")
-
-
-@pytest.mark.parametrize(
-    "words, line",
-    [
-        (["rank", "--method", "sep"], "two methods"),
-        (["rank", "--dataset", "pima"], "two data sets"),
-        (["rank", "--metric", "nil"], "did you mean nll"),
-        (["compare", "sep", "svii"], "did you mean svi"),
-        (["power", "sep", "svii"], "did you mean svi"),
-        (["power", "sep", "sep"], "method sep is on both sides"),
-        (["compare", "sep", "method:sep"], "method sep is on both sides"),
-        (["power", "sep", "svi", "--out", "x.png"], "no picture"),
-    ],
-)
-def test_an_invalid_ranking_or_comparison_is_one_line(results, capsys, words, line):
-    assert main([*words, "--results", str(results)]) == 2
-    captured = capsys.readouterr()
-    assert line in captured.err and captured.err.count("\n") == 1 and captured.out == ""
-
-
-def test_none_of_these_verbs_imports_jax(results):
-    for words in (["rank"], ["compare", "sep", "svi"], ["power", "sep", "svi"]):
-        program = (
-            f"import sys; from gpbench.cli import main; main({[*words, '--results', str(results)]!r}); "
-            "sys.exit('jax' in sys.modules)"
-        )
-        assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
 def test_a_side_with_runs_within_a_budget_alone_is_one_line_whose_words_compare_it(tmp_path, capsys):

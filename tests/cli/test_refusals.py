@@ -1,48 +1,34 @@
-"""A value out of its range, or a key that nothing reads, is refused in one line before JAX is imported."""
+"""Wrong words of `gpbench run`, values out of range and keys that nothing reads: one line, before JAX is imported."""
 
 import json
 import subprocess
 import sys
 
 import pytest
-from commands import environment, gpbench
+from commands import FAKES, RUN, environment, gpbench
 
-from gpbench import cli
+from gpbench import cli, runtime
 from gpbench.config.compose import Composer
 from gpbench.errors import ConfigError
 from gpbench.experiments.plan import plans
 
 REFUSED = {
     "method.inducing=1.5": "method.inducing=1.5: must be a whole number from 1, or a number above 0 and up to 1",
-    "method.inducing=0": "method.inducing=0: must be",
-    "method.inducing=-3": "method.inducing=-3: must be",
-    "method.inducing=nan": "method.inducing=nan: must be",
-    "method.inducing=true": "method.inducing=true: must be",
-    "method.inducing=many": "method.inducing=many: must be",
     "method.steps=-1": "method.steps=-1: must be a whole number from 1",
-    "method.steps=0": "method.steps=0: must be a whole number from 1",
-    "method.steps=1.5": "method.steps=1.5: must be",
     "protocol.steps=-1": "method.steps=-1: must be",
     "method.noise=-1": "method.noise=-1: must be a number above 0",
-    "method.noise=inf": "method.noise=inf: must be",
     "method.damping=7": "method.damping=7: must be a number above 0 and up to 1",
-    "method.damping=nan": "method.damping=nan: must be",
     "protocol.minibatch_damping=0": "protocol.minibatch_damping=0: must be",
-    "protocol.target_noise=0": "protocol.target_noise=0: must be a number above 0",
     "seed=99999999999999999999": "seed=99999999999999999999: must be a whole number from 0 to 4294967295",
     "method.batch_size=0": "method.batch_size=0: must be a whole number from 1, or null",
     "method=[sep,svi]": "method=[sep,svi]: dataset, method and protocol each take a name",
     "+method.optimiser={_target_: optax.adm}": "method.optimiser: optax has no 'adm'; did you mean adam",
     "method.start=foo": "method.start=foo: must be rows, kmeans or greedy",
-    "method.update=foo": "method.update=foo: must be inner or outer",
-    "method.lengthscale_start=foo": "method.lengthscale_start=foo: must be median, root_median or median_each",
     "+method.rates=[0.1,0]": "method.rates=[0.1, 0]: must be a list, each entry a number above 0",
     "protocol.precision=float16": "protocol.precision=float16: must be float64 or float32",
     "protocol.inputs=whiten": "protocol.inputs=whiten: must be standardise, unit_interval, centre_all or none",
     "protocol.optimiser.start=-1": "optimiser.start=-1: must be a number above 0",
-    "protocol.optimiser.up=inf": "optimiser.up=inf: must be a number above 0",
     "+method.new=inf": "method.new=inf: must be finite",
-    "run.time_limit=nan": "run.time_limit=nan: must be",
     "method.kernel=matern53": "method.kernel: unknown kernel 'matern53': did you mean matern52",
     "method.kernel={sum: [linear, rbf]}": "method.kernel: unknown kernel 'rbf': known are",
     "method.kernel=[linear]": "a kernel is a name or a name with its options",
@@ -60,9 +46,6 @@ REFUSED = {
     "++methd.steps=20": "++methd.steps=20: no such section; did you mean method?",
     "+foo=1": "+foo=1: no such section; known are data, dataset, method",
     "dataset.name=pima": "dataset.name=pima: a name is that of its file; choose one by dataset=NAME",
-    "method.name=../x": "method.name=../x: a name is that of its file; choose one by method=NAME",
-    "method={name: x}": "method.name=x: a name is that of its file",
-    "++protocol.name=hl2016": "protocol.name=hl2016: a name is that of its file; choose one by protocol=NAME",
     "dataset.labels.malignant=-1.5": "dataset: the code of label 'malignant'=-1.5: must be a whole number",
 }
 
@@ -93,50 +76,12 @@ def test_what_is_refused_is_one_line_without_jax(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "word", ["method.inducing=4,1.5", "method.kernel=linear,linaer", "dataset.splits.set=a,random90"]
+    "word", ["method.inducing=4,1.5", "method.kernel=linear,linaer", "dataset.splits.set=a,random90", "method=svi,gpr"]
 )
 def test_a_later_job_of_a_sweep_is_refused_before_the_first_starts(tmp_path, word):
     code, out, err = gpbench(tmp_path, "run", "-m", "dataset=moons", word, fake=False)
     assert (code, out) == (2, "") and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["plot", "sep/fig2", "--metric", "nll"], "--metric is for runs, and not for figures: leave it out"),
-        (["plot", "sep/fig2", "--kind", "all"], "--kind is for runs, and not for figures: leave it out"),
-        (["plot", "--last", "--preset", "full"], "--preset is for figures, and not for runs: leave it out"),
-        (["plot", "3f2a", "--all-settings"], "--all-settings is for figures, and not for runs: leave it out"),
-        (
-            ["rank", "sep", "svi"],
-            "unrecognized: sep svi; names of methods and data sets are --method A,B and --dataset",
-        ),
-        (["check"], "gpbench: the following arguments are required: METHOD; see gpbench check --help"),
-        (["check", "linear", "method=svi"], "method is given twice, method=linear and method=svi: leave one out\n"),
-        (["check", "linear", "seed=1", "seed=2"], "seed is given twice, seed=1 and seed=2: leave one out\n"),
-        (["check", "method=linear", "foo"], "cannot read 'foo'"),
-        (["reproduce"], "gpbench: the following arguments are required: ID; see gpbench reproduce --help"),
-        (["table", "heart"], "no experiment 'heart'; it is a data set: give --dataset=heart"),
-        (["table", "svi"], "no experiment 'svi'; it is a method: give --method=svi"),
-        (["plot", "printed", "--metric", "nll"], "--metric is for runs, and not for printed: leave it out"),
-        (["plot", "printed", "--preset", "full"], "--preset is for figures, and not for printed: leave it out"),
-        (["check", "kernel:cosine", "--rows", "40"], "--rows: kernel:cosine is no method; leave the option out"),
-        (["run", "--cfg", "--json"], "--json: --cfg trains nothing; leave --json out"),
-        (["run", "--dry-run", "--plot", "all"], "--plot: --dry-run trains nothing; leave --plot out"),
-        (["run", "--cfg", "--dry-run"], "--dry-run: --cfg trains nothing; leave --dry-run out"),
-        (["ls", "methods", "--with-shipped"], "--with-shipped selects runs: write `gpbench ls runs --with-shipped`"),
-        (["ls", "datasets", "--results", "a"], "--results a selects runs: write `gpbench ls runs --results a`"),
-        (["run", "-m", "--json"], "--json is for one job, without -m; `gpbench ls runs --json` lists"),
-        (["run", "run.processes=2", "--plot", "all"], "--plot is for runs of one process: leave it out"),
-        (["run", "--plot", "unit"], "no kind of picture 'unit'; did you mean units?"),
-    ],
-)
-def test_an_option_that_would_not_be_read_is_refused(words, line, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(words) == 2
-    err = capsys.readouterr().err
-    assert line in err and err.count("\n") == 1 and not [*tmp_path.iterdir()]
 
 
 def test_a_declared_setting_that_a_file_lacks_needs_no_plus(tmp_path, capsys):
@@ -181,43 +126,112 @@ def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():
     assert not linear.cfg["changes"] and not same.cfg["changes"]
 
 
-@pytest.mark.parametrize(
-    "fits, word",
-    [
-        (True, "method.inducing=1"),
-        (True, "method.inducing=1.0"),
-        (True, "method.kernel={sum: [linear, matern32]}"),
-        (True, "method.likelihood={logistic: {nodes: 40}}"),
-        (True, "seed=4294967295"),
-        (True, "method.steps=1"),
-        (False, "method.inducing=1.5"),
-        (False, "+dataset.splits.test_rows=3"),
-    ],
-)
-def test_cfg_refuses_what_a_run_refuses(fits, word, capsys):
-    assert cli.main(["run", "--cfg", "dataset=wdbc", word]) == (0 if fits else 2)
+def test_cfg_refuses_what_a_run_refuses(capsys):
+    fits = ["inducing=1", "inducing=1.0", "kernel={sum: [linear, matern32]}", "likelihood={logistic: {nodes: 40}}"]
+    words = {**dict.fromkeys([f"method.{word}" for word in fits] + ["seed=4294967295"], 0), "method.inducing=1.5": 2}
+    assert {word: cli.main(["run", "--cfg", "dataset=wdbc", word]) for word in words} == words
 
 
-def test_a_setting_that_the_split_set_in_use_does_not_read_is_refused(capsys):
-    words = ["run", "--cfg", "dataset=sarcos", "dataset.splits.train_rows=40"]
-    assert cli.main(words) == 0
-    assert cli.main([*words, "dataset.splits.set=random90"]) == 2
-    assert "dataset: splits.train_rows=40: the split set random90 does not read it" in capsys.readouterr().err
-    assert cli.main([*words[:3], "dataset.splits.set=random90"]) == 0
+MISTAKES = {
+    "unknown choice": (["method=fakee"], "method=fakee: no such method; did you mean fake?"),
+    "unknown choice among many": (["method=nosuch"], " more: `gpbench ls methods` lists them all"),
+    "unknown group": (["metod=fake"], "no key 'metod'; did you mean method?"),
+    "unknown key of the method": (["method.fat=done"], "no key 'fat' in method; did you mean fate?"),
+    "unknown key that was added": (["+run.job=3"], "no key run.job; did you mean run.jobs"),
+    "key of another protocol": (["protocol.split_indices=int8"], "in protocol; it is one of protocol=bui2016"),
+    "key below a value": (["method.fate.x=3"], "no key 'x' in method.fate; it has none of its own"),
+    "field the constructor lacks": (["+method.poitns=3"], "method.poitns: Fake has no such field; did you mean points"),
+    "ill-typed field": (["method.points=many"], "method.points=many: must be a whole number or null"),
+    "field outside its choices": (["method.fate=dne"], "method.fate=dne: must be done, diverged, error, "),
+    "class that cannot be imported": (["method._target_=no.Such"], "method: cannot import 'no.Such'"),
+    "not an override": (["foo"], "cannot read 'foo'"),
+    "unclosed list": (["split=[0,1"], "cannot read 'split=[0,1'"),
+    "sweep without -m": (["split=0,1"], "split=0,1 is a sweep: add -m, or write a list"),
+    "more jobs than fit a list": (["-m", "seed=range(0,1000000000000)"], "has more than 100,000 jobs; give seed fewer"),
+    "endless range": (["-m", "seed=range(0,inf)"], "has more than 100,000 jobs"),
+    "range of no values": (["-m", "seed=range(1,0)"], "seed=range(1,0) has no values"),
+    "range without -m": (["split=range(3)"], "split=range(3) is a sweep: add -m"),
+    "missing mandatory value": (["seed=???"], "seed: no value is set"),
+    "interpolation to nowhere": (["method.points=${protocol.stepz}"], "Interpolation key 'protocol.stepz'"),
+    "split that is a word": (["split=foo"], "split=foo: must be a number from 0, a list"),
+    "split named twice": (["split=[0,0]"], "split=[0, 0]: must be"),
+    "seed that is a word": (["seed=abc"], "seed=abc: must be a whole number from 0"),
+    "flag that is a word": (["run.again=maybe"], "run.again=maybe: must be true or false"),
+    "no jobs": (["run.jobs=0"], "run.jobs=0: must be a whole number from 1"),
+    "unknown device": (["run.device=tpu"], "run.device=tpu: must be cpu, gpu or null"),
+    "section replaced by a value": (["run=3"], "run=3: is a section"),
+    "group set to nothing": (["method=null"], "dataset, method and protocol each take a name"),
+    "group deleted": (["~method"], "method is not set; choose one"),
+    "name without its key": (["heart"], "cannot read 'heart'; did you mean dataset=heart?"),
+    "key of a section without its name": (["device=cpu"], "no key 'device'; did you mean run.device?"),
+    "key of an optimiser": (
+        ["method=svi", "protocol=clean", "method.learning_rate=1"],
+        "did you mean method.optimiser.",
+    ),
+    "beginning of a name": (["dataset=mnist"], "dataset=mnist: no such data set; did you mean mnist_odd_even?"),
+    "capital letters": (["method=LOGISTIC"], "method=LOGISTIC: no such method; did you mean logistic?"),
+    "experiment": (["experiment=sep/table1"], "choose a file; `gpbench reproduce ID` runs an experiment"),
+    "experiment that is added": (["+experiment=sep/table1"], "only dataset, method and protocol choose a file"),
+    "choice into a package": (["+dataset@more=heart"], "+dataset@more=heart: only dataset, method and protocol choose"),
+    "choice that is added": (["+dataset=heart"], "+dataset=heart: write dataset=heart, without +"),
+    "section deleted": (["~run"], "~run: run cannot be removed; set another value, or leave the word out"),
+    "jobs without -m": (["run.jobs=4"], "run.jobs=4: these are the processes of a sweep: add -m, or leave the"),
+    "option for a word": (["--dataset", "heart"], "--dataset; settings are words, as in dataset=heart run.jobs=2; see"),
+    "key given twice": (["seed=1", "seed=2"], "seed=1 and seed=2: leave one out, or write seed=1,2 and add -m"),
+    "key given twice, added once": (["run.jobs=1", "+run.jobs=2"], "jobs is given twice, run.jobs=1 and +run.jobs=2"),
+    "configuration of a sweep": (["--cfg", "-m", "seed=1,2"], "--cfg is for one job, without -m; --dry-run lists the"),
+    "key given twice, once optional": (["method.points=1", "optional.method.points=2"], "method.points is given twice"),
+    "key given twice in a sweep": (["-m", "seed=1,2", "seed=3"], "leave one out, or write seed=1,2,3\n"),
+    "folder of Hydra's": (["hydra.run.dir=here"], "hydra.run.dir=here: gpbench reads only hydra/launcher=NAME and"),
+    "logs of Hydra's": (["-m", "hydra/job_logging=none"], "hydra/job_logging=none: gpbench reads only"),
+    "another sweeper": (["-m", "hydra/sweeper=optuna"], "hydra/sweeper=optuna: gpbench reads only"),
+    "launcher without -m": (["hydra/launcher=slurm"], "hydra/launcher=slurm: only sweeps have a launcher: add -m"),
+    "no such folder": (["--config-dir", "nowhere"], "nowhere: no such folder"),
+}
 
 
-def test_one_point_and_all_rows_are_two_settings_from_the_words_to_the_records(tmp_path):
-    words = ["run", "--json", "dataset=sinc", "method=vsgpr", "method.steps=1"]
-    records = {}
-    for inducing in ("1", "1.0"):
-        code, out, err = gpbench(tmp_path, *words, f"method.inducing={inducing}", fake=False, timeout=240)
-        assert code == 0, err
-        outcome = json.loads(out)
-        assert outcome["already"] == 0
-        (records[inducing],) = outcome["records"]
-    one, whole = records["1"], records["1.0"]
-    assert one["id"] != whole["id"] and one["cell"] != whole["cell"]
-    assert (one["setting"], whole["setting"]) == ("m=1, steps=1", "m=100%, steps=1")
-    assert one["metrics"]["rmse"] > whole["metrics"]["rmse"]
-    code, out, err = gpbench(tmp_path, "ls", "runs", "--json", fake=False)
-    assert {(run["id"], run["setting"]) for run in json.loads(out)} == {(r["id"], r["setting"]) for r in (one, whole)}
+def test_a_mistake_is_one_line(capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(FAKES))
+    monkeypatch.setattr(runtime, "configure", lambda **_: None)  # it would change the environment of the other tests
+    for name, (words, line) in MISTAKES.items():
+        keys = {word.partition("=")[0].lstrip("+") for word in words}
+        usual = [word for word in RUN if "=" not in word or word.partition("=")[0] not in keys]
+        assert cli.main([*usual, *words]) == 2, name
+        err = capsys.readouterr().err
+        assert line in err and err.startswith("gpbench: ") and err.count("\n") == 1, name
+
+
+def test_a_sweep_that_cannot_be_composed_starts_nothing(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for words in (["method=fakee,fake"], ["method.fat=1,2"], ["run.jobs=x", "split=0,1"], ["split=[0"]):
+        assert cli.main([*RUN, "-m", *words]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == "" and captured.err.count("\n") == 1
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_faulty_file_stops_only_the_runs_that_use_it_and_a_method_that_extends_one_keeps_its_name(tmp_path, capsys):
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "heart.yaml").write_text("name: [")
+    assert cli.main(["run", "--cfg", "dataset=moons", "--config-dir", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert cli.main(["ls", "datasets", "--config-dir", str(tmp_path)]) == 2
+    listed = capsys.readouterr()
+    assert "wdbc" in listed.out and "heart.yaml, line 1: not YAML" in listed.err
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "longer.yaml").write_text("defaults: [logistic, _self_]\nsteps: 70")
+    assert cli.main(["run", "--cfg", "method=longer", "--config-dir", str(tmp_path)]) == 0
+    assert "name: logistic" in capsys.readouterr().out
+
+
+def test_a_file_whose_name_is_not_that_of_its_runs_is_refused(tmp_path, capsys):
+    texts = {
+        "dataset": ("yours", "name: yours\ntask: binary\nsources: [{kind: file, path: a, target: y}]"),
+        "method": ("yours", "defaults: [logistic, _self_]\nname: yours"),
+        "protocol": ("clean", "defaults: [clean, _self_]"),
+    }
+    for group, (name, text) in texts.items():
+        (tmp_path / group).mkdir()
+        (tmp_path / group / "mine.yaml").write_text(text)
+        assert cli.main(["run", "--dry-run", f"{group}=mine", "--config-dir", str(tmp_path)]) != 0
+        assert f"mine.yaml: name: {name} is not the file's name" in "".join(capsys.readouterr())

@@ -9,7 +9,6 @@ import yaml
 from commands import RUN, first_line, gpbench, start, wait_for
 
 from gpbench import cli, runtime
-from gpbench.config.compose import compose
 from gpbench.records.store import Store
 from gpbench.train.stop import SIGNALS
 
@@ -35,12 +34,6 @@ def test_the_table_shows_mean_and_standard_error_over_the_splits(tmp_path):
     assert "train s     6.00" in out and "splits      3" in out and "results/runs" in out
 
 
-def test_what_was_recorded_is_not_run_again_and_is_counted(tmp_path):
-    gpbench(tmp_path, *RUN, "split=1")
-    out = gpbench(tmp_path, *RUN, "split=[0,1,2]")[1]
-    assert "1 of 3 were there already" in out
-
-
 def test_where_all_is_recorded_no_jax_is_imported(tmp_path):
     for already in (False, True):
         code, _, err = gpbench(tmp_path, *RUN, PYTHONPROFILEIMPORTTIME="1")
@@ -48,15 +41,10 @@ def test_where_all_is_recorded_no_jax_is_imported(tmp_path):
         assert code == 0 and ("jax" in imported) is not already
 
 
-def test_json_is_one_line_with_the_records(tmp_path):
-    out = gpbench(tmp_path, *RUN, "--json", "split=[0,1]")[1]
+def test_json_is_one_line_with_the_records_and_what_a_method_prints_stands_beside_it(tmp_path):
+    _, out, err = gpbench(tmp_path, *RUN, "--json", "split=[0,1]", FAKE_PRINT="mine")
     result = json.loads(out)
-    assert [record["split"] for record in result["records"]] == [0, 1] and result["already"] == 0
-
-
-def test_what_a_method_prints_stands_beside_the_json(tmp_path):
-    _, out, err = gpbench(tmp_path, *RUN, "--json", FAKE_PRINT="mine")
-    assert json.loads(out)["already"] == 0 and err == "mine"
+    assert [record["split"] for record in result["records"]] == [0, 1] and result["already"] == 0 and err == "minemine"
 
 
 def test_a_method_that_prints_without_a_line_end_is_done_in_a_sweep_and_diverged_where_it_is(tmp_path):
@@ -74,11 +62,6 @@ def test_divergence_is_recorded_and_said_and_has_its_exit_code(tmp_path):
     assert [record.status for record in Store(tmp_path / "results").all()] == ["diverged"] * 2
 
 
-def test_a_full_disk_is_one_line(tmp_path):
-    code, _, err = gpbench(tmp_path, *RUN, "method.fate=full")
-    assert (code, err) == (5, "gpbench: /some/file: No space left on device; free some space\n")
-
-
 def test_cfg_prints_the_resolved_configuration_and_runs_nothing(tmp_path):
     code, out, _ = gpbench(tmp_path, *RUN, "--cfg", "method.points=${seed}", "seed=7")
     cfg = yaml.safe_load(out)
@@ -87,16 +70,6 @@ def test_cfg_prints_the_resolved_configuration_and_runs_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
     for words in (["--cfg", "job"], ["job", "--cfg"], ["seed=7", "--cfg", "job"]):  # as Hydra spells it
         assert yaml.safe_load(gpbench(tmp_path, *RUN, *words)[1])["dataset"]["name"] == "toy"
-
-
-def test_changes_are_what_differs_from_the_group_choices():
-    from commands import FAKES
-
-    words = ["dataset=toy", "method=fake", "protocol=plain", "method.points=5", "seed=3", "split=[0,1]"]
-    cfg = compose(words, [FAKES / "conf"])
-    assert (cfg["method"]["points"], cfg["seed"], cfg["split"]) == (5, 3, [0, 1])
-    assert cfg["changes"] == {"method.points": 5} and type(cfg["method"]) is dict
-    assert cfg["config_dirs"] == [str(FAKES / "conf")]
 
 
 def test_a_users_module_beside_the_yaml_file_is_found(tmp_path):
@@ -165,24 +138,6 @@ def test_the_real_thing_from_data_to_record(tmp_path):
     assert Store(tmp_path / "results").all() == first
 
 
-def test_a_users_own_method_and_data_are_run_from_a_folder(tmp_path):
-    folder = tmp_path / "mine"
-    for group in ("dataset", "method"):
-        (folder / group).mkdir(parents=True)
-    rows = "".join(f"{i / 2},{i % 7},{i % 2}\n" for i in range(40))
-    (folder / "dataset" / "own.csv").write_text("a,b,y\n" + rows)
-    (folder / "dataset" / "own.yaml").write_text(
-        "{name: own, task: binary, sources: [{kind: file, path: own.csv, target: y}]}"
-    )
-    (folder / "method" / "fair.yaml").write_text("{_target_: fair_coin.Fair, name: fair}")
-    (folder / "fair_coin.py").write_text(
-        "from gpbench.methods.baselines.constant import Constant\n\n\nclass Fair(Constant):\n    pass\n"
-    )
-    words = ["run", "--config-dir", str(folder), "dataset=own", "method=fair"]
-    code, out, err = gpbench(tmp_path, *words, fake=False)
-    assert (code, err) == (0, "") and "own  fair" in out
-
-
 @pytest.mark.parametrize("name", ["record.json", "config.yaml"])
 def test_a_damaged_record_is_made_again_and_the_others_are_not(tmp_path, name):
     log, words = tmp_path / "log", [*RUN, "split=[0,1]"]
@@ -199,8 +154,8 @@ def test_a_damaged_record_is_made_again_and_the_others_are_not(tmp_path, name):
 
 
 @pytest.mark.skipif(not runtime.available_cores(), reason="the system does not tell which cores a process may use")
-@pytest.mark.parametrize("words", [[], ["run.processes=2"], ["-m", "seed=0,1"]])
-def test_more_cores_than_there_are_are_refused(tmp_path, words):
-    code, _, err = gpbench(tmp_path, *RUN, *words, "run.cores=9999")
+def test_more_cores_than_there_are_are_refused(tmp_path):
     n = len(runtime.available_cores())
-    assert (code, err) == (2, f"gpbench: run.cores=9999: this process may use {n} cores: write run.cores={n}\n")
+    for words in ([], ["run.processes=2"], ["-m", "seed=0,1"]):
+        code, _, err = gpbench(tmp_path, *RUN, *words, "run.cores=9999")
+        assert (code, err) == (2, f"gpbench: run.cores=9999: this process may use {n} cores: write run.cores={n}\n")

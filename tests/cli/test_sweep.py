@@ -1,10 +1,7 @@
 """`gpbench run -m`: every job in a fresh process, whatever becomes of the others."""
 
-import contextlib
-import itertools
 import os
 import pty
-import random
 import re
 import signal
 import subprocess
@@ -54,44 +51,25 @@ def test_all_combinations_are_run_and_leave_records_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
-def test_a_key_that_all_chosen_methods_have_and_the_default_one_has_not(monkeypatch):
-    launched: list[list[str]] = []
+def test_a_key_is_set_for_the_chosen_methods_that_have_it_and_splits_within_a_budget_are_jobs(monkeypatch, capsys):
+    both, launched = "method=sep,logistic", []
+    lacks = "method.inducing: sep has it, logistic does not; optional.method.inducing=VALUE sets it only where"
+    with pytest.raises(ConfigError, match=lacks):
+        launcher.sweep([both, "method.inducing=0.1"], [])
     monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
     assert launcher.sweep(["method=svdgp,odsvgp", "run.jobs=2", "method.mean_basis=64"], []) == 0
     assert launched == [[f"method={name}", "method.mean_basis=64"] for name in ("svdgp", "odsvgp")]
-
-
-def test_splits_within_a_budget_are_jobs_of_their_own_and_no_hint_says_otherwise(monkeypatch, capsys):
+    launched.clear()
+    capsys.readouterr()
+    launcher.sweep([both, "optional.method.inducing=0.1,0.2"], [])
+    assert launched == [*(["method=sep", f"method.inducing={m}"] for m in (0.1, 0.2)), ["method=logistic"]]
+    assert capsys.readouterr().out.startswith("method.inducing is not set for logistic: no such key\n")
+    with pytest.raises(ConfigError, match=r"no job has the key method\.inducin; did you mean inducing"):
+        launcher.sweep([both, "optional.method.inducin=0.1"], [])
     monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: None)
     for words, line in ([], "hint: split=0,1 is 2 jobs; "), (["run.budget=60"], "0 jobs: "):
         launcher.sweep(["method=logistic", "split=0,1", *words], [])
         assert capsys.readouterr().out.startswith(line)
-
-
-def test_an_optional_key_is_set_where_it_exists_and_the_others_run_once(monkeypatch, capsys):
-    launched: list[list[str]] = []
-    monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
-    launcher.sweep(["method=sep,logistic", "optional.method.inducing=0.1,0.2"], [])
-    assert launched == [
-        ["method=sep", "method.inducing=0.1"],
-        ["method=sep", "method.inducing=0.2"],
-        ["method=logistic"],
-    ]
-    assert capsys.readouterr().out.startswith("method.inducing is not set for logistic: no such key\n")
-    with pytest.raises(ConfigError, match=r"no job has the key method\.inducin; did you mean inducing"):
-        launcher.sweep(["method=sep,logistic", "optional.method.inducin=0.1"], [])
-
-
-def test_a_key_that_some_methods_lack_stops_a_sweep_with_the_word_that_helps():
-    message = "method.inducing: sep has it, logistic does not; optional.method.inducing=VALUE sets it only where"
-    with pytest.raises(ConfigError, match=message):
-        launcher.sweep(["method=sep,logistic", "method.inducing=0.1"], [])
-
-
-def test_the_same_command_makes_only_what_is_missing(tmp_path):
-    gpbench(tmp_path, *SWEEP, "split=0,1")
-    code, out, _ = gpbench(tmp_path, *SWEEP, "split=0,1,2")
-    assert code == 0 and out.endswith("3 jobs: 1 done, 2 already\n")
 
 
 def test_a_list_is_one_job_and_not_a_sweep(tmp_path):
@@ -108,11 +86,6 @@ def test_failures_stop_nothing_and_are_told_at_the_end(tmp_path):
         assert line in summary
     assert "failed: its process ended without an answer" in summary
     assert "method.fate=bug" in summary and "method.fate=done" not in summary
-
-
-def test_divergence_alone_has_its_own_exit_code(tmp_path):
-    code, out, _ = gpbench(tmp_path, *SWEEP, "method.fate=done,diverged")
-    assert code == 4 and "1 done, 1 diverged\n" in out
 
 
 def test_runs_that_failed_within_their_budget_are_no_diverged_ones(tmp_path):
@@ -136,20 +109,6 @@ def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number, to
     assert out.count("stopped at a checkpoint") == 2 and out.endswith("4 jobs: 4 stopped\n")
     assert len(list((tmp_path / "results" / "checkpoints").iterdir())) == 2
     assert _alive(tmp_path) == [] == list((tmp_path / "results").glob("claims/*"))
-
-
-@pytest.mark.parametrize("number", SIGNALS, ids=[number.name for number in SIGNALS])
-def test_signals_before_the_first_step_are_stops_too(tmp_path, number):
-    process = start(tmp_path, *SWEEP, "seed=0,1", "method.seconds=60")
-    process.stdout.readline()
-    for id in _alive(tmp_path):
-        os.kill(int(id), number)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, err.splitlines()[-1][:9], out.splitlines()[-1]) == (
-        75,
-        "gpbench: ",
-        "2 jobs: 2 stopped",
-    )
 
 
 GONE = {
@@ -235,13 +194,6 @@ def test_what_is_recorded_starts_no_process_and_run_again_and_run_keep_do(tmp_pa
         assert log.read_text().count("train") - before == trained
 
 
-def test_a_recorded_divergence_is_told_again(tmp_path):
-    gpbench(tmp_path, *SWEEP, "method.fate=done,diverged")
-    code, out, _ = gpbench(tmp_path, *SWEEP, "method.fate=done,diverged")
-    assert code == 4 and "1 already, 1 diverged\n" in out
-    assert "diverged: split 0 diverged (NaN at step 3); recorded as such" in out
-
-
 def test_two_sweeps_at_once_train_each_run_once(tmp_path):
     words = [*SWEEP, "seed=range(0,3)", "method.seconds=0.5"]
     sweeps = [start(tmp_path, *words, FAKE_LOG=str(tmp_path / "log")) for _ in range(2)]
@@ -273,43 +225,6 @@ def test_a_run_that_another_process_trains_is_one_line(tmp_path):
     assert (code, out) == (9, "") and f"process {first.pid} on " in err and err.count("\n") == 1
     first.kill()
     first.communicate()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills the children of a killed parent")
-def test_a_sweep_killed_at_random_ends_with_every_record_once_and_the_same_numbers(tmp_path):
-    words = [*SWEEP, "seed=range(0,6)", "split=[0,1]", "run.jobs=4", "method.seconds=1"]
-    assert sweep_through_kills(tmp_path, words, random.Random(0), pause=(2.0, 4.0)) > 0
-    numbers = {(r.seed, r.split): r.metrics["nll"] for r in Store(tmp_path / "results").all()}
-    assert numbers == {(seed, split): 0.25 * (split + 1) + seed for seed in range(6) for split in range(2)}
-
-
-def sweep_through_kills(folder: Path, words: list[str], chance: random.Random, pause: tuple[float, float]) -> int:
-    """Start a sweep again and again, killing it or some of its children after a pause, until it is done; how often.
-
-    No run is trained after it was recorded, and what is there at each kill is whole.
-    """
-    log = folder / "log"
-    for kills in itertools.count():
-        sweep = start(folder, *words, FAKE_LOG=str(log))
-        try:
-            code = sweep.wait(timeout=chance.uniform(*pause) * (1 + kills / 10))
-        except subprocess.TimeoutExpired:
-            code = None
-            for child in chance.sample(processes := _alive(folder), len(processes) // 2):
-                if int(child) != sweep.pid:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(int(child), signal.SIGKILL)
-            sweep.kill()
-        err = sweep.communicate()[1]
-        assert err == "" or "jobs failed" in err or code is None, err
-        assert len(list((folder / "results" / "runs").glob("[!.]*"))) == len(Store(folder / "results").all())
-        if code == 0:
-            break
-    recorded: set[str] = set()
-    for what, id in (line.split() for line in log.read_text().splitlines()):
-        assert what == "record" or id not in recorded
-        recorded |= {id} if what == "record" else set()
-    return kills
 
 
 def test_a_dry_run_lists_jobs_and_what_they_would_train_and_writes_nothing(tmp_path):

@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 
 import gpbench
-from gpbench.analysis.cells import group_runs
-from gpbench.analysis.rankings import ranking
 from gpbench.cli import main
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -76,39 +74,17 @@ def test_a_record_says_why_it_has_no_value(folder, runs):
         assert all(value is not None for name, value in record.metrics.items() if name != "auc")
 
 
-def test_tables_count_undefined_values_apart(printed, n):
+def test_tables_ranks_and_differences_count_undefined_values_apart(printed, n):
     out = printed("table", "--metric", "auc", "--dataset", "frauds")
     assert f": {n} runs undefined (1 class)" in out or f"ᵃ {n} runs undefined (1 class)" in out
     assert "diverged" not in out
     row = json.loads(printed("table", "--metric", "auc", "--json"))[0]
     assert (row["n_splits"], row["diverged"], row["undefined"]) == (20 - n, 0, {"undefined (1 class)": n})
-
-
-def test_ranks_and_differences_are_over_the_splits_that_have_the_metric(printed, n):
     assert "splits without auc do not count: frauds: undefined (1 class); more: undefined (1 class)" in printed(
         "rank", "--metric", "auc"
     )
     out = printed("compare", "other", "constant", "--metric", "auc")
     assert f" {20 - n} ({2 * n} undefined)" in out and f"frauds: {2 * n} runs undefined (1 class)" in out
-
-
-def test_ranks_name_data_on_which_no_split_has_the_metric(folder, runs):
-    records = Store(folder / "results").all()
-    whole = {"metrics": {"auc": 0.5}, "undefined": None}
-    records += [altered(r, dataset=name, **whole) for r in records for name in ("a", "b") if r.dataset == "more"]
-    lost = {"metrics": {"auc": None}, "undefined": {"auc": "1 class"}}
-    records = [altered(r, **lost) if r.dataset == "frauds" else r for r in records]
-    ranked = ranking(group_runs(records), "auc")
-    assert ranked.datasets == ("a", "b", "more") and ranked.left_out == ("frauds: undefined (1 class)",)
-
-
-def test_means_of_runs_are_over_those_with_a_value(runs, n):
-    some = runs
-    values = [record.metrics["auc"] for record in some if record.metrics["auc"] is not None]
-    assert some.mean("auc") == pytest.approx(np.mean(values)) and len(values) == 20 - n
-    assert f", {n} runs undefined (1 class)\n" in str(some)
-    lost = [k for k, record in enumerate(some) if record.metrics["auc"] is None]
-    assert np.isnan(some[lost[0] : lost[0] + 1].mean("auc"))
 
 
 def test_show_lists_and_frames_have_the_reason(folder, printed, runs):
@@ -124,11 +100,10 @@ def test_show_lists_and_frames_have_the_reason(folder, printed, runs):
     assert pd.isna(wide.loc[id, "metrics.auc"])
 
 
-@pytest.mark.parametrize("reason", ["two\nlines", "x" * 201, 3])
-def test_a_reason_is_a_line(runs, reason):
-    record = runs[0].to_json() | {"undefined": {"auc": reason}}
-    with pytest.raises(ValueError, match="auc is no reason in a line"):
-        Record.from_json(record)
+def test_a_reason_is_a_line(runs):
+    for reason in ("two\nlines", "x" * 201, 3):
+        with pytest.raises(ValueError, match="auc is no reason in a line"):
+            Record.from_json(runs[0].to_json() | {"undefined": {"auc": reason}})
 
 
 def test_a_user_s_metric_that_returns_nan_is_undefined(folder, tmp_path, monkeypatch):

@@ -4,28 +4,28 @@ import hashlib
 import re
 
 import pytest
-from samples import sample
+from samples import grid, write
 
 from gpbench.analysis.printing import aligned
 from gpbench.cli import VERBS, main
-from gpbench.records.store import Store
 
-PIMA, SETTING = ["--dataset", "pima"], "m=25%, kernel=squared_exponential(isotropic), steps=250"
-READING = [
-    *(["ls", kind] for kind in ("methods", "datasets", "protocols", "experiments", "runs")),
-    ["show", "--last"],
-    ["table"],
-    ["table", *PIMA, "--metric", "all", "--later"],
-    ["rank"],
-    ["compare", "sep", "svi"],
-    ["power", "sep", "svi"],
-    ["verify", "sep"],
-    ["best", "--task", "binary"],
-    ["cite", "clean"],
-    ["data", "ls"],
-    ["data", "info", "kegg"],
-    ["run", "dataset=wdbc", "method=logistic", "--dry-run"],
+SETTING = "m=25%, kernel=squared_exponential(isotropic), steps=250"
+_READING = [*(f"ls {kind}" for kind in ("methods", "datasets", "protocols", "experiments", "runs")), "table", "rank"]
+_READING += [
+    "show --last",
+    "table --dataset pima --metric all --later",
+    "compare sep svi",
+    "power sep svi",
+    "verify sep",
 ]
+_READING += [
+    "best --task binary",
+    "cite clean",
+    "data ls",
+    "data info kegg",
+    "run dataset=wdbc method=logistic --dry-run",
+]
+READING = [words.split() for words in _READING]
 HELP = [["--help"], *([verb, "--help"] for verb in VERBS), ["data", "fetch", "--help"]]
 COPIED = re.compile(r"https?://|[0-9a-f]{40}|^ *[\w.]+: |^ *- |^  \w+ = {|^folder|::")
 """Addresses, paths, checksums, YAML and BibTeX, which are copied as they are."""
@@ -34,25 +34,14 @@ COPIED = re.compile(r"https?://|[0-9a-f]{40}|^ *[\w.]+: |^ *- |^  \w+ = {|^folde
 @pytest.fixture
 def results(tmp_path, monkeypatch):
     monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path))
-    for dataset, rows in (("pima", 768), ("heart", 270), ("crabs", 200)):
-        for method in ("sep", "svi", "gfitc"):
-            for split in range(3):
-                key = (dataset, method, split)
-                value = 0.3 + int(hashlib.sha256(repr(key).encode()).hexdigest()[:4], 16) / 2**20
-                record = sample(
-                    id=hashlib.sha256(repr(key).encode()).hexdigest()[:16],
-                    dataset=dataset,
-                    method=method,
-                    split=split,
-                    setting=SETTING,
-                    held_out=True,
-                    metrics={"nll": value, "error": value / 2, "ece": 0.02, "brier": 0.1, "auc": 0.9},
-                    train_rows=rows * 9 // 10,
-                    test_rows=rows // 10,
-                    versions=dict.fromkeys(("python", "gpbench", "jax", "numpy", "scipy", "equinox"), "1.2.3"),
-                )
-                Store(tmp_path).write(record, {}, {})
-    return tmp_path
+
+    def metrics(*place):
+        value = 0.3 + int(hashlib.sha256(repr(place).encode()).hexdigest()[:4], 16) / 2**20
+        return {"nll": value, "error": value / 2, "ece": 0.02, "brier": 0.1, "auc": 0.9}
+
+    facts = {"setting": SETTING, "held_out": True, "train_rows": 690, "test_rows": 76}
+    facts["versions"] = dict.fromkeys(("python", "gpbench", "jax", "numpy", "scipy", "equinox"), "1.2.3")
+    return write(tmp_path, grid(("pima", "heart", "crabs"), ("sep", "svi", "gfitc"), metrics=metrics, **facts))
 
 
 def check(commands, width, monkeypatch, capsys):

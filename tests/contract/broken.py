@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.core.predictive import BernoulliPredictive, GaussianPredictive, MixturePredictive
+from gpbench.core.predictive import GaussianPredictive, MixturePredictive
 from gpbench.methods.base import Info, Method
 
 
@@ -54,14 +54,6 @@ class StartsAnyhow(Good):
 
     def init(self, data, *, key):
         return State(jnp.asarray(np.random.normal(), data.X.dtype), jnp.zeros((), int))
-
-
-class Impure(Good):
-    """It draws from NumPy's global stream in step."""
-
-    def step(self, state, batch, *, key):
-        state, info = super().step(state, batch, key=key)
-        return State(state.mean + np.random.normal(), state.count), info
 
 
 class Mutating(Good):
@@ -135,22 +127,6 @@ class Overconfident(Good):
         return Twice(good.mean, good.var)
 
 
-class Peeking(Good):
-    """Its predictions depend on the other test rows."""
-
-    def predict(self, state, X, *, key):
-        return GaussianPredictive(jnp.full(len(X), state.mean) + X[0, 0], jnp.ones(len(X), X.dtype))
-
-
-class Unnormalised(Good):
-    """Probabilities of two classes that do not sum to one."""
-
-    tasks = frozenset({"binary"})
-
-    def predict(self, state, X, *, key):
-        return BernoulliPredictive(jnp.full(len(X), -0.1), jnp.full(len(X), -0.2))
-
-
 class CountsWhatFillsUp(Good):
     """It takes the rows of weight 0 for data."""
 
@@ -179,13 +155,6 @@ class Positional(Good):
 
     def predict(self, state, X, *, key):
         return GaussianPredictive(state.mean + jax.random.normal(key, (len(X),), X.dtype), jnp.ones(len(X), X.dtype))
-
-
-class Unkeyed(Good):
-    """It draws from NumPy's global stream in predict."""
-
-    def predict(self, state, X, *, key):
-        return GaussianPredictive(jnp.full(len(X), state.mean + np.random.normal()), jnp.ones(len(X), X.dtype))
 
 
 class Averaging(Good):
@@ -220,14 +189,6 @@ class Printing(Good):
     def step(self, state, batch, *, key):
         jax.debug.print("{}", state.mean)
         return super().step(state, batch, key=key)
-
-
-class CallsTheHost(Good):
-    """Its predictions come from NumPy."""
-
-    def predict(self, state, X, *, key):
-        mean = jax.pure_callback(np.sin, state.mean, state.mean, vmap_method="expand_dims")
-        return super().predict(State(mean, state.count), X, key=key)
 
 
 class CallsForeignCode(Good):

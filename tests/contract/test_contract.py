@@ -6,6 +6,7 @@ import pytest
 from hydra.utils import instantiate
 
 from gpbench.cli import main
+from gpbench.config import declared
 from gpbench.config.compose import compose
 from gpbench.contract.findings import CHECKS, ROWS, examine, startable
 from gpbench.contract.problems import CLASSES
@@ -13,48 +14,44 @@ from gpbench.contract.problems import CLASSES
 ROOT = Path(__file__).resolve().parents[2]
 _DECOUPLED = "mean_basis=12 covariance_basis=5 growth=4 columns=6 batch_size=10 steps=30 rates=[]"
 NETWORK = ["method.hidden=[3]", "method.samples=4"]
-SMALL = {
+_INDUCING = "gfitc sep svi vsgpr pep sgpr_greedy vif dgp dsdgp"
+SMALL = {name: ["method.inducing=5"] for name in _INDUCING.split()} | {
     "svdgp": [f"method.{setting}" for setting in _DECOUPLED.split()],
-    "gfitc": ["method.inducing=5"],
-    "sep": ["method.inducing=5"],
-    "svi": ["method.inducing=5"],
-    "vsgpr": ["method.inducing=5"],
-    "sgpr_greedy": ["method.inducing=5", "method.steps=20"],
-    "pep": ["method.inducing=5"],
-    "vif": ["method.inducing=5", "method.neighbours=4", "method.steps=20"],
     "cagp": ["method.actions=5", "method.steps=20"],
     "gam": ["method.inducing=3"],
     "alacarte": ["method.frequencies=6"],
     "sdd": ["method.samples=4", "method.frequencies=50"],
     "qsgp": ["method.basis=200", "method.basis_batch=50", "method.block=10", "method.dense_columns=2"],
-    "dgp": ["method.inducing=5", "method.hidden=[1]"],
-    "dsdgp": ["method.inducing=5", "method.hidden=[1]"],
-    "vi_kw": NETWORK,
-    "vi_g": NETWORK,
-    "dropout": NETWORK,
+    **dict.fromkeys(("vi_kw", "vi_g", "dropout", "sgld"), NETWORK),
     "pbp": ["method.hidden=[3]", "method.steps=4"],
     "ensemble": ["method.hidden=[3]", "method.members=2"],
     "laplace": ["method.hidden=[3]", "method.inner_steps=4"],
-    "sgld": NETWORK,
     "hmc": [*NETWORK, "method.chains=2", "method.warmup=30", "method.max_doublings=3"],
     "mile": [*NETWORK, "method.members=2", "method.start_steps=200", "method.tuning=100"],
 }
+SMALL["sgpr_greedy"].append("method.steps=20")
+SMALL["vif"] += ["method.neighbours=4", "method.steps=20"]
+for _name in ("dgp", "dsdgp"):
+    SMALL[_name].append("method.hidden=[1]")
 """Settings that make a check quick; any other method is checked as it ships."""
-_OF_REGRESSION = """
-linear svi gpr vsgpr sgpr_greedy alacarte svdgp pep vif cagp dgp dsdgp vi_kw vi_g dropout pbp ensemble laplace sgld hmc
-mile qsgp sdd
-"""
-ONE_OF = {"logistic": "multiclass"} | dict.fromkeys(_OF_REGRESSION.split(), "regression")
-"""The task that a method is checked on here, where it is not two classes."""
+_NUMBERS = "svi svdgp dgp dsdgp ensemble laplace sgld hmc mile qsgp vi_g vi_kw"
+ONE_OF = {"logistic": "multiclass"} | dict.fromkeys(_NUMBERS.split(), "regression")
+"""The task that a method is checked on here, where it is not two classes or the only one."""
 VARIANTS = {*"fitc_gp ivsgpr odsvgp qsrvm sep_minibatch svi_minibatch svi_natural svgp tsvgp tvsgpr".split()}  # noqa: SIM905
 """Methods that have classes of the others, and tests of their own."""
 SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")} - VARIANTS)
 
 
+def task_of(name, method):
+    """The task that a method is checked on here."""
+    tasks = declared.classes()[method["_target_"]]["tasks"]
+    return ONE_OF.get(name) or ("binary" if "binary" in tasks else tasks[0])
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_our_methods_keep_every_rule(name):
-    cfg = compose([f"method={name}", *SMALL.get(name, [])])
-    findings = list(examine(cfg["method"], rows=40, tasks=[ONE_OF.get(name, "binary")]))
+    method = compose([f"method={name}", *SMALL.get(name, [])])["method"]
+    findings = list(examine(method, rows=40, tasks=[task_of(name, method)]))
     assert len(findings) == len(CHECKS)
     assert [finding for finding in findings if finding.verdict == "broken"] == []
 
@@ -92,35 +89,27 @@ def test_a_method_that_keeps_all_rules_is_not_complained_about(name):
     assert broken(name) == {}
 
 
-@pytest.mark.parametrize(
-    "name, claim, why",
-    [
-        ("Silent", "the class has a docstring", "Silent has no docstring"),
-        ("StartsWithNaN", "init gives a pytree of arrays", "state.mean has NaN in 1 of 1 places"),
-        ("StartsInFloat64", "data in float32", "predicts mean in float64 from data in float32: use the dtype of"),
-        (
-            "OneVariance",
-            "predictions have a number for each",
-            "predict returns var of shape () for 15 rows: its shape must be (15,)",
-        ),
-        ("StartsAnyhow", "init gives the same", "take all randomness from `key`"),
-        ("Impure", "step is pure", "take all randomness from `key`, and keep nothing outside the state"),
-        ("Mutating", "step is pure", "step changes the state that it is given"),
-        ("Growing", "step keeps the structure", "step changes state.mean from float64[] to float64[2]"),
-        ("Recompiling", "a second split", "keep numbers that come from the data in arrays"),
-        ("CountsWhatFillsUp", "rows of weight 0", "have `batch.weight` as a factor in every sum over rows"),
-        ("Untraceable", "step keeps", "TracerBoolConversionError at"),
-        ("Diverging", "the objective is finite", "step reports nan, nan"),
-        ("Worsening", "the objective grows", "larger is better"),
-        ("Overconfident", "the probabilities of all targets", "sums to 2 over all targets"),
-        ("Unnormalised", "the probabilities of all targets", "sums to 1.724 over all targets"),
-        ("Miscounted", "the probabilities of all targets", "cdf differs from the integral of exp(log_prob) by"),
-        ("Peeking", "a row's prediction", "in another order the predictions differ by"),
-        ("Positional", "a row's prediction", "in another order the predictions differ by"),
-        ("Averaging", "a row's prediction", "with other rows beside it a row's log_prob differs by"),
-        ("Unkeyed", "a row's prediction", "take all randomness from `key`"),
-    ],
-)
+BROKEN = [
+    ("Silent", "the class has a docstring", "Silent has no docstring"),
+    ("StartsWithNaN", "init gives a pytree of arrays", "state.mean has NaN in 1 of 1 places"),
+    ("StartsInFloat64", "data in float32", "predicts mean in float64 from data in float32: use the dtype of"),
+    ("OneVariance", "predictions have a number for each", "var of shape () for 15 rows: its shape must be (15,)"),
+    ("StartsAnyhow", "init gives the same", "take all randomness from `key`"),
+    ("Mutating", "step is pure", "step changes the state that it is given"),
+    ("Growing", "step keeps the structure", "step changes state.mean from float64[] to float64[2]"),
+    ("Recompiling", "a second split", "keep numbers that come from the data in arrays"),
+    ("CountsWhatFillsUp", "rows of weight 0", "have `batch.weight` as a factor in every sum over rows"),
+    ("Untraceable", "step keeps", "TracerBoolConversionError at"),
+    ("Diverging", "the objective is finite", "step reports nan, nan"),
+    ("Worsening", "the objective grows", "larger is better"),
+    ("Overconfident", "the probabilities of all targets", "sums to 2 over all targets"),
+    ("Miscounted", "the probabilities of all targets", "cdf differs from the integral of exp(log_prob) by"),
+    ("Positional", "a row's prediction", "in another order the predictions differ by"),
+    ("Averaging", "a row's prediction", "with other rows beside it a row's log_prob differs by"),
+]
+
+
+@pytest.mark.parametrize("name, claim, why", BROKEN)
 def test_a_broken_rule_is_found(name, claim, why):
     findings = broken(name)
     verdict, explanation = next((value for key, value in findings.items() if key.startswith(claim)), ("kept", ""))
@@ -159,20 +148,6 @@ def test_a_broken_method_ends_in_one_line_and_an_exit_code(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out.startswith("broken    regression  the class has a docstring")
     assert err == "gpbench: silent breaks 1 of 16 claims; see docs/how-to/own_method.md\n"
-
-
-@pytest.mark.parametrize(
-    "words, line",
-    [
-        (["sepp"], "method=sepp: no such method; did you mean sep"),
-        (["sep", "--rows", "2"], "--rows 2: give at least 10"),
-        (["sep", "method.indcing=3"], "no key 'indcing' in method; did you mean inducing"),
-    ],
-)
-def test_a_mistake_is_one_line(words, line, capsys):
-    assert main(["check", *words]) == 2
-    error = capsys.readouterr().err
-    assert line in error and error.count("\n") == 1
 
 
 def test_settings_that_want_more_rows_get_them():

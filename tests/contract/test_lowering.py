@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from test_contract import ONE_OF, SMALL
+from test_contract import SMALL, task_of
 
 from gpbench.cli import main
 from gpbench.config.compose import compose
@@ -33,22 +33,26 @@ def broken(name, platform="cuda"):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_program_of_every_method_lowers_for_cuda(name):
-    task, words = VARIANTS.get(name, (ONE_OF.get(name, "binary"), SMALL.get(name, [])))
-    findings = list(examine_platform(compose([f"method={name}", *words])["method"], "cuda", rows=40, tasks=[task]))
+    task, words = VARIANTS.get(name, ("", SMALL.get(name, [])))
+    method = compose([f"method={name}", *words])["method"]
+    findings = list(examine_platform(method, "cuda", rows=40, tasks=[task or task_of(name, method)]))
     assert len(findings) >= 6
     assert [finding for finding in findings if finding.verdict != "kept"] == []
 
 
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
-def test_plain_programs_lower(platform):
-    assert broken("Sampled", platform) == {}
+def test_plain_programs_lower_and_undeclared_float64_in_one_of_float32_is_broken():
+    assert broken("Sampled", "cuda") == broken("Sampled", "tpu") == {}
+    [(claim, why)] = broken("Widens").items()
+    assert claim == "step in float32 lowers for cuda"
+    assert why.startswith("it computes in float64 (use the dtype of the data, or jax.named_scope('needs_float64')): ")
+    assert "convert_element_type at" in why and "broken.py" in why
+    assert broken("WidensOnPurpose") == {}
 
 
 @pytest.mark.parametrize(
     "name, part, why",
     [
         ("Printing", "step", "it waits for the host: debug_print at "),
-        ("CallsTheHost", "predict", "it waits for the host: pure_callback at "),
         ("CallsForeignCode", "step", "it calls foreign code: my_kernel at "),
         ("NotOnAGPU", "init", "primitive 'schur' not found for platform cuda"),
     ],
@@ -59,14 +63,6 @@ def test_what_does_not_suit_a_gpu_is_broken_in_both_precisions(name, part, why):
     assert all(why in reason and "\n" not in reason for reason in found.values())
 
 
-def test_float64_in_a_program_of_float32_is_broken_where_it_is_not_declared():
-    [(claim, why)] = broken("Widens").items()
-    assert claim == "step in float32 lowers for cuda"
-    assert why.startswith("it computes in float64 (use the dtype of the data, or jax.named_scope('needs_float64')): ")
-    assert "convert_element_type at" in why and "broken.py" in why
-    assert broken("WidensOnPurpose") == {}
-
-
 def test_the_verb_names_the_platform(tmp_path, capsys):
     (tmp_path / "method").mkdir()
     (tmp_path / "method" / "printing.yaml").write_text("_target_: broken.Printing\nname: printing\nsteps: 2\n")
@@ -75,5 +71,3 @@ def test_the_verb_names_the_platform(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "broken    regression  step in float32 lowers for cuda: it waits for the host" in out
     assert err == "gpbench: printing breaks 2 of 6 claims; see docs/how-to/own_method.md\n"
-    assert main(["check", "kernel:rbf", "--platform", "cuda"]) == 2
-    assert "kernel:rbf is no method; leave the option out" in capsys.readouterr().err

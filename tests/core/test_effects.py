@@ -154,3 +154,34 @@ def test_a_factor_of_low_rank_needs_no_more_columns():
     mean, covariance = of_rank(factor(), 5)
     np.testing.assert_allclose(mean, exact[0], atol=1e-8)
     assert np.linalg.eigvalsh(covariance - exact[1]).min() > -1e-8 and np.trace(covariance - exact[1]) > 1e-3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_independent_components_have_variances_below_the_exact_ones_though_their_sum_may_not(seed):
+    """A Gaussian posterior of C components at N rows, whose best factors have the precision's blocks (Bishop 2006).
+
+    With inputs that correlate the widths are a fraction of the right ones; the sum of effects that make up for each
+    other is surer than independent ones.
+    """
+    rng = np.random.default_rng(seed)
+    C, n = 2 + seed, 5
+    common = rng.normal(size=n)
+    x = np.stack([common + 0.3 * rng.normal(size=n) for _ in range(C)])
+    K = np.zeros((C, n, C, n))
+    for c in range(C):
+        K[c, :, c] = np.exp(-0.5 * (x[c][:, None] - x[c]) ** 2) + 1e-6 * np.eye(n)
+    precision = np.linalg.inv(K.reshape(C * n, C * n)) + np.kron(np.ones((C, C)), np.eye(n)) / 0.1
+    exact = np.linalg.inv(precision)
+    best = np.zeros_like(K)
+    for c in range(C):
+        best[c, :, c] = np.linalg.inv(precision.reshape(K.shape)[c, :, c])
+    best = best.reshape(exact.shape)
+    kl = lambda q: 0.5 * (np.trace(precision @ q) - np.linalg.slogdet(precision @ q)[1] - C * n)
+    for c in range(C):  # no other independent factors are nearer
+        S = np.zeros_like(K)
+        S[c, :, c] = rng.normal(size=(n, n))
+        root = np.linalg.cholesky(best) @ (np.eye(C * n) + 0.01 * S.reshape(best.shape))
+        assert kl(root @ root.T) > kl(best)
+    assert (np.diag(best) < 0.8 * np.diag(exact)).all()
+    total = lambda q: np.diag(q.reshape(K.shape).sum((0, 2)))
+    assert (total(best) > total(exact)).any()

@@ -1,12 +1,14 @@
-"""Sites, probit moments and their damping."""
+"""Sites, probit moments, cavities and marginals of Gaussians against dense algebra and quadrature."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from gpbench.core.gaussians import Sites, damp, initial_sites, moment_match, normal_cdf
+from gpbench.core.ep import marginals, removable
+from gpbench.core.gaussians import Sites, damp, initial_sites, moment_match, normal_cdf, site_product
 from gpbench.core.likelihoods import Probit
 
 
@@ -35,12 +37,16 @@ def test_matched_site_gives_the_tilted_distribution_its_moments(y, mean, varianc
     np.testing.assert_allclose([posterior_mean, 1 / posterior_precision], [m, v], rtol=1e-7)
 
 
-def test_probit_derivatives_are_those_of_the_log_normaliser():
-    y, mean, variance, h = jnp.array([1.0, -1.0]), jnp.array([0.4, 0.4]), jnp.array([0.5, 2.0]), 1e-4
-    up, mid, down = (Probit().log_normaliser(mean + d, variance, y) for d in (h, 0.0, -h))
-    _, slope, curvature = Probit().normaliser_derivatives(mean, variance, y)
-    np.testing.assert_allclose(slope, (up - down) / (2 * h), rtol=1e-6)
-    np.testing.assert_allclose(curvature, -(up - 2 * mid + down) / h**2, rtol=1e-5)
+def test_probit_has_the_closed_forms_of_its_derivatives_bit_by_bit():
+    """As the committed results have them."""
+    mean, variance, y = jnp.array([0.4, -3.0]), jnp.array([0.5, 2.0]), jnp.array([1.0, 1.0])
+    log_z, slope, curvature = Probit().normaliser_derivatives(mean, variance, y)
+    b = 1.0 + variance
+    z = y * mean / jnp.sqrt(b)
+    log_cdf = jax.scipy.stats.norm.logcdf(z)
+    a = jnp.exp(jax.scipy.stats.norm.logpdf(z) - log_cdf) * y / jnp.sqrt(b)
+    for ours, expected in ((log_z, log_cdf), (slope, a), (curvature, a**2 + a * mean / b)):
+        np.testing.assert_array_equal(ours, expected)
 
 
 def test_probit_stays_finite_and_right_far_in_the_wrong_tail():
@@ -66,3 +72,40 @@ def test_damping_moves_a_fraction_of_the_way_and_keeps_fixed_points():
     half = damp(new, old, 0.5)
     assert (float(half.nu[0]), float(half.tau[0])) == (2.0, 0.5)
     assert float(damp(old, old, 0.3).nu[0]) == 1.0
+
+
+M, N = 4, 6
+RANDOM = np.random.default_rng(0)
+V = jnp.asarray(RANDOM.normal(size=(M, N)) / 2)
+SITES = Sites(jnp.asarray(RANDOM.uniform(0.1, 0.6, N)), jnp.asarray(RANDOM.normal(size=N)))
+FACTOR = site_product(V, SITES)
+Q = FACTOR.posterior()
+
+
+def test_a_cavity_times_its_site_is_the_marginal():
+    at = marginals(Q, V, V, SITES)
+    np.testing.assert_allclose(1 / at.cavity_variance + SITES.nu, 1 / at.variance, rtol=1e-12)
+    np.testing.assert_allclose(at.cavity_mean / at.cavity_variance + SITES.tau, at.mean / at.variance, rtol=1e-12)
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["along the site", "along another direction"])
+def test_a_cavity_is_q_without_the_site_seen_along_the_points_own_direction(same):
+    W = V if same else V + 0.1 * jnp.asarray(RANDOM.normal(size=(M, N)))
+    q = site_product(W, SITES).posterior()
+    at = marginals(q, V, W, SITES)
+    for n in range(N):
+        others = np.arange(N) != n
+        precision = np.eye(M) + (W[:, others] * SITES.nu[others]) @ W[:, others].T
+        mean, v = np.linalg.solve(precision, W[:, others] @ SITES.tau[others]), np.asarray(V[:, n])
+        np.testing.assert_allclose(at.cavity_mean[n], v @ mean, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(at.cavity_variance[n], v @ np.linalg.solve(precision, v), rtol=1e-9)
+
+
+def test_of_a_site_with_nearly_all_of_the_precision_only_a_share_is_removable():
+    large = Sites(jnp.where(jnp.arange(N) == 2, 50.0, SITES.nu), SITES.tau)
+    part = removable(Q, V, large)
+    _, variance = Q.project(V)
+    np.testing.assert_allclose(part.nu[2] * variance[2], 0.99, rtol=1e-12)
+    np.testing.assert_allclose(part.tau[2] / part.nu[2], large.tau[2] / large.nu[2], rtol=1e-12)
+    others = jnp.arange(N) != 2
+    np.testing.assert_array_equal(part.nu[others], SITES.nu[others])

@@ -10,8 +10,7 @@ from jax.flatten_util import ravel_pytree
 from scipy.stats import norm
 
 from gpbench import registry
-from gpbench.core.likelihoods import Gaussian, Laplace, Logistic, Probit, RobustMax, Softmax, StudentT, likelihood_spec
-from gpbench.errors import ConfigError
+from gpbench.core.likelihoods import Laplace, Logistic, RobustMax, Softmax, StudentT, likelihood_spec
 
 NOISE = 0.2
 CHOICES = {
@@ -199,18 +198,6 @@ def test_student_t_with_many_degrees_of_freedom_is_gaussian():
         np.testing.assert_allclose(compiled(t, *at), compiled(normal, *at), rtol=1e-3)
 
 
-def test_probit_has_the_closed_forms_of_its_derivatives_bit_by_bit():
-    """As the committed results have them."""
-    mean, variance, y = jnp.array([0.4, -3.0]), jnp.array([0.5, 2.0]), jnp.array([1.0, 1.0])
-    log_z, slope, curvature = Probit().normaliser_derivatives(mean, variance, y)
-    b = 1.0 + variance
-    z = y * mean / jnp.sqrt(b)
-    log_cdf = jax.scipy.stats.norm.logcdf(z)
-    a = jnp.exp(jax.scipy.stats.norm.logpdf(z) - log_cdf) * y / jnp.sqrt(b)
-    for ours, expected in ((log_z, log_cdf), (slope, a), (curvature, a**2 + a * mean / b)):
-        np.testing.assert_array_equal(ours, expected)
-
-
 @pytest.mark.parametrize("nodes, variance, tolerance", [(20, 4.0, 2e-5), (20, 10.0, 2e-3), (20, 25.0, 2e-2)])
 def test_logistic_quadrature_is_as_exact_as_it_says(nodes, variance, tolerance):
     mean = jnp.array([-8.0, -3.0, -1.0, 0.5, 2.0, 6.0])
@@ -255,8 +242,7 @@ def test_multi_class_derivatives_are_the_gradient_and_the_hessians_diagonal(mult
 
 
 def test_multi_class_values_and_gradients_are_finite_far_out(multi):
-    mean = jnp.array([[40.0, -40.0, 0.0], [-40.0, 40.0, 40.0]])
-    y = jnp.array([1.0, 0.0])
+    mean, y = jnp.array([[40.0, -40.0, 0.0], [-40.0, 40.0, 40.0]]), jnp.array([1.0, 0.0])
 
     def total(m, v):
         return jnp.sum(expected_log_prob(multi, m, v, y) + log_normaliser(multi, m, v, y))
@@ -305,55 +291,6 @@ def test_robust_max_of_two_classes_is_probit_in_the_difference():
     robust = RobustMax(2, epsilon=0.01, nodes=60)
     expected = np.log(p * 0.99 + (1 - p) * 0.01)
     np.testing.assert_allclose(log_normaliser(robust, mean, variance, jnp.ones(2)), expected, rtol=1e-8)
-
-
-# The choice of a likelihood
-
-
-def test_auto_chooses_by_the_task():
-    auto = likelihood_spec("auto")
-    names = {
-        task: type(auto.initial(task, 3, noise=0.1, dtype="float64")) for task in ("regression", "binary", "multiclass")
-    }
-    assert names == {"regression": Gaussian, "binary": Probit, "multiclass": Softmax}
-
-
-def test_a_choice_is_hashable_and_does_not_depend_on_the_order_of_its_options():
-    one, other = ({"student_t": dict(items)} for items in ([("df", 3), ("nodes", 32)], [("nodes", 32), ("df", 3)]))
-    assert likelihood_spec(one) == likelihood_spec(other) == likelihood_spec(likelihood_spec(one))
-    assert (
-        hash(likelihood_spec(one)) == hash(likelihood_spec(other)) and likelihood_spec({"probit": None}).options == ()
-    )
-
-
-@pytest.mark.parametrize(
-    "value, message",
-    [
-        ("studentt", "unknown likelihood 'studentt': did you mean student_t?"),
-        ({"student_t": {"dof": 3}}, "likelihood student_t has no option 'dof': did you mean df?"),
-        ({"gaussian": {"df": 3}}, "likelihood gaussian has no option 'df': known are floor"),
-        ({"gaussian": {"floor": -1.0}}, "likelihood gaussian: floor=-1.0: must be a number from 0"),
-        ({"student_t": {"df": -1}}, "df=-1: must be a number above 0"),
-        ({"student_t": {"learn_df": 1}}, "learn_df=1: must be true or false"),
-        ({"student_t": {"nodes": 2.5}}, "nodes=2.5: must be a whole number from 8"),
-        ({"student_t": 3}, "the options of likelihood student_t must be a mapping"),
-        ({"probit": {}, "logistic": {}}, "a likelihood is a name or a name with its options"),
-        ({"softmax": {"samples": 100}}, "samples=100: must be a power of two"),
-        ({"robust_max": {"epsilon": 1.5}}, "epsilon=1.5: must be a number between 0 and 1"),
-        ({"logistic": {"nodes": 0}}, "nodes=0: must be a whole number from 1"),
-    ],
-)
-def test_a_wrong_choice_is_one_line(value, message):
-    with pytest.raises(ConfigError) as error:
-        likelihood_spec(value)
-    assert message in str(error.value) and "\n" not in str(error.value)
-
-
-def test_a_likelihood_that_does_not_fit_the_task_names_those_that_do():
-    with pytest.raises(ConfigError, match="probit does not fit regression data; choose gaussian, laplace, student"):
-        likelihood_spec("probit").initial("regression", 0, noise=0.1, dtype="float64")
-    with pytest.raises(ConfigError, match="samples=128 is too few for 40 classes; try 256"):
-        likelihood_spec("softmax").initial("multiclass", 40, noise=0.1, dtype="float64")
 
 
 @pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)

@@ -1,11 +1,15 @@
-"""The one safe Cholesky."""
+"""The one safe Cholesky, sums over rows in blocks, and the operations of traced programs."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
+from jax.scipy.linalg import solve_triangular
 
 from gpbench.core.linalg import describe_failure, inverse_cholesky, log_determinant, product, whitened
+from gpbench.core.mapping import map_rows, sum_in_blocks
+from gpbench.core.operations import count_operations
 
 
 def positive_definite(n, seed=0, dtype=jnp.float64):
@@ -85,3 +89,78 @@ def test_on_a_cpu_no_product_of_a_gradient_takes_its_left_matrix_transposed():
     gradient = lambda product: jax.jit(jax.grad(lambda B: jnp.sum(product(A, B) ** 2))).lower(B).compile().as_text()
     assert "lhs_contracting_dims={0}" in gradient(jnp.matmul)
     assert "lhs_contracting_dims={0}" not in gradient(product)
+
+
+def function(shared, block):
+    (X, y), weight = block
+    return jnp.sum(weight * jnp.sin(X @ shared["w"] + y * shared["b"]))
+
+
+@pytest.mark.parametrize("rows", [3, 8, 9, 21])
+def test_value_and_gradient_are_those_of_the_plain_sum(rows):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(rows, 2)), rng.normal(size=rows), rng.random(rows)
+    shared = {"w": jnp.asarray([0.3, -0.7]), "b": jnp.asarray(0.2)}
+    arrays = (jnp.asarray(X), jnp.asarray(y)), jnp.asarray(weight)
+    total = lambda shared: 3.0 * sum_in_blocks(function, shared, *arrays, 8)
+    plain = lambda shared: 3.0 * function(shared, arrays)
+    of_blocks, of_all = (jax.tree.leaves(jax.jit(jax.value_and_grad(sum_))(shared)) for sum_ in (total, plain))
+    for ours, exact in zip(of_blocks, of_all, strict=True):
+        np.testing.assert_allclose(ours, exact, rtol=1e-12)
+    np.testing.assert_allclose(jax.jit(total)(shared), of_all[0], rtol=1e-12)  # without a gradient
+
+
+@pytest.mark.parametrize("rows", [1, 4, 9])
+def test_rows_in_blocks_are_mapped_like_one_row_after_another(rows):
+    X = jnp.asarray(np.random.default_rng(0).normal(size=(rows, 3)))
+    function = lambda row: (jnp.sin(row[0]), jnp.outer(row[0], row[1]))
+    ours = map_rows(function, (X, X + 1.0), 4)
+    for leaf, exact in zip(ours, zip(*[function(pair) for pair in zip(X, X + 1.0)])):
+        np.testing.assert_allclose(leaf, jnp.stack(exact), rtol=1e-14)
+
+
+A, B, K, X = jnp.ones((7, 5)), jnp.ones((5, 3)), jnp.eye(12), jnp.ones(1000)
+
+
+def count(function, *arguments):
+    return count_operations(jax.jit(function).trace(*arguments).jaxpr)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "expected"),
+    [
+        (jnp.matmul, (A, B), 2 * 7 * 5 * 3),
+        (jax.vmap(jnp.matmul, (None, 0)), (A, jnp.ones((4, 5, 3))), 4 * 2 * 7 * 5 * 3),
+        (lambda K: lax.linalg.cholesky(K, symmetrize_input=False), (K,), 12**3 / 3 + 2 * 12**2),  # and the triangle
+        (lambda K, B: lax.linalg.triangular_solve(K, B, left_side=True), (K, jnp.ones((12, 4))), 12**2 * 4),
+        (lambda x: x * x + 1.0, (X,), 2 * 1000),
+        (jnp.sum, (X,), 1000),
+        (lambda x: x[None, ::-1].T, (X,), 0),
+        (lambda x: lax.fori_loop(0, 9, lambda _, c: c + c, x), (X,), 9 * 1000 + 9),  # and the counter
+        (lambda x: jax.debug.callback(print) or x, (X,), 0),
+        (lambda x, n: lax.cond(n, lambda x: x + x, lambda x: x, x), (X, True), 1000),
+    ],
+)
+def test_operations_are_those_of_a_count_by_hand(function, arguments, expected):
+    assert count(function, *arguments) == pytest.approx(expected)
+
+
+def test_a_loop_of_unknown_length_counts_once():
+    loop = lambda x, n: lax.fori_loop(0, n, lambda _, c: c * c, x)
+    assert count(loop, X, 9) == pytest.approx(1000, abs=5)
+
+
+def test_what_is_added_to_a_few_numbers_of_many_costs_a_few():
+    assert count(lambda x, k: x.at[k].add(1.0), X, jnp.arange(4)) < 50
+
+
+def test_a_product_with_its_gradient_takes_three_products():
+    both = jax.value_and_grad(lambda A, B: jnp.sum(A @ B), argnums=(0, 1))
+    assert count(both, A, B) == pytest.approx(3 * 2 * 7 * 5 * 3, abs=2 * 7 * 3)
+
+
+def test_the_inverse_factor_takes_the_operations_of_lapack():
+    """A third of n³ for the factor, and n³ for the solution with n right-hand sides."""
+    n = 1024
+    plain = lambda K: solve_triangular(jnp.linalg.cholesky(K), jnp.eye(n), lower=True)
+    assert count(inverse_cholesky, jnp.eye(n)) == pytest.approx(count(plain, jnp.eye(n)), rel=0.02)

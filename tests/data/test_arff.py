@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpbench.api.words import with_cards
-from gpbench.data import cards, cells, checks, load, tables
+from gpbench.data import cards, cells, checks, load
 from gpbench.errors import DataError
 
 HEAD = """% Title: a rig
@@ -70,10 +70,8 @@ REFUSED = {
     "1,2,red,a,?,?,5": "7 values for 6 attributes: mend it",
     "one,2,red,a,?,?": "could not convert string to float: 'one'",
     "1,2,'red,a,?,?": "a quotation mark is not closed, or text follows a closing one",
-    "1,2,'red'x,a,?,?": "a quotation mark is not closed, or text follows a closing one",
     "1,2,red,a,2021-03-04,?": "'2021-03-04' does not match format",
     "{6 1}": "index 6 is out of order, or beyond the last, 5: sort the entries, or declare the attribute",
-    "{1 1, 0 2}": "index 0 is out of order, or beyond the last, 5",
     "{1 1, 1 2}": "index 1 is out of order, or beyond the last, 5",
     "{1 1": "not entries between braces, or a quotation mark is not closed",
     "{1}": "not entries between braces",
@@ -92,7 +90,6 @@ def test_a_row_that_is_none_is_refused_with_its_line(line):
     "head, message",
     [
         ("@relation r\n@attribute a complex\n", "line 2 .*'a' is of type 'complex': must be numeric, nominal"),
-        ("@relation r\n@attribute a relational\n", "'a' is of type 'relational'"),
         ("@relation r\n@attribute 'a numeric\n", "an attribute has no name, or a quotation mark is not closed"),
         ("@relation r\n@attribute a {x,'y}\n", "line 2 .*not entries between braces, or a quotation mark"),
         ("@relation r\n@attribute a date QQ\n", "the format of dates 'QQ' is unknown"),
@@ -103,26 +100,6 @@ def test_a_row_that_is_none_is_refused_with_its_line(line):
 def test_a_head_that_is_none_is_refused_with_its_line(head, message):
     with pytest.raises(DataError, match=message):
         cells.read(head.encode(), {})
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-def test_letters_of_every_encoding_are_read(encoding):
-    content = (
-        "@relation r\n@attribute größe numeric\n@attribute y {schön,'sehr schön'}\n@data\n1,schön\n2,'sehr schön'\n"
-    )
-    options = {"target": "y"} | ({"encoding": encoding} if encoding == "latin-1" else {})
-    raw = tables.table([content.encode(encoding)], options)
-    assert raw.columns == ("größe",) and raw.target.tolist() == ["schön", "sehr schön"]
-    if encoding == "latin-1":
-        with pytest.raises(DataError, match=r"line 2: byte 0xf6 is not UTF-8; .*`encoding: latin-1`"):
-            tables.table([content.encode(encoding)], {"target": "y"})
-
-
-def test_skip_counts_the_lines_of_the_file():
-    content = b"a line of somebody's\n@relation r\n@attribute a numeric\n@attribute y numeric\n@data\n1,2\n3,4\n5,6\n"
-    raw = tables.table([content], {"target": "y", "skip": [1, 7]})
-    assert raw.X.tolist() == [[1], [5]]
-    assert raw.account == "2 rows of 8 lines (1 of names, 2 left out by `skip`, 3 declarations)"
 
 
 def test_dates_order_the_rows_and_strings_are_left_out(tmp_path):
@@ -142,8 +119,7 @@ def test_weights_are_said_by_the_check_and_the_first_look(tmp_path, capsys):
     folders = with_cards([f"dataset={tmp_path}/iw.arff", "target=y"], [])[1]
     note = "weights of 20 rows are not used: all rows count alike"
     assert f"30 rows of 34 lines (1 of names, 3 declarations); {note}): edit it" in capsys.readouterr().err
-    card = cards.read("iw", folders)
-    report = checks.check(card, load(card, config_dirs=folders))
+    report = checks.check(card := cards.read("iw", folders), load(card, config_dirs=folders))
     assert (note, "") in report.findings and report.account.startswith("30 rows of 34 lines")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpbench.config import cards as config
 from gpbench.config.compose import compose
-from gpbench.data import cards, cells, configured, delimited, load, splits, tables
+from gpbench.data import cards, cells, configured, lines, load, splits, tables
 from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError
 from gpbench.records.plan import RunPlan
@@ -25,13 +25,13 @@ BUILTIN = [
 OPTION = re.compile(r"""options(?:\.get\(|\[|, )"(\w+)""")
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_the_options_of_a_reader_are_those_that_it_reads(name):
-    of_table = (tables.table, cells.read, delimited.read, cells.Numbers.from_options)
-    functions = of_table if name == "table" else (READERS[name].function,)
-    read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
-    read |= {"outputs"} if name == "mat" else set()  # asked for by `in`
-    assert {*READERS[name].options.known} == read - {"variant"}
+def test_the_options_of_a_reader_are_those_that_it_reads():
+    of_table = (tables.table, cells.read, lines.delimited, cells.Numbers.from_options)
+    for name, entry in READERS.items():
+        functions = of_table if name == "table" else (entry.function,)
+        read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
+        read |= {"outputs"} if name == "mat" else set()  # asked for by `in`
+        assert {*entry.options.known} == read - {"variant"}, name
 
 
 def test_the_keys_of_a_split_set_are_those_that_its_rule_reads():
@@ -43,20 +43,27 @@ def test_the_keys_of_a_split_set_are_those_that_its_rule_reads():
         assert {*entry.options.known} == read, name
 
 
-@pytest.mark.parametrize("name", cards.names())
-def test_every_card_says_what_a_reader_of_a_table_needs(name):
+def faults(name: str):
+    """What a shipped card lacks."""
     card = cards.read(name)
-    assert card["name"] == name
     not_known = {"rows", "checksum"} if {s["kind"] for s in card["sources"]} <= {"official", "copy", "file"} else set()
     for key in ("title", "rows", "inputs", "checksum", "splits", "oddities", "licence", "cite"):
-        assert card[key] is not None or key in not_known, key
-    assert splits.count(card) >= 1
-    assert (card["task"] in ("regression", "count")) == ("labels" not in card)
-    if "counts" in card:
-        assert sum(card["counts"].values()) == card["rows"]
+        if card[key] is None and key not in not_known:
+            yield f"{name} lacks {key}"
+    if card["name"] != name or not card["splits"]["sets"] or splits.count(card) < 1:  # no default changes its splits
+        yield f"{name} has another name, or no splits"
+    if (card["task"] in ("regression", "count")) != ("labels" not in card):
+        yield f"{name} has labels, or lacks them"
+    if "counts" in card and sum(card["counts"].values()) != card["rows"]:
+        yield f"{name} counts other rows"
     for source in card["sources"]:
         for file, sha256 in source.get("files", {}).items():
-            assert source["kind"] == "official" or len(sha256) in (64, 40), file  # 40: git's
+            if source["kind"] != "official" and len(sha256) not in (64, 40):  # 40: git's
+                yield f"{name}: {file} has no checksum"
+
+
+def test_every_card_says_what_a_reader_of_a_table_needs():
+    assert [fault for name in cards.names() for fault in faults(name)] == []
 
 
 @pytest.mark.parametrize("name", BUILTIN)
@@ -68,47 +75,30 @@ def test_builtin_data_are_the_same_on_every_machine_and_need_no_download(name):
         assert dict(zip(dataset.classes, np.unique(dataset.y, return_counts=True)[1])) == card["counts"]
 
 
-def test_an_unknown_name_is_answered_with_the_nearest():
-    with pytest.raises(ConfigError, match="unknown data set 'pimaa': did you mean pima"):
-        cards.read("pimaa")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[1, 2]", r"the card must be a mapping, not \[1, 2\]"),
-        ("name: mine\ntask: binary\n", "lacks sources"),
         (FILE.replace("sources", "source"), "lacks sources and has an unknown key 'source'; did you mean sources"),
         (FILE.replace("name: mine", "name: yours"), "name: yours is not the file's name, .*: write `name: mine`"),
         (FILE + "labels: {1: -1, 1: 1}", "not YAML: .* duplicate key 1"),
-        ("name: ../mine\ntask: binary\nsources: [{kind: file, path: a}]", "write `name: mine`"),
         ("name: mine\ntask: binary\nsources: [web]", r'sources=\["web"\]: must be a list of mappings'),
         (FILE + "oddities: [from the site: not tested]", r"oddities=.*: must be a list of texts .* put quotes around"),
         (FILE + "columns: [a, no]", r'columns=\["a", false\]: must be a list of texts or numbers; put quotes'),
-        (FILE.replace("target: y", "target: y, drop: [a: b]"), r"drop=.*: must be a list of texts"),
         (SOURCE.format("kind: rows, inputs: {x: [1, 2]}, target: [1, b]"), "target=.*: must be a list, each entry a"),
         ("name: mine\ntask: binary\nsources: [{kind: web}]", "source kind 'web' is none of"),
         ("name: mine\ntask: binary\nsources: [{kind: file, path: a}]", "the file source lacks target"),
         ("name: [", "line 1: not YAML"),
-        (FILE + "splitz: {}", "the card has an unknown key 'splitz'; did you mean splits?"),
-        (FILE + "suite: bord", "the card: suite=bord: must be board, development or null"),
         (
             SOURCE.format("kind: file, path: a, reader: npz, drop: [a]"),
             r'drop=\["a"\]: must be a list, each entry a whole number from 0',
         ),
         (FILE + "incomplete: dropp", "the card: incomplete=dropp: must be drop or null"),
         (SOURCE.format("kind: web").replace("binary", "ranking"), "task=ranking: must be binary, multiclass,"),
-        (FILE + "labels: {a: -1.5, b: 1}", "the code of label 'a'=-1.5: must be a whole number"),
         (FILE + "labels: {a: no, b: 1}", "the code of label 'a'=false: must be a whole number"),
-        (FILE + "labels: [a, b]", r'labels=\["a", "b"\]: must be a mapping'),
         (FILE + "splits: {sets: {random09: 5}}", "splits.sets has an unknown key 'random09'; did you mean random90"),
         (FILE + "splits: {sets: {random90: 0}}", "splits.sets: random90=0: must be a whole number from 1"),
-        (FILE + "splits: {set: hla, sets: {random90: 5}}", "no split set 'hla'; known are fixed, groups90,"),
-        (FILE + "splits: {sets: {random90: 5}, seed: 1}", "splits has an unknown key 'seed'; known are set, sets"),
-        (FILE + "splits: {sets: {random90: 5}, test_rows: 9}", "splits.test_rows=9: the split set random90 does not"),
         (FILE + "splits: {sets: {random: 5}}", "splits lacks test_rows"),
-        (FILE + "splits: {sets: {random: 5}, test_rows: 1.5}", "splits: test_rows=1.5: must be a whole number from 1"),
-        (FILE + "splits: random90", "splits=random90: must be a mapping"),
         (FILE + "variants: [a]", r'variants=\["a"\]: must be a mapping'),
         (FILE + "variant: a\nvariants: {b: {}}", "mine has no variant 'a'"),
         (FILE + "variant: a\nvariants: {a: {row: 3}}", "a variant has an unknown key 'row'; did you mean rows?"),
@@ -116,13 +106,19 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (SOURCE.format("kind: file, path: a, reader: npz, delimiter: ;"), "the file source has an unknown key 'delimi"),
         (SOURCE.format("kind: file, path: a, reader: npy"), "unknown reader 'npy': did you mean npz"),
         (SOURCE.format("kind: file, path: a, reader: mat"), "the file source lacks matrix"),
-        (SOURCE.format("kind: file, path: a, target: y, at: b"), "the file source has an unknown key 'at'"),
         (SOURCE.format("kind: file, path: a, target: y, missing: {a: 1}"), "a number or a list of them"),
         (SOURCE.format("kind: file, path: a, reader: mujoco_walk, frames: 3"), "frames=3: must be 1 or 2"),
+        (
+            SOURCE.format("kind: file, path: a, target: y, order: {d: '%Q'}"),
+            "must be a column, or a mapping from it to",
+        ),
+        (
+            SOURCE.format("kind: file, path: a, target: y, order: {1: 2, 3: 4}"),
+            "must be a column, or a mapping from it",
+        ),
         (SOURCE.format("kind: sklearn, loader: wine, reader: npz"), "the sklearn source has an unknown key 'reader'"),
         (SOURCE.format("kind: sklearn, loader: svmlight_file"), "loader=svmlight_file: must be breast_cancer,"),
         (SOURCE.format("kind: sklearn, loader: iris, arguments: {as_frame: true}"), "a mapping with `scaled` of"),
-        (FILE + "splits: {sets: {random90: 10001}}", "splits: one set has 10,001, and 10,000 are the most: lower"),
         (FILE + "splits: {set: kfold, folds: 101, repeats: 100}", "splits: one set has 10,100, and 10,000 are the"),
         (SOURCE.format("kind: generated, generator: sinc, seed: 0, rows: 3000000"), "whole number from 1 to 2,097,152"),
         (SOURCE.format("kind: generated, generator: sinc, seed: 0, row: 9"), "the generated source lacks rows"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpbench.config.compose import compose
-from gpbench.data import cards, new_rows, prepare, sources
+from gpbench.data import new_rows, prepare
 from gpbench.data import store as local
 from gpbench.errors import GpbenchError
 from gpbench.records import identity
@@ -14,22 +14,6 @@ from gpbench.records import identity
 CITIES = ["Oslo", "Bern", "Oslo", "Rome", "Bern", "Oslo", "Rome", "Bern"]
 RAIN = [1.0, "", 3.0, 8.0, "", 2.0, 4.0, 0.0]
 ENCODE = {"encode": {"city": "onehot"}}
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    """A function from columns, options of the source and keys of the card to the card and the data set."""
-    monkeypatch.chdir(tmp_path)
-
-    def make(columns: dict, source: dict | None = None, **keys):
-        columns = columns | {"y": range(len(next(iter(columns.values()))))}
-        lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values()))]
-        Path("own.csv").write_text("\n".join(lines))
-        file = {"kind": "file", "path": "own.csv", "target": "y", **(source or {})}
-        card = cards.checked({"name": "own", "task": "regression", "sources": [file], **keys})
-        return card, sources.load(card, store=tmp_path / "store")
-
-    return make
 
 
 def new(own_data, text: str) -> np.ndarray:
@@ -79,6 +63,8 @@ def test_missing_inputs_are_filled_from_the_training_rows_alone_and_an_input_say
     split = prepare(dataset, train, test, inputs="none")
     value = {"mean": 4.0, "median": 3.0}[centre]  # of 1, 3 and 8
     assert split.X[:, 0].tolist() == [1, value, 3, 8] and split.X_test[:, 0].tolist() == [value, 0]
+    _, dropped = own({"rain": RAIN, "x": [1, 2, "", *range(4, 9)]}, impute={"rain": centre}, incomplete="drop")
+    assert len(dropped.y) == 7 and np.isnan(dropped.X[:, 0]).sum() == 2  # the cells that are filled stay
     rows = new(own_data, "x,rain\n5,\n6,7\n")
     assert rows[:, 2].tolist() == [1, 0] and split.scale_inputs(rows)[:, 0].tolist() == [value, 7]
 
@@ -96,12 +82,6 @@ def test_a_missing_category_is_filled_in_all_of_its_inputs_and_has_one_indicator
     assert split.X_test.tolist() == [[0.25, 0.5, 0.25, 7, 1]]
 
 
-def test_rows_that_miss_other_inputs_are_dropped_and_imputed_ones_stay(own):
-    columns = {"rain": RAIN, "x": [1, 2, "", 4, 5, 6, 7, 8]}
-    _, dataset = own(columns, impute={"rain": "mean"}, incomplete="drop")
-    assert len(dataset.y) == 7 and np.isnan(dataset.X[:, 0]).sum() == 2
-
-
 def test_the_store_keeps_levels_and_rules(own, tmp_path):
     card, dataset = own({"city": CITIES, "rain": RAIN}, ENCODE, impute="median")
     card |= {"checksum": dataset.checksum}
@@ -114,8 +94,6 @@ def test_the_store_keeps_levels_and_rules(own, tmp_path):
 
 WRONG = [
     ({"encode": {"city": "onhot"}}, {}, "encode={city: onhot}: must be a mapping from columns to onehot or ordinal"),
-    ({"encode": ["city"]}, {}, "must be a mapping from columns to onehot or ordinal"),
-    ({"encode": {"city": {"onehot": []}}}, {}, "must be a mapping from columns to onehot or ordinal"),
     ({"encode": {"town": "onehot"}}, {}, "encode: no column 'town' among the inputs; known are city, rain"),
     ({"encode": {"y": "onehot"}}, {}, "encode: no column 'y' among the inputs"),
     ({**ENCODE, "codes": {"city": {"Oslo": 1}}}, {}, "column 'city' is in `codes` and in `encode`"),
@@ -128,9 +106,7 @@ WRONG = [
     ({"encode": {"city": "onehot", "rain": "onehot"}}, {}, "encode: column 'rain' has 6 numbers in 6 rows: take it"),
     (ENCODE, {}, "column 'rain' has 2 missing or infinite cells"),
     (ENCODE, {"impute": "mode"}, "impute=mode: must be mean or median, or a mapping"),
-    (ENCODE, {"impute": {"rain": 0}}, "must be mean or median, or a mapping"),
     (ENCODE, {"impute": {"rian": "mean"}}, "impute: no input 'rian'; did you mean rain"),
-    (ENCODE, {"impute": {"city=Oslo": "mean"}}, "impute: no input 'city=Oslo'; did you mean city"),
     ({}, {"impute": "mean"}, "column 'city', row 1: 'Oslo' is not a number; name the column in `drop`, or encode its"),
 ]
 
@@ -150,9 +126,3 @@ def test_an_unseen_level_of_an_ordinal_column_and_gaps_in_other_columns_of_new_r
         new(own_data, "size,rain,x\nXL,1,2\n")
     with pytest.raises(GpbenchError, match="column 'x' has 1 missing or infinite cells"):
         new(own_data, "size,rain,x\nS,,\n")
-
-
-def test_a_column_without_any_training_cell_cannot_be_filled(own):
-    _, dataset = own({"rain": RAIN, "x": range(8)}, impute="mean")
-    with pytest.raises(GpbenchError, match="impute: 'rain' is missing in all 2 training rows; drop it"):
-        prepare(dataset, np.array([1, 4]), np.array([0]))

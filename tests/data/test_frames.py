@@ -124,7 +124,6 @@ TARGETS = {
     "a null": ([None, *Y[1:].tolist()], r"^Input y contains (None|NaN)\. Leave these rows out$"),
     "a text": (["hot"] * N, "^y has texts that are no numbers: a Classifier takes labels, a Regressor numbers$"),
     "a date": ([DAY] * N, "^y: dates and times are no numbers: make numbers of them$"),
-    "a time": ([datetime.datetime(2024, 1, 2)] * N, "^y: dates and times are no numbers: make numbers of them$"),
     "a duration": ([datetime.timedelta(1)] * N, "^y: dates and times are no numbers: make numbers of them$"),
 }
 
@@ -151,7 +150,6 @@ CELLS = {
     "null": (None, r"X, column 'b': 12 of 12 cells are NaN; impute='mean'"),
     "text": ("hot", r"X, column 'b': 'hot' is no number; encode="),
     "date": (DAY, r"X, column 'b': dates and times are no numbers: leave the column out"),
-    "time": (datetime.time(1), r"X, column 'b': dates and times are no numbers"),
     "list": ([1.0], r"X, column 'b': '\[1\.\]' is no number"),
 }
 

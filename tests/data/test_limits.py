@@ -1,11 +1,11 @@
 """Files that unpack to too much; downloads that are too large, too slow or lead away from https; a damaged store."""
 
 import bz2
-import http.server
+import contextlib
+import gzip
 import io
 import lzma
 import tarfile
-import threading
 import time
 import zipfile
 
@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import requests
 from scipy.io import savemat
+from servers import serving
+from small_tables import npz
 
 from gpbench.data import archives, files, formats, readers, robots
 from gpbench.data import store as local
@@ -66,6 +68,8 @@ PLANES = b"tailnum,year,issue_date\n"
         lambda: archives.member(tar("w:bz2"), "a"),
         lambda: archives.member(tar("w:xz"), "b"),
         lambda: archives.member(sparse_tar(), "a"),
+        lambda: archives.member(npz(X=ZEROS), "X.npy"),
+        lambda: archives.decompress(gzip.compress(bytes(32_000))),
     ],
 )
 def test_what_unpacks_to_too_much_is_one_line_with_both_sizes(unpack, monkeypatch):
@@ -83,42 +87,33 @@ def test_what_unpacks_to_less_is_read():
     assert archives.open_decompressed(lzma.compress(b"a\nb")).readlines() == [b"a\n", b"b"]
 
 
-def test_an_array_of_a_stated_shape_of_terabytes_is_one_line():
-    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,)}"
-    header = np.lib.format.magic(1, 0) + len(text).to_bytes(2, "little") + text
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("X.npy", header)
-    with pytest.raises(DataError, match="not the expected npz file"):
-        archives.arrays(file.getvalue(), "X")
-
-
-def npz(header):
+def headed(header):
     """An .npz file with two arrays of this header."""
-    file = io.BytesIO()
+    file, start = io.BytesIO(), np.lib.format.magic(1, 0) + len(header).to_bytes(2, "little")
     with zipfile.ZipFile(file, "w") as archive:
         for name in ("X.npy", "y.npy"):
-            archive.writestr(name, np.lib.format.magic(1, 0) + len(header).to_bytes(2, "little") + header)
+            archive.writestr(name, start + header)
     return file.getvalue()
 
 
 HEADERS = [b"(((((", b"{", b"'''", b"\0", b"[" * 9000, b"-" * 9000 + b"1", b"{'descr': '<f8', ("]
+HEADERS += [b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,)}"]  # terabytes
 IDX = [b"", b"\x01", b"\0x", b"\1\0\0", b"\1\0\0\0\0", b"\1" + b"\xff" * 4, b"\2" + b"\xff" * 8]
 IDX += [b"A" + b"\0\0\0\1" * 65 + b"x"]
-BITS = packed(np.savez, bits=np.zeros((2, 1), np.uint8), y=1)
+BITS = npz(bits=np.zeros((2, 1), np.uint8), y=1)
 
 
 @pytest.mark.parametrize(
     "read",
     [
-        *(lambda header=header: readers.npz([npz(header)], {}) for header in HEADERS),
+        *(lambda header=header: readers.npz([headed(header)], {}) for header in HEADERS),
         *(lambda content=content: readers.idx([b"\0\0\x08" + content], {}) for content in IDX),
         lambda: readers.idx([], {}),
         *(lambda n=n: readers.libsvm([b"1 1:2"], {"inputs": n}) for n in (10**12, 10**20, 1e12, "3")),
         lambda: formats.year_zip([b""], {"rows": 10**14}),
         lambda: formats.fingerprints_npz([BITS], {"target": "y", "bits": 8}),
-        lambda: robots.mujoco_walk([packed(np.savez, state=ZEROS, act=ZEROS, length=2)], {}),
-        lambda: readers.npz([packed(np.savez, X=np.eye(2), y=ZEROS, feature_names=3)], {}),
+        lambda: robots.mujoco_walk([npz(state=ZEROS, act=ZEROS, length=2)], {}),
+        lambda: readers.npz([npz(X=np.eye(2), y=ZEROS, feature_names=3)], {}),
         lambda: readers.mat([b"x"], {"matrix": "x", "target": "y"}),
     ],
 )
@@ -128,33 +123,24 @@ def test_what_is_no_such_file_is_one_line(read):
     assert str(caught.value) and "\n" not in str(caught.value)
 
 
+def unruly(handler):
+    """Answers with endless, slow, short and moved files."""
+    handler.send_response(302 if "moved" in handler.path else 200)
+    if handler.path == "/moved":
+        handler.send_header("Location", "/moved")
+    if handler.path == "/short":
+        handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    with contextlib.suppress(OSError):
+        for _ in range({"/endless": 10**9, "/slow": 200, "/short": 1}.get(handler.path, 0)):
+            handler.wfile.write(b"x" * (1 if handler.path == "/slow" else 500))
+            time.sleep(0.02 if handler.path == "/slow" else 0)
+
+
 @pytest.fixture(scope="module")
 def at():
-    """A server of endless, slow, short and moved files."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(302 if "moved" in self.path else 200)
-            if self.path == "/moved":
-                self.send_header("Location", "/moved")
-            if self.path == "/short":
-                self.send_header("Content-Length", "1000")
-            self.end_headers()
-            try:
-                for _ in range({"/endless": 10**9, "/slow": 200, "/short": 1}.get(self.path, 0)):
-                    self.wfile.write(b"x" * (1 if self.path == "/slow" else 500))
-                    time.sleep(0.02 if self.path == "/slow" else 0)
-            except OSError:
-                pass
-
-        def log_message(self, *args):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with serving(unruly) as address:
+        yield address
 
 
 @pytest.mark.parametrize(
@@ -200,15 +186,9 @@ def test_no_redirect_leads_from_https_to_http(target, monkeypatch):
 
 @pytest.mark.parametrize("checked", [True, False])
 def test_every_flipped_bit_of_a_stored_data_set_is_noticed(checked, tmp_path):
-    rng = np.random.default_rng(0)
-    raw = Raw(
-        rng.normal(size=(9, 2)),
-        rng.normal(size=(9, 2)),
-        ("a", "b"),
-        {"yang": np.arange(9) % 3},
-        ("p", "q"),
-        groups=np.arange(9) // 3,
-    )
+    rng, nine = np.random.default_rng(0), np.arange(9)
+    folds, names = {"yang": nine % 3}, (("a", "b"), ("p", "q"))
+    raw = Raw(rng.normal(size=(9, 2)), rng.normal(size=(9, 2)), names[0], folds, names[1], groups=nine // 3)
     source = {"kind": "official", "at": "http://x/", "files": {"a": None}}
     card = {"name": "toy", "task": "regression", "sources": [source]}
     dataset = from_raw(card, raw)

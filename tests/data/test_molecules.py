@@ -1,10 +1,10 @@
 """The Clean Energy Project: packed fingerprints, those that RDKit makes, and that both are the same arrays."""
 
 import gzip
-import io
 
 import numpy as np
 import pytest
+from small_tables import npz
 
 from gpbench.data import cards, load, prepare, sources, splits
 from gpbench.data.conversion import from_raw
@@ -19,10 +19,8 @@ CSV = {"bits": 512, "radius": 2, "smiles": "smiles", "target": "PCE"}
 FULL = {**CSV, "smiles": ["SMILES_str", "tmp_smiles_str"], "target": "pce"}
 
 
-def npz(**arrays) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, **{"bits": np.packbits(BITS, axis=1), "pce": PCE} | arrays)
-    return buffer.getvalue()
+def packed(**arrays) -> bytes:
+    return npz(**{"bits": np.packbits(BITS, axis=1), "pce": PCE} | arrays)
 
 
 def of_full(*molecules: tuple[str, str]) -> bytes:
@@ -33,35 +31,27 @@ def of_full(*molecules: tuple[str, str]) -> bytes:
 
 
 def test_packed_bits_become_inputs_of_0_and_1():
-    raw = fingerprints_npz([npz()], NPZ)
+    raw = fingerprints_npz([packed()], NPZ)
     np.testing.assert_array_equal(raw.X, BITS)
     np.testing.assert_array_equal(raw.target, PCE)
     assert from_raw(cards.read("hcep"), raw).X.shape == (5, 512)
 
 
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    ("content", "message"),
     [
-        ({"bits": np.zeros((5, 128), np.uint8)}, "fingerprints of 1024 bits, not 512"),
-        ({"bits": np.zeros((5, 63), np.uint8)}, "fingerprints of 504 bits, not 512"),
-        ({"bits": np.zeros((4, 64), np.uint8)}, "4 fingerprints, but 5 targets"),
-        ({"bits": BITS.astype(float)}, r"fingerprints of type float64 and shape \(5, 512\): must be rows of bytes"),
-        ({"bits": np.zeros(64, np.uint8)}, r"shape \(64,\): must be rows of bytes"),
-        ({"bits": np.array([object()])}, "not the expected npz file"),
+        (packed(bits=np.zeros((5, 128), np.uint8)), "fingerprints of 1024 bits, not 512"),
+        (packed(bits=np.zeros((4, 64), np.uint8)), "4 fingerprints, but 5 targets"),
+        (packed(bits=BITS.astype(float)), r"of type float64 and shape \(5, 512\): must be rows of bytes"),
+        (packed(bits=np.zeros(64, np.uint8)), r"shape \(64,\): must be rows of bytes"),
+        (npz(bits=np.packbits(BITS, axis=1)), "no array 'pce'; the archive has 'bits'"),
+        (packed()[:300], "not the expected npz file"),
     ],
 )
-def test_fingerprints_of_another_form_are_one_clear_line(arrays, message):
+def test_fingerprints_of_another_form_are_one_clear_line(content, message):
     with pytest.raises(DataError, match=message) as caught:
-        fingerprints_npz([npz(**arrays)], NPZ)
+        fingerprints_npz([content], NPZ)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "options"), [(b"no npz", NPZ), (npz()[:300], NPZ), (npz(), {**NPZ, "target": "voc"})]
-)
-def test_another_file_is_one_clear_line(content, options):
-    with pytest.raises(DataError, match=r"not the expected npz file|no array 'voc'; the archive has 'bits', 'pce'"):
-        fingerprints_npz([content], options)
 
 
 @pytest.mark.parametrize("name", ["hcep", "hcep_full"])
@@ -119,13 +109,9 @@ def test_a_molecule_that_one_column_misspells_is_that_of_the_next(rdkit):
     ("content", "message"),
     [
         (b"smiles,PCE\nCCO,1\nc1ccc,2\n", "row 2: RDKit cannot read the SMILES 'c1ccc'"),
-        (b"smiles,PCE\n,1\n", "row 1: RDKit cannot read the SMILES ''"),
         (b"smiles,PCE\nCCO,high\n", "row 1: 'high' is not a number"),
         (b"smiles,PCE\nCCO,1\nCCO\n", "row 2 has 1 cells, not 2"),
         (b"smiles,pce\nCCO,1\n", "no column 'PCE'; the table has smiles, pce"),
-        (b"smiles,PCE\n", "the table has no rows"),
-        (b"", "no column 'smiles'; the table has "),
-        (b"<html>moved</html>", "no column 'smiles'; the table has <html>"),
         (gzip.compress(b"smiles,PCE\nCCO,1\n", mtime=0)[:-9], "the packed file is damaged"),
     ],
 )

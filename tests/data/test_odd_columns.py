@@ -1,22 +1,17 @@
 """Odd columns, drawn at random and by kind: labels, levels, groups and folds are compared in one way everywhere."""
 
-import csv
-import io
-import itertools
 import random
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from small_tables import alike, read, steps, table
 
-from gpbench.data import cards, new_rows, row_labels, sources, splits, tables
-from gpbench.data.conversion import from_raw
-from gpbench.data.dataset import Dataset
-from gpbench.errors import DataError, GpbenchError
+from gpbench.data import new_rows, row_labels, tables
+from gpbench.errors import DataError
 from gpbench.estimators.table import fit_table
 
 NUMBERS = [
@@ -28,31 +23,6 @@ NUMBERS = [
 ]
 CODES = ["20B", "A7", "1E2x", "1_000", "0x1F", "1,000", "\u0663", "\uff13", "1 2", "12:30", "2024-01-31", "#4", "3a"]
 WORDS = ["yes", "no", "Yes", "inf", "n/a", "-", "Oslo", "TRUE", "e5", "na1"]
-
-
-def table(columns: dict[str, Sequence]) -> bytes:
-    """A file of these columns, all cells in quotation marks."""
-    file = io.StringIO()
-    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-    writer.writerows([[*columns], *zip(*columns.values(), strict=True)])
-    return file.getvalue().encode()
-
-
-def read(columns: dict[str, Sequence], task: str = "regression", card: dict | None = None, **options) -> Dataset:
-    """The data set of columns, of which y is the target."""
-    raw = tables.table([table(columns)], {"target": "y", **options})
-    return from_raw({"name": "odd", "task": task, "sources": [options], **(card or {})}, raw)
-
-
-def alike(values: Sequence) -> np.ndarray:
-    """The pairs of rows that have equal values."""
-    codes = np.unique(np.asarray(values), return_inverse=True)[1]
-    return codes[:, None] == codes
-
-
-def steps(n: int) -> list[int]:
-    """Numbers that do not count rows."""
-    return [3 * k + 2 for k in range(n)]
 
 
 def levels(cells: Sequence[str], **options) -> np.ndarray:
@@ -162,26 +132,22 @@ def test_whole_numbers_of_more_digits_than_a_float_has_are_texts(cells):
     assert order(cells).tolist() == [1, 0] * 3  # whatever the seed of Python's hashes
 
 
+def uses(cells: Sequence[str]):
+    """Tables in which these cells are a target or a column, with the task and the options of the source."""
+    x = steps(len(cells))
+    for task in ("regression", "multiclass", "count"):
+        yield {"x": x, "y": cells}, task, {}
+    for options in ({}, {"encode": {"c": "ordinal"}}, {"group": "c"}, {"order": "c"}):
+        yield {"c": cells, "x": x, "y": x}, "regression", options
+
+
 @pytest.mark.parametrize("word", ["nan", "NaN", "NAN", "-nan"])
-@pytest.mark.parametrize("card", [{}, {"incomplete": "drop"}], ids=["error", "drop"])
-def test_nan_among_numbers_is_a_missing_cell_in_every_place(word, card):
-    cells, x, y = ["1", "2.0", word, "2", "1.0", "3"], steps(6), ["4", "5", "6", "7", "8", "9"]
-    tries = [
-        ({"x": x, "y": cells}, "regression", {}),
-        ({"x": x, "y": cells}, "multiclass", {}),
-        ({"x": x, "y": cells}, "count", {}),
-        ({"c": cells, "x": x, "y": y}, "regression", {}),
-        ({"c": cells, "x": x, "y": y}, "regression", {"encode": {"c": "ordinal"}}),
-        ({"c": cells, "x": x, "y": y}, "regression", {"group": "c"}),
-        ({"c": cells, "x": x, "y": y}, "regression", {"order": "c"}),
-    ]
-    for columns, task, options in tries:
-        if card:
-            dataset = read(columns, task, card, **options)
-            assert len(dataset.y) == 5 and list(dataset.missing.values()) == [1]
-        else:
-            with pytest.raises(DataError, match=r"has 1 missing (or infinite )?cells? ?\(row 3\)"):
-                read(columns, task, **options)
+def test_nan_among_numbers_is_a_missing_cell_in_every_place(word):
+    for columns, task, options in uses(["1", "2.0", word, "2", "1.0", "3"]):
+        dataset = read(columns, task, {"incomplete": "drop"}, **options)
+        assert len(dataset.y) == 5 and list(dataset.missing.values()) == [1]
+        with pytest.raises(DataError, match=r"has 1 missing (or infinite )?cells? ?\(row 3\)"):
+            read(columns, task, **options)
 
 
 @pytest.mark.parametrize("words", [("true", "false"), ("TRUE", "FALSE"), ("True", "false"), ("tRUE", "False")])
@@ -220,17 +186,9 @@ def test_the_signs_of_a_card_hold_for_labels_too_unless_a_code_is_among_them(sig
 
 @pytest.mark.parametrize("mark", [-200, "-200", "-200.0", ["?", -200], ["-2e2"]], ids=str)
 def test_marks_of_missing_cells_hold_in_every_place(mark):
-    cells, x = ["1", "-200", "2", "-200.0", "1.0"], steps(5)
-    card = {"incomplete": "drop"}
-    for columns, task, options in [
-        ({"c": cells, "x": x, "y": x}, "regression", {"group": "c"}),
-        ({"c": cells, "x": x, "y": x}, "regression", {"order": "c"}),
-        ({"c": cells, "x": x, "y": x}, "regression", {"encode": {"c": "onehot"}}),
-        ({"x": x, "y": cells}, "regression", {}),
-        ({"x": x, "y": cells}, "binary", {}),
-    ]:
-        dataset = read(columns, task, card, missing=mark, **options)
-        assert len(dataset.y) == 3 and {*dataset.missing.values()} == {2}
+    for columns, task, options in uses(["1", "-200", "2", "-200.0", "1.0", "3"]):
+        dataset = read(columns, task, {"incomplete": "drop"}, missing=mark, **options)
+        assert len(dataset.y) == 4 and {*dataset.missing.values()} == {2}
 
 
 @pytest.mark.parametrize(
@@ -295,180 +253,6 @@ def test_without_a_format_the_first_date_says_what_the_others_are_and_others_are
 
 def from_raw_order(rows: dict, cells: Sequence[str]) -> np.ndarray:
     return tables.table([table({"day": cells, **rows})], {"target": "y", "order": "day"}).order
-
-
-@pytest.mark.parametrize(
-    "value", [{"day": "%Q"}, {"day": "dd/mm/yyyy"}, {"day": "%d %d"}, {"day": 5}, {}, {1: 2, 3: 4}]
-)
-def test_a_format_that_python_does_not_know_is_refused_in_the_card(value):
-    source = {"kind": "file", "path": "x.csv", "target": "y", "order": value}
-    with pytest.raises(GpbenchError, match=r"order.*must be a column, or a mapping from it to the format") as refused:
-        cards.checked({"name": "odd", "task": "regression", "sources": [source]})
-    assert "\n" not in str(refused.value)
-
-
-def test_an_archive_of_arrays_has_dates_with_a_format_too(tmp_path):
-    np.savez(tmp_path / "own.npz", X=np.eye(3), y=np.arange(3.0), day=np.array(["02/01/2024", "", "01/02/2023"]))
-    source = {"kind": "file", "path": str(tmp_path / "own.npz"), "reader": "npz", "order": {"day": "%d/%m/%Y"}}
-    card = cards.checked({"name": "own", "task": "regression", "sources": [source], "incomplete": "drop"})
-    assert np.diff(sources.load(card, store=tmp_path).order).tolist() == [-335 * 86400.0]
-
-
-OUTPUTS = list(itertools.product([0, 0.2, 0.6], [0, 0.3], ["random90", "kfold", "temporal"]))
-
-
-@pytest.mark.parametrize(("a", "b", "kind"), OUTPUTS)
-def test_a_row_that_lacks_an_output_is_a_row_of_the_others(a, b, kind, tmp_path):
-    rng = np.random.default_rng(int(10 * (a + b)))
-    lacks = rng.random((200, 2)) < [a, b]
-    y = rng.normal(size=(200, 2)).round(3)
-    text = np.where(lacks, "", y.astype(str))
-    file = tmp_path / "own.csv"
-    file.write_bytes(table({"x": y[:, 0].round(1), "t": range(200), "a": text[:, 0], "b": text[:, 1]}))
-    source = {"kind": "file", "path": str(file), "target": ["a", "b"], "order": "t"}
-    card = {"name": "own", "task": "regression", "outputs": 2, "sources": [source], "incomplete": "drop"}
-    card = cards.checked(card | {"splits": {"set": kind}})
-    dataset = sources.load(card, store=tmp_path)
-    kept = ~lacks.all(axis=1)
-    np.testing.assert_array_equal(dataset.y, np.where(lacks, np.nan, y)[kept])
-    for output, k in itertools.product(range(2), range(splits.count(card))):
-        train, test = splits.indices(card, dataset, k, output=output)
-        whole = splits.indices(card, dataset, k)
-        for rows, all_rows in ((train, whole[0]), (test, whole[1])):
-            assert {*rows} == {row for row in all_rows if not lacks[kept][row, output]}
-    if lacks.any():
-        with pytest.raises(DataError, match=r"the target, column '[ab]', has \d+ missing cell"):
-            sources.load({key: value for key, value in card.items() if key != "incomplete"}, store=tmp_path)
-
-
-def test_an_output_of_few_rows_is_refused_for_the_splits_that_lack_it():
-    rows = {"x": steps(60), "a": [*range(4), *[""] * 56], "b": steps(60), "y": steps(60)}
-    card = {"name": "odd", "task": "regression", "outputs": 2, "incomplete": "drop"}
-    dataset = read(rows, card=card, target=["a", "b"])
-    lines = []
-    for k in range(20):
-        try:
-            assert len(splits.indices(card, dataset, k, output=0)[1]) >= 1
-        except DataError as error:
-            lines.append(str(error))
-        splits.indices(card, dataset, k, output=1)
-    assert 0 < len(lines) < 20 and "4 rows of 'a' are too few to split" in lines[0]
-    assert "name other splits or outputs by split= and output=" in lines[0] and "\n" not in lines[0]
-
-
-def test_an_output_without_any_number_is_refused_by_name():
-    rows = {"x": steps(4), "a": range(4), "b": [""] * 4, "y": steps(4)}
-    with pytest.raises(DataError, match="column 'b' has no number: take it out of `target`"):
-        read(rows, card={"incomplete": "drop"}, target=["a", "b"])
-
-
-N = 40
-COUNT = [str(k) for k in range(N)]
-NOTED = {
-    "truth words and digits": (["True", "FALSE", "1", "0"] * 10, "c has 0, 1, FALSE, True: they are 1", [1, 0, 1, 0]),
-    "lower truth words": (["true", "0"] * 20, "c has 0, true: they are 1 and 0", [1, 0]),
-    "an id": (
-        [str(1000 + k) for k in range(N)],
-        "c has a different whole number in each row, 1000 to 1039",
-        [1000, 1001],
-    ),
-    "an id in another order": ([str(1000 + 7 * k % N) for k in range(N)], "1000 to 1039; `drop: [c]` if", [1000, 1007]),
-    "an id with a point": (
-        [f"{500 + k}.0" for k in range(N)],
-        "c has a different whole number in each row",
-        [500, 501],
-    ),
-    "dates": (
-        [f"2024-{1 + k // 20:02}-{1 + k % 20:02}" for k in range(N)],
-        "c left out (40 dates, as '2024-01-01'; for splits by time `order: c`)",
-        None,
-    ),
-    "dates of another form": (
-        [f"{1 + k % 20}/{1 + k // 20}/2024" for k in range(N)],
-        'for splits by time `order: {c: "%d/%m/%Y"}`',
-        None,
-    ),
-    "dates of two forms": (
-        [f"{1 + k % 9}/{1 + k // 9}/2024" for k in range(N)],
-        '`order: {c: "%d/%m/%Y" or "%m/%d/%Y"}`',
-        None,
-    ),
-    "times of day with dates": (
-        [f"0{1 + k % 3}.01.2024 {k % 24:02}:{k:02}" for k in range(N)],
-        '"%d.%m.%Y %H:%M"',
-        None,
-    ),
-    "few dates": (["2024-01-01", "2024-01-02", "2024-01-03"] * 13 + ["2024-01-01"], "c has dates; for splits", [1, 0]),
-    "two dates": (["01.02.2024", "02.02.2024"] * 20, 'c has dates; for splits by time `order: {c: "%d.%m.%Y"', [0, 1]),
-    "one number in two spellings": (["1E2", "100", "7", "8"] * 10, "c: 100 and 1E2 are one number", [100, 100]),
-    "zeros": (["0e12", "0e73", "7", "8"] * 10, "c: 0e12 and 0e73 are one number", [0, 0]),
-}
-QUIET = {
-    "part codes": (["1E2", "100", "1E3", "20B"] * 10, [0, 1]),
-    "numbers far apart": ([str(1000 + 3 * k) for k in range(N)], [1000, 1003]),
-    "numbers": ([f"{k}.5" for k in range(N)], [0.5, 1.5]),
-    "numbers that repeat": ([str(1000 + k // 2) for k in range(N)], [1000, 1000]),
-    "powers": ([f"{k}e-3" for k in range(1, N + 1)], [0.001, 0.002]),
-    "truth words": (["True", "FALSE"] * 20, [1, 0]),
-    "ones and zeros": (["1", "0"] * 20, [1, 0]),
-    "versions": (["1.2.3", "1.2.4"] * 20, [0, 1]),
-}
-
-
-def first_look(cells: Sequence[str], capsys) -> tuple[str, Dataset]:
-    """What a first look says of the column c, and the data set of the card that it writes."""
-    from gpbench.api.words import with_cards
-
-    Path("t.csv").write_bytes(table({"c": cells, "x": [k * k % 7 + 0.5 for k in range(len(cells))], "y": COUNT}))
-    _, folders = with_cards(["dataset=t.csv", "target=y"], [])
-    line = capsys.readouterr().err
-    assert line.count("\n") == 1
-    return line, sources.load(cards.read("t", folders), config_dirs=folders, quiet=True)
-
-
-@pytest.mark.parametrize("name", NOTED)
-def test_a_first_look_notes_what_a_column_may_be(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    cells, note, first = NOTED[name]
-    line, dataset = first_look(cells, capsys)
-    assert note in line
-    if first is None:
-        assert dataset.columns == ("x",)
-    else:
-        assert dataset.X[: len(first), 0].tolist() == first
-
-
-@pytest.mark.parametrize("name", QUIET)
-def test_a_first_look_says_nothing_of_usual_columns(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    cells, first = QUIET[name]
-    line, dataset = first_look(cells, capsys)
-    assert not any(word in line for word in ("dates", "another whole", "one number", "they are"))
-    assert dataset.X[: len(first), 0].tolist() == first
-
-
-def test_a_first_look_writes_codes_that_are_read_as_they_were(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for cells in (["1E2", "20B"], ["007", "x"], ["0e12", "y"], ["12:30", "no"], ["1_0", "2024-01-31"], ["null", "~"]):
-        line, dataset = first_look(cells * 20, capsys)
-        assert "codes for c" in line and dataset.X[:2, 0].tolist() == [0, 1], cells
-        Path("dataset/t.yaml").unlink()
-
-
-def test_a_first_look_at_several_targets_trains_each_on_its_rows(tmp_path, monkeypatch, capsys):
-    from gpbench.api.words import with_cards
-
-    monkeypatch.chdir(tmp_path)
-    lacks = {"a": 3, "b": 4}
-    columns = {name: ["" if k % step == 0 else k for k in range(24)] for name, step in lacks.items()}
-    Path("t.csv").write_bytes(table({"x": [k % 5 + 0.5 for k in range(24)], **columns}))
-    _, folders = with_cards(["dataset=t.csv", "target=[a,b]"], [])
-    assert (
-        "2 rows with missing cells left out; 10 rows that lack a target count for the others" in capsys.readouterr().err
-    )
-    card = cards.read("t", folders)
-    dataset = sources.load(card, config_dirs=folders)
-    assert card["outputs"] == 2 and np.isnan(dataset.y).sum(axis=0).tolist() == [6, 4]
 
 
 @pytest.mark.parametrize(("task", "cell"), [("regression", "abc"), ("count", "1.5"), ("count", "abc")])

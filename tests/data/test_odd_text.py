@@ -203,9 +203,7 @@ def test_one_lost_mark_never_takes_rows_away(delimiter):
 SPELT = {
     "decimal commas": ("a;b;y", lambda k: f"{k},5;{k * k % 7};{k % 5},25", "decimal comma"),
     "decimal commas without names": ("", lambda k: f"{k},5;{k * k % 7};{k % 5},25", "decimal comma"),
-    "tabs and decimal commas": ("a\tb\ty", lambda k: f"{k},5\t{k * k % 7}\t{k % 5},25", "decimal comma"),
     "no names": ("", lambda k: f"{k}.5,{k * k % 7},{k % 5}.25", "24 rows of 24 lines)"),
-    "no names and a text": ("", lambda k: f"{k}.5,red,{k % 5}.25", "24 rows of 24 lines)"),
     "no names and a gap": ("", lambda k: f"{k}.5,{k or ''},{k % 5}.25", "1 rows with missing cells left out"),
     "sep=;": ("sep=;\na;b;y", lambda k: f"{k}.5;{k * k % 7};{k % 5}.25", "1 left out by `skip`"),
     "sep and units": ("sep=;\na;b;y\nkg;m;s", lambda k: f"{k}.5;{k * k % 7};{k % 5}.25", "line 3 left out, as one of"),

@@ -1,14 +1,16 @@
 """Several outputs and groups of rows: from a user's file to the target of one run."""
 
-import io
+import itertools
 
 import numpy as np
 import pytest
+from small_tables import read, steps, table
 
-from gpbench.data import cards, load, prepare, readers, splits, tables
+from gpbench.data import cards, load, prepare, sources, splits, tables
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Raw
+from gpbench.data.members import Member, label, members, name_of_output
 from gpbench.errors import ConfigError, DataError
 
 CARD = """
@@ -40,43 +42,32 @@ def test_a_users_table_gives_every_output_its_name_and_every_row_its_group(write
     np.testing.assert_array_equal(dataset.groups, np.arange(40) % 5)
 
 
-def test_an_npz_file_gives_the_same_data_set_as_the_table(write):
-    dataset, buffer = write()[1](), io.BytesIO()
-    np.savez(buffer, X=dataset.X, z=dataset.y, wing=np.array(list("abcde") * 8))
-    raw = readers.npz([buffer.getvalue()], {"target": "z", "group": "wing"})
-    assert from_raw({"name": "mine", "task": "regression"}, raw).checksum == dataset.checksum
-
-
 def test_numbers_count_columns_where_a_table_has_no_header():
     raw = tables.table([b"1 2 3 9\n4 5 6 8\n"], {"target": [-2, 1], "group": 3, "delimiter": "space"})
     assert (raw.X.tolist(), raw.target.tolist(), raw.groups) == ([[1], [4]], [["3", "2"], ["6", "5"]], ["9", "8"])
     assert raw.outputs == ()
 
 
-def test_one_output_in_a_list_is_one_output():
-    y = np.arange(3.0)
-    assert from_raw(TOY, Raw(np.eye(3), y[:, None])).checksum == from_raw(TOY, Raw(np.eye(3), y)).checksum
-
-
-def test_outputs_and_groups_are_part_of_the_checksum():
+def test_outputs_and_groups_are_part_of_the_checksum_and_a_list_of_one_output_is_not():
     X, y = np.eye(4), np.arange(8.0).reshape(4, 2)
     raws = [Raw(X, y), Raw(X, y[:, 0]), Raw(X, y[:, ::-1])]
     raws += [Raw(X, y, groups=groups) for groups in ([0, 0, 1, 1], [0, 1, 1, 1])]
     assert len({from_raw(TOY, raw).checksum for raw in raws}) == len(raws)
+    assert from_raw(TOY, Raw(X, y[:, :1])).checksum == from_raw(TOY, raws[1]).checksum
 
 
 def test_the_store_keeps_outputs_and_groups(write, store):
-    card, read = write()
-    card["checksum"] = read().checksum
-    first, second_copy = read(), local.get(card, store)  # the second load puts it there
+    card, load_it = write()
+    card["checksum"] = load_it().checksum
+    first, second_copy = load_it(), local.get(card, store)  # the second load puts it there
     assert second_copy.outputs == first.outputs and second_copy.checksum == first.checksum
     np.testing.assert_array_equal(second_copy.y, first.y)
     np.testing.assert_array_equal(second_copy.groups, first.groups)
 
 
 def test_groups90_keeps_groups_whole_and_tests_about_a_tenth_of_them(write):
-    card, read = write([f"{i},{i // 4},{i % 7},{i},{-i}" for i in range(80)])
-    dataset = read()
+    card, load_it = write([f"{i},{i // 4},{i % 7},{i},{-i}" for i in range(80)])
+    dataset = load_it()
     tested = []
     for k in range(3):
         train, test = splits.indices(card, dataset, k)
@@ -93,8 +84,8 @@ def test_rows_that_are_dropped_take_their_groups_along(write):
 
 @pytest.mark.parametrize("output", [0, 1])
 def test_prepare_takes_one_output_and_its_own_scale(write, output):
-    card, read = write()
-    dataset = read()
+    card, load_it = write()
+    dataset = load_it()
     train, test = splits.indices(card, dataset, 0)
     p = prepare(dataset, train, test, output=output)
     np.testing.assert_allclose(p.y * p.y_std + p.y_mean, dataset.y[train, output], atol=1e-12)
@@ -141,6 +132,8 @@ def test_a_constant_or_missing_output_is_named_and_stops_no_other():
         ({}, Raw(np.eye(2), np.array([["1", ""], ["2", "3"]])), "the target, column 'y2', has 1 missing cell"),
         ({}, Raw(np.eye(2), np.ones(2), groups=[1, 2, 3]), "2 rows of inputs, but 2 targets and 3 groups"),
         ({}, Raw(np.eye(2), np.ones(3)), "2 rows of inputs, but 3 targets$"),
+        ({}, Raw(np.eye(2), np.ones(2), folds={"yang": np.ones(2)}), "'yang' is of type float64: must be whole"),
+        ({"incomplete": "drop"}, Raw(np.eye(2), np.array([["1", ""], ["2", ""]])), "'y2' has no number: take it out"),
     ],
 )
 def test_a_table_that_is_not_what_its_card_says_is_one_clear_line(card, raw, message):
@@ -149,9 +142,83 @@ def test_a_table_that_is_not_what_its_card_says_is_one_clear_line(card, raw, mes
     assert "\n" not in str(caught.value)
 
 
-def test_groups90_without_two_groups_is_an_error():
-    card = {"name": "toy", "splits": {"set": "groups90", "sets": {"groups90": 1}}}
-    for groups, message in (((), "toy has no groups of rows to split by"), ([0, 0, 0], "toy: all rows are one group")):
-        dataset = from_raw(TOY, Raw(np.eye(3), np.arange(3.0), groups=groups))
-        with pytest.raises(DataError, match=message):
-            splits.indices(card, dataset, 0)
+OUTPUTS = list(itertools.product([0, 0.2, 0.6], [0, 0.3], ["random90", "kfold", "temporal"]))
+
+
+@pytest.mark.parametrize(("a", "b", "kind"), OUTPUTS)
+def test_a_row_that_lacks_an_output_is_a_row_of_the_others(a, b, kind, tmp_path):
+    rng = np.random.default_rng(int(10 * (a + b)))
+    lacks = rng.random((200, 2)) < [a, b]
+    y = rng.normal(size=(200, 2)).round(3)
+    text = np.where(lacks, "", y.astype(str))
+    file = tmp_path / "own.csv"
+    file.write_bytes(table({"x": y[:, 0].round(1), "t": range(200), "a": text[:, 0], "b": text[:, 1]}))
+    source = {"kind": "file", "path": str(file), "target": ["a", "b"], "order": "t"}
+    card = {"name": "own", "task": "regression", "outputs": 2, "sources": [source], "incomplete": "drop"}
+    card = cards.checked(card | {"splits": {"set": kind}})
+    dataset = sources.load(card, store=tmp_path)
+    kept = ~lacks.all(axis=1)
+    np.testing.assert_array_equal(dataset.y, np.where(lacks, np.nan, y)[kept])
+    for output, k in itertools.product(range(2), range(splits.count(card))):
+        train, test = splits.indices(card, dataset, k, output=output)
+        whole = splits.indices(card, dataset, k)
+        for rows, all_rows in ((train, whole[0]), (test, whole[1])):
+            assert {*rows} == {row for row in all_rows if not lacks[kept][row, output]}
+    if lacks.any():
+        with pytest.raises(DataError, match=r"the target, column '[ab]', has \d+ missing cell"):
+            sources.load({key: value for key, value in card.items() if key != "incomplete"}, store=tmp_path)
+
+
+def test_an_output_of_few_rows_is_refused_for_the_splits_that_lack_it():
+    rows = {"x": steps(60), "a": [*range(4), *[""] * 56], "b": steps(60), "y": steps(60)}
+    card = {"name": "odd", "task": "regression", "outputs": 2, "incomplete": "drop"}
+    dataset = read(rows, card=card, target=["a", "b"])
+    lines = []
+    for k in range(20):
+        try:
+            assert len(splits.indices(card, dataset, k, output=0)[1]) >= 1
+        except DataError as error:
+            lines.append(str(error))
+        splits.indices(card, dataset, k, output=1)
+    assert 0 < len(lines) < 20 and "4 rows of 'a' are too few to split" in lines[0]
+    assert "name other splits or outputs by split= and output=" in lines[0] and "\n" not in lines[0]
+
+
+ARM = {"name": "arm", "outputs": 3, "splits": {"set": "random90", "sets": {"random90": 5}}}
+PLAIN = {key: value for key, value in ARM.items() if key != "outputs"}
+
+
+def test_every_output_of_every_split_is_a_run_and_one_output_is_none():
+    assert members(ARM, [0, 2]) == [(k, o) for k in (0, 2) for o in (0, 1, 2)]
+    assert members(ARM, 1, [2, 0]) == [(1, 2), (1, 0)] and members(ARM, 1, 1) == [(1, 1)]
+    assert members(PLAIN, 1) == [Member(1)] and members(PLAIN, 1, 0) == [Member(1, None)]
+
+
+def test_an_output_is_part_of_the_identity_only_where_there_are_several():
+    assert Member(3).identity == {"split": 3} and Member(3).cell == {}
+    assert Member(3, 0).identity == {"split": 3, "output": 0} and Member(3, 0).cell == {"output": 0}
+
+
+@pytest.mark.parametrize("card, output", [(ARM, 3), (ARM, -1), (ARM, [0, 7]), (PLAIN, 1), (ARM, "first")])
+def test_outputs_that_there_are_not_are_one_line(card, output):
+    with pytest.raises(ConfigError, match=r"^output=.*arm has"):
+        members(card, 0, output)
+
+
+@pytest.mark.parametrize(
+    "group, text",
+    [
+        ([Member(3)], "split 3"),
+        ([Member(0), Member(1), Member(2)], "splits 0-2"),
+        ([Member(0), Member(4)], "splits 0,4"),
+        ([Member(0, 8)], "split 0, output 8"),
+        ([Member(1, 0), Member(1, 1)], "split 1, outputs 0-1"),
+    ],
+)
+def test_what_trains_together_is_told_shortly(group, text):
+    assert label(group) == text
+
+
+def test_outputs_are_called_as_the_card_says_or_by_number():
+    assert [name_of_output(card, 1) for card in (ARM, {**ARM, "output_names": ["a", "b", "c"]})] == ["y2", "b"]
+    assert name_of_output(PLAIN, None) == ""

@@ -1,12 +1,12 @@
 """Addresses that answer, lead elsewhere, have other content or are gone, of a server on this machine."""
 
 import hashlib
-import http.server
 import json
-import threading
 
 import pytest
+import requests
 import yaml
+from servers import serving
 
 from gpbench.cli import main
 
@@ -14,44 +14,29 @@ CONTENT = b"1,2.5,no\n3,0,yes\n"
 RIGHT = hashlib.sha256(CONTENT).hexdigest()
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+def answer(handler, head=False):
     """`file.csv`, a redirect to it, the same without HEAD, and a large file of which nobody may ask for the content."""
-
-    def do_HEAD(self):
-        self.answer(head=True)
-
-    def do_GET(self):
-        self.answer(head=False)
-
-    def answer(self, head):
-        path = self.path.strip("/")
-        if path == "moved.csv":
-            self.send_response(301)
-            self.send_header("Location", "/file.csv")
-            self.send_header("Content-Length", "0")
-            return self.end_headers()
-        if (path == "no_head.csv" and head) or (path == "large.csv" and not head):
-            return self.send_error(405)
-        if path not in ("file.csv", "no_head.csv", "large.csv"):
-            return self.send_error(404)
-        content = CONTENT
-        self.send_response(200)
-        self.send_header("Content-Length", str(2**30 if path == "large.csv" else len(content)))
-        self.end_headers()
-        if not head:
-            self.wfile.write(content)
-
-    def log_message(self, *args):
-        pass
+    path = handler.path.strip("/")
+    if path == "moved.csv":
+        handler.send_response(301)
+        handler.send_header("Location", "/file.csv")
+        handler.send_header("Content-Length", "0")
+        return handler.end_headers()
+    if (path == "no_head.csv" and head) or (path == "large.csv" and not head):
+        return handler.send_error(405)
+    if path not in ("file.csv", "no_head.csv", "large.csv"):
+        return handler.send_error(404)
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(2**30 if path == "large.csv" else len(CONTENT)))
+    handler.end_headers()
+    if not head:
+        handler.wfile.write(CONTENT)
 
 
 @pytest.fixture(scope="module")
 def at():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with serving(answer, head=lambda handler: answer(handler, head=True)) as address:
+        yield address
 
 
 @pytest.fixture
@@ -66,13 +51,10 @@ def probe(at, tmp_path, capsys):
         (tmp_path / "dataset" / "toy.yaml").write_text(yaml.safe_dump(card))
         code = main(["data", "probe", "toy", "--config-dir", str(tmp_path), *words])
         printed = capsys.readouterr()
-        return code, [line.removeprefix(f"toy {at}") for line in map(_joined, printed.out.splitlines())], printed.err
+        lines = [" ".join(line.split()).removeprefix(f"toy {at}") for line in printed.out.splitlines()]
+        return code, lines, printed.err
 
     return run
-
-
-def _joined(line: str) -> str:
-    return " ".join(line.split())
 
 
 def test_each_file_has_a_line_and_one_source_that_answers_is_enough(at, probe):
@@ -108,8 +90,6 @@ def test_a_page_for_people_counts_neither_way(probe):
 
 
 def test_a_server_that_is_down_is_said_in_json(probe, monkeypatch):
-    import requests
-
     def down(*args, **options):
         raise requests.ConnectionError
 

@@ -3,12 +3,12 @@
 import errno
 import gzip
 import hashlib
-import http.server
-import io
-import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import small_tables
+from servers import serving
 
 from gpbench.data import files, load, readers, sources
 from gpbench.data import store as local
@@ -23,9 +23,7 @@ def sha(content: bytes) -> str:
 
 
 def npz(X=X, y=LABELS) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, X=X, y=y)
-    return buffer.getvalue()
+    return small_tables.npz(X=X, y=y)
 
 
 MIRROR = {"kind": "mirror", "files": {"toy.npz": sha(npz())}, "reader": "npz"}
@@ -55,24 +53,18 @@ def mirror_dir(tmp_path):
 def server():
     """A server on this machine: `content` is what it answers, `short` how many bytes it omits, `hits` the paths."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            site.hits.append(self.path)
-            self.send_response(200 if site.content else 404)
-            self.send_header("Content-Length", str(len(site.content)))
-            self.end_headers()
-            self.wfile.write(site.content[: len(site.content) - site.short])
+    site = SimpleNamespace(content=CSV, short=0, hits=[])
 
-        def log_message(self, *args):
-            pass
+    def answer(handler):
+        site.hits.append(handler.path)
+        handler.send_response(200 if site.content else 404)
+        handler.send_header("Content-Length", str(len(site.content)))
+        handler.end_headers()
+        handler.wfile.write(site.content[: len(site.content) - site.short])
 
-    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    site.content, site.short, site.hits = CSV, 0, []
-    site.at = f"http://127.0.0.1:{site.server_port}/data/"
-    threading.Thread(target=site.serve_forever, daemon=True).start()
-    yield site
-    site.shutdown()
-    site.server_close()
+    with serving(answer) as address:
+        site.at = f"{address}data/"
+        yield site
 
 
 def stored(store):
@@ -85,12 +77,9 @@ def test_mirror_and_official_file_give_the_same_arrays_and_checksum(mirror_dir, 
     assert one.checksum == two.checksum == CHECKSUM  # the -0.0 of the one and the 0 of the other included
     assert one.classes == two.classes == ("no", "yes")
     assert server.hits == ["/data/toy.csv"]
-
-
-def test_a_source_may_spell_the_labels_its_own_way(server):
-    server.content = CSV.replace(b"no", b"0").replace(b"yes", b"1")
-    dataset = sources.obtain(make(), address(server.at, labels={"0": -1, "1": 1}), mirror=None)
-    assert dataset.classes == ("no", "yes") and dataset.checksum == CHECKSUM
+    server.content = CSV.replace(b"no", b"0").replace(b"yes", b"1")  # a source may spell the labels its own way
+    three = sources.obtain(make(), address(server.at, labels={"0": -1, "1": 1}), mirror=None)
+    assert three.classes == ("no", "yes") and three.checksum == CHECKSUM
 
 
 def test_a_mirror_that_is_no_folder_is_not_passed_over(tmp_path):
@@ -100,8 +89,9 @@ def test_a_mirror_that_is_no_folder_is_not_passed_over(tmp_path):
         load(make(MIRROR, address("http://127.0.0.1:1")), mirror=tmp_path / "nowhere")
 
 
-def test_a_second_load_needs_neither_mirror_nor_network(mirror_dir, store):
-    first = load(make(MIRROR), mirror=mirror_dir)
+def test_the_mirror_is_asked_before_addresses_and_a_second_load_needs_neither(mirror_dir, store, server, capsys):
+    first = load(make(MIRROR, address(server.at)), mirror=mirror_dir)
+    assert server.hits == [] and capsys.readouterr().err == ""
     assert stored(store) == [f"{CHECKSUM[:16]}.npz"]
     (mirror_dir / "toy.npz").unlink()
     second = load(make(MIRROR), offline=True)
@@ -111,24 +101,14 @@ def test_a_second_load_needs_neither_mirror_nor_network(mirror_dir, store):
 
 
 def test_whole_numbers_are_stored_small_and_come_back_as_they_were(store, tmp_path):
-    card = {
-        "name": "toy",
-        "task": "regression",
-        "sources": [{"kind": "file", "path": str(tmp_path / "t.csv"), "target": "y"}],
-    }
+    source = {"kind": "file", "path": str(tmp_path / "t.csv"), "target": "y"}
+    card = {"name": "toy", "task": "regression", "sources": [source]}
     (tmp_path / "t.csv").write_text("a,b,y\n0,255,0.5\n7,3,1.5\n")
     card["checksum"] = load(card).checksum
     dataset = load(card)
     with np.load(local.path(card, store)) as archive:
         assert archive["X"].dtype == np.uint8
     np.testing.assert_array_equal(load(card).X, dataset.X)
-
-
-def test_the_order_is_store_then_mirror_then_addresses(mirror_dir, server, capsys):
-    card = make(MIRROR, address(server.at))
-    load(card, mirror=mirror_dir)
-    load(card, mirror=mirror_dir)
-    assert server.hits == [] and capsys.readouterr().err == ""
 
 
 def test_an_absent_mirror_file_is_quiet_and_a_damaged_one_is_said(mirror_dir, server, store, capsys):
@@ -154,7 +134,6 @@ def test_a_file_with_a_wrong_checksum_is_never_parsed(mirror_dir, monkeypatch):
     ("content", "short", "sha256", "message"),
     [
         (CSV, 5, None, "no answer"),  # cut off on the way
-        (CSV, 5, sha(CSV), "no answer"),
         (CSV.replace(b"6", b"7"), 0, sha(CSV), "sha256 is"),  # another file
         (CSV.replace(b"6", b"7"), 0, None, "not 83af9b15"),  # another file, where only the arrays' checksum is known
         (b"<html>moved</html>", 0, None, "no rows|no inputs|cells"),
@@ -166,22 +145,6 @@ def test_a_bad_download_never_lands_in_the_store(server, store, content, short, 
     with pytest.raises(DataError, match=message):
         load(make(address(server.at, sha256)))
     assert stored(store) == []
-
-
-def test_without_network_and_mirror_the_error_names_file_checksum_and_places(store):
-    card = make(MIRROR, address("http://127.0.0.1:9/", name="toy.data"))
-    with pytest.raises(DataError) as caught:
-        load(card)
-    text = str(caught.value)
-    for part in (str(store), "GPBENCH_MIRROR", "toy.npz", sha(npz()), "http://127.0.0.1:9/toy.data", "no answer"):
-        assert part in text
-    assert "\n" not in text
-
-
-def test_offline_asks_no_address(server):
-    with pytest.raises(DataError, match="offline, so not downloaded"):
-        load(make(MIRROR, address(server.at)), offline=True)
-    assert server.hits == []
 
 
 def test_an_address_for_people_is_named_but_not_fetched(server):
@@ -224,11 +187,19 @@ def test_a_checksum_of_40_digits_is_that_of_git(tmp_path):
         files.from_folder(tmp_path, "t.csv", "0" * 40)
 
 
-def test_offline_says_what_to_do_only_where_an_address_could_help(server, tmp_path):
+def test_without_network_and_mirror_the_error_names_file_checksum_and_places(store):
+    with pytest.raises(DataError) as caught:
+        load(make(MIRROR, address("http://127.0.0.1:9/", name="toy.data")))
+    text = str(caught.value)
+    for part in (str(store), "GPBENCH_MIRROR", "toy.npz", sha(npz()), "http://127.0.0.1:9/toy.data", "no answer"):
+        assert part in text and "\n" not in text
+
+
+def test_offline_asks_no_address_and_says_what_to_do_only_where_one_could_help(server, tmp_path):
     remedy = "; run `gpbench data fetch toy` where there is a network and copy that store here"
-    with pytest.raises(DataError, match="not downloaded") as caught:
-        load(make(address(server.at)), offline=True)
-    assert str(caught.value).endswith(remedy)
+    with pytest.raises(DataError, match="offline, so not downloaded") as caught:
+        load(make(MIRROR, address(server.at)), offline=True)
+    assert str(caught.value).endswith(remedy) and server.hits == []
     with pytest.raises(DataError) as caught:
         load(make({"kind": "file", "path": str(tmp_path / "none.csv"), "target": -1}), offline=True)
     assert remedy not in str(caught.value)

@@ -8,24 +8,19 @@ import pytest
 from gpbench.data import cards, sources, splits
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Raw
-from gpbench.errors import ConfigError, DataError, GpbenchError
+from gpbench.errors import DataError, GpbenchError
 
 RNG = np.random.default_rng(0)
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
-    """A function from columns and keys of a card to the card and the data set."""
-    monkeypatch.chdir(tmp_path)
+def own(own):
+    """The same, from columns, the splits of the card, its task, other files and options of the source."""
 
     def make(columns: dict, chosen: dict | None = None, task: str = "regression", files: dict | None = None, **source):
-        lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values()))]
-        Path("own.csv").write_text("\n".join(lines))
         for name, text in (files or {}).items():
             Path(name).write_text(text)
-        card = {"name": "own", "task": task, "sources": [{"kind": "file", "path": "own.csv", "target": "y", **source}]}
-        card = cards.checked(card | ({"splits": chosen} if chosen else {}))
-        return card, sources.load(card, store=tmp_path / "store")
+        return own(columns, source, task=task, **({"splits": chosen} if chosen else {}))
 
     return make
 
@@ -103,6 +98,7 @@ def test_the_past_trains_and_the_future_tests(own, ties):
             assert times[train].max() < times[test].min() and len(test)
             tested += [times[test].min(), times[test].max()]
         assert tested == sorted(tested) and tested[-1] == times.max() and dataset.columns == ("x",)
+    assert own(rows_of(12, day=list(range(12))), order="day", keep=["day"])[1].columns == ("x", "day")
 
 
 def test_blocks_of_time_have_equal_numbers_of_rows_where_no_times_are_equal(own):
@@ -110,11 +106,6 @@ def test_blocks_of_time_have_equal_numbers_of_rows_where_no_times_are_equal(own)
     # as scikit-learn's TimeSeriesSplit(6): six blocks of 53 // 7 rows at the end
     for k, (train, test) in enumerate(parts(card, dataset)):
         assert sorted(train) == list(range(11 + 7 * k)) and test.tolist() == list(range(11 + 7 * k, 18 + 7 * k))
-
-
-def test_a_time_may_be_an_input_too(own):
-    _, dataset = own(rows_of(12, day=list(range(12))), order="day", keep=["day"])
-    assert dataset.columns == ("x", "day")
 
 
 def test_fixed_rows_come_from_columns_or_a_file(own):
@@ -147,14 +138,13 @@ WRONG = [
     ({}, {"set": "k-fold"}, {}, "no split set 'k-fold'; did you mean kfold"),
     ({}, {"set": "yang"}, {}, "no split set 'yang'; give the number of its splits, as in sets: {yang: 1}"),
     ({}, {"set": "kfold", "folds": 1}, {}, "splits: folds=1: must be a whole number from 2"),
-    ({}, {"set": "kfold", "folds": "ten"}, {}, "splits: folds=ten: must be a whole number from 2"),
     ({}, {"set": "kfold", "repeats": 0}, {}, "splits: repeats=0: must be"),
     ({}, {"folds": 5}, {}, "splits.folds=5: the split set random90 does not read it (kfold, groups_kfold, temporal or"),
-    ({}, {"set": "temporal", "repeats": 2}, {"order": "x"}, "splits.repeats=2: the split set temporal does not read"),
     ({}, {"set": "kfold", "sets": {"kfold": 9}, "repeats": 2}, {}, "splits.repeats and splits.sets.kfold: both say"),
     ({}, {"set": "kfold", "folds": 21}, {}, "splits.folds=21: there are 20 rows; choose 2 to 20 folds"),
     (CLASSES, {"set": "kfold"}, {}, "the class 'a' has too few rows (3); choose 2 to 3 folds, or the split set"),
-    ({}, {"set": "groups_kfold"}, {}, "has no groups of rows to split by; a source names them by `group`"),
+    ({}, {"set": "groups90"}, {}, "has no groups of rows to split by; a source names them by `group`"),
+    ({"g": [1] * 20}, {"set": "groups90"}, {"group": "g"}, "all rows are one group"),
     ({"g": [1, 2] * 10}, {"set": "groups_kfold"}, {"group": "g"}, "there are 2 groups; choose 2 folds"),
     ({}, {"set": "temporal"}, {}, "has no order of rows to split by; a source names its column by `order`"),
     ({}, {"set": "temporal"}, {"order": "day"}, "no column 'day'; the table has x, y"),
@@ -166,7 +156,6 @@ WRONG = [
         "own.csv: column 'd' of `order`, row 20: '?'",
     ),
     ({"d": [*DAYS[1:], "Monday"]}, {"set": "temporal"}, {"order": "d"}, "row 20: 'Monday' is no date, as 2024-01-31"),
-    ({"d": ["Monday"] * 20}, {"set": "temporal"}, {"order": "d"}, "row 1: 'Monday' is no date, as 2024-01-31"),
     ({"d": [1, 2] * 10}, {"set": "temporal"}, {"order": "d"}, "different times (2) in column 'd' of `order`; choose 1"),
     ({}, {"set": "fixed"}, {}, "has no fixed splits; a source names their column by `split`"),
     (
@@ -182,30 +171,17 @@ WRONG = [
 ]
 
 
+def test_a_file_of_splits_with_fewer_lines_than_the_data_is_refused(own):
+    with pytest.raises(DataError, match=r"own: rows\.csv has 2 rows, and the table 20"):
+        own(rows_of(20), {"set": "fixed"}, split_file="rows.csv", files={"rows.csv": "a\ntrain\ntest\n"})
+
+
 @pytest.mark.parametrize(("columns", "split", "source", "line"), WRONG, ids=[line for *_, line in WRONG])
 def test_a_split_that_cannot_be_made_is_refused_in_one_line(own, columns, split, source, line):
     task = "binary" if "y" in columns else "regression"
     with pytest.raises(GpbenchError) as error:
         splits.indices(*own(rows_of(20) | columns, split, task, **source), 0)
     assert line in str(error.value) and "\n" not in str(error.value)
-
-
-def test_a_split_number_past_the_folds_is_refused(own):
-    card, dataset = own(rows_of(20), {"set": "kfold", "folds": 4})
-    with pytest.raises(ConfigError, match="split=4: own has splits 0 to 3"):
-        splits.split_numbers(card, [4])
-    with pytest.raises(ConfigError, match="split 4 out of range"):
-        splits.indices(card, dataset, 4)
-
-
-def test_a_file_of_splits_with_fewer_lines_than_the_data_is_refused(own):
-    with pytest.raises(DataError, match=r"own: rows\.csv has 2 rows, and the table 20"):
-        own(rows_of(20), {"set": "fixed"}, split_file="rows.csv", files={"rows.csv": "a\ntrain\ntest\n"})
-
-
-@pytest.mark.parametrize("name", cards.names())
-def test_cards_that_ship_state_their_splits_so_that_no_default_changes_them(name):
-    assert cards.read(name)["splits"]["sets"]
 
 
 def test_an_archive_of_arrays_has_groups_an_order_and_fixed_splits(tmp_path):

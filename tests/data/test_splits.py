@@ -8,8 +8,7 @@ import pytest
 from gpbench.config import cards as config
 from gpbench.config.compose import compose
 from gpbench.data import cards, prepare, splits
-from gpbench.data.conversion import from_raw
-from gpbench.data.dataset import Dataset, Raw
+from gpbench.data.dataset import Dataset
 from gpbench.data_registry import SPLIT_SETS
 from gpbench.errors import ConfigError, DataError
 
@@ -60,6 +59,8 @@ def test_every_row_is_in_exactly_one_part_of_every_split(chosen):
         train, test = splits.indices(card, dataset, k)
         assert train.dtype == test.dtype == np.int64
         assert sorted([*train, *test]) == list(range(40))
+    if chosen == "yang":  # as the folds of `kfold` in test_split_kinds.py
+        assert sorted(np.concatenate([splits.indices(card, dataset, k)[1] for k in range(4)])) == list(range(40))
 
 
 def test_draws_train_on_rows_of_their_own_and_share_the_test_rows():
@@ -90,30 +91,18 @@ def test_sizes_that_the_card_alone_says_are_those_of_every_split(card, rows):
     train, test = splits.indices(card, make(rows), 0)
     assert splits.sizes({**card, "rows": rows}) == (len(train), len(test))
     assert splits.sizes(card) is None and splits.sizes({**card, "rows": None}) is None
+    for chosen in ("yang", "raetsch", "groups90", "groups_kfold", "temporal"):  # the data alone say them
+        assert splits.sizes({"name": "toy", "splits": {"set": chosen, "sets": {chosen: 20}}, "rows": rows}) is None
 
 
-@pytest.mark.parametrize("chosen", ["yang", "raetsch", "groups90", "groups_kfold", "temporal"])
-def test_sizes_that_only_the_data_say_are_unknown(chosen):
-    assert splits.sizes({**card(chosen), "rows": 40}) is None
-
-
-def test_random90_does_not_depend_on_run_order_nor_on_a_global_stream():
+def test_random90_is_the_same_in_any_order_and_on_every_machine_and_of_each_split_and_data_set_another():
     np.random.seed(0)
     forwards = [splits.indices(card(), make(), k) for k in range(20)]
     np.random.seed(1)
     backwards = [splits.indices(card(), make(), k) for k in reversed(range(20))][::-1]
-    for (train, test), (train_again, test_again) in zip(forwards, backwards):
-        np.testing.assert_array_equal(train, train_again)
-        np.testing.assert_array_equal(test, test_again)
-
-
-def test_random90_is_the_same_on_every_machine():
-    assert splits.indices(card(), make(), 0)[1].tolist() == [3, 8, 4, 6]
-    assert splits.indices(card(), make(), 7)[1].tolist() == [26, 5, 33, 8]
-
-
-def test_random90_differs_between_splits_and_between_data_sets():
-    parts = {tuple(sorted(splits.indices(card(), make(), k)[1])) for k in range(20)}
+    np.testing.assert_equal(forwards, backwards)
+    assert forwards[0][1].tolist() == [3, 8, 4, 6] and forwards[7][1].tolist() == [26, 5, 33, 8]
+    parts = {tuple(sorted(test)) for _, test in forwards}
     other = {tuple(sorted(splits.indices(card(), make(name="other"), k)[1])) for k in range(20)}
     assert len(parts) == 20 and parts != other
 
@@ -132,12 +121,6 @@ def test_random_tests_as_many_rows_as_asked_and_the_same_ones_however_many_train
 def test_random_with_more_rows_than_there_are_is_an_error(sizes):
     with pytest.raises(ConfigError, match="of 40 rows: give a number of test rows"):
         splits.indices(card("random", 2, **sizes), make(), 0)
-
-
-def test_yang_folds_are_disjoint_and_test_every_row_once():
-    dataset = make(yang=np.arange(40) % 4)
-    tested = np.concatenate([splits.indices(card("yang", 4), dataset, k)[1] for k in range(4)])
-    assert sorted(tested) == list(range(40))
 
 
 def test_the_seed_reorders_training_rows_and_changes_nothing_else():
@@ -179,21 +162,6 @@ def test_index_files_that_do_not_fit_the_rows_are_one_clear_line(chosen, folds, 
     assert "\n" not in str(caught.value)
 
 
-def test_index_files_hold_whole_numbers():
-    raw = Raw(np.eye(4), np.arange(4.0), folds={"yang": np.array([0.0, 1.0, 0.5, 1.0])})
-    with pytest.raises(DataError, match="toy: the index array 'yang' is of type float64: must be whole numbers"):
-        from_raw({"name": "toy", "task": "regression"}, raw)
-
-
-def test_too_few_rows_are_an_error():
-    with pytest.raises(DataError, match="2 rows are too few"):
-        splits.indices(card(), make(2), 0)
-
-
-def test_a_card_that_says_nothing_has_twenty_random_splits():
-    assert splits.count({"name": "toy"}) == 20
-
-
 def test_indices_read_as_8_bit_integers_name_256_rows_of_which_the_test_rows_are_training_rows():
     train, test = splits.indices(card("hla_int8"), make(8192), 3)
     right_train, right_test = splits.indices(card("hla"), make(8192), 3)
@@ -223,23 +191,17 @@ def test_int8_leaks_as_many_test_rows_as_the_indices_say(name):
     assert leaked == LEAKED[name]
 
 
-@pytest.mark.parametrize("name", cards.names())
-def test_int8_is_one_clear_line_on_a_set_without_index_files(name):
-    card = cards.read(name)
-    if card["splits"]["set"] == "hla":
-        assert name in LEAKED
-        return
-    with pytest.raises(ConfigError, match=f"int8: {name} has no index files .*leave it at correct") as caught:
-        config.read_indices_as_int8(card)
-    assert "\n" not in str(caught.value)
-
-
 def test_int8_is_for_data_sets_with_these_index_files_alone():
-    assert compose(["dataset=boston", "protocol=bui2016", "protocol.split_indices=int8"])["dataset"]["splits"] == {
-        "set": "hla_int8",
-        "sets": {"hla": 20, "hla_int8": 20},
-    }
-    changes = compose(["dataset=boston", "protocol=bui2016", "protocol.split_indices=int8"])["changes"]
-    assert changes["dataset.splits.set"] == "hla_int8"  # tables name it
+    for name in cards.names():
+        card = cards.read(name)
+        if card["splits"]["set"] == "hla":
+            assert name in LEAKED
+            continue
+        with pytest.raises(ConfigError, match=f"int8: {name} has no index files .*leave it at correct") as caught:
+            config.read_indices_as_int8(card)
+        assert "\n" not in str(caught.value)
+    composed = compose(["dataset=boston", "protocol=bui2016", "protocol.split_indices=int8"])
+    assert composed["dataset"]["splits"] == {"set": "hla_int8", "sets": {"hla": 20, "hla_int8": 20}}
+    assert composed["changes"]["dataset.splits.set"] == "hla_int8"  # tables name it
     with pytest.raises(ConfigError, match="split_indices=int8: pima has no index files"):
         compose(["dataset=pima", "protocol=bui2016", "protocol.split_indices=int8"])

@@ -1,15 +1,15 @@
-"""Suites and families of data sets; the sets of the second manifest of the mirror against it."""
+"""Cards against the mirrors of the data files and their manifests, suites and families."""
 
-import io
 import json
 import re
 from collections import Counter
 
 import numpy as np
 import pytest
+from small_tables import npz
 
 from gpbench.cli import main
-from gpbench.data import cards, readers, sources, splits
+from gpbench.data import cards, prepare, readers, sources, split_sets, splits
 from gpbench.errors import DataError
 
 CARDS = {name: cards.read(name) for name in cards.names()}
@@ -19,37 +19,24 @@ FOLDS = ["airfoil", "elevators", "gas", "pendulum", "pol", "pumadyn32nm", "skill
 FIXED = ["adult", "ato", "bcef", "cells", "heaton_satellite", "heaton_simulated", "usps"]
 
 
-@pytest.mark.parametrize("name", SECOND)
-def test_a_card_agrees_with_its_entry_in_the_manifest(name, mirror):
-    entry, card = json.loads((mirror / "MANIFEST_MORE.json").read_text())[name], CARDS[name]
-    source = card["sources"][0]
-    assert source["files"] == {entry["file"]: entry["sha256"]}
-    assert (card["rows"], card["inputs"]) == (entry["n"], entry["d"] - len(source.get("drop", [])))
-    assert card.get("counts", {}) == {str(label): n for label, n in entry.get("classes", {}).items()}
-    arrays = {*entry["arrays"]} - {"X", "y", "feature_names", "noise_std"}
-    assert arrays == {source[key] for key in ("group", "split") if key in source} | {*source.get("folds", {}).values()}
-    for other in card["sources"][1:]:  # every file of the raw data with its checksum
-        raw = {file["raw_sha256"] for file in entry["source"]}
-        assert {*other["files"].values()} <= raw and all(file["commit"] in other["at"] for file in entry["source"][:1])
-    said = " ".join(card["oddities"])
-    duplicates, same = entry["duplicate_rows"], entry["rows_with_an_earlier_equal_input"]
-    assert not duplicates or re.search(rf"\b({duplicates:,}|{same:,})\b", said)
-    assert not entry["constant_inputs"] or all(column in said for column in entry["constant_inputs"])
-
-
-def test_the_cards_are_all_of_the_manifest(mirror):
-    assert {*SECOND} == {*json.loads((mirror / "MANIFEST_MORE.json").read_text())}
-
-
-@pytest.mark.parametrize("name", ["parkinsons", "ato"])
-def test_a_group_is_whole_in_every_split_by_groups(name, mirror):
-    card = CARDS[name]
-    dataset = sources.obtain(card, card["sources"][0], mirror=mirror)
-    groups = np.asarray(dataset.groups)
-    assert card["splits"]["set"] == "groups90"
-    for k in range(3):
-        train, test = splits.indices(card, dataset, k)
-        assert not {*groups[train]} & {*groups[test]}
+def test_the_cards_agree_with_the_manifest(mirror):
+    manifest = json.loads((mirror / "MANIFEST_MORE.json").read_text())
+    assert {*SECOND} == {*manifest}
+    for name, entry in manifest.items():
+        card, source = CARDS[name], CARDS[name]["sources"][0]
+        assert source["files"] == {entry["file"]: entry["sha256"]}, name
+        assert (card["rows"], card["inputs"]) == (entry["n"], entry["d"] - len(source.get("drop", []))), name
+        assert card.get("counts", {}) == {str(label): n for label, n in entry.get("classes", {}).items()}, name
+        arrays = {*entry["arrays"]} - {"X", "y", "feature_names", "noise_std"}
+        named = {source[key] for key in ("group", "split") if key in source}
+        assert arrays == named | {*source.get("folds", {}).values()}, name
+        for other in card["sources"][1:]:  # every file of the raw data with its checksum
+            assert {*other["files"].values()} <= {file["raw_sha256"] for file in entry["source"]}, name
+            assert all(file["commit"] in other["at"] for file in entry["source"][:1]), name
+        said = " ".join(card["oddities"])
+        duplicates, same = entry["duplicate_rows"], entry["rows_with_an_earlier_equal_input"]
+        assert not duplicates or re.search(rf"\b({duplicates:,}|{same:,})\b", said), name
+        assert all(column in said for column in entry["constant_inputs"]), name
 
 
 def test_the_dropped_input_of_skillcraft_is_the_number_of_the_row(mirror):
@@ -62,15 +49,14 @@ def test_the_dropped_input_of_skillcraft_is_the_number_of_the_row(mirror):
 
 
 def test_an_input_that_the_file_lacks_is_not_dropped():
-    file = io.BytesIO()
-    np.savez(file, X=np.eye(3), y=np.arange(3.0), feature_names=["a", "b", "c"])
-    raw = readers.npz([file.getvalue()], {"drop": [0, 2]})
+    file = npz(X=np.eye(3), y=np.arange(3.0), feature_names=["a", "b", "c"])
+    raw = readers.npz([file], {"drop": [0, 2]})
     assert raw.X.tolist() == [[0], [1], [0]] and raw.columns == ("b",)
     with pytest.raises(DataError, match=r"drop=\[3\]: the file has 3 inputs, counted from 0"):
-        readers.npz([file.getvalue()], {"drop": [3]})
+        readers.npz([file], {"drop": [3]})
 
 
-def test_suites_have_these_numbers_of_sets():
+def test_suites_have_these_numbers_of_sets_families_and_first_splits():
     tasks = Counter((card.get("suite"), card["task"]) for card in SECOND.values())
     assert [tasks["board", task] for task in ("regression", "binary", "multiclass")] == [35, 13, 12]
     assert [tasks[None, task] for task in ("regression", "binary", "multiclass")] == [12, 9, 2]
@@ -79,16 +65,11 @@ def test_suites_have_these_numbers_of_sets():
     assert all(("suite" in card) == ("family" in card) for card in outside)
     generated = {"generated", "rows"}
     assert all("suite" in card or card["sources"][0]["kind"] in generated for card in outside)
-
-
-def test_sets_that_are_no_independent_ones_share_a_family():
-    groups = ["kegg keggu", "kin8nm kin40k", "segment image", "optdigits digits_odd_even usps", "no2 pm10"]
-    assert all(len({CARDS[name]["family"] for name in group.split()}) == 1 for group in groups)
-
-
-def test_the_own_splits_of_a_set_are_its_first():
+    dependent = ["kegg keggu", "kin8nm kin40k", "segment image", "optdigits digits_odd_even usps", "no2 pm10"]
+    assert all(len({CARDS[name]["family"] for name in group.split()}) == 1 for group in dependent)
     assert all(CARDS[name]["splits"] == {"set": "yang", "sets": {"yang": 10}} for name in FOLDS)
     assert all(CARDS[name]["splits"]["sets"]["fixed"] == 1 for name in FIXED)
+    assert {CARDS[name]["splits"]["set"] for name in ("parkinsons", "ato")} == {"groups90"}
 
 
 def listed(capsys, *words):
@@ -115,3 +96,70 @@ def test_data_sets_are_listed_by_suite_and_task(capsys):
 def test_a_suite_or_a_task_that_is_none_is_refused(words, message, capsys):
     assert main(["ls", *words]) == 2
     assert capsys.readouterr().err == f"gpbench: {message}\n"
+
+
+MIRRORED = {name: card for name, card in CARDS.items() if card["sources"][0]["kind"] == "mirror"}
+
+
+def obtain(name, mirror):
+    return sources.obtain(CARDS[name], CARDS[name]["sources"][0], mirror=mirror)
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_the_mirror_holds_what_the_card_says(name, mirror):
+    card, dataset = CARDS[name], obtain(name, mirror)  # compares both checksums with the card's
+    assert dataset.X.shape == (card["rows"], card["inputs"])
+    assert max(1, len(dataset.outputs)) == card.get("outputs", 1)
+    if dataset.classes:
+        assert dict(zip(dataset.classes, np.unique(dataset.y, return_counts=True)[1])) == card["counts"]
+    for chosen, count in card["splits"]["sets"].items():
+        for k in {0, count - 1}:
+            chosen_card = {**card, "splits": {**card["splits"], "set": chosen}}
+            train, test = splits.indices(chosen_card, dataset, k)
+            assert len({*train, *test}) == len(train) + len(test) == card["rows"]
+
+
+@pytest.mark.parametrize("name", [name for name, card in MIRRORED.items() if card["splits"]["set"] == "hla"])
+def test_hla_splits_are_the_published_index_files_bit_for_bit(name, mirror):
+    dataset = obtain(name, mirror)
+    with np.load(mirror / f"{name}.npz") as archive:
+        for k in range(splits.count(CARDS[name])):
+            train, test = split_sets.hla(CARDS[name], dataset, k)
+            np.testing.assert_array_equal(train, archive[f"train_idx_{k}"])
+            np.testing.assert_array_equal(test, archive[f"test_idx_{k}"])
+
+
+@pytest.mark.parametrize("name", [name for name, card in MIRRORED.items() if card["splits"]["set"] == "yang"])
+def test_yang_folds_are_the_published_masks(name, mirror):
+    dataset = obtain(name, mirror)
+    with np.load(mirror / f"{name}.npz") as archive:
+        for k in range(10):
+            mask = archive[f"test_idx_{k}"] if f"test_idx_{k}" in archive else np.flatnonzero(archive["fold"] == k)
+            np.testing.assert_array_equal(splits.indices(CARDS[name], dataset, k)[1], mask)
+
+
+def test_kegg_split_2_has_a_column_that_only_seems_to_vary(mirror):
+    dataset = obtain("kegg", mirror)
+    train, test = splits.indices(CARDS["kegg"], dataset, 2)
+    assert len(np.unique(dataset.X[train, 7])) == 1 and len(np.unique(dataset.X[test, 7])) == 2
+    p = prepare(dataset, train, test)
+    assert not p.X[:, 7].any() and not p.X_test[:, 7].any()
+    assert max(np.abs(p.X).max(), np.abs(p.X_test).max()) < 250
+
+
+@pytest.mark.parametrize(("name", "constant"), [("ionosphere", [1]), ("naval", [8, 11]), ("keggu", [9])])
+def test_constant_columns_become_zeros_and_all_others_vary(name, constant, mirror):
+    dataset = obtain(name, mirror)
+    p = prepare(dataset, *splits.indices(CARDS[name], dataset, 0))
+    assert np.flatnonzero(~p.X.any(axis=0)).tolist() == constant
+    np.testing.assert_allclose(np.delete(p.X, constant, axis=1).std(axis=0), 1)
+    assert np.isfinite(p.X_test).all()
+
+
+def test_mnist_trains_on_the_first_60000_rows_and_odd_digits_are_positive(mirror):
+    dataset = obtain("mnist_odd_even", mirror)
+    train, test = splits.indices(CARDS["mnist_odd_even"], dataset, 0)
+    assert sorted(train) == list(range(60000)) and sorted(test) == list(range(60000, 70000))
+    assert dataset.y[:4].tolist() == [1, -1, -1, 1]  # the first digits are 5, 0, 4, 1
+    assert (dataset.X[:60000].max(axis=0) > 0).sum() == 717
+    assert dataset.X.max() == 255

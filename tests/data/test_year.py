@@ -1,14 +1,20 @@
-"""YearPredictionMSD, from small archives of the form that its site describes; the official file was never read."""
+"""The airline set, YearPredictionMSD, ctslice and song, from small files of the form that their sites describe."""
 
+import bz2
+import gzip
+import hashlib
 import io
 import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
+from small_tables import npz
 
-from gpbench.data import archives, cards, formats, sources, splits
+from gpbench.data import archives, cards, files, formats, load, sources, splits
 from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import checksum
+from gpbench.data.formats import airline_csv, airline_npz
 from gpbench.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -45,44 +51,29 @@ def test_line_ends_of_windows_and_a_last_line_without_end_are_read():
     assert formats.year_zip([content], {"rows": 2}).target.tolist() == [2001, 2001]
 
 
+WHOLE = archive(*[ROW] * 300)
+
+
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("content", "message"),
     [
-        ([ROW, ROW, ROW[:-4], ROW], "line 3 of YearPredictionMSD.txt has 90 numbers, not 91"),
-        ([ROW[:-4]] * 4, "line 1 of YearPredictionMSD.txt has 90 numbers, not 91"),
-        ([ROW + b",1"] * 4, "line 1 of YearPredictionMSD.txt has 92 numbers, not 91"),
-        ([ROW, ROW, ROW, ROW[:-3] + b"red"], "line 4 of YearPredictionMSD.txt: could not convert .* b'red"),
-        ([ROW, ROW, ROW[:-3], ROW], "line 3 of YearPredictionMSD.txt: could not convert string to float: b''"),
-        ([ROW, ROW, b"", ROW], "line 3 of YearPredictionMSD.txt has 0 numbers, not 91"),
-        ([b"", b"", b"", b""], "line 1 of YearPredictionMSD.txt has 0 numbers, not 91"),
-        ([b"<html>moved</html>"], "line 1 of YearPredictionMSD.txt has 1 numbers, not 91"),
-        ([ROW] * 3, "has 3 lines, not 4"),
-        ([ROW] * 5, "has more than 4 lines"),
+        (archive(ROW, ROW, ROW[:-4], ROW), "line 3 of YearPredictionMSD.txt has 90 numbers, not 91"),
+        (archive(*[ROW + b",1"] * 4), "line 1 of YearPredictionMSD.txt has 92 numbers, not 91"),
+        (archive(ROW, ROW, ROW, ROW[:-3] + b"red"), "line 4 of YearPredictionMSD.txt: could not convert .* b'red"),
+        (archive(ROW, ROW, b"", ROW), "line 3 of YearPredictionMSD.txt has 0 numbers, not 91"),
+        (archive(b"<html>moved</html>"), "line 1 of YearPredictionMSD.txt has 1 numbers, not 91"),
+        (archive(*[ROW] * 3), "has 3 lines, not 4"),
+        (archive(*[ROW] * 5), "has more than 4 lines"),
+        (archive(ROW, name="other.txt"), r"no member 'YearPredictionMSD.txt'"),
+        (WHOLE[: len(WHOLE) // 2], "no archive, or is damaged"),
+        (WHOLE.replace(WHOLE[60:90], bytes(30)), "no archive, or is damaged"),
+        (b"<html>moved</html>", "no archive, or is damaged"),
     ],
 )
-def test_another_text_is_one_clear_line(rows, message):
+def test_another_file_is_one_clear_line(content, message):
     with pytest.raises(DataError, match=message) as caught:
-        formats.year_zip([archive(*rows)], {"rows": 4})
+        formats.year_zip([content], {"rows": 4})
     assert "\n" not in str(caught.value)
-
-
-def test_another_archive_is_one_clear_line():
-    content = archive(*[ROW] * 300)
-    for blob, message in (
-        (archive(ROW, name="other.txt"), r"no member 'YearPredictionMSD.txt'"),
-        (content[: len(content) // 2], "no archive, or is damaged"),
-        (content.replace(content[60:90], bytes(30)), "no archive, or is damaged"),
-        (b"<html>moved</html>", "no archive, or is damaged"),
-    ):
-        with pytest.raises(DataError, match=message) as caught:
-            formats.year_zip([blob], {"rows": 300})
-        assert "\n" not in str(caught.value)
-
-
-def test_an_infinite_cell_is_named():
-    raw = formats.year_zip([archive(ROW, ROW[:-3] + b"inf")], {"rows": 2})
-    with pytest.raises(DataError, match="column 'timbre_covariance78' has 1 missing or infinite cells"):
-        from_raw(cards.read("year"), raw)
 
 
 def test_text_that_unpacks_beyond_the_cap_is_refused_even_as_one_line(monkeypatch):
@@ -113,3 +104,141 @@ def test_the_first_463715_songs_train_and_the_last_51630_test(monkeypatch):
     train, test = splits.indices(small, dataset, 0)
     assert sorted(train) == [0, 1, 2, 3] and test.tolist() == [4, 5]
     np.testing.assert_array_equal(dataset.y, table[:, 0])
+
+
+NAMES = ("ctslice", "song")
+ROWS = [b"1,2,3\n", b"4,5,6\n", b"7,8,9\n"]
+
+
+def table(*rows: bytes) -> bytes:
+    return gzip.compress(b"".join(rows), mtime=0)
+
+
+FILES = {"data.csv.gz": table(*ROWS), "test_mask.csv.gz": table(b"1,0\n", b"0,1\n", b"0,1\n")}
+
+
+def toy(of: str, monkeypatch, **served: bytes) -> dict:
+    """The card of a data set with `FILES` instead of its own, whose address serves `data` in place of theirs."""
+    answers = FILES | ({"data.csv.gz": served["data"]} if served else {})
+    monkeypatch.setattr(files, "from_address", lambda at, name, sha256: files.check(answers[name], sha256, name))
+    card = cards.read(of)
+    first, *others = (source for source in card["sources"] if "data1.csv.gz" not in source["files"])
+    first = {**first, "files": {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}}
+    return {**card, "sources": [first, *others], "folds_checksum": checksum({"yang": np.array([0, 1, 1], "<i8")})}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_that_is_read_has_a_checksum_and_the_others_are_for_people(name):
+    card = cards.read(name)
+    for source in card["sources"]:
+        if source["kind"] == "copy":
+            assert all(source["files"].values()) and list(source["files"])[-1] == "test_mask.csv.gz"
+        else:
+            with pytest.raises(files.Absent, match=r"without the .*folds of the cop"):
+                sources.obtain(card, source, mirror=None)
+
+
+@pytest.mark.parametrize(("name", "archive"), [("ctslice", "slice"), ("song", "song")])
+def test_the_folds_are_those_of_the_mirror(name, archive, mirror):
+    card = cards.read(name)
+    with np.load(mirror / f"{archive}_splits_only.npz") as arrays:
+        fold = arrays["fold"].astype("<i8")
+    assert fold.shape == (card["rows"],) and checksum({"yang": fold}) == card["folds_checksum"]
+    counts = np.bincount(fold)
+    assert len(counts) == splits.count(card) and counts.max() - counts.min() <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_files_of_the_card_give_rows_and_folds_and_the_store_keeps_both(name, monkeypatch):
+    card = toy(name, monkeypatch)
+    dataset = load(card)
+    assert dataset.y.tolist() == [3, 6, 9] and splits.indices(card, dataset, 0)[1].tolist() == [0]
+    again = load(card, offline=True)
+    assert again.folds["yang"].tolist() == [0, 1, 1] and again.checksum == dataset.checksum
+
+
+HEADER = "Year,Month,DayofMonth,DayOfWeek,DepTime,ArrTime,TailNum,AirTime,ArrDelay,Distance,Cancelled,Diverted"
+FLIGHTS = [
+    "2008,4,30,3,2359,2400,N2,41,1,200,0,0",
+    "2008,1,3,4,2003,2211,N1,116,-14,810,0,0",
+    "2008,1,3,4,5,130,N1,60,0,810,0,0",
+    "2008,2,1,5,NA,NA,N1,NA,NA,810,1,0",  # cancelled
+    "2008,2,1,5,800,NA,N1,NA,NA,810,0,1",  # diverted
+    "2008,2,1,5,800,900,N9,50,3,810,0,0",  # an unknown plane
+    "2008,2,1,5,800,900,N3,50,3,810,0,0",  # a plane of no known year
+    "2008,2,2,6,800,900,N4,50,3,810,0,0",  # built in year 0, registered in 2007
+    "2008,5,1,4,800,900,N1,50,3,810,0,0",  # May
+]
+PLANES = "tailnum,type,issue_date,year\nN1,Corporation,05/08/1999,1998\nN2,,01/02/2004,2008\nN3\nN4,,11/30/2007,0000\n"
+# month, day, day of week, departure, arrival, air time, distance, age
+BUILT = [[1, 3, 4, 5, 90, 60, 810, 10], [1, 3, 4, 1203, 1331, 116, 810, 10], [4, 30, 3, 1439, 1440, 41, 200, 0]]
+
+
+def official(lines=FLIGHTS, planes=PLANES, pack=bz2.compress) -> list[bytes]:
+    return [pack("\n".join([HEADER, *lines, ""]).encode()), planes.encode()]
+
+
+def mirrored() -> list[bytes]:
+    """The flights of known planes as arrays, in an order of their own."""
+    rows = np.array(
+        [
+            [1, 3, 4, 5, 130, 60, 810, 1998, 1999, 0],
+            [2, 2, 6, 800, 900, 50, 810, 0, 2007, 3],
+            [4, 30, 3, 2359, 2400, 41, 200, 2008, 2004, 1],
+            [2, 1, 5, 800, 900, 50, 810, -1, -1, 3],
+            [1, 3, 4, 2003, 2211, 116, 810, 1998, 1999, -14],
+        ],
+        dtype=np.int16,
+    )
+    names = ["month", "day_of_month", "day_of_week", "dep_time_hhmm", "arr_time_hhmm", "air_time_min", "distance_mi"]
+    names += ["plane_year", "plane_issue_year", "arr_delay_min"]
+    return [npz(**dict(zip(names, rows.T)))]
+
+
+def test_official_files_give_complete_flights_of_january_to_april_in_minutes_and_years_of_age():
+    raw = airline_csv(official(), {"variant": "plane_year"})
+    assert raw.X.tolist() == BUILT
+    assert raw.target.tolist() == [0, 0, 1]  # on time counts as not delayed
+    assert raw.columns == tuple(cards.read("airline")["columns"])
+
+
+def test_the_age_since_registration_keeps_other_flights():
+    raw = airline_csv(official(), {"variant": "issue_year"})
+    assert raw.X[:, -1].tolist() == [9, 9, 1, 4] and raw.target.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("variant", ["plane_year", "issue_year"])
+def test_both_formats_and_any_order_of_rows_give_the_same_arrays(variant):
+    card = {"name": "airline", "task": "binary", "labels": {"0": -1, "1": 1}}
+    tables = [(airline_csv, official()), (airline_csv, official(FLIGHTS[::-1], pack=bytes)), (airline_npz, mirrored())]
+    checksums = {from_raw(card, read(blobs, {"variant": variant})).checksum for read, blobs in tables}
+    assert len(checksums) == 1
+
+
+@pytest.mark.parametrize(
+    "blobs",
+    [
+        [b"", b""],
+        official(["2008,1,3,4,2003"]),
+        official(["2008,1,3,4,20:03,2211,N1,116,-14,810,0,0"]),
+        official(["2008,1,3,4,2003,2211,N1,116,-14,99999,0,0"]),
+        official(planes="tail,year\nN1,1998\n"),
+        [official()[0][:60], PLANES.encode()],
+    ],
+    ids=["empty", "short", "text", "large", "planes", "cut"],
+)
+def test_other_files_are_one_clear_line(blobs):
+    with pytest.raises(DataError, match=r"not the flights and planes of the 2009 data expo: .+") as caught:
+        airline_csv(blobs, {"variant": "plane_year"})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("variant", "late"), [("plane_year", 0.476), ("issue_year", 0.475)])
+def test_the_mirror_has_the_rows_of_the_papers(variant, late, mirror):
+    card = cards.checked({**cards.read("airline"), "variant": variant})
+    dataset = sources.obtain(card, card["sources"][0], mirror=mirror)  # compares the checksum with the card's
+    assert len(dataset.y) == card["rows"] == sum(card["counts"].values())
+    assert round((dataset.y > 0).mean(), 3) == late
+    assert dataset.X[:, [0, 3, 4]].max(axis=0).tolist() == [4, 1440, 1440] and dataset.X.min() == 0
+    train, test = splits.indices(card, dataset, 0)
+    assert len(test) == 10_000 and len({*train, *test}) == card["rows"]

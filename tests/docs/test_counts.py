@@ -1,13 +1,15 @@
-"""Counts of targets and claims in README.md and docs/results/ are those of the committed records."""
+"""Counts in README.md and docs/results/, and the page of what is reproduced, are those of the committed records."""
 
 import re
 from pathlib import Path
 
 import pytest
+from committed import PLANNER
 from PIL import Image
 from pyarrow import parquet
 
 from gpbench.analysis.reproduction import load_comparisons, summaries
+from gpbench.papers import PAPERS
 from gpbench.records.collection import open_store
 from gpbench.records.store import latest
 
@@ -18,17 +20,23 @@ TARGETS = {"sep": (54, 54), "aep_dgp": (55, 58), "qsgp": (6, 6)}
 
 
 def rows(paper: str) -> list[str]:
-    """The rows of this paper in the tables of papers."""
     lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
     return [line for line in lines if re.match(rf"\| \[`?{paper}`?\]", line)]
 
 
-@pytest.mark.parametrize("paper", TARGETS)
-def test_pages_say_one_number_of_targets(paper):
-    met = "{} of {}".format(*TARGETS[paper])
-    assert rows(paper) and all(f"| {met}" in row for row in rows(paper))
-    page = (ROOT / "docs" / "results" / f"{paper}.md").read_text(encoding="utf-8")
-    assert f"targets met: {met}" in " ".join(page.split())
+def test_pages_and_the_badge_have_the_numbers_of_targets_and_of_runs_that_ship():
+    for paper, counts in TARGETS.items():
+        met = "{} of {}".format(*counts)
+        assert rows(paper) and all(f"| {met}" in row for row in rows(paper))
+        page = (ROOT / "docs" / "results" / f"{paper}.md").read_text(encoding="utf-8")
+        assert f"targets met: {met}" in " ".join(page.split())
+    met, targets = (sum(each[part] for each in TARGETS.values()) for part in (0, 1))
+    badge = (ROOT / "docs" / "gallery" / "badge.svg").read_text(encoding="utf-8")
+    assert f"{met} of {targets} targets reproduced" in badge and f"![{met} of {targets} t" in PAGES[0].read_text()
+    files = sorted(ROOT.glob("results/*/records.parquet"))
+    ids = {id for file in files for id in parquet.read_table(file, columns=["id"]).column("id").to_pylist()}
+    for page in (PAGES[0], ROOT / "docs" / "reference" / "records.md"):
+        assert f"{len(ids):,} runs" in page.read_text(encoding="utf-8")
 
 
 def test_a_papers_page_has_the_grades_of_its_row_in_the_readme():
@@ -42,19 +50,6 @@ def test_a_papers_page_has_the_grades_of_its_row_in_the_readme():
         assert f"grades the claims: {words}." in " ".join(page.split())
 
 
-def test_the_badge_has_the_numbers_of_targets():
-    met, targets = (sum(each[part] for each in TARGETS.values()) for part in (0, 1))
-    badge = (ROOT / "docs" / "gallery" / "badge.svg").read_text(encoding="utf-8")
-    assert f"{met} of {targets} targets reproduced" in badge and f"![{met} of {targets} t" in PAGES[0].read_text()
-
-
-def test_pages_say_how_many_runs_ship():
-    files = sorted(ROOT.glob("results/*/records.parquet"))
-    ids = {id for file in files for id in parquet.read_table(file, columns=["id"]).column("id").to_pylist()}
-    for page in (PAGES[0], ROOT / "docs" / "reference" / "records.md"):
-        assert f"{len(ids):,} runs" in page.read_text(encoding="utf-8")
-
-
 def test_the_numbers_of_targets_are_those_of_the_records():
     records = latest(record for file in ROOT.glob("results/*/records.parquet") for record in open_store(file).all())
     found = summaries(load_comparisons(records))
@@ -65,3 +60,16 @@ def test_the_numbers_of_targets_are_those_of_the_records():
         assert "118 targets 82 are equal, 33 " in " ".join(page.read_text(encoding="utf-8").split())
     with Image.open(ROOT / "docs" / "gallery" / "printed.png") as picture:
         assert picture.info["Title"] == "Ours against printed: 118 numbers of the papers"
+
+
+@pytest.fixture(scope="module")
+def records():
+    return [record for path in ROOT.glob("results/*/records.parquet") for record in open_store(path).all()]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_page_is_that_of_the_records(paper, records, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import reproduced
+
+    assert reproduced.section(paper, records, PLANNER) in reproduced.PAGE.read_text()

@@ -51,11 +51,6 @@ def test_a_users_method_on_a_users_data_beats_the_linear_baseline(tmp_path):
     assert {(row["dataset"], row["method"]) for row in rows} == {("coffee", "robust_gp"), ("coffee", "linear")}
 
 
-def test_the_examples_are_listed_and_described(tmp_path):
-    assert "robust_gp" in call(tmp_path, "ls", "methods", "--config-dir", str(EXAMPLES))
-    assert "Cooling coffee" in call(tmp_path, "data", "info", "coffee", "--config-dir", str(EXAMPLES))
-
-
 def test_a_reader_of_ones_own_reads_a_card_that_names_it(tmp_path):
     assert "Power of a pump" in call(tmp_path, "data", "info", "pump", "--config-dir", str(EXAMPLES))
     words = ["run", "--config-dir", str(EXAMPLES), "--json", "dataset=pump", "method=linear", "split=0"]
@@ -64,20 +59,24 @@ def test_a_reader_of_ones_own_reads_a_card_that_names_it(tmp_path):
 
 
 def test_the_pages_show_the_files_as_they_are():
-    method, dataset = HOW_TO / "own_method.md", HOW_TO / "own_data.md"
-    assert blocks(method, "python") == [(EXAMPLES / "robust_gp.py").read_text()]
-    assert blocks(method, "yaml") == [(EXAMPLES / "method" / "robust_gp.yaml").read_text()]
+    for page, language, files in (
+        ("own_method", "python", ["robust_gp.py"]),
+        ("own_method", "yaml", ["method/robust_gp.yaml"]),
+        ("own_data", "python", ["logbook.py"]),
+        ("import", "python", ["import_sklearn.py"]),
+        *((f"own_{kind}", "python", [f"{name}.py"]) for kind, name in OWN),
+        *((f"own_{kind}", "yaml", [f"{kind}/{name}.yaml"]) for kind, name in OWN),
+    ):
+        assert blocks(HOW_TO / f"{page}.md", language) == [(EXAMPLES / file).read_text() for file in files]
+    dataset = HOW_TO / "own_data.md"
     cards = [EXAMPLES / "dataset" / f"{name}.yaml" for name in ("coffee", "pump")]
     assert {path.read_text() for path in cards} <= {*blocks(dataset, "yaml")}
-    assert blocks(dataset, "python") == [(EXAMPLES / "logbook.py").read_text()]
     assert (EXAMPLES / "dataset" / "pump.log").read_text().splitlines()[0] in dataset.read_text()
     first_rows = "".join((EXAMPLES / "dataset" / "coffee.csv").read_text().splitlines(keepends=True)[:2])
     assert first_rows in blocks(dataset)
 
 
 def test_gaussian_processes_of_scikit_learn_are_imported_as_the_page_says(tmp_path):
-    (code,) = blocks(HOW_TO / "import.md", "python")
-    assert code == (EXAMPLES / "import_sklearn.py").read_text()
     names = ("sinc", "wdbc")
     for name in names:
         gpbench(tmp_path, "data", "rows", name, "--split", "0")
@@ -111,21 +110,14 @@ def test_the_example_of_the_python_interface_runs(tmp_path):
     assert names["mean"].shape == names["std"].shape == (20,) and len(names["runs"].frame) == 2
 
 
-@pytest.mark.parametrize("words", [[], ["forest", "rows.npz", "10"]])
-def test_the_example_of_the_leaderboard_says_how_it_is_called(words):
-    done = subprocess.run([sys.executable, EXAMPLES / "import_board.py", *words], capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.startswith("usage: python import_board.py PROGRAM FILE SECONDS;")
-    assert done.stderr.count("\n") == 1 and "random_forest" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("file", "seconds"), [("none.npz", "10"), ("rows.npz", "ten"), ("rows.npz", "-1"), ("rows.npz", "nan")]
-)
-def test_the_example_of_the_leaderboard_refuses_wrong_files_and_seconds_in_one_line(tmp_path, file, seconds):
+def test_the_example_of_the_leaderboard_says_how_it_is_called_and_refuses_wrong_files_and_seconds(tmp_path):
     np.savez(tmp_path / "rows.npz", X=[[0.0]], y=[0.0], train=[0], test=[0], classes=[])
-    words = [sys.executable, EXAMPLES / "import_board.py", "random_forest", file, seconds]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "; usage: python import_board.py" in done.stderr
+    of_forest = ["none.npz 10", "rows.npz ten", "rows.npz -1", "rows.npz nan"]
+    for line in ("", "forest rows.npz 10", *(f"random_forest {words}" for words in of_forest)):
+        words = [sys.executable, EXAMPLES / "import_board.py", *line.split()]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1, line
+        assert "usage: python import_board.py PROGRAM FILE SECONDS;" in done.stderr and "random_forest" in done.stderr
 
 
 def test_a_fit_that_is_ended_leaves_a_file_that_says_so(tmp_path):
@@ -146,3 +138,28 @@ def test_the_notebooks_run(path, tmp_path):
     environment = {**os.environ, **folders, "PATH": programs, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+FAMILIES = [
+    ("kernel", "cosine", ("dataset=sinc", "method=gpr")),
+    ("likelihood", "cauchit", ("dataset=wdbc", "method=svi")),
+]
+OWN = [*(family[:2] for family in FAMILIES), ("metric", "pinball")]
+
+
+@pytest.mark.parametrize(("kind", "name", "words"), FAMILIES)
+def test_a_family_of_ones_own_passes_the_check_and_trains(tmp_path, kind, name, words):
+    assert "broken" not in call(tmp_path, "check", f"{kind}:{name}", "--config-dir", str(EXAMPLES))
+    run = ["run", "--config-dir", str(EXAMPLES), "--json", *words, f"method.{kind}={name}", "method.steps=5"]
+    (record,) = json.loads(call(tmp_path, *run))["records"]
+    assert record["status"] == "done" and f"{kind}={name.capitalize()}" in record["setting"]
+
+
+def test_a_metric_of_ones_own_passes_the_check_and_stands_in_tables_without_its_folder(tmp_path):
+    folder = ("--config-dir", str(EXAMPLES))
+    assert call(tmp_path, "check", "metric:pinball", *folder).count("kept") == 3
+    (ours,) = json.loads(call(tmp_path, "run", *folder, "--json", "dataset=coffee", "method=linear"))["records"]
+    assert ours["own_metrics"]["pinball"]["better"] == "lower" and ours["metrics"]["pinball"] > 0
+    assert "pinball (pinball loss at 90 %; original units; lower is better)" in gpbench(
+        tmp_path, "table", "--metric", "pinball"
+    )

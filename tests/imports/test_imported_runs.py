@@ -25,19 +25,19 @@ def beside_ours(tmp_path_factory):
     return folder / "results"
 
 
-@pytest.mark.parametrize("verb", [["table"], ["rank"], ["compare", "theirs", "linear"]])
-def test_tables_ranks_and_comparisons_mark_them(beside_ours, capsys, verb):
-    assert main([*verb, "--results", str(beside_ours)]) == 0
-    out = capsys.readouterr().out
-    assert "imported: predictions of another program" in out and "theirs (theirs.parquet, SHA-256" in out
+def test_tables_ranks_and_comparisons_mark_them_and_comparisons_have_rows_and_splits(beside_ours, capsys):
+    for words in ("table", "rank", "compare theirs linear", "compare theirs linear --metric test_ll"):
+        assert main([*words.split(), "--results", str(beside_ours)]) == 0
+        out = capsys.readouterr().out
+        assert "imported: predictions of another program" in out and "theirs (theirs.parquet, SHA-256" in out
+    assert "friedman: over 2 splits with 200 test rows A - B has the variance" in out
 
 
-def test_comparisons_with_them_have_rows_and_splits(beside_ours, capsys):
-    assert main(["compare", "theirs", "linear", "--metric", "test_ll", "--results", str(beside_ours)]) == 0
-    assert "friedman: over 2 splits with 200 test rows A - B has the variance" in capsys.readouterr().out
+def test_the_site_csv_and_json_say_which_are_imported(beside_ours, capsys):
+    from gpbench.analysis.cells import group_runs
 
-
-def test_csv_and_json_say_which_are_imported(beside_ours, capsys):
+    for cell in group_runs(Store(beside_ours).all()):
+        assert (("imported", "imported") in views.badges(cell)) is (cell.method == "theirs")
     assert main(["table", "--results", str(beside_ours), "--format", "csv"]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.endswith(",imported") and {line.rsplit(",")[-1] for line in lines if "theirs" in line} == {"true"}
@@ -46,33 +46,6 @@ def test_csv_and_json_say_which_are_imported(beside_ours, capsys):
         "theirs": True,
         "linear": False,
     }
-
-
-def test_the_site_has_a_badge_for_them(beside_ours):
-    from gpbench.analysis.cells import group_runs
-
-    for cell in group_runs(Store(beside_ours).all()):
-        assert (("imported", "imported") in views.badges(cell)) is (cell.method == "theirs")
-
-
-def test_collected_records_of_them_are_still_marked(beside_ours, tmp_path):
-    assert main(["collect", str(beside_ours), "--out", str(tmp_path / "all.parquet")]) == 0
-    from gpbench.records.collection import open_store
-
-    assert open_store(tmp_path / "all.parquet").all() == Store(beside_ours).all()
-
-
-def test_data_rows_exports_the_split(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["data", "rows", "sinc", "--split", "3"]) == 0
-    assert "180 training and 20 test rows in sinc-3.npz" in capsys.readouterr().out
-    dataset, train, test = data("sinc", 3)
-    with np.load("sinc-3.npz") as file:
-        for name, expected in (("X", dataset.X), ("y", dataset.y), ("train", train), ("test", test)):
-            np.testing.assert_array_equal(file[name], expected)
-        assert tuple(file["classes"]) == () and tuple(file["columns"]) == dataset.columns
-    assert main(["data", "rows", "sinc", "--split", "20"]) == 2
-    assert main(["data", "rows", "sinc", "--split", "0", "--set", "yang"]) == 2
 
 
 OWN_CARD = """
@@ -101,6 +74,23 @@ def wings(tmp_path):
         return pd.DataFrame(columns if output is None else {**columns, "output": output})
 
     return tmp_path, table
+
+
+def test_data_rows_exports_the_split_of_a_set(wings, monkeypatch, capsys):
+    monkeypatch.chdir(wings[0])
+    assert main(["data", "rows", "sinc", "--split", "3"]) == 0
+    assert "180 training and 20 test rows in sinc-3.npz" in capsys.readouterr().out
+    dataset, train, test = data("sinc", 3)
+    with np.load("sinc-3.npz") as file:
+        for name, expected in (("X", dataset.X), ("y", dataset.y), ("train", train), ("test", test)):
+            np.testing.assert_array_equal(file[name], expected)
+        assert tuple(file["classes"]) == () and tuple(file["columns"]) == dataset.columns
+    for words, split_set in (("--split 1", "random90"), ("--split 1 --set hla", "hla")):
+        assert main(["data", "rows", "wings", *words.split(), "--config-dir", "."]) == 0
+        with np.load("wings-hla-1.npz" if "hla" in words else "wings-1.npz") as file:
+            assert (str(file["dataset"]), int(file["split"]), str(file["split_set"])) == ("wings", 1, split_set)
+    for wrong in ("--split 20", "--split 0 --set yang"):
+        assert main(["data", "rows", "sinc", *wrong.split()]) == 2
 
 
 def test_each_output_is_a_run_of_its_own(wings, capsys):
@@ -155,22 +145,21 @@ def test_predictions_that_are_late_have_no_scores(tmp_path):
     assert set(record.undefined.values()) == {"over time"} and "after 22.5 CPU seconds" in record.message
 
 
-@pytest.mark.parametrize(
-    ("lost", "reason", "message"),
-    [
-        ("over time", "over time", "no predictions after 23.0 CPU seconds, of a budget of 20"),
-        ("out of memory", "out of memory", "out of memory"),
-        ("Over  time", "over time", "no predictions after 23.0 CPU seconds, of a budget of 20"),
-        ("LinAlgError: not  positive\ndefinite", "ended with an error", "LinAlgError: not positive definite"),
-        ("e" * 300, "ended with an error", "e" * 200),
-    ],
-)
-def test_a_file_may_say_why_it_has_no_predictions(tmp_path, lost, reason, message):
-    table = regression(seconds=23.0, lost=lost).drop(columns=["mean", "variance"])
-    assert bring(tmp_path, table, "--budget", "10") == 0
-    [record] = records(tmp_path)
-    assert record.status == "failed" and set(record.metrics.values()) == {None} and record.message == message
-    assert set(record.undefined.values()) == {reason} and {"test_ll", "rmse", "crps"} <= record.metrics.keys()
+def test_a_file_may_say_why_it_has_no_predictions(tmp_path):
+    late, error = "no predictions after 23.0 CPU seconds, of a budget of 20", "ended with an error"
+    for split, (lost, reason, message) in enumerate(
+        (
+            ("out of memory", "out of memory", "out of memory"),
+            ("Over  time", "over time", late),
+            ("LinAlgError: not  positive\ndefinite", error, "LinAlgError: not positive definite"),
+            ("e" * 300, error, "e" * 200),
+        )
+    ):
+        table = regression(split, seconds=23.0, lost=lost).drop(columns=["mean", "variance"])
+        assert bring(tmp_path, table, "--budget", "10") == 0
+        (record,) = (one for one in records(tmp_path) if one.split == split)
+        assert record.status == "failed" and set(record.metrics.values()) == {None} and record.message == message
+        assert set(record.undefined.values()) == {reason} and {"test_ll", "rmse", "crps"} <= record.metrics.keys()
 
 
 def test_what_says_that_it_is_lost_needs_the_rows_of_the_split_and_says_it_in_each(tmp_path, capsys):
@@ -180,11 +169,13 @@ def test_what_says_that_it_is_lost_needs_the_rows_of_the_split_and_says_it_in_ea
     assert bring(tmp_path, table) == 3 and "has another value of lost than the first row" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("lost", "message"), [(0.0, "lost is 0.0: write why"), (False, "lost is False: write why"), ("no", "and lost 'no'")]
-)
-def test_predictions_beside_a_reason_why_there_are_none_are_refused(tmp_path, lost, message, capsys):
-    assert bring(tmp_path, regression(lost=lost)) == 3 and message in capsys.readouterr().err
+def test_predictions_beside_a_reason_why_there_are_none_are_refused(tmp_path, capsys):
+    for lost, message in (
+        (0.0, "lost is 0.0: write why"),
+        (False, "lost is False: write why"),
+        ("no", "and lost 'no'"),
+    ):
+        assert bring(tmp_path, regression(lost=lost)) == 3 and message in capsys.readouterr().err
     assert not records(tmp_path)
     assert bring(tmp_path, regression(lost=None)) == 0 and records(tmp_path)[0].status == "done"
 

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.extend.core import jaxprs_in_params
 
 from gpbench.core.features import InducingPoints, ScaledFeatures
 from gpbench.core.kernels import SquaredExponential
@@ -144,8 +145,22 @@ def bound_of(method, parameters, data):
     return evaluate(parameters, data)
 
 
+def evaluated(method, data, parameters):
+    """The evidence at `parameters`, and a state at these from which predictions are made."""
+    value, posterior = bound_of(method, parameters, data)
+    return value, eqx.tree_at(lambda s: s.optimiser.extra, start_at(method, data, parameters), posterior)
+
+
 def differences(function, x, step=1e-5):
     """The gradient of a function of one array by central differences, in one compiled call."""
     along = jax.jit(jax.vmap(function))
     steps = step * np.eye(x.size)
     return (along(x + steps) - along(x - steps)) / (2 * step)
+
+
+def equations(program):
+    """The equations of a traced program and of those inside it, loops too, each call counted."""
+    for equation in program.eqns:
+        yield equation
+        for inner in jaxprs_in_params(equation.params):
+            yield from equations(inner)

@@ -14,6 +14,12 @@ def logistic(y, f):
     return -np.logaddexp(0.0, -y * f)
 
 
+def gp_prediction(C, k, prior, y, noise):
+    """Mean and variance of new targets: C covariances of the old ones, k (N, M) with f, prior variances of f."""
+    weights = np.linalg.solve(C, k)
+    return weights.T @ np.asarray(y), prior - np.sum(k * weights, axis=0) + noise
+
+
 def tilted_moments(log_likelihood, y, mean, variance):
     """log Z, and mean and variance of p(y|f) N(f | mean, variance) / Z, for every row, by quadrature on a fine grid."""
     x = np.linspace(-12.0, 12.0, 1201)

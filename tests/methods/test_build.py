@@ -1,38 +1,56 @@
-"""What of a method's configuration cannot be built is one ConfigError, and never Hydra's wrapper of it."""
+"""What of a method's configuration or data does not fit is one line that says how to mend it."""
 
 from pathlib import Path
 
 import equinox as eqx
+import optax
 import pytest
+from problems import FROZEN, KEY, binary, regression
 
 from gpbench.config.build import build_method
 from gpbench.config.compose import compose
+from gpbench.core.optimisers import decaying_adam
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Method, inducing_count
+from gpbench.methods.additive.gam import GAM
+from gpbench.methods.base import Method
+from gpbench.methods.bnn.dropout import Dropout
+from gpbench.methods.bnn.ensemble import Ensemble
+from gpbench.methods.bnn.laplace import LinearisedLaplace
+from gpbench.methods.bnn.mile import MILE
+from gpbench.methods.bnn.pbp import PBP
+from gpbench.methods.bnn.sgld import SGLD
+from gpbench.methods.deep.dgp import DGP
+from gpbench.methods.ep.gfitc import GFITC
+from gpbench.methods.ep.sep import SEP
+from gpbench.methods.exact.alacarte import AlaCarte
+from gpbench.methods.exact.sdd import SDD
+from gpbench.methods.vi.cagp import CAGP
+from gpbench.methods.vi.sgpr_greedy import GreedySGPR
+from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.methods.vi.svi import SVI
+from gpbench.methods.vi.vif import VIF
+from gpbench.methods.vi.vsgpr import VSGPR
+from gpbench.methods.weight_space.qsgp import QSGP
 
 METHODS = Path(__file__).resolve().parents[2] / "conf" / "method"
 MISTAKES = {
-    "unknown kernel": ("method.kernel=matern53", "unknown kernel 'matern53': did you mean matern52"),
-    "empty kernel": ("method.kernel=", "unknown kernel '': known are"),
-    "kernel in a list": ("method.kernel=[linear]", "a kernel is a name or a name with its options"),
-    "option out of range": ("method.kernel={periodic: {period: -2}}", "period=-2: must be a number above 0"),
-    "nested kernels": ("method.kernel={sum: [linear, {sum: 3}]}", "kernel sum must be a list of two or more kernels"),
-    "unknown likelihood": ("method.likelihood=probitt", "unknown likelihood 'probitt': did you mean probit?"),
-    "empty likelihood": ("method.likelihood=", "unknown likelihood '': known are"),
-    "option of a likelihood": ("method.likelihood={student_t: {df: -1}}", "df=-1: must be a number above 0"),
-    "optimiser without a target": ("method.optimiser={rate: 1}", "must be a mapping with the optimiser's _target_"),
-    "optimiser as a name": ("method.optimiser=adam", "method.optimiser=adam: must be a mapping with"),
-    "negative steps": ("method.steps=-1", "method.steps=-1: must be a whole number from 1"),
-    "empty batch": ("method.batch_size=0", "method.batch_size=0: must be a whole number from 1"),
+    "unknown kernel": ("svi method.kernel=matern53", "unknown kernel 'matern53': did you mean matern52"),
+    "kernel in a list": ("svi method.kernel=[linear]", "a kernel is a name or a name with its options"),
+    "unknown likelihood": ("svi method.likelihood=studentt", "unknown likelihood 'studentt': did you mean student_t"),
+    "optimiser without a target": ("svi method.optimiser={rate: 1}", "must be a mapping with the optimiser's _target_"),
+    "negative steps": ("svi method.steps=-1", "method.steps=-1: must be a whole number from 1"),
+    "a layer of no units": ("dgp method.hidden=[0]", "hidden=[0]: must be a list, each entry a whole number from 1"),
+    "no psi statistics": ("dgp method.kernel=matern52", "dgp needs a squared exponential kernel, not matern52"),
+    "L-BFGS of an estimate": ("dsdgp method.optimiser=null", "method.optimiser=null: "),
 }
 
 
-@pytest.mark.parametrize("word, line", MISTAKES.values(), ids=MISTAKES)
-def test_a_value_that_the_method_refuses_is_its_own_line(word, line):
+@pytest.mark.parametrize("words, line", MISTAKES.values(), ids=MISTAKES)
+def test_a_value_that_the_method_refuses_is_its_own_line(words, line):
+    name, word = words.split(maxsplit=1)
     with pytest.raises(ConfigError) as error:
-        build_method(compose(["method=svi", word])["method"])
-    assert str(error.value).startswith(line) or line in str(error.value)
+        build_method(compose(["dataset=sinc", f"method={name}", word])["method"])
+    assert line in str(error.value)
     assert "\n" not in str(error.value) and "Error in call" not in str(error.value)
 
 
@@ -83,16 +101,13 @@ def test_a_class_that_is_not_a_method_is_one_line(cls, line):
         build_method({"_target_": f"{__name__}.{cls.__name__}"})
 
 
-def test_a_module_that_python_cannot_parse_is_one_line(tmp_path, monkeypatch):
+def test_a_method_without_a_target_and_a_module_that_python_cannot_parse_are_one_line(tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match="method has no _target_"):
+        build_method({"name": "mine"})
     (tmp_path / "unparsable.py").write_text("def f(:")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigError, match=r"cannot import 'unparsable.Method': invalid syntax"):
         build_method({"_target_": "unparsable.Method"})
-
-
-def test_a_method_without_a_target_is_one_line():
-    with pytest.raises(ConfigError, match="method has no _target_"):
-        build_method({"name": "mine"})
 
 
 REFUSED = {
@@ -117,8 +132,6 @@ def test_a_class_refuses_a_value_out_of_its_range_when_it_is_made(field, value):
     "method, field, value",
     [
         ("sep", "damping", 0.0),
-        ("sep", "damping", 7),
-        ("gfitc", "damping", float("nan")),
         ("gfitc", "sweeps", 0),
         ("sep", "update", "foo"),
         ("vsgpr", "rows", 0),
@@ -144,13 +157,6 @@ def test_a_users_field_has_a_range_of_its_own():
         Random(steps=-1)
 
 
-def test_a_number_of_inducing_points_between_two_whole_ones_is_refused():
-    for wrong in (1.5, 20.0):
-        with pytest.raises(ConfigError, match=rf"method.inducing={wrong}: must be a whole number from 1, or a number"):
-            inducing_count(wrong, 100)
-    assert inducing_count(1, 100) == 1 and inducing_count(1.0, 100) == 100
-
-
 def test_the_label_of_a_method_without_minibatches_names_none():
     for name in ("svdgp", "sdd"):
         words = [f"method={name}", "dataset=sinc", "method.batch_size="]
@@ -158,13 +164,112 @@ def test_the_label_of_a_method_without_minibatches_names_none():
         assert labels[1] == f"{labels[0]}, batch=7"
 
 
-@pytest.mark.parametrize("name", ["linear", "constant", "logistic", "laplace", "hmc", "gpr", "vsgpr"])
+ALL_ROWS = ["linear", "constant", "logistic", "laplace", "hmc", "gpr", "vsgpr", "alacarte", "gfitc", "mile"]
+
+
+@pytest.mark.parametrize("name", ALL_ROWS)
 def test_methods_whose_steps_need_all_rows_refuse_minibatches_in_one_line(name):
     with pytest.raises(ConfigError, match=r"^method\.batch_size=64: must be null$"):
         build_method(compose([f"method={name}", "dataset=sinc", "method.batch_size=64"])["method"])
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in METHODS.glob("*.yaml")))
-def test_two_methods_of_one_configuration_are_equal_so_that_no_program_is_compiled_for_each(name):
-    first, second = (build_method(compose([f"method={name}"])["method"]) for _ in range(2))
-    assert first == second and hash(first) == hash(second)
+def test_two_methods_of_one_configuration_are_equal_so_that_no_program_is_compiled_for_each():
+    for name in sorted(file.stem for file in METHODS.glob("*.yaml")):
+        first, second = (build_method(compose([f"method={name}"])["method"]) for _ in range(2))
+        assert first == second and hash(first) == hash(second), name
+
+
+ROWS, CLASSES = regression(25), binary(20)
+GROWING = {"optimiser": decaying_adam(), "mean_basis": 5, "covariance_basis": 5, "growth": 5}
+PATHS, STEPPING = {"predictive": "sample", "optimiser": FROZEN}, {"optimiser": FROZEN, "inducing": 5}
+ALL = {"features": "inducing", "basis": None, "kernel": "matern32"}
+SQUARED = r"needs a squared exponential kernel, not matern52: choose .*$"
+
+UNFIT = [
+    (AlaCarte, ROWS, {"kernel": "matern52"}, rf"^own {SQUARED}"),
+    (AlaCarte, ROWS, {"frequencies": 10**7}, r"^20,000,000 features need .* TB, and .* GB of memory are free: .*$"),
+    (CAGP, ROWS, {"actions": 26}, r"^method\.actions=26 asks for 26 actions, but there are 25 training rows: choose a"),
+    (DGP, ROWS, {"energy": "sep"}, r"^method\.energy=sep needs a method\.optimiser"),
+    (DGP, ROWS, {"inducing": 50, **PATHS}, "asks for 50 inducing points, but there are 25 training rows"),
+    (DGP, ROWS, {"hidden": (2,), "samples": 3, **PATHS}, "samples=3 must be a power of two of at least 8"),
+    (DGP, ROWS, {"hidden": (3, 3), "samples": 16, **PATHS}, "samples=16 must be a power of two of at least 32"),
+    (Dropout, ROWS, {"dropout": 1.0}, "method.dropout=1.0: must be a number from 0 and below 1"),
+    (Ensemble, ROWS, {"likelihood": "laplace"}, r"^own needs a gaussian, .* likelihood, not "),
+    (GAM, ROWS, {"components": [[0, 0]]}, r"\[0, 0\] names the input 0 twice"),
+    (GAM, ROWS, {"components": [[0], [7]]}, r"\[7\] names the input 7, but the data have only the inputs 0 to 1"),
+    (GAM, ROWS, {"components": [[0], [1], [1, 0]], "pairs": [[0, 1]]}, "in method.components and method.pairs"),
+    (GAM, ROWS, {"components": "all"}, r"method.components=all: must be univariate, or a list of lists"),
+    (GAM, ROWS, {"components": [{"input": 0}]}, "a component has no option 'input': known are inputs, "),
+    (GAM, ROWS, {"components": [{"inputs": 7}]}, r"is no list of inputs such as \[0, 1\], nor a mapping such as"),
+    (GAM, ROWS, {"components": [[-1]]}, r"\[-1\] must be whole numbers from 0"),
+    (GAM, ROWS, {"components": [{"inputs": [0], "inducing": 1}]}, r"inducing of component \[0\]=1: a component has"),
+    (GAM, ROWS, {"kernel": "linear"}, r"kernel linear has no zero-mean form for a component: nothing is left of it"),
+    (GAM, ROWS, {"pairs": "all", "components": [[0], [1], [1, 0]]}, r"there are two components of the inputs \[0, 1\]"),
+    (GAM, ROWS, {"pairs": [[0]]}, r"method.pairs: \[0\] is no pair"),
+    (GAM, ROWS, {"kernel": "anova"}, r"has no zero-mean form for a component: it has effects of its own"),
+    (GAM, ROWS, {"rank": 3, "posterior": "mean_field"}, "rank is for method.posterior=coupled_precision, not mean"),
+    (GAM, ROWS, {"inducing": 0.5}, r"method.inducing=0.5: must be a whole number from 2"),
+    (GAM, ROWS, {"rank": 1000}, r"method.rank=1000: must be from 1 to 43"),
+    (GAM, ROWS, {"inducing": 10**6}, r"3 components with 3,000,001 inducing outputs need 216.* TB"),
+    (GAM, ROWS, {"inducing": 30}, "30 inducing points of a component, but there are 25 training rows"),
+    (GAM, ROWS, {"optimiser": None}, r"method.natural_step needs a method.optimiser"),
+    (GFITC, CLASSES, {"likelihood": "gaussian"}, "needs a probit or logistic likelihood, not gaussian"),
+    (GreedySGPR, ROWS, {"inducing": 26}, r"^method\.inducing=26 asks for 26 inducing points, but there are 25"),
+    (PBP, ROWS, {"likelihood": "laplace"}, r"^own needs a gaussian likelihood, not "),
+    (PBP, ROWS, {"gamma_shape": 1.0}, r"^method\.gamma_shape=1\.0: must be a number above 1$"),
+    (QSGP, ROWS, {"basis": None}, "method.basis=null is one function for every training row"),
+    (QSGP, ROWS, {"features": "inducing", "basis": 26}, "method.basis=26: there are 25 training rows"),
+    (QSGP, ROWS, {"dense_columns": 21}, "method.dense_columns=21 of 20 basis functions"),
+    (QSGP, ROWS, {"block": 30, "basis_batch": 20}, "method.block=30: functions are drawn in whole blocks, 20"),
+    (QSGP, ROWS, {"control_rows": 26}, "method.control_rows=26: there are 25 training rows"),
+    (QSGP, ROWS, {"kernel": "periodic"}, "own with features=rff needs a"),
+    (QSGP, ROWS, {"relevance": True}, "method.relevance=true needs kernel functions"),
+    (QSGP, ROWS, {"features": "inducing", "basis": 6, "augmentation": True}, "set method.basis=null and"),
+    (QSGP, ROWS, {**ALL, "augmentation": True, "likelihood": "laplace"}, "is derived for Gaussian noise, not"),
+    (QSGP, ROWS, {"likelihood": "student_t"}, "own needs a gaussian, laplace, probit or logistic likelihood"),
+    (QSGP, ROWS, {**ALL, "optimiser": optax.adam(0.1)}, "set method.optimiser=null"),
+    (QSGP, ROWS, {"basis": 10**13}, "basis functions with 0 dense columns need"),
+    (QSGP, ROWS, {**ALL, "solver": "cg", "basis": 20}, "it is for kernel functions around all rows: set method.featur"),
+    (QSGP, ROWS, {**ALL, "solver": "cg", "dense_columns": 1}, "it is for a diagonal C: set method.dense_columns=0, or"),
+    (QSGP, ROWS, {**ALL, "solver": "cg", "relevance": True}, "it is for a prior whose precision is K: set method.rel"),
+    (QSGP, ROWS, {**ALL, "solver": "cg", "likelihood": "laplace"}, "for Gaussian noise: set method.likelihood="),
+    (QSGP, ROWS, {**ALL, "solver": "cg", "search": {"rate": [0.1]}}, "no rate to search: set method.search=null"),
+    (QSGP, ROWS, {**ALL, "solver": "adagrad", "regressors": 26}, "method.regressors=26: needs regression on as"),
+    (QSGP, ROWS, {"solver": "adagrad", "regressors": 4}, "set method.regressors=0"),
+    (SDD, ROWS, {"samples": 1}, r"^method\.samples=1: must be a whole number from 2$"),
+    (SDD, ROWS, {"kernel": "linear"}, "needs a squared exponential, matern12, matern32 or matern52 kernel, not linear"),
+    (SDD, CLASSES, {}, r"^own is for regression, and these are 2 classes: try svi$"),
+    (SEP, CLASSES, {"gradient": "scalars", "batch_size": 5, **STEPPING}, r"^method\.gradient=scalars needs all rows"),
+    (SEP, CLASSES, {"update": "outer", "batch_size": 5, **STEPPING}, r"^method\.update=outer needs all rows"),
+    (SGLD, ROWS, {"steps": 6, "burn_in": 1.0}, r"no samples: of method.steps=6 the first 6 are burn-in"),
+    (SVDGP, ROWS, {**GROWING, "batch_size": 10, "growth": 11}, "method.growth=11"),
+    (SVDGP, ROWS, {**GROWING, "covariance_basis": 26}, "method.covariance_basis=26 is more than the 25 training rows"),
+    (SVDGP, ROWS, {**GROWING, "mean_basis": 26}, "method.mean_basis=26 is more than the 25 training rows"),
+    (SVDGP, ROWS, {**GROWING, "natural_step": 0.1}, "method.natural_step is for method.parametrisation=orthogonal"),
+    (SVDGP, ROWS, {**GROWING, "likelihood": "heteroscedastic"}, "likelihood, not heteroscedastic"),
+    (SVDGP, ROWS, {**GROWING, "kernel": "matern52"}, SQUARED),
+    (SVI, CLASSES, {"batch_size": 10}, "L-BFGS needs all rows"),
+    (SVI, CLASSES, {"natural_step": 0.1}, "natural_step needs"),
+    (SVI, ROWS, {"likelihood": "probit"}, "likelihood probit does not fit regression data"),
+    (SVI, ROWS, {"features": "generalised", "kernel": "matern52"}, SQUARED),
+    (SVI, ROWS, {"conditional": "scaled", "likelihood": "student_t"}, "needs Gaussian noise, and the likelihood is"),
+    (SVI, CLASSES, {"subset_rows": 10}, r"^method\.subset_rows=10 .* set method.subset_rows=null for classes .*$"),
+    (
+        SVI,
+        ROWS,
+        {"subset_rows": 10, "likelihood": "student_t"},
+        r"^method\.subset_rows=10 .* set method.subset_rows=nu",
+    ),
+    (VIF, ROWS, {"neighbours": 25}, r"^method\.neighbours=25: there are 25 training rows: choose a number below$"),
+    (VSGPR, ROWS, {"optimiser": FROZEN}, r"^method\.optimiser=.*: must be null$"),
+]
+NEEDED = {cls: {"optimiser": FROZEN} for cls in (Dropout, Ensemble, LinearisedLaplace, MILE)}
+NEEDED[QSGP] = {"basis": 20, "basis_batch": 8, "block": 2, "batch_size": 4, "control_rows": 3}
+NEEDED[GAM] = {"inducing": 14, "pairs": [[0, 1]], "optimiser": FROZEN, "natural_step": "auto"}
+
+
+@pytest.mark.parametrize(("cls", "data", "fields", "line"), UNFIT, ids=[f"{m[0].__name__} {[*m[2]]}" for m in UNFIT])
+def test_a_mistake_is_one_line(cls, data, fields, line):
+    with pytest.raises(ConfigError, match=line) as error:
+        cls(**{"name": "own", **NEEDED.get(cls, {}), **fields}).init(data, key=KEY)
+    assert "\n" not in str(error.value)

@@ -1,4 +1,4 @@
-"""Deep GPs by approximate EP: moments against sampling, the tied factor's fixed point, limits, and refusals."""
+"""Deep GPs by approximate EP and by sampling: moments, fixed points and the limits where they are other methods."""
 
 from functools import partial
 
@@ -9,17 +9,20 @@ import numpy as np
 import optax
 import pytest
 from jax.flatten_util import ravel_pytree
-from problems import KERNEL, KEY, inputs, objective_of, predict, regression, train
+from problems import KERNEL, KEY, bound_of, inputs, objective_of, predict, regression, train
+from references import gp_prediction
 from scipy.optimize import minimize
 
-from gpbench.config.compose import compose
 from gpbench.core.gaussians import Normal, residual
 from gpbench.core.psi import Moments
-from gpbench.errors import ConfigError
 from gpbench.methods.deep.dgp import DGP
+from gpbench.methods.deep.dsdgp import DSDGP
 from gpbench.methods.parts.deep_layers import DeepLayer, LayerPosterior, of_output
 from gpbench.methods.parts.deep_moments import Projection, propagate
-from gpbench.train.batches import at_step, whole
+from gpbench.methods.parts.sparse_layer import SparseLayer
+from gpbench.methods.vi import svi
+from gpbench.methods.vi.svi import SVI
+from gpbench.train.batches import whole
 
 ADAM = optax.adam(0.02)
 RANDOM = np.random.default_rng(0)
@@ -160,18 +163,15 @@ def test_stochastic_ep_without_hidden_layers_has_the_posterior_of_fitc():
 
 def test_one_layer_with_every_row_inducing_is_the_exact_gp():
     """Sections 2 and 3: mean and variance of stochastic EP's posterior, which is FITC's, against dense algebra."""
-    data = regression(15)
+    data, X = regression(15), inputs(7, seed=5)
     method = dgp(hidden=(), inducing=15, energy="sep", damping=1.0)
-    start = method.init(data, key=KEY)
-    at_rows = eqx.tree_at(lambda s: s.parameters.layers[0].Z, start, data.X[None])
+    at_rows = eqx.tree_at(lambda s: s.parameters.layers[0].Z, method.init(data, key=KEY), data.X[None])
     parameters = update(method, at_rows.parameters, data)
-    X, noise = inputs(7, seed=5), float(parameters.likelihood.noise)
-    kernel = parameters.layers[0].kernel
+    kernel, noise = parameters.layers[0].kernel, float(parameters.likelihood.noise)
     K, k = (np.asarray(kernel.cross(data.X, x)) for x in (data.X, X))
-    predictive = predict(method, eqx.tree_at(lambda s: s.parameters, start, parameters), X)
-    weights = np.linalg.solve(K + noise * np.eye(15), k)
-    np.testing.assert_allclose(predictive.mean, weights.T @ np.asarray(data.y), rtol=1e-5, atol=1e-7)
-    variance = np.asarray(kernel.diag(X)) - np.sum(k * weights, axis=0) + noise
+    predictive = predict(method, eqx.tree_at(lambda s: s.parameters, at_rows, parameters), X)
+    mean, variance = gp_prediction(K + noise * np.eye(15), k, np.asarray(kernel.diag(X)), data.y, noise)
+    np.testing.assert_allclose(predictive.mean, mean, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(predictive.var, variance, rtol=1e-5)
 
 
@@ -202,37 +202,6 @@ def test_a_fixed_point_of_stochastic_ep_is_one_of_the_tied_energy_where_all_rows
     gradient = jax.jit(jax.grad(energy))(parameters.factors)
     largest = max(np.abs(leaf).max() for leaf in map(np.asarray, jax.tree.leaves(gradient)))
     assert largest < 1e-7 if equal else largest > 1e-4
-
-
-def test_stochastic_ep_trains_with_minibatches():
-    data = regression(40)
-    state, _ = train(dgp(hidden=(2,), energy="sep", batch_size=10), data, 300)
-    predictive = predict(dgp(hidden=(2,)), state, data.X)
-    assert np.mean((predictive.mean - data.y) ** 2) < 0.5 * np.var(data.y)
-
-
-def test_the_energy_of_minibatches_and_its_gradient_are_unbiased():
-    data, method = regression(20), dgp(hidden=(2,), batch_size=5)
-    parameters = method.init(data, key=KEY).parameters
-    order = jnp.asarray(np.random.default_rng(0).permutation(20)).reshape(4, 5)
-    parts = [
-        eqx.tree_at(
-            lambda b: (b.X, b.y, b.index, b.weight), data, (data.X[i], data.y[i], data.index[i], data.weight[i])
-        )
-        for i in order
-    ]
-    for size in (0.0, 0.3):  # an identity of functions of the parameters, so of their gradients too
-        moved = jax.tree.map(lambda leaf, size=size: leaf + size * RANDOM.normal(size=leaf.shape), parameters)
-        values = [energy_of(method, moved, part) for part in parts]
-        np.testing.assert_allclose(np.mean(values), energy_of(method, moved, data), rtol=1e-10)
-
-
-def test_training_raises_the_energy_and_explains_the_targets():
-    data, method = regression(40), dgp(hidden=(2, 2), hidden_covariance="full")
-    state, objective = train(method, data, 300)
-    assert objective[-1] > objective[0] + 10
-    predictive = predict(method, state, data.X)
-    assert np.mean((predictive.mean - data.y) ** 2) < 0.5 * np.var(data.y)
 
 
 def test_matched_log_z_is_near_that_of_samples_at_a_trained_state():
@@ -272,31 +241,6 @@ def test_classes_have_probabilities_that_sum_to_one(classes, y):
     assert np.isfinite(objective_of(method, state, data))
 
 
-def test_a_batch_of_the_loop_is_one_of_these():
-    data, method = regression(20), dgp(batch_size=5)
-    batch = at_step(data, 5, jnp.asarray(0), key=KEY)
-    assert np.isfinite(energy_of(method, method.init(data, key=KEY).parameters, batch))
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["method.hidden=[0]"], "method.hidden=[0]: must be a list, each entry a whole number from 1"),
-        (["method.hidden=two"], "method.hidden=two: must be a list"),
-        (["method.hidden=3"], "method.hidden=3: must be a list"),
-    ],
-)
-def test_layers_that_cannot_be_are_one_line(words, line):
-    with pytest.raises(ConfigError) as caught:
-        compose(["method=dgp", "dataset=sinc", *words])
-    assert line in str(caught.value)
-
-
-def test_a_kernel_without_psi_statistics_is_one_line_that_names_those_with_them():
-    with pytest.raises(ConfigError, match=r"dgp needs a squared exponential kernel, not matern52"):
-        compose(["method=dgp", "dataset=sinc", "method.kernel=matern52", "method.inducing=5"])
-
-
 @pytest.mark.parametrize("hidden", [(2,), (2, 2)])
 def test_stochastic_ep_stays_proper_where_rows_imply_no_factor(hidden):
     """From the start of a deep model some rows' tilted covariances are not positive definite; q's must be."""
@@ -306,3 +250,36 @@ def test_stochastic_ep_stays_proper_where_rows_imply_no_factor(hidden):
         precisions = np.eye(5) + np.asarray(factors.root)
         assert np.linalg.eigvalsh(precisions).min() > 0.0
     assert np.isfinite(energy_of(method, parameters, data))
+
+
+def dsdgp(**fields):
+    return DSDGP(name="dsdgp", **{"inducing": 5, "optimiser": ADAM, **fields})
+
+
+def test_without_hidden_layers_the_bound_is_svis():
+    data, method = regression(), dsdgp(hidden=())
+    state, _ = train(method, data, 30)
+    p = state.parameters
+    q = jax.tree.map(lambda leaf: leaf[0], p.q[0])
+    layer: SparseLayer = p.layers[0].unit(p.layers[0].Z[0])
+    ours = -jax.jit(lambda p: method.loss(p, data, key=KEY)[0])(p)
+    theirs = bound_of(
+        SVI(name="svi", inducing=5, optimiser=ADAM), svi.VariationalParameters(layer, p.likelihood, q), data
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=1e-10)
+
+
+def test_hidden_layers_start_at_their_linear_mean_which_training_leaves_alone():
+    data, method = regression(20), dsdgp(hidden=(2, 1))
+    start = method.init(data, key=KEY).parameters
+    np.testing.assert_allclose(start.means[0], np.eye(2))
+    state, _ = train(method, data, 5)
+    assert eqx.tree_equal(state.parameters.means, start.means)
+    assert not eqx.tree_equal(state.parameters.layers, start.layers)
+
+
+def test_a_narrow_first_layer_sees_the_principal_components():
+    X = inputs(50) @ jnp.asarray([[3.0, 0.0], [0.0, 0.1]])
+    data = eqx.tree_at(lambda b: b.X, regression(50), X)
+    (axis,) = dsdgp(hidden=(1,)).init(data, key=KEY).parameters.means
+    np.testing.assert_allclose(np.abs(axis[:, 0]), [1.0, 0.0], atol=0.05)

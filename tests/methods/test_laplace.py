@@ -16,7 +16,6 @@ from gpbench.core import laplace
 from gpbench.core.likelihoods import Gaussian, Probit, Softmax
 from gpbench.core.networks import initial_network
 from gpbench.methods.bnn.laplace import LinearisedLaplace
-from gpbench.train.batches import whole
 
 NOISE = 0.3
 
@@ -133,17 +132,6 @@ def test_after_every_step_the_approximation_is_that_of_the_states_precisions_and
     for ours, theirs in zip(jax.tree.leaves(state.posterior), jax.tree.leaves(posterior), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
     assert (steps == 1) == bool(jnp.all(state.precisions == 1.0))
-
-
-def test_rows_that_fill_up_change_nothing():
-    data, method = regression(), method_of(steps=3, inner_steps=5, evidence_start=0.0)
-    padded = whole(
-        jnp.concatenate([data.X, jnp.full((3, 2), 9.0)]), jnp.concatenate([data.y, jnp.full(3, 9.0)]), rows=25
-    )
-    for ours, theirs in zip(
-        jax.tree.leaves(trained(method, padded)), jax.tree.leaves(trained(method, data)), strict=True
-    ):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
 def test_classes_have_probit_outputs_and_no_noise():

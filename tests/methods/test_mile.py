@@ -163,13 +163,6 @@ def test_the_log_joint_is_that_of_scipy_and_training_raises_it():
     assert after > before + 20.0
 
 
-def test_a_seed_gives_the_same_numbers_and_another_seed_others(linear, line, run):
-    same = jax.tree.map(np.array_equal, train(linear, line, STEPS)[0], run[0])
-    assert all(jax.tree.leaves(same))
-    other = linear.init(line, key=jax.random.key(1))
-    assert (other.scales.step_size != run[0].scales.step_size).all()
-
-
 def test_a_chain_that_always_diverges_makes_the_run_a_diverged_one(linear, line, run):
     """With an absurd step size in one of the chains; the state itself stays finite."""
     start = linear.init(line, key=KEY)

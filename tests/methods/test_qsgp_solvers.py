@@ -6,16 +6,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
-from problems import KEY, predict
+from problems import KEY, equations, predict
 
 from gpbench.core import solvers
 from gpbench.core.bases import kernel as kernel_products
 from gpbench.core.kernels import Matern32, SquaredExponential
 from gpbench.core.solvers import KernelSystem, Nystroem, Rows
 from gpbench.data.members import Member
-from gpbench.errors import ConfigError, Stopped
+from gpbench.errors import Stopped
 from gpbench.methods.parts import mean_solver
 from gpbench.methods.weight_space.qsgp import QSGP
 from gpbench.train.batches import take_step, whole
@@ -168,7 +167,7 @@ def test_the_preconditioner_is_that_of_dense_algebra_and_no_kernel_matrix_is_who
     jaxpr = jax.make_jaxpr(lambda s: s.step(system))(start)
     rows = Rows(X[:9], jnp.arange(9), jnp.ones((9, 1)))
     jaxprs = [jaxpr, jax.make_jaxpr(lambda s: s.step(system, rows))(solvers.Blocks(start.weights))]
-    sizes = [v.aval.size for j in jaxprs for equation in _equations(j.jaxpr) for v in equation.outvars]
+    sizes = [v.aval.size for j in jaxprs for equation in equations(j.jaxpr) for v in equation.outvars]
     assert max(sizes) < N * N / 2
 
 
@@ -209,16 +208,6 @@ def test_conjugate_gradients_diverge_in_plain_sight_where_the_matrix_is_indefini
     assert np.isnan([true for true, _ in _residuals(1e4, 1e-3)][-1])
 
 
-def _equations(jaxpr):
-    """All equations, those of loops too."""
-    for equation in jaxpr.eqns:
-        yield equation
-        for value in equation.params.values():
-            for inner in value if isinstance(value, tuple | list) else (value,):
-                if hasattr(inner := getattr(inner, "jaxpr", inner), "eqns"):
-                    yield from _equations(inner)
-
-
 def test_a_run_that_is_stopped_and_resumed_ends_as_one_that_is_not_and_has_converged(tmp_path):
     method = qsgp("cg", tolerance=1e-4)
     programs = Programs(method)
@@ -240,23 +229,3 @@ def test_auto_is_cg_where_it_is_possible_and_adagrad_elsewhere(monkeypatch):
     assert chosen() == "cg" and {chosen(**fields) for fields in adagrad} == {"adagrad"}
     monkeypatch.setattr(mean_solver, "_MOST", N - 1)
     assert chosen() == "adagrad"
-
-
-MISTAKES = [
-    ({"features": "rff", "basis": 20}, "it is for kernel functions around all rows: set method.features=inducing,"),
-    ({"basis": 20}, "it is for kernel functions around all rows: set method.features=inducing,"),
-    ({"dense_columns": 1}, "it is for a diagonal C: set method.dense_columns=0, or method.solver=adagrad"),
-    ({"relevance": True}, "it is for a prior whose precision is K: set method.relevance=false"),
-    ({"likelihood": "laplace"}, "it is for Gaussian noise: set method.likelihood=gaussian, or method.solver=adagrad"),
-    ({"search": {"rate": [0.1]}}, "it has no rate to search: set method.search=null"),
-    ({"optimiser": optax.adam(0.1)}, "set method.optimiser=null"),
-    ({"solver": "adagrad", "regressors": 41}, "method.regressors=41: needs regression on as many kernel functions"),
-    ({"solver": "adagrad", "features": "rff", "basis": 20, "regressors": 4}, "set method.regressors=0"),
-]
-
-
-@pytest.mark.parametrize("fields, message", MISTAKES)
-def test_what_does_not_fit_is_refused_in_one_line(fields, message):
-    with pytest.raises(ConfigError) as error:
-        qsgp(**{"solver": "cg", **fields}).init(DATA, key=KEY)
-    assert message in str(error.value) and "\n" not in str(error.value)

@@ -15,7 +15,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.parts.basis_weights import columns
 from gpbench.methods.weight_space.qsgp import QSGP
 from gpbench.train.batches import take_step, whole
-from gpbench.train.trials import best_settings
+from gpbench.train.search import best_settings
 
 N = 12
 RNG = np.random.default_rng(1)
@@ -209,33 +209,6 @@ def test_at_the_best_bound_few_relevance_vectors_are_left():
     assert 2 <= relevant <= 12, state.weights.log_precision
     predictive = predict(method, state, rows)
     assert np.sqrt(np.mean((predictive.mean - np.sinc(rows[:, 0])) ** 2)) < 0.05
-
-
-@pytest.mark.parametrize(
-    "fields, message",
-    [
-        ({"basis": None}, "method.basis=null is one function for every training row"),
-        ({"features": "inducing", "basis": 13}, "method.basis=13: there are 12 training rows"),
-        ({"dense_columns": 21}, "method.dense_columns=21 of 20 basis functions"),
-        ({"block": 30, "basis_batch": 20}, "method.block=30: functions are drawn in whole blocks, 20 in a draw"),
-        ({"control_rows": 13}, "method.control_rows=13: there are 12 training rows"),
-        ({"kernel": "periodic"}, "qsgp with features=rff needs a"),
-        ({"relevance": True}, "method.relevance=true needs kernel functions"),
-        ({"augmentation": True}, "method.augmentation=true needs kernel functions"),
-        ({"features": "inducing", "basis": 6, "augmentation": True}, "set method.basis=null and"),
-        (
-            {"features": "inducing", "basis": None, "augmentation": True, "likelihood": "laplace"},
-            "proposition 4 is derived for Gaussian noise, not for laplace",
-        ),
-        ({"likelihood": "student_t"}, "qsgp needs a gaussian, laplace, probit or logistic likelihood"),
-        ({"features": "inducing", "basis": None, "optimiser": optax.adam(0.1)}, "set method.optimiser=null"),
-        ({"basis": 10**13}, "basis functions with 0 dense columns need"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_line(fields, message):
-    with pytest.raises(ConfigError) as error:
-        qsgp(**fields).init(DATA, key=KEY)
-    assert message in str(error.value) and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("limit, count", [("relevant_1e3", 3), ("relevant", 5), ("relevant_1e5", 9)])

@@ -7,21 +7,17 @@ import numpy as np
 import pytest
 from problems import KERNEL, KEY, inputs, objective_of, predict, regression, train
 
-from gpbench.config.build import build_method
-from gpbench.config.compose import compose
 from gpbench.core.bases import kernel as kernel_products
 from gpbench.core.bases.fourier import prior_draws
 from gpbench.core.kernels import Matern12, Matern32, Matern52, SquaredExponential
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.solvers import step_limit
 from gpbench.data import cards, sources
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.exact import sdd
 from gpbench.methods.exact.sdd import SDD
 from gpbench.methods.parts.exact import ExactGP
 from gpbench.train.batches import whole
-from gpbench.train.trials import best_rate
 
 GP = ExactGP(KERNEL, Gaussian(jnp.log(jnp.array(0.1))))
 
@@ -184,17 +180,6 @@ def test_float32_is_float64_to_its_precision():
     assert distance(ours_.mean, theirs.mean) < 1e-4  # the samples are others
 
 
-def test_everything_follows_from_the_key():
-    data, new, ours = regression(25), inputs(4, seed=5), method()
-    first, again, other = (
-        predict(ours, train(ours, data, 20, key=key)[0], new) for key in (KEY, KEY, jax.random.key(1))
-    )
-    np.testing.assert_array_equal(first.mean, again.mean)
-    np.testing.assert_array_equal(first.var, again.var)
-    np.testing.assert_allclose(first.mean, other.mean, rtol=1e-10)  # the key is of the samples alone
-    assert np.all(first.var != other.var)
-
-
 def test_the_residual_is_that_of_the_average(monkeypatch):
     monkeypatch.setattr(sdd, "_CHECKED", 20)
     data, ours = regression(25), method(samples=3)
@@ -216,11 +201,6 @@ def test_beyond_its_limit_it_diverges_and_says_so(batch_size):
         assert np.isnan(predict(ours, state, new).log_prob(jnp.zeros(4))).all() == diverges
         line = ours.diagnose(state)
         assert ("diverged with step size 3: try method.rates=[1]" in line) == diverges and "\n" not in line
-
-
-def test_the_choice_of_a_rate_avoids_those_that_diverge():
-    data, ours = regression(100), method(batch_size=20, rates=[3.0, 0.9, 0.1], trial_steps=50)
-    assert best_rate(ours, start(ours, data), data, key=KEY) == 0.9
 
 
 def test_the_limit_without_sampling_is_that_of_nesterovs_recursion():
@@ -245,19 +225,3 @@ def test_training_ends_at_the_tolerance_and_the_record_may_say_that_it_converged
     assert 0 < found["residual"] <= 0.01 and found["residual_samples"] <= 0.01
     again, _ = ours.step(late, data.first(30), key=KEY)
     jax.tree.map(np.testing.assert_array_equal, again.descent, late.descent)
-
-
-MISTAKES = {
-    "samples=1": "method.samples=1: must be a whole number from 2",
-    "samples=0": "method.samples=0: must be a whole number from ",
-    "batch_size=0": "method.batch_size=0: must be a whole number from 1, or null",
-    "kernel=matern53": "unknown kernel 'matern53': did you mean matern52",
-    "kernel=linear": "sdd needs a squared exponential, matern12, matern32 or matern52 kernel, not linear",
-}
-
-
-@pytest.mark.parametrize("word", MISTAKES)
-def test_a_mistake_is_one_line(word):
-    with pytest.raises(ConfigError) as error:
-        build_method(compose(["method=sdd", f"method.{word}"])["method"]).init(regression(), key=KEY)
-    assert MISTAKES[word] in str(error.value) and "\n" not in str(error.value)

@@ -278,8 +278,9 @@ def test_the_number_of_inducing_points_is_a_fraction_or_a_number_up_to_n():
     assert inducing_count(1.0, 20) == 20
     assert inducing_count(0.15, 36_000) == 1000 and inducing_count(5400, 36_000) == 5400  # more than 1,000 by number
     assert inducing_count(7, 20) == 7
-    for wrong in (21, 0.01):
-        with pytest.raises(ConfigError, match="training rows"):
+    assert inducing_count(1, 100) == 1 and inducing_count(1.0, 100) == 100
+    for wrong, message in ((21, "training rows"), (0.01, "training rows"), (1.5, "a whole number from 1, or a")):
+        with pytest.raises(ConfigError, match=message):
             inducing_count(wrong, 20)
 
 

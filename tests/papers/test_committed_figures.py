@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from committed import PLANNER
 
-from gpbench.claims.kept import COMPARISONS
+from gpbench.claims.quantities import COMPARISONS
 from gpbench.experiments import definition
 from gpbench.records.collection import open_store
 

@@ -12,69 +12,51 @@ from gpbench.papers.published import NOTES, later, lookup, parts, rows_of
 from gpbench.train.context import _setting_text
 
 
-def test_every_printed_number_of_the_five_papers_is_there():
+def test_every_printed_number_of_the_five_papers_is_there_in_a_metric_of_ours_with_a_known_note():
     count = {paper: sum(row["source"] == paper for row in rows_of("papers")) for paper in ("svdgp", "aep_dgp", "qsgp")}
     assert count == {"svdgp": 400, "aep_dgp": 390, "qsgp": 78}
     assert sum(row["source"] == "sep" for row in rows_of("papers")) == 76 + 4  # and the proceedings' stochastic runs
-
-
-@pytest.mark.parametrize("name", ["papers", "later"])
-def test_every_row_is_a_number_with_a_known_note(name):
-    for row in rows_of(name):
+    for row in (*rows_of("papers"), *rows_of("later")):
         assert math.isfinite(float(row["mean"])) and row["note"] in {"", *NOTES}, row
         assert not row["err"] or float(row["err"]) >= 0
         assert row["err_kind"] in {"", "std", "stderr"} and row["held_out"] in {"0", "1"}
+    from gpbench.papers.published import _READ_AS
+
+    assert set(_READ_AS) <= set(METRICS)
 
 
-def test_the_standard_error_of_sep_table_1_is_its_printed_deviation_over_root_20():
+def test_printed_deviations_are_divided_by_root_n_and_printed_standard_errors_are_taken_as_they_are():
     values = lookup("pima", "sep", "m=50%", "nll")
     assert (values.value, values.err, values.n, values.table) == (0.5, 0.05, 20, "1")
     assert values.stderr == pytest.approx(0.05 / math.sqrt(20)) and values.text == "0.50"
-
-
-def test_a_printed_standard_error_is_taken_as_it_is_and_dropouts_is_a_deviation():
     assert lookup("boston", "pbp", "", "test_ll").stderr == 0.09
     assert lookup("boston", "dropout", "", "test_ll").stderr == pytest.approx(0.25 / math.sqrt(20))
 
 
-ISOTROPIC = "kernel=squared_exponential(isotropic)"
-
-
-@pytest.mark.parametrize(
-    "cell, value",
-    [
-        (("mnist_odd_even", "sep", "m=200", "error"), 0.027),  # printed as per cent
-        (
-            ("mnist_odd_even", "qsgp", f"rff, m=1000000, k=0, {ISOTROPIC}", "error"),
-            0.0215,
-        ),  # printed as accuracy 97.85 %
-        (("mnist_odd_even", "qsgp", f"rff, m=1e6, k=0, {ISOTROPIC}", "nll"), 0.068),  # printed as MNLP
+def test_printed_values_become_our_metrics_in_our_units():
+    mnist, kernel = "mnist_odd_even", "kernel=squared_exponential(isotropic)"
+    for cell, value in (
+        ((mnist, "sep", "m=200", "error"), 0.027),  # printed as per cent
+        ((mnist, "qsgp", f"rff, m=1000000, k=0, {kernel}", "error"), 0.0215),  # printed as accuracy 97.85 %
+        ((mnist, "qsgp", f"rff, m=1e6, k=0, {kernel}", "nll"), 0.068),  # printed as MNLP
         (("glass", "dgp", "hidden=[]", "nll"), 0.79),  # printed as test log-likelihood
         (("kuka1", "svdgp", "", "vlb", "y1"), 98500.0),  # printed in 1e5
         (("kin40k", "qsgp", "inducing, m=n, k=0", "seconds"), 1.4 * 3600),
         (("protein_yang", "qsgp", "rff, m=1e5, k=0", "ll_std"), -1.34),  # printed as MNLP
-    ],
-)
-def test_printed_values_become_our_metrics_in_our_units(cell, value):
-    assert lookup(*cell).value == pytest.approx(value)
+    ):
+        assert lookup(*cell).value == pytest.approx(value)
 
 
-def test_a_setting_with_more_parts_still_finds_its_value_and_one_with_other_parts_does_not():
+def test_a_setting_with_more_parts_finds_its_value_and_one_with_other_parts_or_a_budget_does_not():
     assert lookup("pima", "sep", "m=15%, steps=10", "nll") == lookup("pima", "sep", "m=15%", "nll")
     assert lookup("pima", "sep", "m=20%", "nll") is None and lookup("pima", "other", "m=15%", "nll") is None
     assert lookup("mnist_odd_even", "sep", "m=200, batch=200, steps=9", "nll").value == 0.0528
     assert lookup("kuka1", "svdgp", "", "vlb") is None  # which output?
-
-
-def test_a_run_within_a_budget_is_beside_no_printed_number():
     assert lookup("pima", "sep", "m=15%", "nll") and not lookup("pima", "sep", "m=15%, budget=20", "nll")
-
-
-def test_parts_keep_lists_whole():
     assert parts("m=50, hidden=[3, 2],flag") == {"m": 50.0, "hidden": "[3, 2]", "flag": ""}
 
 
-def test_tables_3_and_4_of_aep_dgp_are_not_held_out_except_the_copied_columns():
+def test_tables_3_and_4_of_aep_dgp_are_not_held_out_and_mnlp_of_qsgp_is_read_in_its_units():
     leaked = {"dgp": "hidden=[2], m=100", "sgld": "hidden=[50]", "vi_kw": "hidden=[50,50]"}
     for method, setting in leaked.items():
         for metric in ("rmse", "test_ll"):
@@ -82,28 +64,6 @@ def test_tables_3_and_4_of_aep_dgp_are_not_held_out_except_the_copied_columns():
             assert not values.held_out and "8-bit" in values.note
     for method in ("vi_g", "pbp", "dropout", "hmc"):
         assert lookup("kin8nm", method, "", "rmse").held_out
-
-
-def test_values_that_are_not_targets_have_a_reason():
-    assert "no signal" in lookup("australian", "sep", "m=15%", "nll").note
-    assert "copied" in lookup("power", "dropout", "", "test_ll").note
-    assert "undertrained" in lookup("kin40k", "svgp", "m=512", "rmse").note
-    assert "overconfident" in lookup("keggu", "svgp", "m=512", "ll_std").note
-    assert "overconfident" in lookup("keggu", "svgp", "m=512, fixed=True", "ll_std").note
-    assert "GeForce" in lookup("kin40k", "qsgp", "inducing, m=n, k=0", "seconds").note
-    assert lookup("pima", "sep", "m=15%", "nll").note == ""
-
-
-def test_mnlp_of_paper_qsgp_is_in_units_of_standardised_targets_and_rmse_in_those_of_the_files(mirror):
-    with np.load(mirror / "protein_yang.npz") as archive:
-        std = float(archive["y"].std())
-    # The paper's RMSE is better than a constant's, which is std; its MNLP would not be, if it were in the same units.
-    values = lookup("protein_yang", "qsgp", "rff, m=1e5, k=0", "rmse")
-    mnlp = -lookup("protein_yang", "qsgp", "rff, m=1e5, k=0", "ll_std").value
-    assert values.value < std and 0.5 * math.log(2 * math.pi * math.e * std**2) < mnlp
-
-
-def test_mnlp_of_paper_qsgp_is_never_read_in_other_units():
     rows = [row for row in rows_of("papers") if row["source"] == "qsgp" and "mnlp" in row["metric"]]
     assert len(rows) == 6 * 5 + 3
     for row in rows:
@@ -115,26 +75,26 @@ def test_mnlp_of_paper_qsgp_is_never_read_in_other_units():
             assert lookup(*cell, "mnlp") is lookup(*cell, "test_ll") is None and lookup(*cell, "ll_std").n == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "table", "rmse"),
-    [
-        (["method=qsgp"], "2", 0.174),
-        (["method=qsgp", "method.dense_columns=100"], "2", 0.175),
-        (["method=qsgp", "method.features=inducing", "method.basis=null"], "3", 0.154),
-        (["method=svgp"], "2", 0.247),
-        (["method=svgp", "method.fixed=true"], "3", 0.171),
-    ],
-)
-def test_our_settings_are_those_under_which_paper_qsgp_is_filed(words, table, rmse):
-    cfg = compose(["dataset=kin40k", "protocol=evans2020", *words])
-    value = lookup("kin40k", cfg["method"]["name"], _setting_text(build_method(cfg["method"]), cfg), "rmse")
-    assert (value.table, value.value, value.n) == (table, rmse, 5)
+def test_mnlp_of_paper_qsgp_is_in_units_of_standardised_targets_and_rmse_in_those_of_the_files(mirror):
+    with np.load(mirror / "protein_yang.npz") as archive:
+        std = float(archive["y"].std())
+    # The paper's RMSE is better than a constant's, which is std; its MNLP would not be, if it were in the same units.
+    values = lookup("protein_yang", "qsgp", "rff, m=1e5, k=0", "rmse")
+    mnlp = -lookup("protein_yang", "qsgp", "rff, m=1e5, k=0", "ll_std").value
+    assert values.value < std and 0.5 * math.log(2 * math.pi * math.e * std**2) < mnlp
 
 
-def test_a_size_that_paper_qsgp_has_not_run_has_no_published_value():
-    assert lookup("kin40k", "qsgp", "rff, m=10000, k=0", "rmse") is None
-    assert lookup("kin40k", "qsgp", "inducing, m=2000, k=0", "rmse") is None
-    assert lookup("song", "alacarte", "", "rmse").value == 0.49
+def test_our_settings_are_those_under_which_paper_qsgp_is_filed():
+    for words, table, rmse in (
+        ("method=qsgp", "2", 0.174),
+        ("method=qsgp method.dense_columns=100", "2", 0.175),
+        ("method=qsgp method.features=inducing method.basis=null", "3", 0.154),
+        ("method=svgp", "2", 0.247),
+        ("method=svgp method.fixed=true", "3", 0.171),
+    ):
+        cfg = compose(["dataset=kin40k", "protocol=evans2020", *words.split()])
+        value = lookup("kin40k", cfg["method"]["name"], _setting_text(build_method(cfg["method"]), cfg), "rmse")
+        assert (value.table, value.value, value.n) == (table, rmse, 5)
 
 
 def test_later_papers_are_found_by_data_set_and_metric():
@@ -143,9 +103,3 @@ def test_later_papers_are_found_by_data_set_and_metric():
     assert all(p.source for p in values) and later("pima", "nll") and later("boston", "nmse") == []
     for name in ("kin40k", "protein_yang", "kegg", "ctslice", "keggu", "song"):  # in the units of the same files
         assert len(later(name, "rmse")) == 7
-
-
-def test_every_metric_a_lookup_knows_is_one_of_ours():
-    from gpbench.papers.published import _READ_AS
-
-    assert set(_READ_AS) <= set(METRICS)

@@ -6,22 +6,16 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from samples import sample
+from damaged import record
 
-from gpbench.claims import kept
+from gpbench.claims import quantities as kept
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.records import collection
 from gpbench.records.collection import open_store
 from gpbench.records.store import Store
-
-
-def record(id, **more):
-    base = {"setting": "m=15%", "output": None, "metrics": {"nll": 0.5, "error": 0.25}, "seconds": {"train": 1.5}}
-    base |= {"versions": {"jax": "0.1"}, "host": {"cpu": "x", "cores": 2}, "dirty": False}
-    return sample(id, **base | {"created": "2026-01-01T00:00:00"} | more)
-
 
 VARIOUS = [
     record("a" * 16),
@@ -45,6 +39,10 @@ def test_records_and_configurations_come_back_as_they_were(folder):
     assert ours.all() == theirs.all() and len(ours.all()) == len(VARIOUS)
     assert ours.find("ccc") == theirs.find("ccc") and ours.last() == theirs.last()
     assert ours.config("a" * 16) == {"method": {"name": "sep"}}
+    table = pq.read_table(out)  # as other programs read it
+    assert table.column("dataset").to_pylist() == ["pima"] * 4 and table.column("split").to_pylist() == [0] * 4
+    metrics = [json.loads(text)["metrics"] for text in table.column("record").to_pylist()]
+    assert [values.get("nll") for values in metrics].count(0.5) == 1
 
 
 def test_a_collection_names_no_folders_of_the_machine_where_runs_were_made(tmp_path):
@@ -62,7 +60,7 @@ def test_a_collection_names_no_folders_of_the_machine_where_runs_were_made(tmp_p
 
 @pytest.mark.parametrize(("words", "nll"), [([], 0.5), (["--newest"], 0.4)])
 def test_of_runs_made_again_the_oldest_or_the_newest_is_collected(words, nll, tmp_path, capsys):
-    again = record("a" * 16, metrics={"nll": 0.4, "error": 0.25}, created="2026-02-01T00:00:00")
+    again = record("a" * 16, metrics={"nll": 0.4, "error": 0.2}, created="2026-02-01T00:00:00")
     for name, stored in (("new", again), ("old", VARIOUS[0])):
         Store(tmp_path / name).write(stored, {"method": {"name": "sep"}}, {})
     out = tmp_path / "all.parquet"
@@ -71,20 +69,9 @@ def test_of_runs_made_again_the_oldest_or_the_newest_is_collected(words, nll, tm
     assert "1 of these have several records" in capsys.readouterr().out
 
 
-def test_a_collection_is_a_table_that_other_programs_read(folder):
-    import pyarrow.parquet as pq
-
-    out = folder / "all.parquet"
-    main(["collect", str(folder / "results"), "--out", str(out)])
-    table = pq.read_table(out)
-    assert table.column("dataset").to_pylist() == ["pima"] * 4 and table.column("split").to_pylist() == [0] * 4
-    metrics = [json.loads(text)["metrics"] for text in table.column("record").to_pylist()]
-    assert [values.get("nll") for values in metrics].count(0.5) == 1
-
-
 def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder, capsys):
     later = "2027-01-01T00:00:00"
-    Store(folder / "there").write(record("a" * 16, metrics={"nll": 0.5 + 1e-9, "error": 0.25}, created=later), {}, {})
+    Store(folder / "there").write(record("a" * 16, metrics={"nll": 0.5 + 1e-9, "error": 0.2}, created=later), {}, {})
     Store(folder / "there").write(record("c" * 16, metrics={"rmse": 1.1, "test_ll": -2.5}, created=later), {}, {})
     Store(folder / "there").write(record("e" * 16), {}, {})
     main(["collect", str(folder / "results"), "--out", str(folder / "here.parquet")])
@@ -105,10 +92,8 @@ def test_a_collection_has_thinned_traces_and_what_pictures_need_of_the_first_spl
         assert main(["collect", str(tmp_path / source), "--out", str(tmp_path / out)]) == 0
         first, second = (open_store(tmp_path / out).trace(f"{split}" * 16) for split in (0, 1))
         assert first.keys() == arrays.keys() and second.keys() == {"step", "nll"}
-        assert len(first["step"]) == len(first["nll"]) <= 48 and first["step"][[*range(10), -1]].tolist() == [
-            *range(10),
-            999,
-        ]
+        assert len(first["step"]) == len(first["nll"]) <= 48
+        assert first["step"][[*range(10), -1]].tolist() == [*range(10), 999]
         np.testing.assert_allclose(first["nll"], arrays["nll"][first["step"]], rtol=1e-6)
     assert open_store(tmp_path / "all.parquet").all() == Store(tmp_path / "results").all()
 
@@ -130,18 +115,6 @@ def test_a_collection_has_of_other_splits_what_claims_read_of_kept_arrays(tmp_pa
         assert kept.COMPARISONS["class_agreement"](first, second) == 1
 
 
-def test_a_collection_may_have_no_traces(folder):
-    collection.write(folder / "none.parquet", [(VARIOUS[0], "")])
-    assert open_store(folder / "none.parquet").trace("a" * 16) == {}
-
-
-def test_tables_are_made_from_a_collection(folder, capsys):
-    main(["collect", str(folder / "results"), "--out", str(folder / "all.parquet")])
-    capsys.readouterr()
-    assert main(["ls", "runs", "--results", str(folder / "all.parquet"), "--status", "diverged"]) == 0
-    assert "b" * 16 in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     "words, line",
     [
@@ -159,10 +132,12 @@ def test_a_mistake_is_one_line(words, line, folder, capsys):
     assert line in err and err.count("\n") == 1
 
 
-def test_a_collection_is_not_written_to(folder):
-    main(["collect", str(folder / "results"), "--out", str(folder / "all.parquet")])
+def test_a_collection_is_not_written_to_and_may_have_no_traces(tmp_path):
+    collection.write(tmp_path / "none.parquet", [(VARIOUS[0], "")])
+    store = open_store(tmp_path / "none.parquet")
+    assert store.trace("a" * 16) == {}
     with pytest.raises(ConfigError, match="a collection to read from"):
-        open_store(folder / "all.parquet").write(VARIOUS[0], {}, {})
+        store.write(VARIOUS[0], {}, {})
 
 
 def test_an_interrupted_collection_leaves_the_old_one(folder, monkeypatch):

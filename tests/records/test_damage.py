@@ -22,13 +22,6 @@ def flips(content, count):
         yield bytes(damaged)
 
 
-def test_every_flipped_bit_of_a_record_is_noticed(store):
-    path = store.runs / A / "record.json"
-    for damaged in flips(path.read_bytes(), 500):
-        path.write_bytes(damaged)
-        assert store.get(A) is None and store.all() == []
-
-
 @pytest.mark.parametrize("name", folder.FILES)
 def test_every_flipped_bit_of_another_file_is_noticed_said_once_and_mended(store, name, capsys):
     path = store.runs / A / name
@@ -80,21 +73,6 @@ def test_a_damaged_run_is_not_collected(store, tmp_path, capsys):
     assert [one.id for one in open_store(out).all()] == [A] and open_store(out).trace(A).keys() == TRACE.keys()
     line = capsys.readouterr().err
     assert line.count("\n") == 1 and B in line and "trace.npz" in line
-
-
-def test_every_flipped_bit_of_a_collection_is_noticed(tmp_path):
-    path, traces = tmp_path / "all.parquet", {A: b"trace", B: b"of b"}
-    rows = [(record(), "a: 1\n"), (record(B, metrics={"nll": 0.25}, output="torque"), "b: 2\n")]
-    collection.write(path, rows, traces)
-    noticed = 0
-    for damaged in flips(path.read_bytes(), 400):
-        path.write_bytes(damaged)
-        try:
-            assert collection.read(path) == (rows, []) and collection._read_traces(path) == traces
-        except ConfigError as error:
-            noticed += 1
-            assert str(error).startswith(f"cannot read {path} (") and "\n" not in str(error)
-    assert noticed > 300  # what is left is in bytes that nothing reads
 
 
 def test_a_damaged_trace_of_a_collection_is_one_line(tmp_path, capsys):

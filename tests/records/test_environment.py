@@ -2,7 +2,10 @@
 
 import json
 import subprocess
+from collections import Counter
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import gpbench
@@ -50,3 +53,24 @@ def test_a_copy_of_the_code_without_its_history_takes_the_commit_from_the_enviro
     monkeypatch.setattr(environment, "_ROOT", tmp_path)
     monkeypatch.setenv("GPBENCH_COMMIT", "a" * 40)
     assert environment.commit() == {"commit": "a" * 40, "dirty": None}
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def git(*words: str) -> str:
+    """The output of a git command here; skips the test where there is no whole history."""
+    ended = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+    if ended.returncode:
+        pytest.skip("no git, or no checkout: the history is not known")
+    return ended.stdout
+
+
+def test_every_committed_record_names_a_commit_of_this_history_or_says_that_it_is_dirty():
+    if git("rev-parse", "--is-shallow-repository").strip() == "true":
+        pytest.skip("a shallow clone: the history is not known")
+    history = set(git("rev-list", "HEAD").split())
+    tables = [pq.read_table(path, columns=["record"]) for path in ROOT.glob("results/*/records.parquet")]
+    records = [json.loads(text) for table in tables for text in table["record"].to_pylist()]
+    assert len(records) > 6000
+    assert not Counter(r["commit"] for r in records if r["commit"] and r["commit"] not in history and not r["dirty"])

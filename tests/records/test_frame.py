@@ -1,4 +1,4 @@
-"""Records as pandas DataFrames: every value, with its type."""
+"""Records as pandas DataFrames, with every value and its type; conditions on their fields."""
 
 import subprocess
 import sys
@@ -11,6 +11,7 @@ from samples import sample
 import gpbench
 from gpbench.cli import main
 from gpbench.errors import ConfigError
+from gpbench.records import filters
 from gpbench.records.store import Store
 
 
@@ -20,21 +21,12 @@ def record(id, **more):
     return sample(id, **base | more)
 
 
+IMPORTED = {"imported": True, "source": "x.csv", "dirty": None, "steps": None, "objective": None}
 RECORDS = [
-    record("a" * 16),
+    record("a" * 16, split_set="hla", train_rows=9, test_rows=1, converged=False),
     record("b" * 16, status="diverged", metrics={"nll": None, "error": None}, created="2026-01-02T00:00:00"),
     record("c" * 16, metrics={"rmse": 1, "test_ll": -2.5}, output="torque", split=3, created="2026-01-03T00:00:00"),
-    record(
-        "d" * 16,
-        metrics={"rmse": 2.0},
-        imported=True,
-        source="x.csv",
-        dirty=None,
-        steps=None,
-        objective=None,
-        seconds={},
-        created="2026-01-04T00:00:00",
-    ),
+    record("d" * 16, **IMPORTED, metrics={"rmse": 2.0}, seconds={}, created="2026-01-04T00:00:00"),
 ]
 
 
@@ -52,6 +44,8 @@ def test_a_row_is_a_run_with_its_metrics_and_seconds(results):
     assert list(table["metrics.rmse"])[2:] == [1.0, 2.0] and list(table["seconds.train"])[:3] == [1.5] * 3
     assert table["output"].isna().tolist() == [True, True, False, True] and table["output"][2] == "torque"
     assert table["status"].tolist() == ["done", "diverged", "done", "done"]
+    of_first = table.iloc[0][["split_set", "train_rows", "test_rows", "converged"]]
+    assert of_first.tolist() == ["hla", 9, 1, False]
     assert table["imported"].tolist() == [False, False, False, True] and table["source"][3] == "x.csv"
 
 
@@ -75,13 +69,6 @@ def test_types_do_not_depend_on_what_is_missing(results, tmp_path, long):
         table = gpbench.frame(folder, long=long)
         assert {name: str(table[name].dtype) for name in kinds} == kinds
     assert gpbench.frame(results)["steps"].tolist()[:3] == [250] * 3
-
-
-def test_split_set_rows_and_convergence_are_columns(tmp_path):
-    fields = {"split_set": "hla", "train_rows": 9, "test_rows": 1, "converged": False}
-    Store(tmp_path).write(replace(RECORDS[0], **fields), {}, {})
-    [row] = gpbench.frame(tmp_path).to_dict("records")
-    assert (row["split_set"], row["train_rows"], row["test_rows"], row["converged"]) == ("hla", 9, 1, False)
 
 
 def test_several_folders_are_one_frame_with_the_latest_record_of_each_run(results, tmp_path):
@@ -129,3 +116,43 @@ def test_pandas_is_imported_by_the_first_frame_and_by_no_other_verb(tmp_path, re
         f"gpbench.frame({str(results)!r}); assert 'pandas' in sys.modules and 'jax' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+FEW = [
+    sample("a", setting="m=15%, x=1", metrics={"nll": 0.4}, dirty=True),
+    sample("b", dataset="heart", setting="m=25%", split=1, metrics={"nll": None}, dirty=False),
+    sample("c", dataset="heart", setting="m=15%", split=10, metrics={"rmse": 3.0}, dirty=None),
+]
+
+
+@pytest.mark.parametrize(
+    "conditions, ids",
+    [
+        (["dataset=heart"], "bc"),
+        (["dataset=pima,heart"], "abc"),
+        (["setting=m=15%, x=1"], "a"),
+        (["split=1"], "b"),
+        (["split>0", "split<=10"], "bc"),
+        (["metrics.nll<0.5"], "a"),
+        (["metrics.nll=null"], "bc"),
+        (["dirty=true"], "a"),
+        (["dirty<2"], ""),
+        ([], "abc"),
+    ],
+)
+def test_conditions_keep_the_records_that_meet_all_of_them(conditions, ids):
+    assert "".join(record.id for record in filters.matching(FEW, conditions)) == ids
+
+
+@pytest.mark.parametrize(
+    "condition, line",
+    [
+        ("datset=x", "did you mean dataset"),
+        ("metrics.nl<1", r"did you mean metrics\.nll"),
+        ("split<a", "'a' is no number"),
+        ("split", "write FIELD=VALUE"),
+    ],
+)
+def test_a_mistake_is_one_line(condition, line):
+    with pytest.raises(ConfigError, match=line):
+        filters.matching(FEW, [condition])

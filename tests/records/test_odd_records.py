@@ -86,15 +86,7 @@ def test_odd_records_are_in_no_frame_and_cannot_be_shown(odd, capsys):
         assert main(["show", name, "--results", str(odd)]) == 2
 
 
-def test_numbers_whose_squares_are_not_finite_are_null_in_a_record(store):
-    store.write(record(B, metrics={"nll": np.float64(1e200)}, objective=-1e200), {"method": {"m": 1e200}}, {})
-    assert (found := store.get(B)).metrics == {"nll": None} and found.objective is None
-    assert store.config(B) == {"method": {"m": 1e200}}
-
-
 LETTERS = "abcdefghijklm"
-
-
 BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}]\n" for a, b in pairwise(LETTERS))
 
 

@@ -5,6 +5,7 @@ import json
 import zipfile
 from importlib import metadata
 
+import pyarrow.parquet as pq
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -118,8 +119,6 @@ def test_a_thousand_records_of_one_list_take_the_room_of_one(tmp_path):
 def test_records_without_a_list_are_collected_as_before(tmp_path, capsys):
     results = stored(tmp_path / "results", "")
     out = collect(tmp_path / "all.parquet", results)
-    import pyarrow.parquet as pq
-
     assert "package_list" not in pq.read_schema(out).names and collection._read_packages(out) == {}
     assert open_store(out).all() == Store(results).all() and "packages" not in open_store(out).all()[0].to_json()
     assert main(["show", "000", "--results", str(out)]) == 0 and "packages" not in capsys.readouterr().out

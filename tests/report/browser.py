@@ -10,19 +10,9 @@ from pathlib import Path
 from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-_FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-sync",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-dev-shm-usage",
-    "--remote-debugging-pipe",
-    "about:blank",
-)
+_NAMES = "headless no-sandbox disable-gpu disable-quic no-first-run disable-sync disable-background-networking"
+_NAMES += " disable-component-update disable-dev-shm-usage remote-debugging-pipe"
+_FLAGS = [*(f"--{name}" for name in _NAMES.split()), "about:blank"]
 
 
 class Browser:
@@ -68,17 +58,14 @@ class Browser:
         return answer
 
     def open(self, page: Path) -> None:
-        """Loads a page from disk, and waits until it is loaded."""
         self("Page.navigate", until="Page.loadEventFired", url=page.resolve().as_uri())
 
     def value(self, expression: str) -> Any:
-        """The value of a JavaScript expression."""
         answer = self("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def close(self) -> None:
-        """Ends the process, and deletes its folder."""
         self._process.terminate()
         self._process.wait(20)
         os.close(self._write)

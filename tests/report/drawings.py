@@ -22,14 +22,9 @@ def cell(job, *records, splits=range(1)):
 
 
 def trace(id):
-    rate = 1.0 + len(id)
-    return {
-        "step": np.arange(STEPS),
-        "seconds": np.arange(1.0, STEPS + 1),
-        "nll": np.exp(-np.arange(STEPS) / rate),
-        "error": np.linspace(0.5, 0.1, STEPS),
-        "objective": np.arange(STEPS) - 9.0,
-    }
+    steps, rate = np.arange(STEPS), 1.0 + len(id)
+    values = {"nll": np.exp(-steps / rate), "error": np.linspace(0.5, 0.1, STEPS), "objective": steps - 9.0}
+    return {"step": steps, "seconds": steps + 1.0, **values}
 
 
 def experiment(**figure):
@@ -48,15 +43,9 @@ def small_print(figure):
 
 def on_a_line(id):
     x = np.linspace(-1, 1, 50)
-    return {
-        "kept_grid": x[:, None],
-        "kept_mean": x**2,
-        "kept_var": np.full(50, 0.25),
-        "kept_X": x[::7, None],
-        "kept_y": x[::7] ** 2,
-        "kept_inducing": np.array([[0.5], [-0.5]]),
-        "kept_covariance_inducing": np.array([[0.1]]),
-    }
+    curve = {"kept_grid": x[:, None], "kept_mean": x**2, "kept_var": np.full(50, 0.25)}
+    places = {"kept_inducing": np.array([[0.5], [-0.5]]), "kept_covariance_inducing": np.array([[0.1]])}
+    return {**curve, **places, "kept_X": x[::7, None], "kept_y": x[::7] ** 2}
 
 
 def of_effects(id):

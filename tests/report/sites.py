@@ -58,30 +58,11 @@ other:
 def record(dataset: str, method: str, split: int, **fields) -> Record:
     """A finished run; its nll increases with the split, and differs significantly between methods."""
     nll = NLL.get(method, 0.5) + 0.01 * split + 0.002 * (crc32(f"{dataset}{method}{split}".encode()) % 5)
-    return sample(
-        **{
-            "id": "",
-            "cell": f"{dataset}{method}",
-            "dataset": dataset,
-            "method": method,
-            "setting": "m=15%",
-            "protocol": "hl2016",
-            "precision": "float64",
-            "preset": "full",
-            "split": split,
-            "device": "a cpu",
-            "train_rows": 900,
-            "test_rows": 100,
-            "metrics": {"nll": nll, "error": nll / 3},
-            "seconds": {"train": 2.0 + split},
-            "objective": -3.0,
-            "commit": "c" * 40,
-            "dirty": False,
-            "versions": {"jax": "0.10"},
-            "created": f"2026-01-0{split + 1}T00:00:00",
-        }
-        | fields
-    )
+    name = {"id": "", "cell": f"{dataset}{method}", "dataset": dataset, "method": method, "split": split}
+    facts = {"setting": "m=15%", "protocol": "hl2016", "precision": "float64", "preset": "full", "device": "a cpu"}
+    facts |= {"train_rows": 900, "test_rows": 100, "commit": "c" * 40, "dirty": False, "versions": {"jax": "0.10"}}
+    values = {"metrics": {"nll": nll, "error": nll / 3}, "seconds": {"train": 2.0 + split}, "objective": -3.0}
+    return sample(**name | facts | values | {"created": f"2026-01-0{split + 1}T00:00:00"} | fields)
 
 
 def records(folder: Path) -> list[Record]:
@@ -97,7 +78,6 @@ def records(folder: Path) -> list[Record]:
 
 
 def write(folder: Path, records: list[Record]) -> Path:
-    """A results folder of these records."""
     for one in records:
         config = {"method": {"name": one.method}, "protocol": {"name": "hl2016"}}
         has_curve = one.dataset in ("pima", "heart")

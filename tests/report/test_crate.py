@@ -12,7 +12,7 @@ import pytest
 from samples import sample
 
 import gpbench
-from gpbench.analysis.divisions import division_of
+from gpbench.analysis.leaderboard import division_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
 from gpbench.cli import main
@@ -28,20 +28,12 @@ HOST = {"cpu": "Some Processor", "cores": 2, "memory_gib": 7.6}
 
 def record(number, **fields):
     """A run of an hour and a half, of code that is committed."""
-    defaults = {
-        "created": f"2026-03-01T10:{number // 60:02}:{number % 60:02}.000+00:00",
-        "seconds": {"compile": 600.0, "train": 4800.0},
-        "versions": {"python": "3.11.9", "gpbench": "0.1.0", "jax": "0.10.0", "scipy": None},
-        "commit": CLEAN,
-        "dirty": False,
-        "host": HOST,
-        "device": "cpu",
-        "precision": "float64",
-        "data_checksum": hashlib.sha256(str(fields.get("dataset")).encode()).hexdigest(),
-        "train_rows": 900,
-        "test_rows": 100,
-    }
-    return sample(f"{number:016x}", **defaults | fields)
+    created = f"2026-03-01T10:{number // 60:02}:{number % 60:02}.000+00:00"
+    facts = {"commit": CLEAN, "dirty": False, "host": HOST, "device": "cpu", "precision": "float64"}
+    facts["versions"] = {"python": "3.11.9", "gpbench": "0.1.0", "jax": "0.10.0", "scipy": None}
+    facts["data_checksum"] = hashlib.sha256(str(fields.get("dataset")).encode()).hexdigest()
+    facts |= {"seconds": {"compile": 600.0, "train": 4800.0}, "train_rows": 900, "test_rows": 100}
+    return sample(f"{number:016x}", created=created, **facts | fields)
 
 
 def values(k, method, split):
@@ -63,17 +55,10 @@ def board():
     jobs = [(d, m, s) for m in ("svi", "logistic", "theirs") for d, splits in sets.items() for s in splits]
     others = {"imported": True, "source": "theirs.parquet", "commit": None, "dirty": None, "host": None, "device": None}
     others |= {"versions": {"theirlib": "2.1"}, "seconds": {}}
+    shared = {"setting": "budget=20", "budget": 20.0, "cpu_seconds": 9.0, "held_out": True, "schema": 2}
+    metrics = [{"nll": 0.5 + n % 7 / 9, "error": 0.2, "brier": 0.3, "ece": 0.05} for n in range(len(jobs))]
     return [
-        record(
-            n,
-            dataset=d,
-            method=m,
-            split=s,
-            metrics={"nll": 0.5 + n % 7 / 9, "error": 0.2, "brier": 0.3, "ece": 0.05},
-            setting="budget=20",
-            **{"budget": 20.0, "cpu_seconds": 9.0, "held_out": True, "schema": 2},
-            **others if m == "theirs" else {},
-        )
+        record(n, dataset=d, method=m, split=s, metrics=metrics[n], **shared | (others if m == "theirs" else {}))
         for n, (d, m, s) in enumerate(jobs)
     ]
 
@@ -98,7 +83,6 @@ def files_of(path):
 
 
 def unpacked(path, folder):
-    """The records of a crate as a file."""
     (folder / "records.parquet").write_bytes(files_of(path)["records.parquet"])
     return folder / "records.parquet"
 
@@ -119,24 +103,18 @@ def crate_of(tmp_path_factory):
 
 
 def graph_of(path):
-    """The entities that a crate describes, by id."""
     return {entity["@id"]: entity for entity in json.loads(files_of(path)[METADATA])["@graph"]}
 
 
 def links(graph, value):
-    """The entities that a value of a description refers to."""
     return [graph[link["@id"]] for link in (value if isinstance(value, list) else [value])]
 
 
 def references_in(value):
-    """The ids that a part of a description refers to."""
-    if isinstance(value, list):
-        return [id for item in value for id in references_in(item)]
-    if isinstance(value, dict):
-        return (
-            [value["@id"]] if value.keys() == {"@id"} else [id for item in value.values() for id in references_in(item)]
-        )
-    return []
+    if isinstance(value, dict) and value.keys() == {"@id"}:
+        return [value["@id"]]
+    parts = value if isinstance(value, list) else value.values() if isinstance(value, dict) else []
+    return [id for part in parts for id in references_in(part)]
 
 
 @pytest.mark.parametrize("name", WORDS)
@@ -169,25 +147,25 @@ def test_its_records_give_the_same_table_again(name, crate_of, tmp_path, capsys)
         assert capsys.readouterr().out.encode() == files[file]
 
 
-def test_only_the_runs_of_the_table_are_in_it(tmp_path):
+def test_only_the_runs_of_the_table_are_in_it_and_seeds_are_said_where_some_are_not_0(tmp_path):
     results = collected(tmp_path / "all.parquet", methods())
     gpbench.table(dataset="pima", method="sep", results=results).to_crate(tmp_path / "crate.zip")
     kept = collection.open_store(unpacked(tmp_path / "crate.zip", tmp_path)).all()
     assert [(record.dataset, record.method) for record in kept] == [("pima", "sep")] * 3
-
-
-def test_a_name_of_another_kind_of_file_is_one_line(tmp_path):
-    table = gpbench.table(dataset="pima", results=collected(tmp_path / "all.parquet", methods()))
-    with pytest.raises(ConfigError, match=r"table\.pdf: an RO-Crate is a zip file; give a name that ends in \.zip$"):
-        table.to_crate(tmp_path / "table.pdf")
-
-
-def test_seeds_are_said_where_some_are_not_0(tmp_path):
     records = [
         sample(f"{k:016x}", dataset="pima", method="sep", split=k, seed=seed) for k, seed in enumerate([0, 1, 1])
     ]
     facts = [gpbench.table(results=collected(tmp_path / f"{n}.parquet", records[:n])).to_markdown() for n in (1, 3)]
     assert "- seed:" not in facts[0] and "- seed: 0 (1), 1 (2)" in facts[1]
+
+
+def test_a_name_of_another_kind_of_file_and_a_table_without_runs_are_one_line(tmp_path):
+    table = gpbench.table(dataset="pima", results=collected(tmp_path / "all.parquet", methods()))
+    with pytest.raises(ConfigError, match=r"table\.pdf: an RO-Crate is a zip file; give a name that ends in \.zip$"):
+        table.to_crate(tmp_path / "table.pdf")
+    with pytest.raises(gpbench.ConfigError, match="no run stands in this table"):
+        Table(Sheet(title="Nothing.", grids=[], rows=[])).to_crate(tmp_path / "crate.zip")
+    assert not (tmp_path / "crate.zip").exists()
 
 
 def test_equal_runs_in_another_place_and_order_give_equal_bytes(crate_of, tmp_path):
@@ -237,24 +215,24 @@ CITED = {
 }
 
 
-@pytest.mark.parametrize("name", CITED)
-def test_its_bibliography_is_what_gpbench_cite_prints(name, crate_of, capsys):
-    text = files_of(crate_of(name))["references.bib"].decode()
-    keys = re.findall(r"^@\w+\{([^,]+),", text, re.MULTILINE)
-    assert len(keys) == len({*keys}) and {*keys} == {work.key for work in references.references(CITED[name])}
-    capsys.readouterr()
-    assert main(["cite", *CITED[name]]) == 0
-    assert {*capsys.readouterr().out.strip().split("\n\n")} == {*text.strip().split("\n\n")}
+def test_its_bibliography_is_what_gpbench_cite_prints(crate_of, capsys):
+    for name, cited in CITED.items():
+        text = files_of(crate_of(name))["references.bib"].decode()
+        keys = re.findall(r"^@\w+\{([^,]+),", text, re.MULTILINE)
+        assert len(keys) == len({*keys}) and {*keys} == {work.key for work in references.references(cited)}
+        capsys.readouterr()
+        assert main(["cite", *cited]) == 0
+        assert {*capsys.readouterr().out.strip().split("\n\n")} == {*text.strip().split("\n\n")}
 
 
-@pytest.mark.parametrize("name", WORDS)
-def test_no_file_has_a_path_or_the_name_of_the_host(name, crate_of, tmp_path):
-    files = files_of(crate_of(name))
-    texts = [content.decode() for file, content in files.items() if Path(file).suffix not in (".png", ".parquet")]
-    for record, config in collection.read(unpacked(crate_of(name), tmp_path))[0]:
-        texts += [str(record.to_json()), config]
-    for text in texts:
-        assert platform.node() not in text and not re.search(r"(?<![\w:/.<])/[A-Za-z]+/", text)
+def test_no_file_has_a_path_or_the_name_of_the_host(crate_of, tmp_path):
+    for name in WORDS:
+        files = files_of(crate_of(name))
+        texts = [content.decode() for file, content in files.items() if Path(file).suffix not in (".png", ".parquet")]
+        for record, config in collection.read(unpacked(crate_of(name), tmp_path))[0]:
+            texts += [str(record.to_json()), config]
+        for text in texts:
+            assert platform.node() not in text and not re.search(r"(?<![\w:/.<])/[A-Za-z]+/", text), name
 
 
 def test_runs_of_two_commits_have_a_file_each(tmp_path):
@@ -267,17 +245,3 @@ def test_runs_of_two_commits_have_a_file_each(tmp_path):
         (tmp_path / name).write_bytes(files[name])
     again = gpbench.compare(CLEAN, OTHER, results=[tmp_path / name for name in names])
     assert again.to_markdown() + "\n" == files["table.md"].decode()
-
-
-def test_a_table_without_runs_has_no_crate(tmp_path):
-    with pytest.raises(gpbench.ConfigError, match="no run stands in this table"):
-        Table(Sheet(title="Nothing.", grids=[], rows=[])).to_crate(tmp_path / "crate.zip")
-    assert not [*tmp_path.iterdir()]
-
-
-def test_a_crate_that_cannot_be_written_is_one_line(tmp_path, capsys):
-    results = collected(tmp_path / "all.parquet", methods())
-    words = ["table", "--results", str(results), "--out"]
-    assert main([*words, str(results / "crate.zip")]) == 5
-    error = capsys.readouterr().err
-    assert f"cannot write {results / 'crate.zip'}" in error and "name another file" in error and error.count("\n") == 1

@@ -1,7 +1,5 @@
 """`gpbench plot RUN`: what one run kept, and what it says where there is nothing to draw."""
 
-import re
-
 import numpy as np
 import pytest
 from drawings import of_effects
@@ -16,14 +14,8 @@ from gpbench.report.figures import checks
 from gpbench.report.figures.offers import RunContent, draw_kind
 from gpbench.report.figures.runs import draw_learning, draw_traces
 
-GAM = [
-    "dataset=friedman",
-    "split=0",
-    "method=gam",
-    "method.inducing=4",
-    "method.steps=5",
-    "method.components=[[3],[0],[0,1]]",
-]
+GAM = ["dataset=friedman", "split=0", "method=gam", "method.inducing=4", "method.steps=5"]
+GAM.append("method.components=[[3],[0],[0,1]]")
 
 
 LINEAR, LOGISTIC = (
@@ -66,64 +58,31 @@ def test_effects_that_a_run_kept_have_a_panel_each_with_their_share_of_the_varia
     assert [axis.get_title() for axis in figure.axes if axis.get_visible()] == titles
 
 
-def test_every_effect_has_a_panel_with_its_share_of_the_variance(additive):
-    record = the_run(additive, "gam")
-    kept = Store(additive).trace(record.id)
-    named = draw_run(record, kept, columns=[f"x{d}" for d in range(10)])
-    assert [axis.get_title().partition(":")[0] for axis in named.axes if axis.get_visible()] == ["x3", "x0", "x0, x1"]
-    figure = draw_run(record, kept)
-    titles = [axis.get_title() for axis in figure.axes if axis.get_visible()]
-    assert f"of {record.test_rows_outside} of the 100 test rows lies outside" in figure.get_supxlabel()
-    names = ["input 3", "input 0", "inputs 0 and 1"]
-    assert [title.partition(":")[0] for title in titles] == names
-    shares = [float(re.search(r": ([\d.]+) %", title)[1]) for title in titles]
-    np.testing.assert_allclose(shares, 100 * kept["kept_shares"].mean(0), atol=0.051)
-    assert sum(shares) == pytest.approx(100, abs=0.6)
-    line = figure.axes[0].lines[0]
-    np.testing.assert_allclose(line.get_ydata(), kept["kept_effect1_mean"][0] * kept["kept_y_std"], rtol=1e-5)
-    rows = kept["kept_X"][:, 3] * kept["kept_X_scale"][3] + kept["kept_X_shift"][3]  # in original units, from 0 to 1
-    assert list(line.get_xdata()[[0, -1]]) == pytest.approx([rows.min(), rows.max()]) and 0.9 < rows.max() < 1.01
-
-
-def test_the_verb_writes_png_and_pdf_named_by_the_run(results, tmp_path, capsys):
+def test_the_verb_writes_png_and_pdf_named_by_the_run_beside_a_file_of_collected_ones(results, tmp_path, capsys):
     id = the_run(results, "logistic").id
     assert main(["plot", id[:8], "--results", str(results), "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.split() == [str(tmp_path / f"{id}.{ending}") for ending in ("png", "pdf")]
     assert (tmp_path / f"{id}.png").read_bytes()[:4] == b"\x89PNG"
+    assert main(["collect", str(results), "--out", str(tmp_path / "all.parquet")]) == 0
+    assert main(["plot", "--last", "--results", str(tmp_path / "all.parquet")]) == 0
+    assert {path.parent for path in tmp_path.rglob("*.png")} == {tmp_path}
 
 
-def test_a_run_that_kept_nothing_and_an_unknown_one_are_told_in_one_line(results, capsys):
+def test_a_run_that_kept_nothing_to_draw_is_told_in_one_line(results):
     record = the_run(results, "linear")
-    with pytest.raises(ConfigError, match=f"run {record.id} has no picture of the kind predictions, which needs data"):
-        draw_run(record, {})
-    three = {"kept_grid": np.zeros((4, 2)), "kept_X": np.zeros((3, 2)), "kept_log_probs": np.zeros((4, 3))}
-    with pytest.raises(ConfigError, match=f"run {record.id} kept nothing to draw: run it again with run.keep=true"):
-        draw_run(record, three)
+    of_three = {"kept_grid": np.zeros((4, 2)), "kept_X": np.zeros((3, 2)), "kept_log_probs": np.zeros((4, 3))}
+    for arrays, line in (
+        ({}, f"run {record.id} has no picture of the kind predictions, which needs data"),
+        (of_three, f"run {record.id} kept nothing to draw: run it again with run.keep=true"),
+        (
+            {"kept_shares": np.ones((5, 1)), "kept_X": np.zeros((3, 10))},
+            "all components of this run have three inputs or more",
+        ),
+    ):
+        with pytest.raises(ConfigError, match=line):
+            draw_run(record, arrays)
     with pytest.raises(ConfigError, match="these runs have no traces"):
         draw_traces([record], [{}])
-    assert main(["plot", "ffffffffffff", "--results", str(results)]) == 2
-    assert "\n" not in capsys.readouterr().err.strip()
-
-
-def test_effects_of_three_inputs_are_not_drawn(results):
-    record = the_run(results, "linear")
-    kept = {"kept_shares": np.ones((5, 1)), "kept_X": np.zeros((3, 10))}
-    with pytest.raises(ConfigError, match="all components of this run have three inputs or more"):
-        draw_run(record, kept)
-
-
-def test_a_file_in_the_place_of_the_folder_is_told_in_one_line(results, tmp_path, capsys):
-    (tmp_path / "file").touch()
-    words = ["--results", str(results), "--out", str(tmp_path / "file")]
-    assert main(["plot", the_run(results, "linear").id, *words]) == 5
-    error = capsys.readouterr().err.strip()
-    assert "file" in error and "\n" not in error
-
-
-def test_other_methods_cannot_keep_what_has_more_than_two_inputs(tmp_path, capsys):
-    words = ["dataset=friedman", "split=0", "method=linear", "run.keep=true", f"run.results={tmp_path}"]
-    assert main(["run", *words]) == 2
-    assert "run.keep=true is for data with one or two inputs, and these have 10" in capsys.readouterr().err
 
 
 def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each_run(additive, tmp_path, capsys):
@@ -153,7 +112,7 @@ def of_regression(rows=200):
     return known | {"target": mean + np.sqrt(variance) * z}, z
 
 
-def test_a_histogram_of_pit_and_the_coverage_are_those_of_the_predictions():
+def test_pit_coverage_intervals_and_residuals_are_those_of_the_predictions():
     predictions, z = of_regression()
     left, right = checks.draw_calibration(predictions).axes
     counts = [np.sum((norm.cdf(z) >= k / 10) & (norm.cdf(z) < (k + 1) / 10)) for k in range(10)]
@@ -161,9 +120,6 @@ def test_a_histogram_of_pit_and_the_coverage_are_those_of_the_predictions():
     levels, coverage = right.lines[-1].get_data()
     at95 = np.flatnonzero(np.isclose(levels, 0.95))[0]
     assert coverage[at95] == np.mean(np.abs(z) <= norm.ppf(0.975))
-
-
-def test_intervals_and_residuals_are_those_of_the_predictions_and_other_distributions_are_said():
     predictions, z = of_regression()
     outside = checks.draw_intervals(predictions).axes[0].collections[-1]
     assert len(outside.get_offsets()) == np.sum(np.abs(z) > 1.96)
@@ -178,37 +134,24 @@ def test_intervals_and_residuals_are_those_of_the_predictions_and_other_distribu
 def test_a_reliability_diagram_has_the_share_of_the_class_in_each_bin():
     p = np.array([0.05, 0.05, 0.95, 0.95, 0.95, 0.95])
     known = {"row": np.arange(6), "log_prob_0": np.log(1 - p), "log_prob_1": np.log(p)}
-    (x, y), counts = checks.reliability(known | {"target": np.array([-1, 1, 1, 1, 1, -1])})[:2], [2, 4]
-    np.testing.assert_allclose(x, [0.05, 0.95])
-    np.testing.assert_allclose(y, [0.5, 0.75])
-    bars = checks.draw_calibration(known | {"target": np.array([-1, 1, 1, 1, 1, -1])}).axes[1].patches
-    assert [bar.get_height() for bar in bars] == counts
-    three = {
-        "row": np.arange(2),
-        **{f"log_prob_{c}": np.log([[0.25, 0.7], [0.5, 0.2], [0.25, 0.1]][c]) for c in range(3)},
-    }
-    confidence, share, _ = checks.reliability(three | {"target": np.array([1, 2])})
+    known["target"] = np.array([-1, 1, 1, 1, 1, -1])
+    x, y, *_ = checks.reliability(known)
+    np.testing.assert_allclose((x, y), ([0.05, 0.95], [0.5, 0.75]))
+    assert [bar.get_height() for bar in checks.draw_calibration(known).axes[1].patches] == [2, 4]
+    three = {f"log_prob_{c}": np.log(of) for c, of in enumerate([[0.25, 0.7], [0.5, 0.2], [0.25, 0.1]])}
+    confidence, share, _ = checks.reliability({"row": np.arange(2), "target": np.array([1, 2]), **three})
     np.testing.assert_allclose(confidence, [0.5, 0.7])
     assert list(share) == [1, 0]
 
 
-def test_relevances_are_inverse_lengthscales_with_the_names_of_the_inputs():
+def test_relevances_are_inverse_lengthscales_with_the_names_of_the_inputs_and_their_unit():
     (axis,) = checks.draw_relevance(np.array([4.0, 0.5, 2.0]), ["a", "b", "c"]).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "c", "a"]
     assert [bar.get_width() for bar in axis.patches] == [2.0, 0.5, 0.25]
-
-
-@pytest.mark.parametrize(
-    ("scaler", "label"),
-    [
-        ("standardise", "of standardised inputs"),
-        ("unit_interval", "of inputs scaled to [0, 1]"),
-        ("centre_all", "in original units"),
-    ],
-)
-def test_relevances_say_what_their_unit_is(scaler, label):
-    (axis,) = checks.draw_relevance(np.array([4.0, 0.5]), ["a", "b"], scaler).axes
-    assert axis.get_xlabel() == f"1 / lengthscale, {label}"
+    units = {"standardise": "of standardised inputs", "unit_interval": "of inputs scaled to [0, 1]"}
+    for scaler, unit in {**units, "centre_all": "in original units"}.items():
+        (axis,) = checks.draw_relevance(np.array([4.0, 0.5]), ["a", "b"], scaler).axes
+        assert axis.get_xlabel() == f"1 / lengthscale, {unit}"
 
 
 def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results, tmp_path, capsys):
@@ -229,17 +172,14 @@ def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results,
     assert figure.get_suptitle() == f"friedman, split 0: {the_run(results, 'linear').method}, protocol clean"
 
 
-def test_a_run_that_no_kind_suits_is_an_error_for_all_kinds_too(tmp_path, capsys):
+def test_a_run_that_no_kind_suits_and_other_methods_that_keep_too_many_inputs_are_one_line(tmp_path, capsys):
     Store(tmp_path).write(sample(), {}, {})
     for words in ([], ["--kind", "all"]):
         assert main(["plot", "--last", *words, "--results", str(tmp_path)]) == 2
         assert "there is nothing to draw of run" in capsys.readouterr().err
-
-
-def test_pictures_of_collected_runs_are_saved_beside_their_file(results, tmp_path, capsys):
-    assert main(["collect", str(results), "--out", str(tmp_path / "all.parquet")]) == 0
-    assert main(["plot", "--last", "--results", str(tmp_path / "all.parquet")]) == 0
-    assert [path.parent for path in tmp_path.rglob("*.png")] == [tmp_path]
+    words = ["dataset=friedman", "split=0", "method=linear", "run.keep=true", f"run.results={tmp_path}"]
+    assert main(["run", *words]) == 2
+    assert "run.keep=true is for data with one or two inputs, and these have 10" in capsys.readouterr().err
 
 
 def test_the_learning_curve_is_the_trace_against_seconds_and_steps(results):

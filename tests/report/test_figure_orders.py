@@ -36,13 +36,20 @@ def test_orders_are_slopes_of_lines_in_logarithms_along_one_size_where_the_other
     assert notes[2].startswith("exponent of MB a step in C (M = 16): full 1.00")
 
 
-def test_orders_of_counted_steps_are_of_operations():
+def test_orders_of_counted_steps_are_of_operations_and_leave_out_what_is_not_recorded():
     counts = {"2": 8.0, "4": 32.0, "8": 128.0}
     cells = [
         replace(cell({"method": "gam", "M": m}, record(m, step_operations=count)), id=m) for m, count in counts.items()
     ]
     figure = drawn(experiment(kind="orders", along=["M"], colour="method", counted=True), cells)
     assert "exponent of operations a step in M: gam 2.00 ± 0.00" in " ".join(small_print(figure))
+    cells = [replace(cell({"method": "gam", "p": "x", "C": c, "M": "8"}, record(c, steps=4)), id=c) for c in ("2", "4")]
+    figure = drawn(experiment(kind="orders", along=["C", "M"], colour="p"), cells)
+    assert [len(axis.lines) for axis in figure.axes] == [1, 0, 0, 0]
+    assert small_print(figure)[0] == "exponent of ms a step in C (M = 8): x 0.00"
+    cells = [replace(cell({"method": "gam", "size": size}, record(size, steps=4)), id=size) for size in ("4", "large")]
+    with pytest.raises(ConfigError, match=r"needs numbers along size, and 4 is called 'm = 4'"):
+        drawn(experiment(kind="orders", along=["size"], colour="method"), cells)
 
 
 def test_orders_name_the_fixed_sizes_of_each_line_where_they_differ_and_label_the_ticks_that_leave_room():
@@ -56,30 +63,14 @@ def test_orders_name_the_fixed_sizes_of_each_line_where_they_differ_and_label_th
     assert [tick.get_text() for tick in figure.axes[2].get_xticklabels()] == ["1e3", "", "2e6"]
 
 
-def test_orders_leave_out_what_has_no_memory_in_its_records_and_a_line_of_one_point():
-    cells = [replace(cell({"method": "gam", "p": "x", "C": c, "M": "8"}, record(c, steps=4)), id=c) for c in ("2", "4")]
-    figure = drawn(experiment(kind="orders", along=["C", "M"], colour="p"), cells)
-    assert [len(axis.lines) for axis in figure.axes] == [1, 0, 0, 0]
-    assert small_print(figure)[0] == "exponent of ms a step in C (M = 8): x 0.00"
-
-
-@pytest.mark.parametrize(
-    ("published", "message"),
-    [
+def test_published_exponents_are_numbers_by_key_and_value(tmp_path):
+    for published, message in (
         ([1], r"published=\[1\]: must be a mapping of keys to mappings"),
         ({"size": 1}, r"must be a mapping of keys to mappings of values to numbers"),
         ({"sizes": {"gam": 1}}, r"no run has the key 'sizes'"),
         ({"size": {"gan": 1}}, r"published.size: no run has the value 'gan'; did you mean gam"),
         ({"size": {"gam": "two"}}, r"published.size.gam=two: must be a number"),
-    ],
-)
-def test_published_exponents_are_numbers_by_key_and_value(published, message, tmp_path):
-    options = {"kind": "orders", "along": ["size"], "colour": "method", "published": published}
-    with pytest.raises(ConfigError, match=message):
-        layout.check(tmp_path, {"figure": options}, [{"method": "gam", "size": [4, 8]}])
-
-
-def test_a_size_without_a_number_is_one_line():
-    cells = [replace(cell({"method": "gam", "size": size}, record(size, steps=4)), id=size) for size in ("4", "large")]
-    with pytest.raises(ConfigError, match=r"needs numbers along size, and 4 is called 'm = 4'"):
-        drawn(experiment(kind="orders", along=["size"], colour="method"), cells)
+    ):
+        options = {"kind": "orders", "along": ["size"], "colour": "method", "published": published}
+        with pytest.raises(ConfigError, match=message):
+            layout.check(tmp_path, {"figure": options}, [{"method": "gam", "size": [4, 8]}])

@@ -10,12 +10,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from drawings import STEPS, cell, drawn, experiment, on_a_line, record, small_print, trace
-from samples import FullDisk
 
-from gpbench.errors import ConfigError, StorageError
+from gpbench.analysis.cells import CellRuns, Entry
+from gpbench.analysis.reproduction import Comparison
+from gpbench.errors import ConfigError
 from gpbench.experiments import definition
+from gpbench.papers.published import Published
 from gpbench.report import figures
 from gpbench.report.figures import style, traces
+from gpbench.report.figures.printed import deviation, draw_printed
 
 
 def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size():
@@ -34,7 +37,7 @@ def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size(
     assert small_print(figure) == ["preset full: all", "device a cpu; precision float64; jax unknown; commit unknown"]
 
 
-def test_a_curve_is_the_mean_over_splits_that_did_not_diverge_in_seconds_of_one_split():
+def test_a_curve_is_the_mean_in_seconds_of_one_split_and_one_extreme_value_does_not_set_the_range():
     curve = traces.curve(
         cell({"method": "sep"}, record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")),
         "nll",
@@ -45,8 +48,6 @@ def test_a_curve_is_the_mean_over_splits_that_did_not_diverge_in_seconds_of_one_
     np.testing.assert_allclose(curve.stderr, abs(trace("a")["nll"] - trace("bbbb")["nll"]) / 2)
     assert traces.curve(cell({"method": "sep"}), "nll", trace) is None
 
-
-def test_one_extreme_initial_value_does_not_set_the_vertical_range():
     def extreme(id):
         return {"seconds": np.arange(1.0, 202), "nll": np.array([1e9, *np.linspace(1, 0.5, 200)])}
 
@@ -55,48 +56,44 @@ def test_one_extreme_initial_value_does_not_set_the_vertical_range():
     assert axis.get_ylim()[1] < 2
 
 
-@pytest.mark.parametrize(
-    "figure, line",
-    [
-        ({"kind": "traces", "panels": ["nll"], "colour": "method"}, "no run here has a trace"),
-        ({"kind": "boundaries", "rows": "size", "columns": "method"}, "no run here has kept its arrays"),
-        ({"kind": "curves", "label": "method"}, "no run here has kept its arrays"),
-        ({"kind": "surfaces", "label": "method"}, "no run here has kept its arrays"),
-    ],
-)
-def test_where_every_panel_would_be_empty_there_is_one_line_and_no_figure(figure, line):
+def test_where_every_panel_would_be_empty_there_is_one_line_and_no_figure():
     cells = [cell({"method": "sep", "size": "4"}, record("a"))]
-    with pytest.raises(ConfigError, match=line):
-        drawn(experiment(**figure), cells, arrays=lambda id: {})
+    kept = "no run here has kept its arrays"
+    for figure, line in (
+        ({"kind": "traces", "panels": ["nll"], "colour": "method"}, "no run here has a trace"),
+        ({"kind": "boundaries", "rows": "size", "columns": "method"}, kept),
+        ({"kind": "curves", "label": "method"}, kept),
+        ({"kind": "surfaces", "label": "method"}, kept),
+    ):
+        with pytest.raises(ConfigError, match=line):
+            drawn(experiment(**figure), cells, arrays=lambda id: {})
 
 
-def test_a_panel_whose_metric_is_in_no_trace_says_so():
-    figure = drawn(
-        experiment(kind="traces", panels=["nll", "rmse"], colour="method"), [cell({"method": "sep"}, record("a"))]
-    )
+def test_a_panel_whose_metric_is_in_no_trace_says_so_and_the_caption_names_presets():
+    of_both = experiment(kind="traces", panels=["nll", "rmse"], colour="method")
+    figure = drawn(of_both, [cell({"method": "sep"}, record("a"))])
     assert [[text.get_text() for text in axis.texts] for axis in figure.axes] == [[], ["missing"]]
+    traces_of = experiment(kind="traces", panels=["nll"], colour="method")
+    quick = [cell({"method": "sep"}, record("a", preset="quick"))]
+    assert small_print(drawn(traces_of, quick, "quick"))[0] == "QUICK PRESET: few"
+    assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
 
 
-def test_the_file_may_choose_colours_and_dashes_by_value():
-    jobs = [{"method": m} for m in ("sep", "svi", "gfitc")]
-    options = {"colours": {"sep": "vermillion"}, "dashes": {"svi": "dashed"}}
-    lines = (
-        drawn(
-            experiment(kind="traces", panels=["nll"], colour="method", **options),
-            [cell(job, record("a")) for job in jobs],
-        )
-        .axes[0]
-        .lines
-    )
-    assert [line.get_color() for line in lines] == [style.PALETTE[c] for c in ("vermillion", "blue", "green")]
-    assert [line.get_linestyle() for line in lines] == ["-", "--", "-"]
-
-
-@pytest.mark.parametrize("options", [{"colours": {"sep": "bleu"}}, {"dashes": {"sep": "dased"}}])
-def test_an_unknown_colour_or_dash_pattern_is_one_line(options):
-    figure = experiment(kind="traces", panels=["nll"], colour="method", **options)
-    with pytest.raises(ConfigError, match=r"did you mean (blue|dashed)"):
-        drawn(figure, [cell({"method": "sep"}, record("a"))])
+def test_the_file_may_choose_colours_dashes_labels_and_a_level_right_across():
+    cells = [cell({"method": m}, record("a")) for m in ("sep", "svi", "gfitc")]
+    traces_of = lambda **options: experiment(kind="traces", panels=["nll"], colour="method", **options)
+    chosen = traces_of(colours={"sep": "vermillion"}, dashes={"svi": "dashed"})
+    (axis,) = drawn(replace(chosen, labels={"axes": {"nll": "loss"}}), cells).axes
+    assert [line.get_color() for line in axis.lines] == [style.PALETTE[c] for c in ("vermillion", "blue", "green")]
+    assert [line.get_linestyle() for line in axis.lines] == ["-", "--", "-"] and axis.get_ylabel() == "loss"
+    for options in ({"colours": {"sep": "bleu"}}, {"dashes": {"sep": "dased"}}):
+        with pytest.raises(ConfigError, match=r"did you mean (blue|dashed)"):
+            drawn(traces_of(**options), cells)
+    cells = [cell({"method": m}, record(m)) for m in ("sep_minibatch", "logistic")]
+    figure = drawn(experiment(kind="traces", panels=["nll"], colour="method", level="logistic"), cells)
+    level = figure.axes[0].lines[1]
+    assert set(level.get_ydata()) == {trace("logistic")["nll"][-1]}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["stochastic", "logistic"]
 
 
 def test_a_method_has_the_same_colour_in_every_figure_of_a_paper():
@@ -107,19 +104,6 @@ def test_a_method_has_the_same_colour_in_every_figure_of_a_paper():
             key = (name.split("/")[0], options["colour"], value.removesuffix("_minibatch"))
             assert chosen.setdefault(key, colour) == colour, name
     assert len({colour for (paper, *_), colour in chosen.items() if paper == "sep"}) == 4
-
-
-def test_the_file_may_label_the_axis_of_a_metric():
-    options = replace(experiment(kind="traces", panels=["nll"], colour="method"), labels={"axes": {"nll": "loss"}})
-    assert drawn(options, [cell({"method": "sep"}, record("a"))]).axes[0].get_ylabel() == "loss"
-
-
-def test_a_level_is_a_line_right_across():
-    cells = [cell({"method": m}, record(m)) for m in ("sep_minibatch", "logistic")]
-    figure = drawn(experiment(kind="traces", panels=["nll"], colour="method", level="logistic"), cells)
-    level = figure.axes[0].lines[1]
-    assert set(level.get_ydata()) == {trace("logistic")["nll"][-1]}
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["stochastic", "logistic"]
 
 
 def in_the_plane(id):
@@ -150,15 +134,12 @@ def test_boundaries_have_a_panel_for_each_method_and_size_and_name_missing_runs(
     np.testing.assert_allclose(axes[0, 0].collections[-1].get_offsets(), in_the_plane("")["kept_inducing"])
 
 
-def test_scaling_has_seconds_against_devices():
+def test_scaling_has_seconds_against_devices_of_which_simulated_ones_are_hollow():
     jobs = [{"method": m, "run.devices": k} for m in ("sep", "svi") for k in ("1", "2")]
     cells = [cell(job, record("a", seconds={"train": 9.0 / int(job["run.devices"])})) for job in jobs]
     (axis,) = drawn(experiment(kind="scaling", along="run.devices", colour="method"), cells).axes
     assert [list(line.get_ydata()) for line in axis.lines] == [[9.0, 4.5]] * 2
     assert [list(line.get_xdata()) for line in axis.lines] == [[1, 2]] * 2
-
-
-def test_simulated_devices_are_hollow_points_that_the_legend_explains():
     jobs = [{"method": "sep", "run.devices": k} for k in ("1", "2")]
     seconds, simulated = {"train": 3.0}, {"1": False, "2": True}
     cells = [cell(job, record("a", seconds=seconds, simulated=simulated[job["run.devices"]])) for job in jobs]
@@ -167,77 +148,28 @@ def test_simulated_devices_are_hollow_points_that_the_legend_explains():
     assert "devices that share cores" in [text.get_text() for text in axis.get_legend().get_texts()]
 
 
-@pytest.mark.parametrize(("kind", "differing"), [("traces", "cores 1 (1), 8 (1); devices"), ("scaling", "cores 1")])
-def test_seconds_of_different_machines_are_named_below_the_figure(kind, differing):
-    figure = experiment(kind=kind, panels=["nll"], colour="method", along="run.devices")
-    jobs = [{"method": "sep", "run.devices": k} for k in ("1", "2")]
-    cells = [
-        cell(job, record(f"{k}", devices=k, host={"cores": cores}))
-        for k, (job, cores) in enumerate(zip(jobs, (1, 8)), 1)
-    ]
-    line = " ".join(small_print(drawn(figure, cells)))
-    assert f"seconds are not comparable where these differ: {differing}" in line
-    assert ("devices 1 (1), 2 (1)" in line) == (kind == "traces")
-    assert "comparable" not in " ".join(small_print(drawn(figure, cells[:1])))
-
-
-def test_the_caption_names_the_quick_preset_and_mixed_presets():
-    traces_of = experiment(kind="traces", panels=["nll"], colour="method")
-    quick = [cell({"method": "sep"}, record("a", preset="quick"))]
-    assert small_print(drawn(traces_of, quick, "quick"))[0] == "QUICK PRESET: few"
-    assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
-
-
-def test_a_figure_of_nothing_is_one_line():
+def test_a_figure_of_nothing_and_one_of_traces_without_seconds_are_one_line():
+    of_traces = experiment(kind="traces", panels=["nll"], colour="method")
     with pytest.raises(ConfigError, match="gpbench reproduce sep/test --preset full"):
-        drawn(experiment(kind="traces", panels=["nll"], colour="method"), [cell({"method": "sep"})])
+        drawn(of_traces, [cell({"method": "sep"})])
+    with pytest.raises(ConfigError, match="the trace of a has no seconds"):
+        drawn(of_traces, [cell({"method": "sep"}, record("a"))], arrays=lambda id: {"nll": np.ones(3)})
 
 
-def test_a_picture_that_cannot_be_written_leaves_the_one_before(tmp_path, monkeypatch):
-    figure = plt.Figure()
-    before = [file.read_bytes() for file in figures.save(figure, tmp_path / "fig1.2")]
-    figure.text(0, 0, "later")
-
-    monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
-    with pytest.raises(StorageError, match=r"cannot write .*fig1.2.png: .*; free some space, or name another file"):
-        figures.save(figure, tmp_path / "fig1.2")
-    monkeypatch.undo()
-    assert [(tmp_path / f"fig1.2.{ending}").read_bytes() for ending in ("png", "pdf")] == before
-    assert len([*tmp_path.iterdir()]) == 2
-
-
-@pytest.mark.parametrize(
-    "options, axis, text",
-    [
+def test_a_metric_that_is_undefined_is_said_in_its_panel():
+    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 8)] * 2), axis=-1).reshape(-1, 2)
+    log_probs = np.log(np.column_stack([0.5 - 0.4 * grid[:, 0], 0.5 + 0.4 * grid[:, 0]]))
+    plane = {"kept_grid": grid, "kept_mean": grid[:, 0], "kept_log_probs": log_probs, "kept_X": grid}
+    plane |= {"kept_y": np.sign(grid[:, 0])}
+    lost = [cell({"method": "sep"}, record("a", metrics={"nmse": None, "error": None}))]
+    for options, axis, text in (
         ({"kind": "curves", "label": "method"}, 0, "nMSE undefined"),
         ({"kind": "surfaces", "label": "method"}, 1, "sep: nMSE undefined"),
         ({"kind": "boundaries", "rows": "method", "columns": "method"}, 0, "error undefined"),
-    ],
-)
-def test_a_metric_that_is_undefined_is_said_in_its_panel(options, axis, text):
-    def arrays(id):
-        if options["kind"] == "curves":
-            return on_a_line(id)
-        x, y = np.meshgrid(np.linspace(-1, 1, 8), np.linspace(-1, 1, 8))
-        grid = np.column_stack([x.ravel(), y.ravel()])
-        log_probs = np.log(np.column_stack([0.5 - 0.4 * grid[:, 0], 0.5 + 0.4 * grid[:, 0]]))
-        return {"kept_grid": grid, "kept_mean": grid[:, 0], "kept_log_probs": log_probs, "kept_X": grid} | {
-            "kept_y": np.sign(grid[:, 0])
-        }
-
-    figure = drawn(
-        experiment(**options),
-        [cell({"method": "sep"}, record("a", metrics={"nmse": None, "error": None}))],
-        "full",
-        arrays,
-    )
-    assert text in (figure.axes[axis].get_title(), figure.axes[axis].get_xlabel())
-
-
-def test_a_trace_without_seconds_is_one_line():
-    cells = [cell({"method": "sep"}, record("a"))]
-    with pytest.raises(ConfigError, match="the trace of a has no seconds"):
-        drawn(experiment(kind="traces", panels=["nll"], colour="method"), cells, arrays=lambda id: {"nll": np.ones(3)})
+    ):
+        arrays = on_a_line if options["kind"] == "curves" else lambda id: plane
+        panel = drawn(experiment(**options), lost, arrays=arrays).axes[axis]
+        assert text in (panel.get_title(), panel.get_xlabel())
 
 
 def test_controls_and_letters_that_the_font_lacks_are_drawn_without_a_warning(tmp_path):
@@ -290,3 +222,34 @@ def test_a_picture_is_the_same_whatever_the_notebook_and_the_user_have_set(tmp_p
     for name in ("module://matplotlib_inline.backend_inline", "nonsense"):
         digest, backend, usetex = digest_of(MPLBACKEND=name, MATPLOTLIBRC=str(tmp_path / "matplotlibrc"))
         assert digest == plain and usetex == "True" and backend == name  # the user's settings stay the user's
+
+
+def comparison(mean, printed, delta, metric, held_out=True):
+    published = Published("sep", "1", "sep", "", printed, 0.01, 0.01, 20, held_out, "")
+    cell = CellRuns("pima", "", "sep", "", "", "full", True, ())
+    entry = Entry(cell, metric, {0: mean, 1: mean}, mean, 0.1, 0, published, delta)
+    return Comparison("sep/table1", "full", "", "pima", f"sep {mean}", entry, published)
+
+
+COMPARED = [
+    comparison(0.5, 0.4, 4.0, "nll"),
+    comparison(0.3, 0.4, -5.0, "nll"),
+    comparison(-1.0, -1.1, 1.0, "test_ll"),
+    comparison(9.0, 1.0, 80.0, "nll", held_out=False),
+]
+
+
+def test_targets_are_drawn_at_printed_and_ours_with_deviations_legend_and_notes():
+    left, middle, right = draw_printed(COMPARED).axes
+    points = {tuple(line.get_xydata()[0]) for line in left.lines if len(line.get_xydata()) == 1}
+    assert points == {(0.4, 0.5), (0.4, 0.3)}
+    assert [tuple(line.get_xydata()[0]) for line in middle.lines if len(line.get_xydata()) == 1] == [(-1.1, -1.0)]
+    assert [deviation(c) for c in COMPARED[:3]] == [-4.0, 5.0, 1.0]
+    assert [line.get_ydata()[0] for line in right.lines if len(line.get_xydata()) == 1] == [-4.0, 1.0, 5.0]
+    assert [text.get_text() for text in right.texts] == ["sep 0.5, pima: nll"]
+    figure = draw_printed(COMPARED)
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["sep", "equal: 1", "better: 1", "worse: 1"]
+    assert any(note.startswith("1 further printed numbers are no targets") for note in figure.notes)
+    with pytest.raises(ConfigError, match="no recorded number is beside a printed one"):
+        draw_printed(COMPARED[3:])

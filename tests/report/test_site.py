@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,14 +14,13 @@ import sites
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.claims.definition import read_clause
-from gpbench.claims.estimates import Student
+from gpbench.claims.estimates import student
 from gpbench.claims.grades import Judged
-from gpbench.claims.numbers import Number
+from gpbench.claims.selection import Number
 from gpbench.cli import main
-from gpbench.errors import StorageError
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.report.site import charts, write_site
+from gpbench.report.site import charts
 from gpbench.report.site.facts import page
 from gpbench.report.site.views import mark_datasets
 
@@ -77,7 +75,7 @@ def read(site):
     return {path.relative_to(site).as_posix(): Reader(path) for path in site.rglob("*.html")}
 
 
-def test_every_link_leads_to_a_file_of_the_site_and_none_to_the_network(site, read):
+def test_every_link_leads_to_a_file_of_the_site_and_every_page_has_one_heading_captions_and_scopes(site, read):
     for name, reader in read.items():
         for link in reader.links:
             if link == "data:,":
@@ -88,9 +86,6 @@ def test_every_link_leads_to_a_file_of_the_site_and_none_to_the_network(site, re
             assert target.is_file() and target.resolve().is_relative_to(site.resolve()), (name, link)
             if anchor:
                 assert anchor in read[target.resolve().relative_to(site.resolve()).as_posix()].ids, (name, link)
-
-
-def test_every_page_has_one_heading_and_every_table_a_caption_and_scopes(read):
     for name, reader in read.items():
         tags = [tag for tag, _ in reader.tags]
         assert tags.count("h1") == 1 and tags.count("table") == tags.count("caption"), name
@@ -114,30 +109,20 @@ def test_every_record_stands_whole_on_the_page_of_its_cell(site, results):
     assert records == {one.id: known(one.to_json()) for one in Store(results).all()}
 
 
-def test_names_are_escaped_wherever_they_stand(site, read):
-    for path in site.rglob("*.html"):
-        text = path.read_text(encoding="utf-8")
-        assert "<img src=x" not in text and "<b>objective" not in text, path
-    assert any(sites.HOSTILE in reader.text for reader in read.values())
+def test_no_name_leads_out_of_the_site(tmp_path):
+    for name in ("../../etc/passwd", "/etc", "a/b", "..", ".hidden", sites.HOSTILE, "a\\b", "ü?"):
+        for kind in ("dataset", "experiment"):
+            path = page(kind, name)
+            assert (tmp_path / path).resolve().is_relative_to(tmp_path / kind) and "?" not in path and "\\" not in path
+            assert path != page(kind, name + "-") and not Path(path).name.startswith(".")
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc", "a/b", "..", ".hidden", sites.HOSTILE, "a\\b", "ü?"])
-@pytest.mark.parametrize("kind", ["dataset", "experiment"])
-def test_no_name_leads_out_of_the_site(name, kind, tmp_path):
-    path = page(kind, name)
-    assert (tmp_path / path).resolve().is_relative_to(tmp_path / kind) and "?" not in path and "\\" not in path
-    assert path != page(kind, name + "-") and not Path(path).name.startswith(".")
-
-
-def test_diverged_dirty_and_quick_runs_are_seen_wherever_they_show(read):
+def test_diverged_dirty_and_quick_runs_inputs_and_published_values_are_seen_wherever_they_show(read):
     for name in (page("dataset", "pima"), page("method", "sep")):
         assert all(f" {word} " in f" {read[name].text} " for word in ("1 diverged", "quick")), name
     cells = [reader for name, reader in read.items() if name.startswith("cell/") and "on pima" in reader.text]
     assert any("uncommitted changes" in reader.text and "is NaN" in reader.text for reader in cells)
     assert "Quick preset: 2 of these runs" in read["index.html"].text
-
-
-def test_a_page_has_our_value_beside_the_published_one_and_names_inputs_and_missing_runs(read):
     crabs, own = page("dataset", "crabs"), page("experiment", "own")
     for name, text in (
         (crabs, r"sep m=15%, protocol=hl2016 0\.4\d+ ± 0\.00\d+ [*≈] paper 0\.06, \+[\d.]+ se .* 4 "),
@@ -152,15 +137,12 @@ def test_a_page_has_our_value_beside_the_published_one_and_names_inputs_and_miss
         assert re.search(text, read[name].text), text
 
 
-def test_an_experiment_has_its_table_with_marks_and_its_numbers_as_csv(site, read):
+def test_an_experiment_has_its_table_with_marks_its_figures_and_its_numbers_as_csv(site, read):
     reader = read[page("experiment", "own")]
     assert "<i>Own</i> table" in reader.text and "none yet" not in reader.text
     assert sum("best" in values.get("class", "").split() for tag, values in reader.tags if tag == "td") == 1
     assert (site / "experiment" / "own-full.csv").read_text().count("\n") == 5
     assert "own" in read["paper/mine.html"].text
-
-
-def test_an_experiment_of_ranks_has_its_figures_and_its_ranks_as_a_table_and_csv(site, read):
     reader = read[page("experiment", "ranking")]
     pictures = {values["src"]: values["alt"] for tag, values in reader.tags if tag == "img"}
     names = [f"../experiment/ranking-full-{label}.svg" for label in ("nll", "diagram")]
@@ -182,7 +164,7 @@ def test_ranks_are_those_of_the_verb(read, results, capsys):
     assert "gfitc m=15%; sep m=15%; svi m=15%" in read["ranks.html"].text
 
 
-def test_the_start_page_answers_three_questions_in_order(read):
+def test_the_start_page_answers_three_questions_in_order_with_the_boards_of_best(read, results, capsys):
     reader = read["index.html"]
     questions = ("Which method for which data?", "Do the papers reproduce?", "What was run?")
     places = [reader.text.index(words) for words in questions]
@@ -190,9 +172,6 @@ def test_the_start_page_answers_three_questions_in_order(read):
     assert "binary, 1,000 to 10,000 rows by nll, protocol hl2016: 3 methods, 3 data sets, sep first" in reader.text
     labels = [values.get("aria-label", "") for tag, values in reader.tags if tag == "svg"]
     assert any(label.startswith("Average ranks: ") for label in labels)
-
-
-def test_the_boards_are_those_of_best(read, results, capsys):
     words = ["best", "--task", "binary", "--rows=1000-9999", "--metric", "nll", "--protocol", "hl2016"]
     reader = read["index.html"]
     assert f"gpbench {' '.join(words)}" in reader.text
@@ -219,17 +198,6 @@ def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read,
     assert "claims/mine.html" in read["index.html"].links
 
 
-def test_an_experiment_within_a_budget_has_the_runs_and_grades_that_table_and_verify_have(tmp_path, monkeypatch):
-    text = sites.EXPERIMENT.replace("    split:", "    run.budget: 20\n    split:")
-    runs = [sites.record("heart", "logistic", 0, id="a"), *sites.of_experiment(tmp_path / "conf", text, budget=20)]
-    results = sites.write(tmp_path / "results", runs)
-    monkeypatch.setattr(sites, "EXPERIMENT", text)
-    site = sites.make(results, tmp_path / "site")
-    assert "10 of 12 runs" in Reader(site / page("experiment", "own")).text
-    text = Reader(site / page("claims", "mine")).text
-    assert "1 holds, 1 leans against, 1 fails, 1 not run" in text  # one plain run leans
-
-
 def test_a_wrong_file_of_claims_is_named_and_left_out(results, tmp_path, capsys):
     site = sites.make(results, tmp_path / "site")
     err = capsys.readouterr().err
@@ -237,13 +205,18 @@ def test_a_wrong_file_of_claims_is_named_and_left_out(results, tmp_path, capsys)
     assert not (site / "claims" / "wrong.html").exists() and (site / "claims" / "mine.html").exists()
 
 
-def test_a_data_set_has_its_methods_as_dots_and_against_seconds(read):
+def test_a_data_set_has_its_methods_as_dots_and_a_cell_its_curves_or_says_that_it_has_no_traces(read):
     labels = [values["aria-label"] for tag, values in read[page("dataset", "crabs")].tags if tag == "figure"]
     assert labels[0].startswith("nll: sep m=15%") and labels[0].index("sep") < labels[0].index("gfitc")
     assert labels[1] == "nll against seconds"
+    cells = [reader for name, reader in read.items() if name.startswith("cell/")]
+    for reader in cells:
+        drawn = "polyline" in [tag for tag, _ in reader.tags]
+        traced = "on pima" in reader.text or "on heart" in reader.text
+        assert drawn == traced == ("The records have no traces" not in reader.text)
 
 
-def test_dots_are_best_first_with_corrected_intervals():
+def test_dots_are_best_first_with_corrected_intervals_and_a_claim_about_ratios_has_an_axis_of_ratios():
     runs = [sites.record("heart", m, k, id=f"{m}{k}") for m in ("gfitc", "sep") for k in range(4)]
     ours = entries(group_runs(runs), ["nll"])
     chart = charts.dots({entry.cell.method: entry for entry in ours}, {one.id: "page" for one in runs})
@@ -253,42 +226,22 @@ def test_dots_are_best_first_with_corrected_intervals():
     low, x, high = (chart["dots"][0][name] for name in ("low", "x", "high"))
     assert [low, x, high] == chart["scale"].pixels([test.low, test.mean, test.high])
     assert low < x < high and chart["dots"][0]["seconds"]
+    for kind in ("ratio", "spread"):
+        clause = read_clause({kind: "nll", "a": {"method": "a"}, "b": {"method": "b"}, "between": [0.5, 2]}, "mine")
+        plot = charts.claim_plot(Judged(clause, [Number(("pima", ""), student(0.1, 0.05, 4, 5))]))
+        assert ">0.5</text>" in plot and ">2</text>" in plot
 
 
-@pytest.mark.parametrize("kind", ["ratio", "spread"])
-def test_the_axis_of_a_claim_about_ratios_has_ratios(kind):
-    clause = read_clause({kind: "nll", "a": {"method": "a"}, "b": {"method": "b"}, "between": [0.5, 2]}, "mine")
-    plot = charts.claim_plot(Judged(clause, [Number(("pima", ""), Student(0.1, 0.05, 4, 5))]))
-    assert ">0.5</text>" in plot and ">2</text>" in plot
-
-
-def test_a_cell_has_learning_curves_or_says_that_it_has_no_traces(read):
-    cells = [reader for name, reader in read.items() if name.startswith("cell/")]
-    for reader in cells:
-        drawn = "polyline" in [tag for tag, _ in reader.tags]
-        traced = "on pima" in reader.text or "on heart" in reader.text
-        assert drawn == traced == ("The records have no traces" not in reader.text)
-
-
-def test_vector_pictures_follow_the_colour_scheme(site):
+def test_the_same_inputs_make_the_same_bytes_and_vector_pictures_follow_the_colour_scheme(site, results, tmp_path):
+    again = sites.make(results, tmp_path / "again")
+    files = {path.relative_to(site) for path in site.rglob("*") if path.is_file()}
+    assert files == {path.relative_to(again) for path in again.rglob("*") if path.is_file()}
+    assert all((site / name).read_bytes() == (again / name).read_bytes() for name in files)
     badges = {*site.glob("claims/*.svg"), site / "badge.svg"}  # these bring their own ground and ink
     for picture in set(site.rglob("*.svg")) - badges:
         text = picture.read_text()
         assert "prefers-color-scheme: dark" in text and "var(--ink)" in text
         assert not re.search("#000000|#ffffff", text.partition("</style>")[2]), picture
-
-
-def test_rows_of_results_name_their_columns_where_the_page_is_narrow(read, site):
-    labels = {values.get("data-label") for tag, values in read[page("dataset", "crabs")].tags if tag == "td"}
-    assert labels >= {"nll", "seconds", "splits"}
-    assert ".stack td[data-label]::before" in (site / "style.css").read_text()
-
-
-def test_the_same_inputs_make_the_same_bytes(site, results, tmp_path):
-    again = sites.make(results, tmp_path / "again")
-    files = {path.relative_to(site) for path in site.rglob("*") if path.is_file()}
-    assert files == {path.relative_to(again) for path in again.rglob("*") if path.is_file()}
-    assert all((site / name).read_bytes() == (again / name).read_bytes() for name in files)
 
 
 def test_a_folder_with_other_files_is_left_alone(results, tmp_path, capsys):
@@ -301,41 +254,18 @@ def test_a_folder_with_other_files_is_left_alone(results, tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="name another folder"):
-        write_site(tmp_path / "file" / "site", [("index.html", b"")])
-
-
 def test_a_newer_report_takes_the_place_of_an_older_one_and_of_nothing_else(records, results, tmp_path):
+    """Though the list of its files points outside."""
     few = sites.write(tmp_path / "few", [r for r in records if r.dataset == "pima"])
-    out = sites.make(results, tmp_path / "site")
+    out, precious = sites.make(results, tmp_path / "site"), tmp_path / "precious"
     (out / "mine.txt").write_text("kept")
-    before = set(out.rglob("*.html"))
-    sites.make(few, out)
-    assert set(out.rglob("*.html")) < before and (out / "mine.txt").read_text() == "kept"
-
-
-def test_a_list_of_files_that_points_outside_deletes_nothing(results, tmp_path):
-    out = sites.make(results, tmp_path / "site")
-    precious = tmp_path / "precious"
     precious.write_text("kept")
     listed = json.loads((out / ".gpbench-site.json").read_text())
     (out / ".gpbench-site.json").write_text(json.dumps([*listed, "../precious", str(precious), 3]))
-    sites.make(results, out)
+    before = set(out.rglob("*.html"))
+    sites.make(few, out)
+    assert set(out.rglob("*.html")) < before and (out / "mine.txt").read_text() == "kept"
     assert precious.read_text() == "kept"
-
-
-def test_without_records_there_is_one_line_and_no_site(tmp_path, capsys):
-    assert main(["report", "--results", str(tmp_path), "--out", str(tmp_path / "site")]) == 2
-    assert "no runs in" in capsys.readouterr().err and not (tmp_path / "site").exists()
-
-
-def test_of_a_run_in_two_folders_the_newest_counts(records, results, tmp_path):
-    newer = sites.write(tmp_path / "newer", [replace(records[2], created="2027-01-01", device="newest device")])
-    out = sites.make(results, tmp_path / "site", "--results", str(newer))
-    pages = [path for path in (out / "cell").iterdir() if "newest device" in path.read_text()]
-    assert len(pages) == 1
 
 
 def test_no_jax_is_imported(results, tmp_path):
@@ -350,27 +280,24 @@ sys.exit(main({words!r}) or "jax" in sys.modules)
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
-def test_the_badge_and_the_documentation_are_linked(results, tmp_path):
+def test_the_badge_and_the_documentation_are_linked_where_that_is_an_address_or_a_page(results, tmp_path, capsys):
     out = sites.make(results, tmp_path / "site", "--docs", "../index.html")
     assert "targets" in (out / "badge.svg").read_text()
     assert "../../index.html" in Reader(out / "dataset" / "pima.html").links
+    for address in ("nonsense", "javascript:alert(1)", "javascript:x.html"):
+        assert main(["report", "--results", str(results), "--out", str(tmp_path / "s"), "--docs", address]) == 2
+        assert "neither an http address nor a page" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("field", ["split_set", "data_checksum"])
-def test_marks_never_compare_two_split_sets_or_versions_of_the_data(field):
-    runs = [
-        sites.record("heart", m, k, id=f"{m}{k}{of}", setting=of, **{"split_set": "random90", field: of})
-        for m in ("sep", "gfitc")
-        for k in range(4)
-        for of in ("random90", "raetsch")
-    ]
-    marked = mark_datasets(entries(group_runs(runs), ["nll"]))
-    assert {(e.cell.method, e.cell.setting): e.mark for e in marked} == {
-        (m, of): "best" * (m == "sep") for m in ("sep", "gfitc") for of in ("random90", "raetsch")
-    }
-
-
-@pytest.mark.parametrize("address", ["nonsense", "javascript:alert(1)", "javascript:x.html"])
-def test_a_link_to_the_documentation_is_an_address_or_a_page(results, tmp_path, address, capsys):
-    assert main(["report", "--results", str(results), "--out", str(tmp_path / "s"), "--docs", address]) == 2
-    assert "neither an http address nor a page" in capsys.readouterr().err
+def test_marks_never_compare_two_split_sets_or_versions_of_the_data():
+    for field in ("split_set", "data_checksum"):
+        runs = [
+            sites.record("heart", m, k, id=f"{m}{k}{of}", setting=of, **{"split_set": "random90", field: of})
+            for m in ("sep", "gfitc")
+            for k in range(4)
+            for of in ("random90", "raetsch")
+        ]
+        marked = mark_datasets(entries(group_runs(runs), ["nll"]))
+        assert {(e.cell.method, e.cell.setting): e.mark for e in marked} == {
+            (m, of): "best" * (m == "sep") for m in ("sep", "gfitc") for of in ("random90", "raetsch")
+        }

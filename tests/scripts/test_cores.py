@@ -2,9 +2,9 @@
 
 import csv
 import dataclasses
-import sys
 from pathlib import Path
 
+import cores
 import numpy as np
 import pytest
 
@@ -15,22 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def cores():
-    sys.path.insert(0, str(ROOT / "scripts"))
-    try:
-        import cores
-    finally:
-        sys.path.remove(str(ROOT / "scripts"))
-    return cores
-
-
-@pytest.fixture(scope="module")
 def rows():
     with (ROOT / "results/gpbench/cores.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def test_the_cells_that_are_measured_are_committed_and_in_the_file(cores, rows):
+def test_the_cells_that_are_measured_are_committed_and_in_the_file(rows):
     made = plans([[*words.split(), "split=0"] for _, words in cores.CELLS])
     cells = []
     for (experiment, _), plan in zip(cores.CELLS, made, strict=True):
@@ -40,10 +30,10 @@ def test_the_cells_that_are_measured_are_committed_and_in_the_file(cores, rows):
     assert cells == [*dict.fromkeys(tuple(row[name] for name in list(row)[:4]) for row in rows)]
 
 
-def test_a_shift_is_a_multiple_of_the_standard_error_of_the_cell(cores):
+def test_a_shift_is_a_multiple_of_the_standard_error_of_the_cell():
     store = open_store(ROOT / "results/gam/records.parquet")
     one = next(record for record in store.all() if record.dataset == "boston")
-    cell = store.select(cell=one.cell)
+    cell = [record for record in store.all() if record.cell == one.cell]
     two = dataclasses.replace(one, metrics={**one.metrics, "rmse": one.metrics["rmse"] - 0.25})
     stderr = np.std([record.metrics["rmse"] for record in cell], ddof=1) / np.sqrt(len(cell))
     made = cores.shift(one, two, cell, "rmse")

@@ -14,7 +14,7 @@ CHILD = SimpleNamespace(overrides=["dataset=a", "seed=3"], last_line="step 10/20
 def test_a_terminal_shows_one_bar_with_the_time_left_and_a_line_for_each_running_job(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
-    view = display._Terminal([["dataset=a", f"seed={i}"] for i in range(4)])
+    view = display._Terminal([["dataset=a", f"seed={i}"] for i in range(4)], {})
     view.live.console = Console(file=io.StringIO(), width=60, force_terminal=True)
     assert view.summary() == "0/4 jobs"
     view.ended(Outcome(["dataset=a", "seed=0"], "already", "rmse 1"))
@@ -33,7 +33,7 @@ def test_the_time_left_is_steady_where_jobs_differ_in_size(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
     jobs = [["dataset=a"], ["dataset=b"], ["dataset=c"]]
-    view = display._Terminal(jobs)
+    view = display._Terminal(jobs, {})
     view.work, view.remaining_work = {("dataset=a",): 10.0, ("dataset=b",): 10.0, ("dataset=c",): 180.0}, 200.0
     view.ended(Outcome(["dataset=a"], "already", "rmse 1"))
     estimates = []

@@ -65,7 +65,7 @@ def cores(jobs, count, processes=1):
     here = Local([], {**RUN, "jobs": jobs}, StopRequest())
     words = ["dataset=moons", "method=svi", f"run.cores={count or 'null'}", f"run.processes={processes}"]
     (plan,) = plans([words])
-    return [here.cores(slot, plan).get("GPBENCH_CORES") for slot in range(jobs)]
+    return [here.cores(slot, plan.cfg["run"]).get("GPBENCH_CORES") for slot in range(jobs)]
 
 
 def test_jobs_that_ask_for_cores_have_others_than_the_jobs_beside_them(monkeypatch):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import StopAfter, group, programs_of
+from toys import StopAfter, equal, fitted, group
 
 from gpbench.core.optimisers import decaying_adam
 from gpbench.core.predictive import BernoulliPredictive, GaussianPredictive
@@ -17,10 +17,9 @@ from gpbench.methods.vi.svi import SVI
 from gpbench.train.batches import whole
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import PARTS, initial
-from gpbench.train.halving import _rungs
 from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
-from gpbench.train.trials import best_settings
+from gpbench.train.search import _rungs, best_settings
 
 
 class Race(Method):
@@ -55,15 +54,7 @@ def race(**fields):
 @cache
 def trained(splits, **fields):
     """A training of `race` without a stop, once for all tests."""
-    return train(race(**fields), group(splits))
-
-
-def train(method, members, checkpoint=None, **more):
-    return fit(programs_of(method), members, cadence=Cadence(10, None), checkpoint=checkpoint, **more)
-
-
-def equal(one, other) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (one, other)), strict=True))
+    return fitted(race(**fields), group(splits))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +84,7 @@ def test_the_trace_of_the_search_has_the_mean_of_all_objectives_until_then():
 
 
 def test_a_rate_that_diverges_never_wins_and_the_others_seconds_are_search():
-    run = train(race(rates=(float("1e300"), 0.3)), group((0,)))
+    run = fitted(race(rates=(float("1e300"), 0.3)), group((0,)))
     assert np.isfinite(run.state["w"]).all() and run.state["rate"] == 0.3
     assert all(run.seconds[part] > 0.0 for part in PARTS)
 
@@ -132,7 +123,7 @@ def tail(cls, **fields):
 
 def test_settings_are_those_of_a_full_search_and_the_validation_rows_join_for_the_rest_of_the_training():
     members = replace(group((0, 1)), classes=0)
-    run = train(tail(Tail), members)
+    run = fitted(tail(Tail), members)
     data = [whole(members.X[k], members.y[k], members.classes) for k in range(members.size)]
     chosen = [best_settings(tail(Tail), rows, key=key)["width"] for rows, key in zip(data, members.init_keys)]
     np.testing.assert_array_equal(run.state["width"], chosen)
@@ -141,13 +132,15 @@ def test_settings_are_those_of_a_full_search_and_the_validation_rows_join_for_th
     assert list(run.trace["step"]) == [8, 16]
 
 
-def test_training_starts_again_on_all_rows_where_a_state_is_made_from_them():
+def test_training_starts_again_on_all_rows_where_a_state_is_made_from_them_or_without_halving():
     members = replace(group((0, 1)), classes=0)
-    run = train(tail(Settled), members)
-    np.testing.assert_array_equal(run.state["width"], train(tail(Tail), members).state["width"])
+    run = fitted(tail(Settled), members)
+    np.testing.assert_array_equal(run.state["width"], fitted(tail(Tail), members).state["width"])
     np.testing.assert_array_equal(run.state["steps"], 16 * 40.0)
     np.testing.assert_array_equal(run.state["mean"], initial(tail(Settled), members)["mean"])
     assert list(run.trace["step"]) == [10, 16] and list(run.trace["rows"]) == [40, 40]
+    run = fitted(race(rates=RATES, halving=False), group((0,)))
+    assert list(run.trace["step"]) == [10, 20, 30, 40] and "rows" not in run.trace
 
 
 def test_what_is_stopped_after_or_in_a_search_ends_as_what_is_not(tmp_path):
@@ -155,8 +148,8 @@ def test_what_is_stopped_after_or_in_a_search_ends_as_what_is_not(tmp_path):
     members, method, whole = group((0,)), race(rates=RATES), trained((0,), rates=RATES)
     checkpoint = Checkpoint(tmp_path, "race")
     with pytest.raises(Stopped, match="step 16 of 40"):
-        train(method, members, checkpoint, stop=StopAfter(0))
-    resumed = train(method, members, checkpoint)
+        fitted(method, members, checkpoint, stop=StopAfter(0))
+    resumed = fitted(method, members, checkpoint)
     assert equal(resumed.state, whole.state)
     np.testing.assert_array_equal(resumed.trace["objective"], whole.trace["objective"])
     checkpoint.delete()
@@ -170,18 +163,13 @@ def test_what_is_stopped_after_or_in_a_search_ends_as_what_is_not(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fit(Killed(method), members, cadence=Cadence(10, 0.0), checkpoint=checkpoint)
     assert not checkpoint.path.exists()
-    assert equal(train(method, members, checkpoint).state, whole.state)
-
-
-def test_without_halving_a_search_is_followed_by_a_training_from_the_start():
-    run = train(race(rates=RATES, halving=False), group((0,)))
-    assert list(run.trace["step"]) == [10, 20, 30, 40] and "rows" not in run.trace
+    assert equal(fitted(method, members, checkpoint).state, whole.state)
 
 
 def test_a_method_of_the_package_goes_on_from_its_winner():
     optimiser = {"optimiser": decaying_adam(), "natural_step": 0.1, "batch_size": 16}
     fields = {"name": "svi", "inducing": 5, "steps": 12, "trial_steps": 8, "halving": True, **optimiser}
     members = group((0,))
-    found = train(SVI(rates=(0.1, 1e-3, 1e-6), **fields), members)
+    found = fitted(SVI(rates=(0.1, 1e-3, 1e-6), **fields), members)
     rate = float(found.state.optimiser.rate[0])
-    assert equal(found.state, train(SVI(rates=(rate,), **fields), members).state)
+    assert equal(found.state, fitted(SVI(rates=(rate,), **fields), members).state)

@@ -1,23 +1,23 @@
-"""Every run has the arithmetic that its record states, whoever imported JAX and with whatever environment."""
+"""Every run has the arithmetic that its record states; JAX's switches for debugging work."""
 
 import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import HERE, Walk, group
+from toys import HERE, group
 
 from gpbench import arithmetic, runtime
-from gpbench.core.predictive import BernoulliPredictive
-from gpbench.errors import ConfigError, ContractError
+from gpbench.core.linalg import inverse_cholesky
+from gpbench.errors import ConfigError
+from gpbench.estimators import Regressor
 from gpbench.train.devices import Devices
-from gpbench.train.group import Fit, initial
-from gpbench.train.programs import Programs, lay_out
+from gpbench.train.programs import lay_out
 
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = "import sys; from gpbench.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -50,22 +50,27 @@ def test_neither_the_environment_nor_an_earlier_import_of_jax_changes_a_number(t
 
 
 @pytest.mark.parametrize(
-    "flags",
-    ["--xla_cpu_enable_fast_math=true", "--xla_cpu_enable_fast_math", "--xla_dump_to= --xla_cpu_enable_fast_min_max=1"],
+    ("name", "value", "line"),
+    [
+        (
+            "XLA_FLAGS",
+            "--xla_cpu_enable_fast_math=true",
+            r"^XLA_FLAGS has --xla_cpu_enable_fast_math: .*; leave it out$",
+        ),
+        ("XLA_FLAGS", "--xla_cpu_enable_fast_math", r"^XLA_FLAGS has --xla_cpu_enable_fast_math: "),
+        (
+            "XLA_FLAGS",
+            "--xla_dump_to= --xla_cpu_enable_fast_min_max=1",
+            r"^XLA_FLAGS has --xla_cpu_enable_fast_min_max",
+        ),
+        ("NVIDIA_TF32_OVERRIDE", "1", r"^NVIDIA_TF32_OVERRIDE is set: .*; leave it out$"),
+    ],
 )
-def test_flags_of_xla_that_make_arithmetic_less_exact_are_refused(flags, monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", flags)
-    with pytest.raises(ConfigError, match=r"^XLA_FLAGS has --xla_cpu_enable_fast_m\w+: .*; leave it out$"):
+def test_settings_that_make_arithmetic_less_exact_are_refused_and_others_taken(name, value, line, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=line):
         arithmetic.fix()
-
-
-def test_products_in_tf32_by_another_variable_are_refused(monkeypatch):
-    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
-    with pytest.raises(ConfigError, match=r"^NVIDIA_TF32_OVERRIDE is set: .*; leave it out$"):
-        arithmetic.fix()
-
-
-def test_flags_of_xla_that_leave_arithmetic_alone_are_taken(monkeypatch):
+    monkeypatch.delenv(name)
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false --xla_cpu_fast_math_honor_nans=true")
     arithmetic.fix()
 
@@ -83,12 +88,47 @@ def test_data_that_jax_cuts_to_32_bits_are_refused():
         lay_out(Devices(), data)
 
 
-def test_predictions_of_another_precision_than_the_data_are_refused():
-    class Single(Walk):
-        def predict(self, state, X, *, key):
-            logits = (X @ state.w).astype(jnp.float32)
-            return BernoulliPredictive(jax.nn.log_sigmoid(-logits), jax.nn.log_sigmoid(logits))
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(12, 2))
+Y = X[:, 0] + 0.1 * RNG.normal(size=12)
 
-    method, data = Single(name="single", steps=1), group()
-    with pytest.raises(ContractError, match=r"^method single predicts \w+ in float32 from data in float64: use the"):
-        Programs(method).predict(lay_out(Devices(), data), Fit(initial(method, data)))
+
+def fitted(method):
+    return Regressor(method=method, options={"method.steps": 2}).fit(X, Y).predict(X, return_std=True)
+
+
+def test_without_jit_the_numbers_are_the_same_to_rounding():
+    compiled = fitted("linear")
+    with jax.disable_jit():
+        np.testing.assert_allclose(fitted("linear"), compiled, rtol=1e-6, atol=1e-9)
+
+
+def test_jit_stays_off_in_a_run_where_it_was_turned_off():
+    with jax.disable_jit():
+        arithmetic.fix()
+        assert jax.config.jax_disable_jit
+
+
+def test_a_healthy_run_is_not_stopped_by_the_search_for_nan():
+    with jax.debug_nans(True):
+        np.testing.assert_allclose(inverse_cholesky(4.0 * jax.numpy.eye(2)), 0.5 * np.eye(2), rtol=1e-6)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_process_that_was_forked_after_jax_had_started_is_refused():
+    jax.devices()
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if not child:
+        try:
+            runtime.refuse_fork()
+        except BaseException as error:
+            os.write(writer, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    line = os.read(reader, 4096).decode()
+    assert line.startswith("ConfigError: this process was forked after JAX had started") and "\n" not in line

@@ -7,7 +7,6 @@ from toys import HERE, job
 from gpbench.config.compose import compose
 from gpbench.data import configured, splits
 from gpbench.records.arrays import log_probs
-from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.train import context
 
@@ -84,27 +83,3 @@ def test_false_keeps_none_and_auto_none_of_many_rows(tmp_path, monkeypatch):
     for value, kept in (("auto", False), ("true", True)):
         [record] = job(tmp_path / value, *LINEAR, f"run.predictions={value}")
         assert bool(Store(tmp_path / value).predictions(record.id)) is kept
-
-
-def test_whether_they_are_kept_is_no_part_of_the_identity():
-    ids = {
-        RunPlan.from_config(compose([*WALK, f"run.predictions={value}"], [HERE])).runs[0].id
-        for value in ("true", "false")
-    }
-    assert len(ids) == 1
-
-
-def test_a_diverged_run_has_none(tmp_path):
-    records = job(tmp_path, "dataset=moons", "method=fragile", "split=all", "run.together=true")
-    store = Store(tmp_path)
-    lost = [record for record in records if record.status == "diverged"]
-    assert lost and all(store.predictions(record.id) == {} for record in lost)
-
-
-def test_a_damaged_file_of_predictions_counts_as_none(of_values):
-    ([record], store) = of_values
-    file = store.runs / record.id / "predictions.parquet"
-    whole = file.read_bytes()
-    file.write_bytes(whole[:100])
-    assert store.predictions(record.id) == {}
-    file.write_bytes(whole)

@@ -33,8 +33,7 @@ def clock(monkeypatch):
 
 
 def test_plain_lines_come_every_few_seconds_and_tell_the_seconds_left(clock):
-    stream = Log()
-    shown = progress.make(stream=stream)
+    shown = progress.make(stream=(stream := Log()))
     shown.begin("pima  sep", 200, "splits 0-2")
     for step in range(10, 201, 10):  # a step takes 0.1 s after a compilation of 4 s
         clock[0] = 104 + step / 10
@@ -44,14 +43,10 @@ def test_plain_lines_come_every_few_seconds_and_tell_the_seconds_left(clock):
     assert len(lines) == 4
     assert lines[0] == "pima  sep  step 10/200  splits 0-2  objective -123.457  nll 0.4712"
     assert lines[1] == "pima  sep  step 60/200  splits 0-2  objective -123.457  nll 0.4712  14 s left"
-
-
-def test_a_quick_run_is_silent_in_a_log(clock):
-    stream = Log()
-    shown = progress.make(stream=stream)
-    shown.begin("wdbc", 10, "split 0")
-    shown.update(10, None, {})
-    shown.end()
+    quick = progress.make(stream=(stream := Log()))
+    quick.begin("wdbc", 10, "split 0")
+    quick.update(10, None, {})
+    quick.end()
     assert stream.getvalue() == ""
 
 
@@ -96,8 +91,7 @@ def test_a_narrow_terminal_shows_steps_time_left_and_one_metric_and_what_takes_l
 
 
 def test_a_log_names_the_part_that_takes_long(clock):
-    stream = Log()
-    shown = progress.make(stream=stream)
+    shown = progress.make(stream=(stream := Log()))
     shown.begin("pima  sep", 200, "split 0")
     shown.stage("init")
     clock[0] += 20
@@ -107,8 +101,7 @@ def test_a_log_names_the_part_that_takes_long(clock):
 
 
 def test_the_seconds_left_cover_the_splits_that_follow_and_do_not_jump(clock):
-    stream = Log()
-    shown = progress.make(stream=stream)
+    shown = progress.make(stream=(stream := Log()))
     for split in range(4):  # 100 steps of 0.1 s each
         shown.begin("pima  sep", 100, f"split {split}", later=3 - split)
         for step in range(10, 101, 10):

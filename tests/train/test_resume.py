@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from toys import HERE, job, numbers
+from toys import HERE, numbers
 
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -59,13 +59,7 @@ def await_step(results: Path, step: int) -> None:
     raise TimeoutError(f"no checkpoint of step {step}")
 
 
-@pytest.fixture(scope="module")
-def walked(tmp_path_factory) -> list[Record]:
-    """Splits 0, 1 and 2 of the walk, undisturbed."""
-    return job(tmp_path_factory.mktemp("walked"), *WALK, "split=[0,1,2]")
-
-
-@pytest.mark.parametrize("words", [WALK, SEP], ids=["walk", "sep"])
+@pytest.mark.parametrize("words", [[*WALK, "split=[0,1,2]", "run.together=true"], SEP], ids=["walk", "sep"])
 def test_a_killed_run_ends_with_the_same_numbers_and_compiles_nothing_anew(tmp_path, words):
     cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "xla")}
     whole = run(tmp_path / "whole", *words, OFTEN, **cache)
@@ -78,45 +72,10 @@ def test_a_killed_run_ends_with_the_same_numbers_and_compiles_nothing_anew(tmp_p
     assert Store(tmp_path / "killed").all() == []
     records = run(tmp_path / "killed", *words, OFTEN, **cache)
     assert numbers(records) == numbers(whole)
-    one, other = (Store(tmp_path / name).trace(whole[0].id) for name in ("whole", "killed"))
-    assert all((one[name] == other[name]).all() for name in one if name != "seconds")
+    for record in whole:
+        one, other = (Store(tmp_path / name).trace(record.id) for name in ("whole", "killed"))
+        assert all((one[name] == other[name]).all() for name in one if name != "seconds")
     assert {path.name for path in (tmp_path / "xla").iterdir() if path.name.endswith("-cache")} == compiled
-
-
-def test_a_group_of_splits_killed_goes_on_together(tmp_path):
-    together = [*WALK, "split=[0,1,2]", "run.together=true"]
-    whole = job(tmp_path / "whole", *together)
-    process = start(tmp_path / "killed", *together, OFTEN)
-    await_step(tmp_path / "killed", 20)
-    process.kill()
-    assert finish(process)[0] == -signal.SIGKILL
-    assert numbers(run(tmp_path / "killed", *together)) == numbers(whole)
-
-
-def test_a_sweep_killed_with_its_jobs_goes_on(tmp_path, walked):
-    sweep = ["-m", *WALK, "split=0,1,2"]
-    process = start(tmp_path, *sweep, OFTEN)
-    await_step(tmp_path, 20)
-    process.kill()
-    assert finish(process)[0] == -signal.SIGKILL
-    assert len(Store(tmp_path).all()) < 3
-    assert numbers(run(tmp_path, *sweep)) == numbers(walked)
-
-
-def test_sigterm_stops_at_a_checkpoint_with_exit_code_75(tmp_path):
-    process = start(tmp_path, *WALK, OFTEN, "run.progress=false")
-    await_step(tmp_path, 20)
-    process.terminate()
-    code, err = finish(process)
-    assert code == 75 and err.startswith("gpbench: stopped by SIGTERM at step ") and err.count("\n") == 1
-    assert numbers(job(tmp_path, *WALK)) == numbers(job(tmp_path / "whole", *WALK))
-
-
-def test_a_time_limit_stops_at_a_checkpoint_with_exit_code_75(tmp_path, walked):
-    code, err = finish(start(tmp_path, *WALK, "run.time_limit=0.1"))
-    line = "gpbench: stopped by time limit of 0.1 s at step 1 of 200; run the same command to resume"
-    assert code == 75 and line in err
-    assert numbers(run(tmp_path, *WALK)) == numbers(walked[:1])
 
 
 def test_a_signal_to_a_script_whose_run_trains_in_another_process_stops_at_a_checkpoint(tmp_path):

@@ -48,13 +48,10 @@ def test_init_sees_a_sample_of_the_rows_and_the_steps_see_all(tmp_path, monkeypa
     assert sample.train_rows > 100 and sample.metrics["rmse"] < 0.2
 
 
-def test_a_method_with_numbers_for_each_row_is_refused_beyond_the_sample(tmp_path, monkeypatch):
+def test_methods_that_need_all_rows_or_numbers_for_each_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(context, "SAMPLE", 100)
     with pytest.raises(ConfigError, match=r"walk keeps numbers for each row, .* up to 100 rows"):
         job(tmp_path, *WALK, "run.stream=true")
-
-
-def test_steps_on_all_rows_cannot_be_streamed(tmp_path):
     with pytest.raises(ConfigError, match=r"run\.stream=true needs minibatches, and a step of linear takes all"):
         job(tmp_path, "dataset=friedman", "method=linear", "run.stream=true")
 

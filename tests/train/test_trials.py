@@ -12,9 +12,9 @@ from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Info, Method
 from gpbench.schema import setting
-from gpbench.train import trials
+from gpbench.train import search
 from gpbench.train.batches import whole
-from gpbench.train.trials import best_settings
+from gpbench.train.search import best_settings
 
 KEY = jax.random.key(0)
 
@@ -62,28 +62,19 @@ def test_the_setting_with_the_largest_density_of_validation_rows_is_chosen_and_o
     assert best_settings(method, data(), key=KEY) == {"width": 0.3}
 
 
-def test_too_few_rows_to_hold_any_out_is_one_line():
-    with pytest.raises(ConfigError, match=r"needs 5 validation rows, .* there are 20 training rows: set"):
-        best_settings(Width(name="width", search={"width": [1.0]}), data(20), key=KEY)
-
-
-def test_settings_that_a_method_does_not_have_are_one_line():
-    with pytest.raises(ConfigError, match=r"^method\.search: width can choose width, not height$"):
-        best_settings(Width(name="width", search={"width": [1.0], "height": [2.0]}), data(), key=KEY)
-    plain = Plain(name="plain", search={"width": [1.0]})
-    with pytest.raises(ConfigError, match=r"^method\.search: plain has no settings to choose$"):
-        best_settings(plain, data(), key=KEY)
-
-
-@pytest.mark.parametrize("search", [3, {"width": []}, {"width": 1.0}, {"width": ["a"]}])
-def test_a_search_that_is_no_mapping_of_lists_is_one_line(search):
-    with pytest.raises((ConfigError, TypeError, AttributeError)):
-        Width(name="width", search=search)
-
-
-def test_values_out_of_a_settings_range_are_one_line():
-    with pytest.raises(ConfigError, match=r"method.search.damping=2.0: must be a number above 0 and up to 1"):
-        Width(name="width", search={"damping": [0.5, 2.0]})
+@pytest.mark.parametrize(
+    ("cls", "search", "message"),
+    [
+        (Width, {"width": [1.0]}, r"needs 5 validation rows, .* there are 20 training rows: set"),
+        (Width, {"width": [1.0], "height": [2.0]}, r"^method\.search: width can choose width, not height$"),
+        (Plain, {"width": [1.0]}, r"^method\.search: width has no settings to choose$"),
+        (Width, {"damping": [0.5, 2.0]}, r"method.search.damping=2.0: must be a number above 0 and up to 1"),
+        *((Width, search, ".") for search in (3, {"width": []}, {"width": 1.0}, {"width": ["a"]})),
+    ],
+)
+def test_a_search_that_cannot_be_made_is_one_line(cls, search, message):
+    with pytest.raises((ConfigError, TypeError, AttributeError), match=message):
+        best_settings(cls(name="width", search=search), data(20 if "validation" in message else 200), key=KEY)
 
 
 def test_null_chooses_nothing_and_for_a_name_leaves_it_out():
@@ -105,5 +96,5 @@ def test_a_row_of_weight_two_counts_twice_in_the_choice():
 
 
 def test_what_is_not_finite_is_chosen_only_where_all_is():
-    assert trials._best([0.1, math.inf, math.nan]) == 0
-    assert trials._best([math.nan, -math.inf]) == 0
+    assert search._order(np.array([0.1, math.inf, math.nan]))[0] == 0
+    assert search._order(np.array([math.nan, -math.inf]))[0] == 0

@@ -22,11 +22,13 @@ from gpbench.records.store import Store
 from gpbench.train import context, progress
 from gpbench.train.group import Group
 from gpbench.train.job import run_job
+from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
 from gpbench.train.stop import StopRequest
 
 HERE = Path(__file__).parent
 """A folder for --config-dir: it has `method=walk` and `method=fragile`, and this module."""
+WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "run.together=true"]
 
 
 @cache
@@ -107,6 +109,17 @@ def group(splits=(0, 1, 2), n=40, d=3, seed=0) -> Group:
     return Group(members=[Member(k) for k in splits], rows=n, **arrays, classes=2, init_keys=keys, step_keys=keys)
 
 
+def fitted(method: Method, data: Group, checkpoint=None, **more):
+    """A fit in chunks of ten steps, by programs that equal methods share."""
+    return fit(programs_of(method), data, cadence=Cadence(10, None), checkpoint=checkpoint, **more)
+
+
+def equal(first, second) -> bool:
+    """Whether all leaves of two pytrees are equal, bit by bit."""
+    pairs = zip(*map(jax.tree.leaves, (first, second)), strict=True)
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+
+
 def quiet(stream=None) -> progress.Progress:
     """Progress that writes only its notes."""
     return progress.make(False, stream or io.StringIO())
@@ -124,3 +137,14 @@ def job(results: Path, *words: str, store=None, stop=None, stream=None, programs
 def numbers(records: list[Record]) -> list[tuple]:
     """What must be the same, bit by bit."""
     return [(r.id, r.status, r.steps, r.objective, r.metrics) for r in records]
+
+
+def close(records, others) -> bool:
+    """What must be the same to rounding."""
+    return all(
+        r.id == o.id
+        and np.isclose(r.objective, o.objective, rtol=1e-6)
+        and np.allclose(list(r.metrics.values()), list(o.metrics.values()), rtol=1e-6)
+        and np.allclose(list(r.row_stderr.values()), list(o.row_stderr.values()), rtol=1e-6)
+        for r, o in zip(records, others, strict=True)
+    )

@@ -31,7 +31,7 @@ def grid_html(grid: Grid, notes: Mapping[str, str] | None = None) -> str:
     name, *columns = (_text(text, notes) for text in grid.header)
     header = f'<th scope="col">{name}</th>' + "".join(f'<th scope="col"{of_cells}>{text}</th>' for text in columns)
     caption = _text(grid.title, notes)
-    lines = ["<table>", *([f"<caption>{caption}</caption>"] * bool(caption))]
+    lines = ["<table>", *([f"<caption>{caption}</caption>"] if caption else [])]
     lines += [f"<thead><tr>{header}</tr></thead>", "<tbody>"]
     for row in grid.rows:
         name, *cells = (_text(text, notes) for text in row)

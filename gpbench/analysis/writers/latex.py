@@ -1,6 +1,5 @@
 """A sheet as LaTeX that a paper can include: a `table` for each grid, with rules of booktabs and a caption."""
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -44,7 +43,7 @@ def _float(sheet: Sheet, grid: Grid, tabulars: Sequence[str], number: int, notes
     footnotes = dict.fromkeys(note for cell in grid.cells for note in cell.notes)
     marked = {cell.mark for cell in grid.cells if cell.text}
     legend = [f"{_MARK_NAMES[mark]}: {_tex(text)}." for mark, text in sheet.marks.items() if mark in marked]
-    titles = [_tex(sheet.title), *[_text(grid.title, notes)] * bool(text_of(grid.title).text)]
+    titles = [_tex(sheet.title), *([_text(grid.title, notes)] if text_of(grid.title).text else [])]
     slug = re.sub(r"[^a-z0-9]+", "-", (sheet.name or "gpbench").lower()).strip("-")
     return [
         r"\begin{table}[htbp]",
@@ -52,7 +51,7 @@ def _float(sheet: Sheet, grid: Grid, tabulars: Sequence[str], number: int, notes
         rf"\caption{{{' '.join([*map(_sentence, titles), *legend])}}}",
         rf"\label{{tab:{slug}-{number}}}",
         *tabulars,
-        *([r"\par\smallskip\raggedright"] * bool(footnotes)),
+        *([r"\par\smallskip\raggedright"] if footnotes else []),
         *(rf"{_raised([notes[note]])}~{_sentence(_tex(note))}\par" for note in footnotes),
         r"\end{table}",
     ]
@@ -71,7 +70,9 @@ def _layout(grid: Grid) -> _Layout:
     """The largest letters with which no word is wider than its column."""
     texts = [[text_of(text) for text in column] for column in zip(grid.header, *grid.rows)]
     full = [max(map(_points, column)) for column in texts]
-    least = [max(_points(replace(text, text=word)) for text in cells for word in _words(text.text)) for cells in texts]
+    pieces = lambda word: _BREAK.sub(r"\1 ", word).split() if len(word) > _LONG else [word]
+    words = lambda text: [piece for word in text.split() or [""] for piece in pieces(word)]
+    least = [max(_points(replace(text, text=word)) for text in cells for word in words(text.text)) for cells in texts]
     rooms = [(_LINE - 2 * gap * len(full)) / scale for _, gap, scale in _FORMS]
     form = next((k for k, room in enumerate(rooms) if sum(least) <= room), len(_FORMS) - 1)
     (size, gap, scale), widths = _FORMS[form], [*full]
@@ -87,11 +88,6 @@ def _points(text: Text) -> float:
     widths = {letter: width for width, letters in _POINTS.items() for letter in letters}
     width = sum(widths.get(letter, _WIDE) for letter in text.text)
     return width * (1.15 if text.mark in ("best", "placed") else 1.0) + 3.0 * len(text.notes)
-
-
-def _words(text: str) -> list[str]:
-    words = (_BREAK.sub(r"\1 ", word).split() if len(word) > _LONG else [word] for word in text.split() or [""])
-    return list(itertools.chain(*words))
 
 
 def _tabular(grid: Grid, notes: Mapping[str, str]) -> list[str]:
@@ -180,4 +176,4 @@ _TEX = str.maketrans(
 
 def _tex(text: str) -> str:
     """The text without commands; one that begins with [ or * would be an option of the line's end before it."""
-    return "{}" * text.startswith(("[", "*")) + printable(text).translate(_TEX)
+    return ("{}" if text.startswith(("[", "*")) else "") + printable(text).translate(_TEX)

@@ -15,21 +15,18 @@ _MARKS = {"best": "**", "tied": "*", "placed": "**", "": ""}
 def as_markdown(sheet: Sheet) -> str:
     """The sentence, the tables, then notes and what was run as lists."""
     notes = sheet.notes
-    lines = [
-        line for text in filter(None, (sheet.title, " ".join(sheet.summary))) for line in (*_wrapped(_md(text)), "")
-    ]
+    texts = filter(None, (sheet.title, " ".join(sheet.summary)))
+    lines = [line for text in texts for line in (*_wrapped(_md(text)), "")]
     for grid in (*sheet.grids, *sheet.twins):
         for piece in chunks(grid, _WIDTH, notes, " | "):
             lines += _table(piece, notes)
     marks = [f"{_MARKS[mark]}{mark}{_MARKS[mark]}: {_md(text)}" for mark, text in sheet.marks.items()]
     remarks = [*marks, *map(_md, sheet.remarks)]
-    lines += [line for text in remarks for line in _wrapped(text, "- ")]
-    lines += [""] * bool(remarks)
-    lines += [line for note, letter in notes.items() for line in _wrapped(f"{letter} {_md(note)}", "- ")]
-    lines += [""] * bool(notes)
-    if sheet.facts:
-        lines += ["**What was run**", ""]
-        lines += [line for name, text in sheet.facts.items() for line in _wrapped(f"{name}: {_md(text)}", "- ")]
+    letters = [f"{letter} {_md(note)}" for note, letter in notes.items()]
+    facts = [f"{name}: {_md(text)}" for name, text in sheet.facts.items()]
+    for heading, items in ([], remarks), ([], letters), (["**What was run**", ""], facts):
+        if items:
+            lines += [*heading, *(line for text in items for line in _wrapped(text, "- ")), ""]
     return "\n".join(lines).rstrip("\n")
 
 
@@ -70,12 +67,10 @@ _CODE = re.compile(r"(`gpbench [^`]*`)")
 
 def _md(text: str) -> str:
     """The text without markup, but for commands of gpbench."""
-    return "".join(piece if _CODE.fullmatch(piece) else _escaped(piece) for piece in _CODE.split(printable(text)))
-
-
-def _escaped(text: str) -> str:
-    """The text without markup; "<" before a space, a digit or "=" begins no element and stays."""
-    text = _MD.sub(r"\\\g<0>", text)
-    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
-    text = re.sub(r"<(?=[^\s\d=])", "&lt;", text)
-    return re.sub(r"^>", "&gt;", text)
+    pieces = _CODE.split(printable(text))
+    for k, piece in enumerate(pieces):
+        if not _CODE.fullmatch(piece):
+            piece = re.sub(r"&(?=#?\w+;)", "&amp;", _MD.sub(r"\\\g<0>", piece))
+            # "<" before a space, a digit or "=" begins no element and stays
+            pieces[k] = re.sub(r"^>", "&gt;", re.sub(r"<(?=[^\s\d=])", "&lt;", piece))
+    return "".join(pieces)

@@ -99,7 +99,7 @@ class HMC(ChainMethod):
     def step(self, state: _HmcState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_HmcState, Info]:
         """One transition of every chain.  The objective is the mean of the chains' log joints.
 
-        It is NaN from the time when every transition of a run's steps has diverged in one of the chains.
+        It is NaN once one of the chains has diverged as often as the run has steps.
         """
         transition = lambda key, *chain: self.sampler(batch).step(*chain, key=key)
         end = map_members(transition, jax.random.split(key, self.chains), state.position, state.adaptation)

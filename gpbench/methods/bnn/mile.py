@@ -96,7 +96,7 @@ class MILE(ChainMethod, MemberMethod):
     def step(self, state: MileState, batch: Batch, *, key: PRNGKeyArray) -> tuple[MileState, Info]:
         """One step of every chain.  The objective is the mean of their log joints.
 
-        It is NaN from the time when as many steps as a run has diverged in one of the chains.
+        It is NaN once one of the chains has diverged as often as the run has steps.
         """
         move = lambda key, *chain: self.sampler(batch).step(*chain, key=key)
         end = map_members(move, jax.random.split(key, self.members), state.chain, state.scales)

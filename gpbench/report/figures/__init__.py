@@ -40,16 +40,21 @@ Arrays = Callable[[str], "dict[str, ndarray]"]
 
 
 def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: Arrays) -> "Picture":
-    """Draws the figure of an experiment with notes: its own, preset, missing runs and provenance.
-
-    Notes stand in small print below the panels; those of dots and ranks are the figure's `notes`.  Raises ConfigError:
-    nothing is recorded, or no run has the arrays that the figure shows.
-    """
+    """Draws the figure of an experiment with notes, in small print below the panels, or of dots and ranks as its
+    `notes`.  Raises ConfigError: nothing is recorded, or no run has the arrays that the figure shows."""
     from gpbench.report.figures import style
 
     kind = experiment.figure["kind"]
     require_recorded(experiment.id, preset, planned)
-    _check_arrays(experiment, planned, arrays)
+    # of records that were collected without their traces every panel would be empty
+    needed = experiment.figure["panels"] if kind == "traces" else FIGURES[kind].arrays
+    ids = (record.id for cell in planned for record in cell.finished)
+    if needed and not any(name in run for run in map(arrays, ids) for name in needed):
+        noun, remedy = ("a trace", "") if kind == "traces" else ("kept its arrays", " with run.keep=true")
+        raise ConfigError(
+            f"{experiment.id}: no run here has {noun}, so there is nothing to draw; use the results"
+            f" folder of the runs, or make them again{remedy}"
+        )
     records = [record for cell in planned for record in cell.records]
     facts = provenance(records)
     of_runs = "; ".join(f"{name} {', '.join(facts[name])}" for name in ("device", "precision", "jax", "commit"))
@@ -69,27 +74,9 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     return figure
 
 
-def _check_arrays(experiment: Experiment, planned: Sequence[Cell], arrays: Arrays) -> None:
-    """Raises ConfigError where every panel would be empty, as for records that were collected without their traces."""
-    options = experiment.figure
-    needed = options["panels"] if options["kind"] == "traces" else FIGURES[options["kind"]].arrays
-    ids = (record.id for cell in planned for record in cell.finished)
-    if needed and not any(name in run for run in map(arrays, ids) for name in needed):
-        noun, remedy = ("a trace", "") if options["kind"] == "traces" else ("kept its arrays", " with run.keep=true")
-        raise ConfigError(
-            f"{experiment.id}: no run here has {noun}, so there is nothing to draw; use the results"
-            f" folder of the runs, or make them again{remedy}"
-        )
-
-
-_MANY_PANELS = 12
-
-
 def save(figure: "Figure", path: Path) -> list[Path]:
-    """Writes a figure as PNG and PDF, and its title and notes, if they are not in it, as Markdown.
-
-    The paths of the files.  Raises StorageError: a file cannot be written.
-    """
+    """Writes a figure as PNG and PDF, and its title and notes, if they are not in it, as Markdown: the paths of the
+    files.  Raises StorageError: a file cannot be written."""
     files = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
     for file in files:
         write(figure, file)
@@ -120,7 +107,7 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
     style.take_literally(figure)
     with style.context():
         # None is the resolution of the style, at which the shaded panels of a large figure would take megabytes.
-        dpi = 100 if len(figure.axes) > _MANY_PANELS else None
+        dpi = 100 if len(figure.axes) > 12 else None
         # Laid out here, because savefig would draw the whole figure once more for it.
         if engine := figure.get_layout_engine():
             engine.execute(figure)

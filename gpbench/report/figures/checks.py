@@ -12,14 +12,12 @@ from gpbench.records.arrays import log_probs
 from gpbench.report.figures import style
 
 _BLUE, _RED, _GREY = (style.PALETTE[name] for name in ("blue", "vermillion", "grey"))
-_BINS = 10
-_MAX_POINTS = 400
-"""Largest number of test rows with an interval of their own; of more rows that many are drawn, evenly spaced."""
-_MAX_INPUTS = 30
-"""Largest number of inputs that are drawn: the most relevant ones."""
-_Z95 = 1.96
-_NORMAL_GAP = 0.02
-"""Largest mean difference of log densities, in nats, at which predictive distributions count as normal."""
+_BINS, _Z95 = 10, 1.96
+_MAX_POINTS = 400  # largest number of test rows that are drawn with their intervals: of more, evenly spaced ones
+_MAX_INPUTS = 30  # largest number of inputs that are drawn: the most relevant ones
+_NORMAL_GAP = 0.02  # mean difference of log densities, in nats, up to which predictive distributions count as normal
+# units of lengthscales by the scaler of the inputs; any other leaves the original ones
+_SCALED = {"standardise": "of standardised inputs", "unit_interval": "of inputs scaled to [0, 1]"}
 
 Predictions = Mapping[str, ndarray]
 """Predictions of the test rows by column (`gpbench.records.arrays`)."""
@@ -49,10 +47,8 @@ def draw_calibration(predictions: Predictions) -> style.Picture:
 
 
 def reliability(predictions: Predictions) -> tuple[Float[ndarray, " B"], Float[ndarray, " B"], Int[ndarray, " B"]]:
-    """Mean probability, share of the class and number of rows of every bin of test rows that has rows.
-
-    Rows are binned by the probability of a class: of two the second one, of more the most probable one.
-    """
+    """Mean probability, share of the class and number of rows of every bin of test rows that has rows, by the
+    probability of a class: of two the second one, of more the most probable one."""
     probabilities = np.exp(log_probs(predictions))
     if probabilities.shape[1] == 2:
         confidence, is_right = probabilities[:, 1], predictions["target"] > 0
@@ -118,10 +114,6 @@ def draw_residuals(predictions: Predictions) -> style.Picture:
     return figure
 
 
-_SCALED = {"standardise": "of standardised inputs", "unit_interval": "of inputs scaled to [0, 1]"}
-"""Units of lengthscales by the scaler of the inputs; any other leaves the original ones."""
-
-
 def draw_relevance(
     lengthscales: Float[ndarray, " D"], columns: Sequence[str] = (), scaler: str = "standardise"
 ) -> style.Picture:
@@ -131,8 +123,7 @@ def draw_relevance(
     figure = style.figure(4.8, 0.9 + 0.21 * len(order))
     axis = figure.subplots()
     axis.barh(range(len(order)), 1 / lengthscales[order], height=0.7, color=_BLUE)
-    axis.set_yticks(range(len(order)), names, fontsize=8)
-    axis.set_ylim(len(order) - 0.4, -0.6)
+    style.rows(axis, names, fontsize=8)
     axis.grid(False, axis="y")
     axis.set_xlabel(f"1 / lengthscale, {_SCALED.get(scaler, 'in original units')}")
     if len(order) < len(lengthscales):

@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from gpbench.analysis import rankings
 from gpbench.analysis.cells import Entry, caveats
+from gpbench.analysis.comparison import RULE
 from gpbench.analysis.printing import number
 from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment
@@ -19,8 +20,10 @@ from gpbench.papers.published import UNRANKED
 from gpbench.report.figures import style
 
 _COLUMNS = 5
-_STEP = 0.155
-"""Distance between two methods in inches."""
+_STEP = 0.155  # distance between two methods in inches
+# interquartile ranges, or median standard errors where larger, beyond the quartile on the worse side at which values no
+# longer set the range of a panel
+_FENCE = 3
 _DIAMOND: Any = {"marker": "D", "markersize": 4.5, "markerfacecolor": "none", "markeredgecolor": "black"}
 
 
@@ -32,7 +35,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> s
     - `label`: Key or keys whose values name a method.
     - `metric`: The metric.
     - `sets`: Lists of methods by name, each with a colour of its own; optional.  The first set of a method counts.
-    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.method_settings`).
+    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.comparison`).
     """
     options = {"settings": rankings.MAIN, **experiment.figure}
     metric, sets = options["metric"], options.get("sets", {})
@@ -51,21 +54,25 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> s
         _panel(axis, row, colours, next(iter(row.values())).better)
         axis.set_title(f"{dataset} †" if _is_unranked(row) else dataset, fontsize=9)
     for axis in axes[:, 0]:
-        axis.set_yticks(range(len(colours)), [*colours], fontsize=7.5)
+        style.rows(axis, [*colours], fontsize=7.5)
         for label, colour in zip(axis.get_yticklabels(), colours.values()):
             label.set_color(colour)
-    axes[0, 0].set_ylim(len(colours) - 0.4, -0.6)
     spare = axes.flat[len(rows) :]
     for axis in spare:
         axis.axis("off")
-    if handles := _handles(hues, rows):
+    handles = [Line2D([], [], color=hue, marker="o", markersize=3.6, label=name) for name, hue in hues.items()]
+    if any(_target(entry) is not None for row in rows.values() for entry in row.values()):
+        handles.append(Line2D([], [], linestyle="", label="published", **_DIAMOND))
+    if handles:
         spare[0].legend(handles=handles) if len(spare) else figure.legend(handles=handles, loc="outside right upper")
-    figure.notes = [*_notes(rows, metric), *rankings.settings_notes(options)]
+    figure.notes = [*_notes(rows, metric), *([RULE] if options["settings"] == rankings.MAIN else [])]
     return figure
 
 
 def _panel(axis: Axes, row: Mapping[str, Entry], colours: Mapping[str, str], direction: str | None) -> None:
-    low, high = _limits([*row.values()], direction)
+    means = [(entry.mean, entry.stderr or 0) for entry in row.values() if entry.mean is not None]
+    targets = [value for entry in row.values() if (value := _target(entry)) is not None]
+    low, high = span_limits([(mean - half, mean, mean + half) for mean, half in means], direction, targets)
     axis.set_xlim(low, high)
     axis.xaxis.set_major_locator(MaxNLocator(3))
     axis.tick_params(axis="x", labelsize=7)
@@ -92,24 +99,6 @@ def _panel(axis: Axes, row: Mapping[str, Entry], colours: Mapping[str, str], dir
 def _text(axis: Axes, x: float, y: float, text: str, colour: str) -> None:
     """Text at a fraction x of the width."""
     axis.text(x, y, text, transform=axis.get_yaxis_transform(), fontsize=6, color=colour, ha="center", va="center")
-
-
-def _handles(colours: Mapping[str, str], rows: Mapping[str, Mapping[str, Entry]]) -> list[Line2D]:
-    handles = [Line2D([], [], color=hue, marker="o", markersize=3.6, label=name) for name, hue in colours.items()]
-    if any(_target(entry) is not None for row in rows.values() for entry in row.values()):
-        handles.append(Line2D([], [], linestyle="", label="published", **_DIAMOND))
-    return handles
-
-
-_FENCE = 3
-"""Interquartile ranges, or median standard errors where larger, beyond the quartile on the worse side at which values
-no longer set the range of a panel."""
-
-
-def _limits(entries: Sequence[Entry], direction: str | None) -> tuple[float, float]:
-    """The horizontal range of a panel: targets, and means with their standard errors but those beyond the fence."""
-    spans = [(e.mean - (e.stderr or 0), e.mean, e.mean + (e.stderr or 0)) for e in entries if e.mean is not None]
-    return span_limits(spans, direction, [value for entry in entries if (value := _target(entry)) is not None])
 
 
 def span_limits(

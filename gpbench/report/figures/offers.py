@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.report.figures import checks, predictions, runs, style
@@ -58,17 +58,14 @@ def suitable_kinds(content: RunContent) -> list[str]:
 
 
 def default(content: RunContent) -> str:
-    """The kind that is drawn where none is named: what the run kept, or else its trace, or else the first that suits.
-    Raises ConfigError: no kind suits the run.
-    """
+    """The kind that is drawn where none is named: what the run kept, or its trace, or the first that suits."""
     first, *others = suitable_kinds(content)
     return "learning" if first == "predictions" and not _has_fit(content) and "learning" in others else first
 
 
 def check_kind(kind: str) -> None:
     """Raises ConfigError for a kind of picture that there is not."""
-    if kind not in _KINDS:
-        raise ConfigError(f"no kind of picture {kind!r}; {nearest(kind, _KINDS)}")
+    require_known(kind, _KINDS, f"no kind of picture {kind!r}")
 
 
 def draw_kind(content: RunContent, kind: str) -> Figure:
@@ -78,17 +75,16 @@ def draw_kind(content: RunContent, kind: str) -> Figure:
         raise ConfigError(f"run {content.record.id} has no picture of the kind {kind}, which needs {lack}")
     with style.context():
         figure = _KINDS[kind].draw(content)
-        style.caption(figure, runs.run_title(content.record), [*figure.notes, f"run {content.record.id}"])
+        record = content.record
+        name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
+        notes = [*figure.notes, f"run {record.id}"]
+        style.caption(figure, f"{record.dataset}, split {record.split}: {name}", notes)
         figure.notes = ()
     return figure
 
 
 def _has_fit(content: RunContent) -> bool:
     return "kept_grid" in content.arrays and "kept_shares" not in content.arrays
-
-
-def _draw_predictions(run: RunContent) -> style.Picture:
-    return runs.draw_fit(run.record, run.arrays) if _has_fit(run) else checks.draw_intervals(run.predictions)
 
 
 def _draw_units(content: RunContent) -> style.Picture:
@@ -121,7 +117,7 @@ _KINDS: Mapping[str, _Kind] = {
     ),
     "predictions": _Kind(
         lambda run: _has_fit(run) or "mean" in run.predictions,
-        _draw_predictions,
+        lambda r: runs.draw_fit(r.record, r.arrays) if _has_fit(r) else checks.draw_intervals(r.predictions),
         f"data with one or two inputs and {_KEEP}, or of regression {_PREDICTED}",
     ),
     "units": _Kind(

@@ -1,4 +1,5 @@
-"""Predictions that runs with one or two inputs kept: curves, surfaces and decision boundaries."""
+"""Predictions that runs with one or two inputs kept: curves, surfaces and decision boundaries; and effects of additive
+models: a row of panels for each data set, a panel for each effect, with bands and truth."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,12 +11,18 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy import ndarray
 
+from gpbench.analysis.effects import Truth, errors, original
+from gpbench.analysis.statistics import mean_stderr
+from gpbench.data.builtin import friedman_effect
+from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.records.record import Record
 from gpbench.report.figures import style
 
 _MARGIN = 0.05
+_RUG = 200  # number of training rows in the rug below a curve
+_MAX_ROWS = 1500  # largest number of training rows that are drawn; more would hide the background
 
 
 def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
@@ -27,13 +34,15 @@ def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     - `reference`: Method whose mean ± 2 standard deviations are dashed lines in the other panels; optional.
     - `margin`: Share of the range of the rows that is drawn on either side of them; optional.
     """
-    options = experiment.figure
+    options, keys = experiment.figure, experiment.figure["label"]
     runs = [_first_run(cell, arrays) for cell in planned]
     lines = next((run for cell, run in zip(planned, runs) if cell.method == options.get("reference")), None)
     figure = style.figure(3.1 * len(planned) + 0.3, 2.9)
     axes = figure.subplots(1, len(planned), sharex=True, sharey=True, squeeze=False)[0]
     for axis, cell, run in zip(axes, planned, runs):
-        axis.set_title(_title(experiment, options["label"], cell), fontsize=9)
+        first = keys if isinstance(keys, str) else keys[0]
+        title = " ".join(experiment.labels_of(keys, cell.job)) or experiment.label(first, cell.method)
+        axis.set_title(title, fontsize=9)
         if "kept_mean" in run:
             curve(axis, run, options.get("margin", _MARGIN), None if run is lines else lines)
             count = (cell.finished[0].diagnostics or {}).get("relevant")
@@ -47,11 +56,6 @@ def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
 def _first_run(cell: Cell, arrays: Callable) -> Mapping[str, ndarray]:
     """The arrays of a cell's first run that did not diverge; {} without any."""
     return arrays(cell.finished[0].id) if cell.finished else {}
-
-
-def _title(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> str:
-    first = keys if isinstance(keys, str) else keys[0]
-    return " ".join(experiment.labels_of(keys, cell.job)) or experiment.label(first, cell.method)
 
 
 def _nmse(record: Record) -> str:
@@ -139,10 +143,6 @@ def _image(axis: Axes, run: Mapping[str, ndarray], values: ndarray, **look: Any)
     return xs, ys, image
 
 
-_MAX_ROWS = 1500
-"""Largest number of training rows that are drawn; more would hide the background."""
-
-
 def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws decision boundaries and inducing points of classification in the plane, a panel for each cell.
 
@@ -188,3 +188,81 @@ def boundary(axis: Axes, run: Mapping[str, ndarray]) -> None:
         Z = run["kept_inducing"]
         axis.scatter(Z[:, 0], Z[:, 1], s=13, c="black", edgecolors="white", linewidths=0.6, zorder=3)
     axis.set(xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))
+
+
+def draw_effects(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws the effects of the first split, mean ± 2 standard deviations, in original units.
+
+    Interactions are those of the last cell of each data set.  The options of the figure are
+
+    - `label`: Key or keys whose labels name a cell.
+    - `truth`: Function with known effects, `friedman`; optional.  A note has, for each data set and cell, the RMSE of
+      the effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
+    """
+    options = experiment.figure
+    truth = friedman_effect if "truth" in options else None
+    datasets = list(dict.fromkeys(cell.dataset for cell in planned))
+    names = {cell.id: ", ".join(experiment.labels_of(options["label"], cell.job)) for cell in planned}
+    colours = style.colours(list(dict.fromkeys(names.values())))
+    runs = {cell.id: [run for record in cell.finished if panels(run := arrays(record.id))] for cell in planned}
+    width = max((len(panels(run)) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)
+    if not width:
+        raise ConfigError(f"{experiment.id}: all components have three inputs or more, whose effects are not kept")
+    figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + (0.2 * len(planned) if truth else 0.0))
+    axes = figure.subplots(len(datasets), width, squeeze=False)
+    notes = []
+    for row, dataset in zip(axes, datasets):
+        cells = [cell for cell in planned if cell.dataset == dataset and runs[cell.id]]
+        for cell in cells:
+            run, name = runs[cell.id][0], names[cell.id]
+            for axis, i in zip(row, range(len(run["kept_effect1_inputs"]))):
+                effect_curve(axis, run, i, colours[name], truth if cell is cells[-1] else None)
+            if truth:
+                accuracies = [mean_stderr(values) for values in zip(*(errors(run, truth) for run in runs[cell.id]))]
+                rmse, covered = (f"{m:.3f}" + ("" if se is None else f" ± {se:.3f}") for m, se in accuracies)
+                notes.append(f"{dataset}, {name}: RMSE of effects {rmse}, coverage {covered} ({len(runs[cell.id])})")
+        last = runs[cells[-1].id][0] if cells else {}
+        for k, axis in enumerate(row if cells else ()):
+            size, i = [*panels(last), *[(0, 0)] * width][k]
+            axis.grid(size == 1)
+            if size == 2:
+                effect_surface(axis, last, i, truth)
+        row[0].set_ylabel(dataset, fontsize=7.5)
+    handles = [axes[0, 0].plot([], [], color=colour, label=name)[0] for name, colour in colours.items()]
+    if truth:
+        handles += axes[0, 0].plot([], [], color="black", linestyle="dashed", linewidth=1, label="analytical")
+    figure.legend(handles=handles, ncols=len(handles), loc="upper center", bbox_to_anchor=(0.5, 0.0))
+    figure.supxlabel("\n".join(notes))
+    return figure
+
+
+def effect_curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: Truth | None = None) -> None:
+    """Draws the i-th effect of one input with its band, a rug of some training rows, and the truth."""
+    (d,) = map(int, run["kept_effect1_inputs"][i])
+    x, mean, std = original(run, 1, i)
+    axis.fill_between(x[:, 0], mean - 2 * std, mean + 2 * std, color=colour, alpha=0.2, linewidth=0)
+    axis.plot(x[:, 0], mean, color=colour, linewidth=1.2)
+    if truth:
+        axis.plot(x[:, 0], truth((d,), x), color="black", linestyle="dashed", linewidth=1)
+    rows = (run["kept_X"] * run["kept_X_scale"] + run["kept_X_shift"])[:_RUG, d]
+    at_the_bottom = axis.get_xaxis_transform()
+    axis.plot(rows, np.full(len(rows), 0.02), "|", color="#888888", markersize=3, alpha=0.4, transform=at_the_bottom)
+    axis.set_title(f"input {d}", fontsize=8)
+
+
+def effect_surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: Truth | None = None) -> None:
+    """Draws the i-th interaction as colours, with contours of the truth or else its own."""
+    pair = tuple(map(int, run["kept_effect2_inputs"][i]))
+    x, mean, _ = original(run, 2, i)
+    side = round(len(x) ** 0.5)
+    first, second = x[::side, 0], x[:side, 1]
+    image = mean.reshape(side, side).T
+    axis.imshow(image, extent=(first[0], first[-1], second[0], second[-1]), origin="lower", aspect="auto")
+    lines = truth(pair, x).reshape(side, side).T if truth else image
+    axis.contour(first, second, lines, levels=7, colors="black" if truth else "white", linewidths=0.6, alpha=0.7)
+    axis.set_title(f"inputs {pair[0]} and {pair[1]}", fontsize=8)
+
+
+def panels(run: Mapping[str, ndarray]) -> list[tuple[int, int]]:
+    """The number of inputs of each effect that a run kept, and its place among those of as many inputs."""
+    return [(size, i) for size in (1, 2) for i in range(len(run.get(f"kept_effect{size}_inputs", ())))]

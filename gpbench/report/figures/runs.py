@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from numpy import ndarray
 
 from gpbench.analysis.effects import original
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, require_known
 from gpbench.metrics import METRICS
 from gpbench.records.arrays import share_seconds
 from gpbench.records.record import Record
-from gpbench.report.figures import effects, predictions, style
+from gpbench.report.figures import predictions, style
 
 _PANELS = 4
 _Traces = Sequence[Mapping[str, ndarray]]
@@ -26,10 +26,8 @@ _NOTE = (
 
 
 def draw_fit(record: Record, arrays: Mapping[str, ndarray]) -> style.Picture:
-    """Draws the predictive mean, or the probability of a class, with the training rows.
-
-    Raises ConfigError: the run kept nothing that can be drawn.
-    """
+    """Draws the predictive mean, or the probability of a class, with the training rows.  Raises ConfigError: the run
+    kept nothing that can be drawn."""
     inputs = arrays["kept_X"].shape[1]
     size = (4.2, 3.0) if inputs == 1 else (3.6, 3.2) if "kept_mean" in arrays else (3.9, 3.5)
     figure = style.figure(*size)
@@ -47,12 +45,6 @@ def draw_fit(record: Record, arrays: Mapping[str, ndarray]) -> style.Picture:
             " with one or two inputs, or method=gam)"
         )
     return figure
-
-
-def run_title(record: Record) -> str:
-    """Data set, split, method, setting and protocol of a run."""
-    name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
-    return f"{record.dataset}, split {record.split}: {name}"
 
 
 def draw_learning(record: Record, trace: Mapping[str, ndarray]) -> style.Picture:
@@ -77,13 +69,8 @@ def traced_metrics(traces: _Traces) -> list[str]:
 
 
 def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequence[str] = ()) -> style.Picture:
-    """Draws a panel for each effect of an additive model, those of one input first.
-
-    An effect of one input has its mean ± 2 standard deviations, a dotted band that holds it as a whole, a rug of some
-    training rows, and its share of the variance under independent uniform inputs, mean and 95 % interval.  An
-    interaction has contours.
-    """
-    panels = [(size, i) for size in (1, 2) for i in range(len(arrays.get(f"kept_effect{size}_inputs", ())))]
+    """Draws a panel for each effect of an additive model, those of one input first; interactions have contours."""
+    panels = predictions.panels(arrays)
     if not panels:
         raise ConfigError("all components of this run have three inputs or more, whose effects are not kept")
     width = min(_COLUMNS, len(panels))
@@ -93,14 +80,14 @@ def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequenc
     order = [int(c) for size in (1, 2) for c in arrays.get(f"kept_effect{size}_place", ())]
     for axis, (size, i), c in zip(axes, panels, order):
         if size == 1:
-            effects.curve(axis, arrays, i, style.POSITIVE)
+            predictions.effect_curve(axis, arrays, i, style.POSITIVE)
             x, mean, std = original(arrays, 1, i)
             for side in (-1, 1) if "kept_effect1_joint" in arrays else ():  # the simultaneous band
                 edge = mean + side * arrays["kept_effect1_joint"][i] * std
                 axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)
         else:
             axis.grid(False)
-            effects.surface(axis, arrays, i)
+            predictions.effect_surface(axis, arrays, i)
         low, high = np.quantile(arrays["kept_shares"][:, c], [0.025, 0.975])
         share = f"{100 * arrays['kept_shares'][:, c].mean():.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
         inputs = arrays[f"kept_effect{size}_inputs"][i].astype(int)
@@ -108,10 +95,9 @@ def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequenc
         axis.set_title(f"{name}: {share}", fontsize=7.5)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
-    figure.notes = [_NOTE]
-    if (outside := record.test_rows_outside) is not None:
-        line = f"An input of {outside} of the {record.test_rows} test rows lies outside the training range."
-        figure.notes = [_NOTE, line]
+    outside = record.test_rows_outside
+    line = f"An input of {outside} of the {record.test_rows} test rows lies outside the training range."
+    figure.notes = [_NOTE] if outside is None else [_NOTE, line]
     return figure
 
 
@@ -119,19 +105,19 @@ _NAMED_BY = ("dataset", "method", "setting", "protocol", "output", "split", "see
 
 
 def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[str] = ()) -> Figure:
-    """Draws traces of runs against seconds of training on a logarithmic axis; the legend has their differences.
-
-    Runs that were trained as a group count their share of the group's seconds.  Raises ConfigError: no run has a trace,
-    or no trace has a metric.
-    """
+    """Draws traces of runs against seconds of training on a logarithmic axis; the legend has their differences.  Raises
+    ConfigError: no run has a trace, or no trace has a metric."""
     known = traced_metrics(traces)
     if not known:
         raise ConfigError("these runs have no traces: use the results folder in which they were trained")
     for name in metrics:
-        if name not in known:
-            raise ConfigError(f"no trace of these runs has the metric {name!r}; {nearest(name, known)}")
+        require_known(name, known, f"no trace of these runs has the metric {name!r}")
     panels = list(metrics) or known[:_PANELS]
-    names = _names(records)
+    # the fields in which the runs differ, or else their ids; and those that they share
+    differing = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) > 1]
+    names = [_words(record, differing) for record in records]
+    names = names if len(set(names)) == len(records) else [record.id for record in records]
+    shared = _words(records[0], [key for key in _NAMED_BY if key not in differing])
     colours = style.PALETTE.values()
     looks = [(colour, dash) for dash in style.DASHES.values() for colour in colours]
     with style.context():
@@ -146,7 +132,7 @@ def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[st
         handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels())}
         if len(records) > 1:
             figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
-        style.caption(figure, _title(records), [f"runs {', '.join(record.id for record in records)}"])
+        style.caption(figure, shared or "traces", [f"runs {', '.join(record.id for record in records)}"])
     return figure
 
 
@@ -157,19 +143,6 @@ def _is_traced(trace: Mapping[str, ndarray], name: str) -> bool:
 def _line(axis: Axes, record: Record, trace: Mapping[str, ndarray], panel: str, **look: Any) -> None:
     seconds = share_seconds(record, trace)["seconds"]
     axis.plot(seconds, trace[panel], marker="." if len(seconds) == 1 else None, **look)
-
-
-def _names(records: Sequence[Record]) -> list[str]:
-    """A name for each run: the fields in which the runs differ, or else its id."""
-    fields = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) > 1]
-    names = [_words(record, fields) for record in records]
-    return names if len(set(names)) == len(records) else [record.id for record in records]
-
-
-def _title(records: Sequence[Record]) -> str:
-    """The fields that all runs share."""
-    shared = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) == 1]
-    return _words(records[0], shared) or "traces"
 
 
 def _words(record: Record, keys: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from statistics import fmean
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from gpbench.analysis.grouping import gather
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -52,7 +52,7 @@ def _simulated(cell: Cell) -> bool:
     return any(record.simulated for record in cell.finished)
 
 
-_Quantity = Callable[[Record], float]
+_MEMORY = "MB a step"
 
 
 class Series(NamedTuple):
@@ -76,9 +76,8 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     keys, key = options["along"], options["colour"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
     figure = style.figure(2.6 * len(keys) + 0.3, 5.6)
-    counted = partial(_value, "step_operations")
-    name, cost = ("operations a step", counted) if options.get("counted") else ("ms a step", _milliseconds)
-    quantities: dict[str, _Quantity] = {name: cost, _MEMORY: partial(_value, "step_memory_mb")}
+    costs = ("operations a step", "step_operations") if options.get("counted") else ("ms a step", "milliseconds")
+    quantities = dict([costs, (_MEMORY, "step_memory_mb")])
     axes = figure.subplots(len(quantities), len(keys), squeeze=False, sharex="col", sharey="row")
     notes = []
     for (title, quantity), row in zip(quantities.items(), axes):
@@ -110,20 +109,20 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
 
 
 def _along_size(
-    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: _Quantity
+    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: str
 ) -> tuple[Series, str] | None:
-    """The quantity against the size `along`, at the other sizes that the most cells share, as in " (M = 32)".
-
-    None below two cells.  Cells without that size are left out: their method does not have it.
-    """
-    groups: dict[tuple, list[Cell]] = {}
-    for cell in (cell for cell in cells if along in cell.job):
-        others = tuple((key, cell.job[key]) for key in keys if key != along and key in cell.job)
-        groups.setdefault(others, []).append(cell)
+    """The quantity against the size `along`, at the other sizes that the most cells share, as in " (M = 32)"; None
+    below two cells.  Cells without that size are left out: their method does not have it."""
+    others: Callable[[Cell], tuple] = lambda cell: tuple(
+        (key, cell.job[key]) for key in keys if key != along and key in cell.job
+    )
+    groups = gather((others(cell), cell) for cell in cells if along in cell.job)
     fixed, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
     if len(group) < 2:
         return None
-    points = sorted((_size(experiment, along, cell), fmean(map(quantity, cell.finished))) for cell in group)
+    points = sorted(
+        (_size(experiment, along, cell), fmean(_value(quantity, record) for record in cell.finished)) for cell in group
+    )
     sizes, values = np.array(points).T
     names = [f"{experiment.label('axes', key)} = {experiment.label(key, value)}" for key, value in fixed]
     words = f" ({', '.join(names)})" if names else ""
@@ -150,16 +149,11 @@ def _size(experiment: Experiment, key: str, cell: Cell) -> float:
         ) from None
 
 
-def _milliseconds(record: Record) -> float:
-    return 1e3 * (record.seconds["train"] or math.nan) / (record.steps or math.nan)
-
-
 def _value(name: str, record: Record) -> float:
-    """The value of a field of a record, NaN where it has none."""
+    """The value of a field of a record, or the milliseconds of a step; NaN where it has none."""
+    if name == "milliseconds":
+        return 1e3 * (record.seconds["train"] or math.nan) / (record.steps or math.nan)
     return math.nan if (number := record.value(name)) is None else number
-
-
-_MEMORY = "MB a step"
 
 
 def _log_log(axis: Axes, sizes: Sequence[float]) -> None:
@@ -170,11 +164,9 @@ def _log_log(axis: Axes, sizes: Sequence[float]) -> None:
     for size in ticks:
         if not labelled or math.log(size / labelled[-1]) > 0.12 * math.log(ticks[-1] / ticks[0]):
             labelled.append(size)
-    axis.set_xticks(ticks, [_short(size) if size in labelled else "" for size in ticks], minor=False)
+    # 2e6 for 2,000,000: a digit with three zeros or more
+    digits = {size: f"{size:.0f}" for size in labelled}
+    is_round = lambda text: len(text) > 3 and not text[1:].strip("0")
+    labels = {s: f"{text[0]}e{len(text) - 1}" if is_round(text) else f"{s:,.0f}" for s, text in digits.items()}
+    axis.set_xticks(ticks, [labels.get(size, "") for size in ticks], minor=False)
     axis.xaxis.set_minor_locator(NullLocator())
-
-
-def _short(size: float) -> str:
-    """2e6 for 2,000,000: a digit with three zeros or more; other sizes as they are."""
-    digits = f"{size:.0f}"
-    return f"{digits[0]}e{len(digits) - 1}" if len(digits) > 3 and not digits[1:].strip("0") else f"{size:,.0f}"

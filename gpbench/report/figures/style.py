@@ -6,6 +6,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal
 
 import matplotlib.style
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogFormatter, LogLocator, NullFormatter
 
-from gpbench.errors import ConfigError, nearest, printable
+from gpbench.errors import printable, require_known
 
 PALETTE = {
     "blue": "#0072B2",
@@ -77,20 +78,16 @@ _SETTINGS: Any = {
 
 @contextmanager
 def context() -> Iterator[None]:
-    """Applies the style within a `with` statement, in place of the settings of the user's matplotlibrc or notebook.
-
-    Letters that its fonts lack are drawn as boxes, without a warning.
-    """
+    """Applies the style within a `with` statement, in place of the settings of the user's matplotlibrc or notebook; and
+    draws letters that its fonts lack as boxes, without a warning."""
     with matplotlib.style.context(_SETTINGS, after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         yield
 
 
 def take_literally(figure: Figure) -> None:
-    """Makes the dollar signs in texts of a figure plain letters, and escapes what cannot be printed.
-
-    Names of data sets and methods are no formulas, and may come from others' records.  Powers of ten, the numbers of
-    logarithmic axes, stay formulas.
+    """Makes the dollar signs in texts of a figure plain letters, and escapes what cannot be printed: names of data sets
+    and methods may come from others' records.  Powers of ten, the numbers of logarithmic axes, stay formulas.
     """
     directions = [direction for axes in figure.axes for direction in (axes.xaxis, axes.yaxis)]
     logarithmic = [direction for direction in directions if isinstance(direction.get_major_formatter(), LogFormatter)]
@@ -102,24 +99,21 @@ def take_literally(figure: Figure) -> None:
             text.set_text("\n".join(map(printable, lines.split("\n"))))
 
 
-def colours(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, str]:
-    """A colour for each value.  Raises ConfigError: the palette has no such colour."""
-    return _assign(PALETTE, "colour", values, choices)
-
-
-def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, Dash]:
-    """A dash pattern for each value.  Raises ConfigError: there is no such pattern."""
-    return _assign(DASHES, "dash pattern", values, choices)
-
-
-def _assign(options: Mapping[str, Any], noun: str, values: Sequence[str], choices: Mapping[Any, str] | None) -> dict:
+def _assign(
+    options: Mapping[str, Any], noun: str, values: Sequence[str], choices: Mapping[Any, str] | None = None
+) -> dict[str, Any]:
+    """An option for each value, its choice or the next one.  Raises ConfigError: there is no such option."""
     names = {str(value): name for value, name in (choices or {}).items()}
-    if unknown := [str(name) for name in names.values() if name not in options]:
-        raise ConfigError(f"no {noun} {unknown[0]!r}; {nearest(unknown[0], options)}")
+    for name in names.values():
+        require_known(str(name), options, f"no {noun} {str(name)!r}")
     free = [name for name in options if name not in names.values()] or list(options)
     others = [value for value in values if value not in names]
     names |= {value: free[k % len(free)] for k, value in enumerate(others)}
     return {value: options[names[value]] for value in values}
+
+
+colours, dashes = partial(_assign, PALETTE, "colour"), partial(_assign, DASHES, "dash pattern")
+"""A colour, and a dash pattern, for each value."""
 
 
 class Picture(Figure):
@@ -147,6 +141,12 @@ def number_ticks(direction: Axis) -> None:
     direction.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
     direction.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     direction.set_minor_formatter(NullFormatter())
+
+
+def rows(axis: Axes, names: Sequence[str], **look: Any) -> None:
+    """Names the rows 0, 1, ... of a panel, from the top."""
+    axis.set_yticks(range(len(names)), names, **look)
+    axis.set_ylim(len(names) - 0.4, -0.6)
 
 
 def say(axis: Axes, text: str) -> None:
@@ -184,10 +184,8 @@ _STYLE = (
 
 
 def follow(svg: bytes) -> bytes:
-    """Makes a vector picture follow the reader's choice of a light or a dark page, also in an `<img>`.
-
-    Black, white and greys become variables that change with the colour scheme; other colours are legible on both.
-    """
+    """Makes black, white and greys of a vector picture follow the reader's choice of a light or a dark page, also in an
+    `<img>`; other colours are legible on both."""
     text = svg.decode()
     start = text.index("<svg ")
     end = text.index(">", start) + 1

@@ -31,11 +31,8 @@ class _Curve:
 
 
 def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> _Curve | None:
-    """The curve of a cell over the splits that did not diverge; None without any.
-
-    A split whose training ended early, by convergence, keeps its last values.  Raises ConfigError: a run has a trace
-    without seconds.
-    """
+    """The curve of a cell over the splits that did not diverge, where one that ended early keeps its last values; None
+    without any.  Raises ConfigError: a run has a trace without seconds."""
     by_id = {record.id: share_seconds(record, arrays(record.id)) for record in cell.finished}
     traces = [trace for trace in by_id.values() if metric in trace and len(trace[metric])]
     if not traces:
@@ -43,12 +40,9 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
     if timeless := [id for id, trace in by_id.items() if metric in trace and "seconds" not in trace]:
         raise ConfigError(f"the trace of {' '.join(timeless)} has no seconds, against which it is drawn; run it again")
     length = max(len(trace[metric]) for trace in traces)
-
-    def extended(values: ndarray) -> ndarray:
-        return np.pad(values, (0, length - len(values)), mode="edge")
-
-    seconds = np.mean([extended(trace["seconds"]) for trace in traces], axis=0)
-    points = np.stack([extended(trace[metric]) for trace in traces], axis=1).tolist()
+    extend = lambda values: np.pad(values, (0, length - len(values)), mode="edge")
+    seconds = np.mean([extend(trace["seconds"]) for trace in traces], axis=0)
+    points = np.stack([extend(trace[metric]) for trace in traces], axis=1).tolist()
     mean, stderr = zip(*map(mean_stderr, points))
     return _Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))
 
@@ -66,9 +60,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     options = experiment.figure
     panels, level, vertical = options["panels"], options.get("level"), options.get("vertical", "linear")
 
-    def values(key: str) -> list[str]:
-        return list(dict.fromkeys(cell.job[key] for cell in planned))
-
+    values = lambda key: list(dict.fromkeys(cell.job[key] for cell in planned))
     colour_key, dash_key = options["colour"], options.get("style", options["colour"])
     patterns = dict(options.get("dashes") or {})
     if dash_key == colour_key:  # dash patterns without a key of their own are the exception
@@ -81,28 +73,25 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
         for cell in planned:
             if line := curve(cell, metric, arrays):
                 value, dash = cell.job[colour_key], dashes[cell.job[dash_key]]
-                _plot(axis, line, colours[value], dash, horizontal=value == level)
                 curves.append(line)
+                if value == level:
+                    axis.axhline(line.mean[-1], color=colours[value], linestyle=dash)
+                    continue
+                low, high = line.mean - line.stderr, line.mean + line.stderr
+                axis.plot(line.seconds, line.mean, color=colours[value], linestyle=dash)
+                axis.fill_between(line.seconds, low, high, color=colours[value], alpha=0.15, linewidth=0)
         label = experiment.label("axes", metric)
         axis.set(xlabel="seconds of training", ylabel=_LABELS.get(metric, metric) if label == metric else label)
         _scale(axis, curves, vertical)
         if not curves:
             style.say(axis, "missing")
     separate = dash_key != colour_key
-    looks = [(colour_key, value, colour, "solid" if separate else dashes[value]) for value, colour in colours.items()]
+    hues = {value: (hue, style.DASHES["solid"] if separate else dashes[value]) for value, hue in colours.items()}
+    looks = [(colour_key, value, hue, dash) for value, (hue, dash) in hues.items()]
     looks += [(dash_key, value, "black", dash) for value, dash in dashes.items()] if separate else []
     handles = [Line2D([], [], color=hue, linestyle=dash, label=experiment.label(key, v)) for key, v, hue, dash in looks]
     figure.legend(handles=handles, loc="outside right center")
     return figure
-
-
-def _plot(axis: Axes, curve: _Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:
-    if horizontal:
-        axis.axhline(curve.mean[-1], color=colour, linestyle=dash)
-        return
-    low, high = curve.mean - curve.stderr, curve.mean + curve.stderr
-    axis.plot(curve.seconds, curve.mean, color=colour, linestyle=dash)
-    axis.fill_between(curve.seconds, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
 def _scale(axis: Axes, curves: Sequence[_Curve], vertical: str) -> None:

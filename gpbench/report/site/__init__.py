@@ -14,8 +14,7 @@ from gpbench.report.site.pages import render_pages
 
 __all__ = ["Facts", "PlannedExperiment", "check_folder", "render_pages", "write_site"]
 
-_LIST = ".gpbench-site.json"
-"""Lists the files of the site; a folder with this file is a site."""
+_LIST = ".gpbench-site.json"  # lists the files of the site; a folder with this file is a site
 
 
 def check_folder(out: Path) -> None:
@@ -28,10 +27,8 @@ def check_folder(out: Path) -> None:
 
 
 def write_site(out: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
-    """Writes the files, given by path and content, and deletes files of an earlier site that are not among them.
-
-    Each file is written under a temporary name and renamed; a file with the same content is not written again.
-    Raises ConfigError as `check_folder` does, and StorageError where a file cannot be written.
+    """Writes the files, given by path and content, that differ from those there, and deletes files of an earlier site
+    that are not among them.  Raises ConfigError as `check_folder` does; StorageError: a file cannot be written.
     """
     check_folder(out)
     contents = dict(files)

@@ -1,7 +1,7 @@
 """Charts of hundreds of cells: coordinates for `charts.html`, and SVG; Matplotlib takes most of a second for each."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from statistics import fmean
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split
 from gpbench.analysis.printing import number
@@ -21,13 +22,11 @@ from gpbench.records.arrays import thin
 from gpbench.report.figures.dots import span_limits
 from gpbench.report.figures.traces import curve
 
-_INTERVALS = 5
-"""Largest number of intervals between ticks."""
-_CURVE_RUNS = 3
-"""Largest number of runs of a learning curve; reading the traces of all would take most of the time of a report."""
+_CURVE_RUNS = 3  # runs of a learning curve; reading the traces of all would take most of the time of a report
 _PANELS = 3
-_LABEL = (18, 13)
-"""Width and height of a label in pixels."""
+_LABEL = (18, 13)  # width and height of a label in pixels
+_WIDTH, _NAMES = 460, 190  # pixels of a plot of a claim, and of its names
+_ROW_HEIGHT, _MAX_ROWS = 15, 30  # pixels of a line of it, and largest number of lines
 
 
 @dataclass(frozen=True)
@@ -50,33 +49,24 @@ class Scale:
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Pixels and labels of round values: powers of ten, or multiples of 1, 2 or 5 times a power."""
-        if self.log:
-            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-            wide = self.high > 100 * self.low
-            powers = range(first, last + 1, math.ceil((last - first) / (2 * _INTERVALS)) if wide else 1)
-            values = [factor * 10.0**power for power in powers for factor in ((1,) if wide else (1, 2, 5))]
-        else:
-            raw = (self.high - self.low) / _INTERVALS
-            unit = 10.0 ** math.floor(math.log10(raw))
-            step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw * (1 - 1e-9))
-            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-            values = [k * step for k in range(first, last + 1)]
-        values = [value for value in values if self.low <= value <= self.high]
+        of_powers = LogLocator(subs=(1,) if self.high > 100 * self.low else (1, 2, 5), numticks=11)
+        locator = of_powers if self.log else MaxNLocator(5, steps=(1, 2, 5, 10))
+        values = [value for value in locator.tick_values(self.low, self.high) if self.low <= value <= self.high]
         return [(pixel, f"{value:.6g}") for pixel, value in zip(self.pixels(values), values)]
 
 
 def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str]) -> dict[str, Any] | None:
-    """The entries of one metric by their names as dots, best first, with intervals, and against seconds of training.
-
-    None where fewer than two have a mean.
-    """
+    """The entries of one metric by their names as dots, best first, with intervals, and against seconds of training;
+    None where fewer than two have a mean."""
     known = [(name, entry) for name, entry in entries.items() if entry.mean is not None]
     if len(known) < 2:
         return None
     direction = known[0][1].better
     sign = -1 if direction == "higher" else 1
     known.sort(key=lambda item: (not item[1].cell.held_out, sign * (item[1].mean or 0.0)))  # leaked ones win nothing
-    spans = [_span(entry) for _, entry in known]
+    tests = [paired_t_test([*entry.values.values()], entry.cell.ratio) for _, entry in known]
+    ends = lambda test: (test.mean, test.mean) if test.low is None else (test.low, test.high)  # of its 95 % interval
+    spans = [(low, test.mean, high) for test in tests for low, high in [ends(test)]]
     scale = Scale(*span_limits(spans, direction), 1, 99)
     quality = Scale(scale.low, scale.high, 250, 20)
     seconds = [fmean(by_split(entry.cell, "seconds").values() or [0.0]) for _, entry in known]
@@ -84,6 +74,7 @@ def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str]) -> dict[str, 
     along = Scale(min(positive) / 1.3, max(positive) * 1.3, 60, 385, log=True) if len(positive) > 1 else None
     pixels = zip(along.pixels(seconds), quality.pixels([mean for _, mean, _ in spans])) if along else ()
     points = [point if time > 0 else None for point, time in zip(pixels, seconds)] or [None] * len(known)
+    touch = lambda a, b: all(abs(x - y) <= size for x, y, size in zip(a, b, _LABEL))
     drawn: list[dict[str, Any]] = []
     for k, ((name, entry), span, point) in enumerate(zip(known, spans, points)):
         mean = span[1]
@@ -97,22 +88,10 @@ def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str]) -> dict[str, 
                 **dict(zip(("low", "x", "high"), scale.pixels(span))),
                 "outside": "" if scale.low <= mean <= scale.high else number(mean),
                 "seconds": point,
-                "label": point and not any(_touch(point, other) for other in touched),
+                "label": point and not any(touch(point, other) for other in touched),
             }
         )
     return {"metric": known[0][1].metric, "scale": scale, "dots": drawn, "seconds": along, "quality": quality}
-
-
-def _touch(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Whether the labels of two points touch."""
-    return all(abs(x - y) <= size for x, y, size in zip(a, b, _LABEL))
-
-
-def _span(entry: Entry) -> tuple[float, float, float]:
-    """The mean, and the ends of its corrected 95 % interval; the mean alone where there is no interval."""
-    test = paired_t_test([*entry.values.values()], entry.cell.ratio)
-    low, high = (test.mean if end is None else end for end in (test.low, test.high))
-    return low, test.mean, high
 
 
 def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarray]]) -> list[dict[str, Any]]:
@@ -146,10 +125,6 @@ def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> dict[
     )
     n = sum(metric in arrays[record.id] for record in runs.records)
     return {"metric": metric, "line": " ".join(line), "band": " ".join(above + below[::-1]), "x": x, "y": y, "n": n}
-
-
-_WIDTH, _NAMES, _ROW_HEIGHT, _MAX_ROWS = 460, 190, 15, 30
-"""Widths of a plot and of its names, height of a line, in pixels; largest number of lines."""
 
 
 def claim_plot(judged: Judged) -> Markup:

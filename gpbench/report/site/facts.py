@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -35,12 +35,10 @@ class PlannedExperiment:
 
     @property
     def n_runs(self) -> int:
-        """Number of planned runs."""
         return sum(len(cell.splits) for cell in self.cells)
 
     @property
     def n_recorded(self) -> int:
-        """Number of planned runs that are recorded."""
         return self.n_runs - sum(len(cell.missing) for cell in self.cells)
 
 
@@ -113,15 +111,9 @@ class Facts:
         """Targets and claims by paper."""
         return summaries(self.compared, {paper: count(judged) for paper, judged in self.verdicts.items()})
 
-    def are_shipped(self, records: Iterable[Record]) -> bool:
-        """Whether all of these runs ship with gpbench."""
-        return all((record.id, record.created) in self.shipped for record in records)
-
     def presets(self, id: str) -> list[PlannedExperiment]:
-        """The presets of an experiment, full before quick, but those with records first.
-
-        The quick preset is omitted where the full one includes all of its records.
-        """
+        """The presets of an experiment, full before quick, but those with records first; without the quick one where
+        the full one includes all of its records."""
         by_preset = {planned.preset: planned for planned in self.planned if planned.experiment.id == id}
         full, quick = by_preset["full"], by_preset["quick"]
         ids, of_quick = ({record.id for cell in planned.cells for record in cell.records} for planned in (full, quick))

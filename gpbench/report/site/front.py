@@ -6,13 +6,14 @@ from statistics import median
 from typing import Any
 
 from gpbench.analysis import best_sheet
-from gpbench.analysis.best import BestMethods, Score, best_methods
+from gpbench.analysis.best import BestMethods, best_methods
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.kinds import Kind
 from gpbench.analysis.printing import number
 from gpbench.errors import AbsentError
-from gpbench.records.record import Record
 from gpbench.report.site.facts import Facts, page
 
+_UNKNOWN = "size not recorded"
 _SIZES = {
     "under 1,000 rows": (0, 999),
     "1,000 to 10,000 rows": (1_000, 9_999),
@@ -25,14 +26,21 @@ _METRICS = ("nll", "test_ll", "rmse")
 
 
 def _board(task: str, size: str, protocol: str, second: Sequence[str], result: BestMethods) -> dict[str, Any]:
-    """A comparison with its task, size, protocol and the command that prints it; `second` has what is not the main one.
+    """A comparison with its task, size, protocol and the command that prints it; `second` has what is not the main one,
+    `rows` for each data set the method with the best mean, and how many are shown to be worse than the first method."""
 
-    `standings` are the ranked methods with their verdicts against the first, the one with the lowest average rank
-    first; `rows` has for each data set the method with the best mean, and how many are shown to be worse.
-    """
+    def row(dataset: str) -> dict[str, Any]:
+        sign = 1 if result.direction == "lower" else -1
+        best = min(result.average, key=lambda method: sign * result.scores[method][dataset].mean)
+        score, name = result.scores[best][dataset], _start(dataset, {record.dataset for record in result.records})
+        verdicts = [result.verdict_on(other, dataset) for other in result.average if other != result.leader]
+        text = number(score.mean, score.corrected_stderr)
+        return {"dataset": dataset, "name": name, "method": best, "score": text, "worse": verdicts.count("worse")}
+
     low, high = _SIZES[size]
     rows = f"{low or ''}-{'' if high == inf else high}"
     methods = {record.method for record in result.records}
+    seconds = {m: [s.seconds for s in scores.values() if s.seconds is not None] for m, scores in result.scores.items()}
     return {
         "task": task,
         "size": size,
@@ -47,21 +55,12 @@ def _board(task: str, size: str, protocol: str, second: Sequence[str], result: B
                 "method": _start(name, methods),
                 "rank": rank,
                 "verdict": "" if name == result.leader else result.verdict(name),
-                "seconds": _seconds(result.scores[name].values()),
+                "seconds": number(median(known)) if (known := seconds[name]) else "",
             }
             for name, rank in result.average.items()
         ],
-        "rows": [_row(result, dataset) for dataset in result.datasets],
+        "rows": [row(dataset) for dataset in result.datasets],
     }
-
-
-def _row(result: BestMethods, dataset: str) -> dict[str, Any]:
-    sign = 1 if result.direction == "lower" else -1
-    best = min(result.average, key=lambda method: sign * result.scores[method][dataset].mean)
-    score, name = result.scores[best][dataset], _start(dataset, {record.dataset for record in result.records})
-    verdicts = [result.verdict_on(other, dataset) for other in result.average if other != result.leader]
-    text = number(score.mean, score.corrected_stderr)
-    return {"dataset": dataset, "name": name, "method": best, "score": text, "worse": verdicts.count("worse")}
 
 
 def boards(facts: Facts) -> list[dict[str, Any]]:
@@ -71,9 +70,7 @@ def boards(facts: Facts) -> list[dict[str, Any]]:
 
 
 def _boards(facts: Facts, task: str, size: str) -> Iterator[dict[str, Any]]:
-    by_protocol: dict[str, list[Record]] = {}
-    for record in Kind(task, _SIZES[size]).records(facts.records, facts.folders):
-        by_protocol.setdefault(record.protocol, []).append(record)
+    by_protocol = gather((r.protocol, r) for r in Kind(task, _SIZES[size]).records(facts.records, facts.folders))
     results_of: dict[str, dict[str, BestMethods]] = {}
     for protocol, records in by_protocol.items():
         recorded = {name for record in records for name in record.metrics}
@@ -98,16 +95,6 @@ def _start(text: str, names: Iterable[str]) -> str:
     return max((name for name in names if f"{text} ".startswith(f"{name} ")), key=len, default=text)
 
 
-def _seconds(scores: Iterable[Score]) -> str:
-    known = [score.seconds for score in scores if score.seconds is not None]
-    return number(median(known)) if known else ""
-
-
-_UNKNOWN = "size not recorded"
-_ORDER = (*_SIZES, _UNKNOWN)
-"""The sizes of data, in order."""
-
-
 def _size_of(rows: object) -> str:
     """The name of a size of data; `rows` is the number of rows, if it is known."""
     if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
@@ -117,11 +104,11 @@ def _size_of(rows: object) -> str:
 
 def by_task_and_size(facts: Facts) -> dict[tuple[str, str], list[str]]:
     """Names of data sets by task and size; within a group those with most runs first."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name in sorted(facts.datasets, key=lambda name: -facts.n_runs["dataset"][name]):
-        card = facts.cards.get(name, {})
-        groups.setdefault((str(card.get("task", "task not stated")), _size_of(card.get("rows"))), []).append(name)
-    return dict(sorted(groups.items(), key=lambda item: (item[0][0], _ORDER.index(item[0][1]))))
+    names = sorted(facts.datasets, key=lambda name: -facts.n_runs["dataset"][name])
+    cards = ((facts.cards.get(name, {}), name) for name in names)
+    groups = gather(((str(c.get("task", "task not stated")), _size_of(c.get("rows"))), name) for c, name in cards)
+    order = [*_SIZES, _UNKNOWN]
+    return dict(sorted(groups.items(), key=lambda item: (item[0][0], order.index(item[0][1]))))
 
 
 def search_index(facts: Facts, presets: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:

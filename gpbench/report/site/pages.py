@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -12,13 +13,12 @@ import jinja2
 from markupsafe import Markup
 
 import gpbench
-from gpbench.analysis import marks
 from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
-from gpbench.analysis.method_settings import LEAKED_MARK
+from gpbench.analysis.comparison import LEAKED_MARK
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
 from gpbench.analysis.reproduction import Comparison
-from gpbench.analysis.tables import LEGEND, title
+from gpbench.analysis.tables import LEGEND, MEANINGS, title
 from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
 from gpbench.claims import sentences
@@ -62,10 +62,10 @@ class _Site:
             "version": gpbench.__version__,
             "page": facts.page,
             "grid_html": lambda grid: Markup(grid_html(grid)),
-            "title_of": lambda metric: title(metric, site_facts.records),
+            "title_of": cache(lambda metric: title(metric, site_facts.records)),  # which looks through all records
             "badges": views.badges,
             "legend": LEGEND,
-            "tied": marks.MEANINGS["tied"],
+            "tied": MEANINGS["tied"],
             "number": number,
             "docs": site_facts.docs,
             "scale": SCALE,
@@ -169,24 +169,21 @@ def _dataset(site: _Site, name: str) -> _Page:
         groups.setdefault((entry.metric, on), {})[label] = entry
     dots = {", ".join(filter(None, key)): charts.dots(group, site.facts.page_of) for key, group in groups.items()}
     card = site.facts.cards.get(name, {})
-    return site.page(
-        facts.page("dataset", name),
-        name,
-        card=card,
-        facts_of=_facts_of(card, [record for entry in ours for record in entry.cell.records]),
-        tables=views.by_cell(views.mark_datasets(ours), site.facts.page_of),
-        published=[row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name],
-        dots={name: chart for name, chart in dots.items() if chart},
-    )
-
-
-def _facts_of(card: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
-    """Facts of a data set by name; the names of inputs and target are those of its runs or of its card."""
+    records = [record for entry in ours for record in entry.cell.records]
+    # the names of inputs and target are those of its runs or of its card
     inputs = next((r.inputs for r in records if r.inputs), None) or listed(map(str, card.get("columns") or ()))
     target = next((r.target for r in records if r.target), None) or card.get("target")
     names = {"inputs": ": ".join(str(text) for text in (card.get("inputs"), inputs) if text), "target": target}
     every = {key: card.get(key) for key in ("task", "rows", "inputs", "outputs", "target", "licence", "cite")} | names
-    return {key: value for key, value in every.items() if value}
+    return site.page(
+        facts.page("dataset", name),
+        name,
+        card=card,
+        facts_of={key: value for key, value in every.items() if value},
+        tables=views.by_cell(views.mark_datasets(ours), site.facts.page_of),
+        published=[row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name],
+        dots={name: chart for name, chart in dots.items() if chart},
+    )
 
 
 def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[_Page]:
@@ -223,26 +220,22 @@ def _cell(site: _Site, cell: CellRuns) -> Iterator[_Page]:
 
 
 def _records(records: Sequence[Record]) -> dict[str, Any]:
-    """The fields that all of these records share; and the others as lists by name, one value a record.
-
-    What none of them has, None in a record, is left out.
-    A field of fields, such as `metrics`, has a list for each of its fields where all records have the same ones.
-    """
+    """The fields that all of these records share, but for those that none has; and the others as lists by name, one
+    value a record: a field of fields, as `metrics`, as a list for each of its fields where all records have these."""
     every = [record.to_json() for record in records]
     names = dict.fromkeys(name for fields in every for name in fields)
     columns = {name: [fields.get(name) for fields in every] for name in names}
     own = [name for name, values in columns.items() if name == "id" or any(value != values[0] for value in values)]
+
+    def by_field(values: list[Any]) -> Any:
+        if all(isinstance(value, dict) and value.keys() == values[0].keys() for value in values):
+            return {field: [value[field] for value in values] for field in values[0]}
+        return values
+
     return {
         "shared": {name: value for name, (value, *_) in columns.items() if name not in own and value is not None},
-        "columns": {name: _by_field(columns[name]) for name in own},
+        "columns": {name: by_field(columns[name]) for name in own},
     }
-
-
-def _by_field(values: list[Any]) -> Any:
-    """Lists by field, of mappings with the same fields; other values as they are."""
-    if all(isinstance(value, dict) and value.keys() == values[0].keys() for value in values):
-        return {field: [value[field] for value in values] for field in values[0]}
-    return values
 
 
 def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
@@ -251,11 +244,12 @@ def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
     footnotes = entry_notes(entries)
     for entry in entries:
         cell, view = entry.cell, views.view(entry, site.facts.page_of, footnotes)
-        row = cells.setdefault(view.page, [cell.dataset, cell.output, cell.method, cell.label, view.page, {}, []])
-        row[-2] |= dict.fromkeys(text for _, text in view.badges)
+        page = view["page"]
+        row = cells.setdefault(page, [cell.dataset, cell.output, cell.method, cell.label, page, {}, []])
+        row[-2] |= dict.fromkeys(text for _, text in view["badges"])
         mean = None if entry.mean is None else float(f"{entry.mean:.7g}")
         mark = {"best": "*", "tied": "≈"}.get(entry.mark, "")
-        row[-1].append([entry.metric, view.value, mean, mark, entry.n_splits, view.published, view.delta])
+        row[-1].append([entry.metric, view["value"], mean, mark, entry.n_splits, view["published"], view["delta"]])
     return {
         "pages": {
             "dataset": {name: facts.page("dataset", name) for name in site.facts.datasets},

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from gpbench.analysis.agreement import agreement
 from gpbench.analysis.cells import entry_notes
 from gpbench.analysis.formats import rows_as_csv
 from gpbench.analysis.provenance import provenance_footer
-from gpbench.analysis.tables import seconds_notes
+from gpbench.analysis.tables import row, seconds_notes
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from gpbench.report.figures.style import Picture
 
 _Section = tuple[dict[str, Any], dict[str, bytes]]
-_Rows = Sequence[Mapping[str, object]]
-"""Numbers of a table, for a file."""
+_Rows = Sequence[Mapping[str, object]]  # numbers of a table, for a file
 
 
 def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures: bool = True) -> _Section:
@@ -49,7 +49,13 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
         values["figures"].append({"title": picture.title, **figure})
         files |= drawn_files
     if planned.n_recorded and experiment.table:
-        table, rows = (_ranks_table if experiment.table.get("kind") == "ranks" else _table)(facts, planned)
+        table: dict[str, Any] = {}
+        if experiment.table.get("kind") != "ranks":
+            table, rows = _table(facts, planned)
+        else:
+            with suppress(ConfigError):  # no methods to rank
+                sheet = experiment_tables.table(experiment, planned.preset, planned.cells)
+                table, rows = {"grids": sheet.grids, "feet": sheet.lines}, sheet.rows
         if table:
             values |= {**table, "csv": f"{name}.csv"}
             files[f"{name}.csv"] = (rows_as_csv(rows) + "\n").encode()
@@ -59,7 +65,8 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
 def _figure(facts: Facts, picture: Experiment, planned: PlannedExperiment, name: str, label: str) -> _Section:
     """The values of a figure for `experiment.html`, and its file: of runs that ship with gpbench the committed one."""
     source, format = facts.figures.get((picture.id, label)), FIGURES[picture.figure["kind"]].format
-    shipped = source and facts.are_shipped(record for cell in planned.cells for record in cell.records)
+    records = (record for cell in planned.cells for record in cell.records)
+    shipped = source and all((record.id, record.created) in facts.shipped for record in records)
     try:
         if not shipped:
             from gpbench.report import figures  # takes a third of a second
@@ -81,11 +88,9 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
     entries = [entry for block in table_blocks for entry in block.entries]
     footnotes = entry_notes(entries)
 
-    def rows(block: experiment_tables.Block) -> dict[str, dict[str, views.View]]:
-        return {
-            name: {column: views.view(entry, facts.page_of, footnotes) for column, entry in row.items()}
-            for name, row in block.rows.items()
-        }
+    def rows(block: experiment_tables.Block) -> dict[str, dict[str, Any]]:
+        view = lambda entry: views.view(entry, facts.page_of, footnotes)
+        return {name: {column: view(e) for column, e in entries.items()} for name, entries in block.rows.items()}
 
     records = [record for cell in planned.cells for record in cell.records]
     values = {
@@ -95,15 +100,7 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
         "verdict": agreement(entries),
         "provenance": [*seconds_notes(entries), *provenance_footer(records)],
     }
-    return values, experiment_tables.rows(table_blocks)
-
-
-def _ranks_table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _Rows]:
-    try:
-        sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
-    except ConfigError:  # no methods to rank
-        return {}, ()
-    return {"grids": sheet.grids, "feet": sheet.lines}, sheet.rows
+    return values, [*map(row, entries)]
 
 
 def _smaller(picture: Path) -> bytes:

@@ -1,20 +1,20 @@
 """Entries and rankings as the pages of the site show them."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from textwrap import shorten
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry_notes, group_runs
-from gpbench.analysis.comparison import comparison
-from gpbench.analysis.marks import with_marks
-from gpbench.analysis.method_settings import labels, method_of, with_metric
-from gpbench.analysis.notes import imported_note
+from gpbench.analysis.comparison import comparison, labels, method_of, with_metric
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import number
-from gpbench.analysis.rank_tests import nemenyi_quantile
+from gpbench.analysis.provenance import imported_note
 from gpbench.analysis.ranks import rank_table, ranking_notes
-from gpbench.analysis.tables import seconds_notes
+from gpbench.analysis.statistics import nemenyi_quantile
+from gpbench.analysis.tables import seconds_notes, with_marks
 from gpbench.claims.grades import SCALE, Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
@@ -26,101 +26,78 @@ VERDICT_BADGES = {grade.word: _TONES[grade.tone] for grade in SCALE}
 """Kinds of badges by verdict."""
 
 
-_LONGEST = 40
-"""Largest number of characters of a method's name in a diagram of ranks."""
-
-
-def short(name: str) -> str:
-    """The name of a method as diagrams of ranks have it."""
-    return shorten(name, _LONGEST, placeholder=" …")
-
-
-@dataclass(frozen=True)
-class View:
-    """An entry as text."""
-
-    entry: Entry
-    page: str  # page of its cell; "" without records
-    ours: str  # our mean and standard error; "" where absent, like the next two
-    published: str  # the published value
-    delta: str  # their difference in standard errors
-    notes: tuple[int, ...]  # numbers of footnotes, from 1
-
-    @property
-    def badges(self) -> list[tuple[str, str]]:
-        """Pairs (kind, text) with kind quick, imported, dirty, diverged or undefined."""
-        return badges(self.entry.cell, [self.entry])
-
-    @property
-    def value(self) -> str:
-        """Our mean, or why there is none."""
-        return self.ours or (f"all {self.entry.no_value}" if self.entry.no_value else "none yet")
+short = partial(shorten, width=40, placeholder=" …")
+"""The name of a method as diagrams of ranks have it."""
 
 
 def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[dict[str, Any]]:
     """Tables of these entries with a row for each cell, one table for all cells with the same first metric."""
-    by_page: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_page.setdefault(entry.cell.records[0].id, []).append(entry)
-    groups: dict[str, list[list[Entry]]] = {}
-    for ours in by_page.values():
-        groups.setdefault(ours[0].metric, []).append(ours)
-    return [_cell_table(group, page_of) for group in groups.values()]
-
-
-def _cell_table(cells: Sequence[Sequence[Entry]], page_of: Mapping[str, str]) -> dict[str, Any]:
-    every = [entry for ours in cells for entry in ours]
-    footnotes = entry_notes(every)
-    rows = [
-        {
-            "cell": ours[0].cell,
-            "views": {entry.metric: view(entry, page_of, footnotes) for entry in ours},
-            "splits": max(entry.n_splits for entry in ours),
-            "badges": badges(ours[0].cell, ours),
+    by_page = gather((entry.cell.records[0].id, entry) for entry in entries)
+    tables = []
+    for cells in gather((ours[0].metric, ours) for ours in by_page.values()).values():
+        every = [entry for ours in cells for entry in ours]
+        footnotes = entry_notes(every)
+        rows = [
+            {
+                "cell": ours[0].cell,
+                "views": {entry.metric: view(entry, page_of, footnotes) for entry in ours},
+                "splits": max(entry.n_splits for entry in ours),
+                "badges": badges(ours[0].cell, ours),
+            }
+            for ours in cells
+        ]
+        table = {
+            "metrics": [*dict.fromkeys(entry.metric for entry in every)],
+            "rows": rows,
+            "footnotes": footnotes,
+            "remarks": seconds_notes(every),
+            "outputs": any(ours[0].cell.output for ours in cells),
+            "remarked": any(row["badges"] for row in rows),
         }
-        for ours in cells
-    ]
+        tables.append(table)
+    return tables
+
+
+def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> dict[str, Any]:
+    """An entry as texts, "" where absent; `page_of` maps ids of records to pages, notes are numbers of footnotes."""
+    ours = number(entry.mean, entry.stderr) if entry.n_splits else ""
     return {
-        "metrics": [*dict.fromkeys(entry.metric for entry in every)],
-        "rows": rows,
-        "footnotes": footnotes,
-        "remarks": seconds_notes(every),
-        "outputs": any(ours[0].cell.output for ours in cells),
-        "remarked": any(row["badges"] for row in rows),
+        "entry": entry,
+        "page": page_of.get(entry.cell.records[0].id, "") if entry.cell.records else "",
+        "ours": ours,
+        "value": ours or (f"all {entry.no_value}" if entry.no_value else "none yet"),
+        "published": entry.published.text if entry.published else "",
+        "delta": "" if entry.delta_se is None else f"{entry.delta_se:+.1f}",
+        "badges": badges(entry.cell, [entry]),
+        "notes": tuple(footnotes.index(note) + 1 for note in entry.notes),
     }
 
 
-def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> View:
-    """The view of one entry; `page_of` maps ids of records to pages."""
-    return View(
-        entry=entry,
-        page=page_of.get(entry.cell.records[0].id, "") if entry.cell.records else "",
-        ours=number(entry.mean, entry.stderr) if entry.n_splits else "",
-        published=entry.published.text if entry.published else "",
-        delta="" if entry.delta_se is None else f"{entry.delta_se:+.1f}",
-        notes=tuple(footnotes.index(note) + 1 for note in entry.notes),
-    )
-
-
 def badges(cell: CellRuns, entries: Sequence[Entry] = ()) -> list[tuple[str, str]]:
-    """Warnings beside values: not held out, quick, imported, diverged, metrics without a value, uncommitted changes."""
-    diverged = cell.diverged
-    return [
-        *([] if cell.held_out else [("dirty", "not held out")]),
-        *_counted("quick", "quick", cell, lambda record: record.preset == "quick"),
-        *_counted("imported", "imported", cell, lambda record: bool(record.imported)),
-        *([("diverged", f"{diverged} diverged")] if diverged else []),
-        *(("undefined", f"{e.metric} {words} ({n})") for e in entries for words, n in e.undefined.items()),
-        *_counted("dirty", "uncommitted changes", cell, lambda record: bool(record.dirty)),
+    """Warnings beside values, as pairs of kind and text: not held out, quick, imported, diverged, metrics without a
+    value, uncommitted changes; with the number of runs that it holds for, unless it holds for all."""
+    whole = len(cell.records)
+    quick, imported, dirty = (
+        sum(map(condition, cell.records))
+        for condition in (lambda r: r.preset == "quick", lambda r: bool(r.imported), lambda r: bool(r.dirty))
+    )
+    some = lambda text, n: text if n == whole else f"{text} ({n} of {whole})"
+    undefined = [(f"{e.metric} {words} ({n})", n) for e in entries for words, n in e.undefined.items()]
+    warnings = [
+        ("dirty", "not held out", not cell.held_out),
+        ("quick", some("quick", quick), quick),
+        ("imported", some("imported", imported), imported),
+        ("diverged", f"{cell.diverged} diverged", cell.diverged),
+        *(("undefined", text, n) for text, n in undefined),
+        ("dirty", some("uncommitted changes", dirty), dirty),
     ]
+    return [(kind, text) for kind, text, n in warnings if n]
 
 
 def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
     """Marks the best on the rows of each data set by each metric, among the entries with the most splits."""
-    groups: dict[tuple, list[int]] = {}
-    for k, entry in enumerate(entries):
-        key = (entry.cell.dataset, entry.cell.output, entry.cell.data_key, entry.metric)
-        groups.setdefault(key, []).append(k)
+    key = lambda entry: (entry.cell.dataset, entry.cell.output, entry.cell.data_key, entry.metric)
+    groups = gather((key(entry), k) for k, entry in enumerate(entries))
     marked = list(entries)
     for group in groups.values():
         most = max(entries[k].n_splits for k in group)
@@ -130,17 +107,9 @@ def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
     return marked
 
 
-def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[Record], bool]) -> list[tuple[str, str]]:
-    """A badge where the condition holds for any run, with the number of these runs unless it holds for all."""
-    n = sum(map(condition, cell.records))
-    return [(kind, text if n == len(cell.records) else f"{text} ({n} of {len(cell.records)})")] if n else []
-
-
 def rank_sections(records: Sequence[Record]) -> list[dict[str, Any]]:
     """A section for each protocol, precision and metric that can rank methods."""
-    groups: dict[tuple, list[Record]] = {}
-    for record in records:
-        groups.setdefault((record.protocol, record.precision or ""), []).append(record)
+    groups = gather(((record.protocol, record.precision or ""), record) for record in records)
     sections = []
     for (protocol, precision), group in groups.items():
         cells = group_runs(group)
@@ -163,6 +132,14 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> dict[str, An
     most = {name for name in count if count[name] == max(count.values())}
     default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}
     records = [record for cell in cells for record in cell.records]
+
+    def columns(row: Mapping[str, Mapping[int, float]]) -> list[Any]:
+        """The splits of a data set, and by the number of a method its values there, to the 12 digits that ranks see."""
+        splits = sorted({split for values in row.values() for split in values})
+        value = lambda values, split: float(f"{values[split]:.12g}") if split in values else None
+        by_name = {name: [value(values, split) for split in splits] for name, values in row.items()}
+        return [splits, {k: by_name[name] for k, name in enumerate(count) if name in by_name}]
+
     try:
         ranking = rank_table(replace(compared, values=default))
     except ConfigError:
@@ -171,7 +148,7 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> dict[str, An
     quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
     pairs = [(name, *method_of(cell)) for name, cell in labelled]
     settings = sorted({f"{name} {label}" for name, method, label in pairs if name == method and label})
-    imported = imported_note(record for cell in cells for record in cell.records)
+    imported = imported_note(records)
     return {
         "title": title,
         "quick": bool(quick),
@@ -188,22 +165,9 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> dict[str, An
             "quick": quick,
             "diverged": [(*key, n) for key, n in compared.diverged.items()],
             "undefined": [(*key, words) for key, counts in compared.undefined.items() for words in counts],
-            "datasets": {dataset: _columns(row, list(count)) for dataset, row in table.items()},
+            "datasets": {dataset: columns(row) for dataset, row in table.items()},
         },
     }
-
-
-def _columns(row: Mapping[str, Mapping[int, float]], methods: Sequence[str]) -> list[Any]:
-    """The splits of a data set, and by the number of a method its values there, to the 12 digits that ranks see."""
-    splits = sorted({split for values in row.values() for split in values})
-    columns = {name: [values.get(split) for split in splits] for name, values in row.items()}
-    return [
-        splits,
-        {
-            methods.index(name): [None if value is None else float(f"{value:.12g}") for value in values]
-            for name, values in columns.items()
-        },
-    ]
 
 
 def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -59,7 +59,6 @@ class Trap:
         return self.root / "marks"
 
     def set(self) -> "Trap":
-        """Makes the files."""
         code = f"import pathlib; pathlib.Path({str(self.marks)!r}, 'MODULE').write_text('x')\n"
         code += f"def run(*a, **k): pathlib.Path({str(self.marks)!r}, 'CALL').write_text('x')\n"
         for group, text in {
@@ -75,7 +74,6 @@ class Trap:
         return self
 
     def call(self, name: str) -> str:
-        """Python that leaves a mark."""
         return f"open({str(self.marks / name)!r}, 'w').write('x')"
 
 
@@ -90,14 +88,7 @@ class _Payload:
 
 
 def write(results: Path, source: Path, seed: int, trap: Trap) -> str:
-    """Writes a hostile record into a results folder and returns its id.
-
-    Args:
-        results: The results folder.
-        source: Folder of a whole, saved run.
-        seed: Number of the record, which decides the attack.
-        trap: What the record leads to.
-    """
+    """Writes a hostile record, made of a whole one by a seed, into a results folder and returns its id."""
     rng = random.Random(seed)
     id = f"{seed:016x}"
     folder = results / "runs" / id
@@ -187,19 +178,11 @@ def _paths(rng, trap, folder, record, config):
     record["source"] = record["split_set"] = str(name)
 
 
+_FIELDS = "dataset method setting protocol preset message device commit created cell"
+
+
 def _names(rng, trap, folder, record, config):
-    for field in (
-        "dataset",
-        "method",
-        "setting",
-        "protocol",
-        "preset",
-        "message",
-        "device",
-        "commit",
-        "created",
-        "cell",
-    ):
+    for field in _FIELDS.split():
         if rng.random() < 0.5:
             record[field] = rng.choice(MARKUP)
     if rng.random() < 0.5:

@@ -7,12 +7,10 @@ import os
 import pickle
 import random
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import hostile
-import numpy as np
 import pytest
 import yaml
 
@@ -22,7 +20,6 @@ from gpbench.config.build import check_recorded
 from gpbench.errors import UNPRINTABLE, ConfigError, StorageError
 from gpbench.experiments import definition
 from gpbench.records import folder as files
-from gpbench.records.store import Store
 from gpbench.sweep import private
 
 FEW, MANY = 8, 200
@@ -113,21 +110,13 @@ def attack(n: int, tmp_path: Path, saved, trap, capsys) -> None:
     with watched(out, results / "runs" / "none") as events:
         for format in ("terminal", "csv", "md", "latex", "html"):
             call(capsys, "table", *where, "--metric", "all", "--format", format, "--out", out / f"table.{format}")
-        for words in (
-            ["ls", "runs"],
-            ["ls", "runs", "--json"],
-            ["table"],
-            ["table", "--json"],
-            ["rank"],
-            ["rank", "--metric", "nll", "--format", "md"],
-            ["compare", "linear", "logistic"],
-            ["verify", "svdgp"],
-            ["collect", results, "--out", out / "all.parquet"],
-            ["report", "--out", out / "site"],
-            ["import", tmp_path / "import.csv"],
-            ["reproduce", "gpbench/regression", "--dry-run"],
-        ):
-            call(capsys, *words, *([] if "collect" in words else where))
+        reading = ["ls runs", "ls runs --json", "table", "table --json", "rank", "rank --metric nll --format md"]
+        reading += ["compare linear logistic", "verify svdgp", "reproduce gpbench/regression --dry-run"]
+        for words in reading:
+            call(capsys, *words.split(), *where)
+        call(capsys, "collect", results, "--out", out / "all.parquet")
+        call(capsys, "report", "--out", out / "site", *where)
+        call(capsys, "import", tmp_path / "import.csv", *where)
         for id in ids:
             call(capsys, "show", id, *where)
             call(capsys, "show", id, "--json", *where)
@@ -153,24 +142,6 @@ def test_a_few_hostile_records_are_read_and_nothing_runs(tmp_path, saved, trap, 
 
 def test_two_hundred_hostile_records_are_read_and_nothing_runs(tmp_path, saved, trap, capsys):
     attack(MANY, tmp_path, saved, trap, capsys)
-
-
-def test_a_report_of_a_record_that_unpacks_to_two_gigabytes_stays_small(tmp_path, saved):
-    folder = tmp_path / "results" / "runs" / saved[0].name
-    shutil.copytree(saved[0], folder)
-    np.savez_compressed(folder / files.TRACE, step=np.zeros(2**31, np.uint8))
-    record, _ = files.unseal((folder / files.RECORD).read_bytes())
-    hostile._seal(folder, record, yaml.safe_load((folder / files.CONFIG).read_text()))
-    assert (folder / files.TRACE).stat().st_size < 2**22
-    program = (
-        "import sys; from gpbench.cli import main; code = main(sys.argv[1:]);"
-        " print([line for line in open('/proc/self/status') if line.startswith('VmHWM')][0]); sys.exit(code)"
-    )
-    words = ["report", "--results", tmp_path / "results", "--out", tmp_path / "site"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    done = subprocess.run([sys.executable, "-c", program, *words], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and "unpacks to 2,147,483,776 bytes, and" in done.stderr
-    assert int(done.stdout.split()[-2]) < 500_000  # kB
 
 
 def test_a_plan_on_stdin_names_no_code(tmp_path, trap, monkeypatch, capsys):
@@ -223,13 +194,6 @@ def test_the_result_of_a_job_is_texts_in_a_folder_of_ones_own(tmp_path, trap):
     with pytest.raises(StorageError, match="must be a folder of yours"):
         private.read_result(result)
     assert not [*trap.marks.iterdir()]
-
-
-def test_the_records_are_the_same_for_a_seed(tmp_path, saved, trap):
-    for folder in ("a", "b"):
-        hostile.write(tmp_path / folder, saved[0], 7, trap)
-    read = [Store(tmp_path / folder).find(f"{7:016x}") for folder in ("a", "b")]
-    assert read[0] == read[1]
 
 
 @pytest.mark.parametrize("place", ["optimiser", "nested", "list", "kernel"])

@@ -37,23 +37,11 @@ def run_job(plan, *, store, progress, stop):
                 os._exit(0)
             if method["fate"] == "full":
                 raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
-            record = Record.from_json(
-                {
-                    "schema": SCHEMA,
-                    "id": id,
-                    "status": method["fate"],
-                    "message": "NaN at step 3",
-                    "dataset": cfg["dataset"]["name"],
-                    "method": "fake",
-                    "setting": setting,
-                    "protocol": "plain",
-                    "split": split,
-                    "seed": cfg["seed"],
-                    "metrics": {"nll": 0.25 * (split + 1) + cfg["seed"]},
-                    "kept": cfg["run"]["keep"],
-                    "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.5},
-                }
-            )
+            name = {"schema": SCHEMA, "id": id, "dataset": cfg["dataset"]["name"], "method": "fake", "setting": setting}
+            end = {"status": method["fate"], "message": "NaN at step 3", "kept": cfg["run"]["keep"]}
+            end["metrics"] = {"nll": 0.25 * (split + 1) + cfg["seed"]}
+            end["seconds"] = {"compile": 1.0, "train": 2.0, "evaluate": 0.5}
+            record = Record.from_json(name | end | {"protocol": "plain", "split": split, "seed": cfg["seed"]})
             store.write(record, cfg, {}, replace=plan.again or "keep" in plan.extras)
             _note("record", id)
         records.append(record)

@@ -1,4 +1,4 @@
-"""Specifications of kernels: equality, spelling, text, and what is wrong with them."""
+"""Specifications of kernels and likelihoods: equality, spelling, text, and what is wrong with them."""
 
 import equinox as eqx
 import jax
@@ -8,6 +8,7 @@ import pytest
 from kernel_values import VALUES, X, cross, stationary
 
 from gpbench.core.kernels import ANOVA, Linear, Matern52, SquaredExponential, Stationary, kernel_spec, require
+from gpbench.core.likelihoods import Gaussian, Probit, Softmax, likelihood_spec
 from gpbench.errors import ConfigError
 
 
@@ -73,19 +74,13 @@ def test_a_specification_prints_as_short_text(value, text):
     ("value", "message"),
     [
         ("matern53", "unknown kernel 'matern53': did you mean matern52"),
-        ("isotropic", "unknown kernel 'isotropic'"),
         (None, "a kernel is a name or a name with its options, not null"),
-        ({"linear": {}, "constant": {}}, "a kernel is a name or a name with its options"),
         ({"matern52": [1]}, "the options of kernel matern52 must be a mapping"),
         ({"matern52": {"isotropc": True}}, "kernel matern52 has no option 'isotropc': did you mean isotropic?"),
         ({"matern52": {"isotropic": 1}}, "kernel matern52: isotropic=1: must be true or false"),
         ({"matern52": {"inputs": 0}}, "kernel matern52: inputs="),
-        ({"matern52": {"inputs": []}}, "kernel matern52: inputs="),
-        ({"matern52": {"inputs": [-1]}}, "kernel matern52: inputs="),
         ({"matern52": {"inputs": [1, 1]}}, "kernel matern52: inputs="),
         ({"periodic": {"period": 0}}, "kernel periodic: period=0: must be a number above 0"),
-        ({"rational_quadratic": {"alpha": "x"}}, "kernel rational_quadratic: alpha=x: must be a number above 0"),
-        ("sum", "kernel sum must be a list of two or more kernels"),
         ({"product": ["linear"]}, "kernel product must be a list of two or more kernels"),
         ({"sum": ["linear", "matern"]}, "unknown kernel 'matern'"),
         ({"anova": {"order": 0}}, "kernel anova: order=0: must be a whole number from 1"),
@@ -130,3 +125,46 @@ def test_every_anova_base_may_be_any_family_without_inputs():
         kernel = kernel_spec({"anova": {"base": name}}).initial(jnp.asarray(X), start="median")
         assert isinstance(kernel, ANOVA)
         assert np.isfinite(cross(kernel)).all()
+
+
+def test_auto_chooses_by_the_task():
+    auto = likelihood_spec("auto")
+    names = {
+        task: type(auto.initial(task, 3, noise=0.1, dtype="float64")) for task in ("regression", "binary", "multiclass")
+    }
+    assert names == {"regression": Gaussian, "binary": Probit, "multiclass": Softmax}
+
+
+def test_a_choice_is_hashable_and_does_not_depend_on_the_order_of_its_options():
+    one, other = ({"student_t": dict(items)} for items in ([("df", 3), ("nodes", 32)], [("nodes", 32), ("df", 3)]))
+    assert likelihood_spec(one) == likelihood_spec(other) == likelihood_spec(likelihood_spec(one))
+    assert (
+        hash(likelihood_spec(one)) == hash(likelihood_spec(other)) and likelihood_spec({"probit": None}).options == ()
+    )
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        ("studentt", "unknown likelihood 'studentt': did you mean student_t?"),
+        ({"student_t": {"dof": 3}}, "likelihood student_t has no option 'dof': did you mean df?"),
+        ({"student_t": {"df": -1}}, "df=-1: must be a number above 0"),
+        ({"student_t": {"learn_df": 1}}, "learn_df=1: must be true or false"),
+        ({"student_t": {"nodes": 2.5}}, "nodes=2.5: must be a whole number from 8"),
+        ({"student_t": 3}, "the options of likelihood student_t must be a mapping"),
+        ({"probit": {}, "logistic": {}}, "a likelihood is a name or a name with its options"),
+        ({"softmax": {"samples": 100}}, "samples=100: must be a power of two"),
+        ({"robust_max": {"epsilon": 1.5}}, "epsilon=1.5: must be a number between 0 and 1"),
+    ],
+)
+def test_a_wrong_likelihood_is_one_line(value, message):
+    with pytest.raises(ConfigError) as error:
+        likelihood_spec(value)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_likelihood_that_does_not_fit_the_task_names_those_that_do():
+    with pytest.raises(ConfigError, match="probit does not fit regression data; choose gaussian, laplace, student"):
+        likelihood_spec("probit").initial("regression", 0, noise=0.1, dtype="float64")
+    with pytest.raises(ConfigError, match="samples=128 is too few for 40 classes; try 256"):
+        likelihood_spec("softmax").initial("multiclass", 40, noise=0.1, dtype="float64")

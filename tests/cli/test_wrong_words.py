@@ -1,0 +1,140 @@
+"""Wrong words of every verb: one line with its correction, exit code 2, and nothing that is made."""
+
+import shlex
+
+import pytest
+from samples import grid, write
+
+from gpbench.cli import main
+
+WRONG = {
+    # verbs and options
+    "plto": "no verb 'plto'; did you mean plot?",
+    "run --jsn": "--jsn",
+    "data rows sinc --spl 0": "are required: --split",
+    "check": "the following arguments are required: METHOD; see gpbench check --help",
+    "reproduce": "the following arguments are required: ID; see gpbench reproduce --help",
+    "run --cfg --json": "--json: --cfg trains nothing; leave --json out",
+    "run --dry-run --plot all": "--plot: --dry-run trains nothing; leave --plot out",
+    "run --cfg --dry-run": "--dry-run: --cfg trains nothing; leave --dry-run out",
+    "run -m --json": "--json is for one job, without -m; `gpbench ls runs --json` lists",
+    "run run.processes=2 --plot all": "--plot is for runs of one process: leave it out",
+    "run --plot unit": "no kind of picture 'unit'; did you mean units?",
+    "ls methods --with-shipped": "--with-shipped selects runs: write `gpbench ls runs --with-shipped`",
+    "ls methods --dataset heart": "--dataset heart selects runs: write `gpbench ls runs --dataset heart`, or leave",
+    # of checks and data
+    "check linear method=svi": "method is given twice, method=linear and method=svi: leave one out\n",
+    "check method=linear foo": "cannot read 'foo'",
+    "check kernel:cosine --rows 40": "--rows: kernel:cosine is no method; leave the option out",
+    "check sepp": "method=sepp: no such method; did you mean sep",
+    "check sep --rows 2": "--rows 2: give at least 10",
+    "check sep method.indcing=3": "no key 'indcing' in method; did you mean inducing",
+    "data rows --split 0 sinc moons --out x.npz": "one file for 2 data sets",
+    "data rows --split 0 sinc --out none/x.npz": "no such folder",
+    "data check all target=drag": "target=drag: this is for the path of a table, as in a.csv target=drag\n",
+    "data check none.csv": "dataset=none.csv: no such file\n",
+    "data check openml:abc": "give the number of a data set",
+    "cite sepp": "'sepp'; did you mean sep",
+    "plot sep/fig2 --metric nll": "--metric is for runs, and not for figures: leave it out",
+    "plot --last --preset full": "--preset is for figures, and not for runs: leave it out",
+    "plot printed --preset full": "--preset is for figures, and not for printed: leave it out",
+    # claims and boards
+    "verify sep/c1": "no claim and no experiment with claims 'sep/c1'; did you mean sep/c01?",
+    "leaderboard shwo": "no action 'shwo' of leaderboard; did you mean show?",
+    "leaderboard show method=svi": "unrecognized: method=svi; see gpbench leaderboard show --help",
+    "leaderboard --dry-run": "unrecognized: --dry-run; see gpbench leaderboard show --help",
+    "leaderboard --division ranking": "no division 'ranking'; known are classification, regression",
+}
+
+OF_RECORDS = {
+    "ls runs --protocol cleen": "no run has protocol 'cleen'; did you mean clean?\n",
+    "ls runs --status done,lost": "no run has status 'lost'; known are diverged, done, failed\n",
+    "show a": "no run",
+    "show 0": "18 runs start with '0'",
+    "show": "",
+    "show 00 --last": "",
+    "plot ffffffffffff": "no run",
+    "plot 0000000000000000 sep/fig2": "one figure at a time",
+    "plot 0000000000000000 --kind x": "",
+    "table --dataset pimaa": "no run has dataset 'pimaa'; did you mean pima?",
+    "table --metric nlll": "no run has the metric 'nlll'; did you mean nll",
+    "table --setting m=99": "no run has setting 'm=99'; known are 'm=15%'",
+    "table --setting m=16%": "no run has setting 'm=16%'; did you mean 'm=15%'",
+    "table --set m=15%": "unrecognized: --set",
+    "table --format md --format csv": "--format is given twice: leave one out\n",
+    "table heart": "no experiment 'heart'; it is a data set: give --dataset=heart",
+    "table --out a.png": "there is no picture of this table",
+    "table --out a.foo": ".txt, .zip;",
+    "rank sep svi": "unrecognized: sep svi; names of methods and data sets are --method A,B and --dataset",
+    "rank --method sep": "two methods",
+    "rank --dataset pima": "two data sets",
+    "rank --metric nil": "did you mean nll",
+    "rank --out a.foo": ".txt, .png, .pdf, .svg, .zip;",
+    "compare sep svii": "did you mean svi",
+    "compare sep zzz": "known are",
+    "compare sep method:sep": "method sep is on both sides",
+    "power sep sep": "method sep is on both sides",
+    "power sep svi --out x.png": "no picture",
+    "reproduce sep/tabel1": "no experiment 'sep/tabel1'; did you mean sep/table1",
+    "plot sep/fig_2": "did you mean sep/fig2",
+    "plot sep/table1": "sep/table1 is a table: gpbench table sep/table1",
+    "plot sep/fig2": "nothing is recorded of sep/fig2 in preset quick; make it with gpbench reproduce sep/fig2",
+    "plot fig2": "no experiment 'fig2'; did you mean qsgp/fig2, sep/fig2 or svdgp/fig2?",
+    "table sep/fig2": "sep/fig2 is a figure: gpbench plot sep/fig2",
+    "table sep/table1 --dataset pima": "--dataset: sep/table1 says itself",
+    "reproduce sep/table1 method.steps=3": "has no method.steps; `gpbench run -m` runs others",
+    "reproduce sep/table1 dataset=hart": "of sep/table1 has dataset=australian, breast, crabs, heart,",
+    "reproduce sep/table1 foo": "foo: write key=value",
+    "reproduce sep/table1 dataset=iris": ": choose one of these, or run others by `gpbench run -m`\n",
+    "reproduce sep/table1 dataset=heart dataset=pima": "leave one out, or write dataset=heart,pima\n",
+    "reproduce sep/table1 hydra.verbose=true": "has no hydra.verbose",
+    "reproduce sep/table1 run.jobs=2 --jobs 3": "jobs is given twice, run.jobs=2 and run.jobs=3",
+    "reproduce sep/table1 run.results=here": "run.results is given twice, run.results=here and run.",
+    "reproduce sep/table1 --jobs 0": "run.jobs=0: must be",
+    "reproduce sep/table1 run.budget=20": "run.budget=20: preset quick of sep/table1 has no budget",
+    "reproduce sep/table1 --preset fast": "invalid choice",
+    "reproduce sep/table1 --dry-run --format latex --out x.md": "--out x.md is Markdown and --format latex is LaTeX",
+    "reproduce gpbench/leaderboard_regression run.budget=60": "leaderboard_regression has run.budget=20\n",
+    "reproduce gpbench/leaderboard_regression run.budget=120": "has run.budget=20; --preset full has 20, 120 or 1200",
+}
+"""Words of verbs that read records; those here are of two methods on three data sets."""
+
+READING = ("table", "table sep/table1", "plot sep/fig2", "rank", "compare a b", "power a b", "report", "ls runs")
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch, capsys):
+    """The one line with which a command is refused, in an empty folder that stays empty; "" where it is not so."""
+    (here := tmp_path / "here").mkdir()
+    monkeypatch.chdir(here)
+
+    def refused(words: str, *more: str) -> str:
+        code, (out, err) = main([*shlex.split(words), *more]), capsys.readouterr()
+        is_one_line = err.startswith("gpbench: ") and err.count("\n") == 1
+        return err if code == 2 and is_one_line and not out and not [*here.iterdir()] else ""
+
+    return refused
+
+
+def others(answers: dict[str, str], lines: dict[str, str]) -> dict[str, str]:
+    """The answers that are not these lines."""
+    return {words: answer for words, answer in answers.items() if not answer or lines[words] not in answer}
+
+
+def test_wrong_words_are_one_line(refused):
+    assert not others({words: refused(words) for words in WRONG}, WRONG)
+
+
+def test_wrong_words_about_records_are_one_line_without_their_commits(refused, tmp_path):
+    metrics = lambda dataset, method, split: {"nll": 0.5 + split / 10}
+    facts = {"setting": "m=15%", "commit": "c" * 40, "train_rows": 90, "test_rows": 10}
+    write(tmp_path / "results", grid(("pima", "crabs", "heart"), ("sep", "svi"), metrics=metrics, **facts))
+    answers = {words: refused(words, "--results", str(tmp_path / "results")) for words in OF_RECORDS}
+    assert not others(answers, OF_RECORDS) and "cccccccccc" not in str(answers)
+
+
+def test_a_results_folder_that_is_missing_or_empty_is_named(refused, tmp_path):
+    for words in (*READING, "show --last", "cite sep"):
+        line = f"gpbench: {tmp_path / 'none'}: no such folder\n"
+        assert refused(words, "--results", str(tmp_path / "none")) == line and not (tmp_path / "none").exists()
+    assert "train with `gpbench run`" in refused("table", "--results", ".")
