@@ -15,7 +15,7 @@ import catalogue
 import optax
 import yaml
 
-from gpbench import data_registry, paths, schema
+from gpbench import data_registry, paths, registry, schema
 from gpbench.config import card_keys, declared
 from gpbench.config.build import declaration_of
 from gpbench.config.compose import Composer
@@ -94,7 +94,9 @@ def page() -> str:
         node = composer.compose([f"method={name}"])["method"]
         entry, path = classes[node["_target_"]], paths.conf_dir() / "method" / f"{name}.yaml"
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-        facts = [f"Tasks: {', '.join(entry['tasks'])}."]
+        likelihood = registry.LIKELIHOODS.get(str(node.get("likelihood")))  # None: that of the task
+        tasks = [task for task in entry["tasks"] if likelihood is None or task in likelihood.tasks]
+        facts = [f"Tasks: {', '.join(tasks)}."]
         facts += [f"Kernels: {', '.join(entry['kernels'])}."] if entry["kernels"] else []
         facts += [f"Likelihoods: {', '.join(entry['likelihoods'])}."] if entry["likelihoods"] else []
         lines += ["", f"### {name}", "", f"`{node['_target_']}`.  {'  '.join(facts)}", "", *_HEAD]

@@ -1,5 +1,5 @@
 """A configuration as a merge: config.yaml, a file of each chosen group, the changes of a command line, and `${...}`.
-The rules are Hydra's, for files of a group that extend others of the same group."""
+The rules are Hydra's, for files of a group that extend others of the same group; but objects are replaced."""
 
 import os
 import re
@@ -12,6 +12,7 @@ from gpbench import paths, yamls
 from gpbench.config import declared
 from gpbench.config.words import Word
 from gpbench.errors import ConfigError, as_word, either, listed, nearest, refuse
+from gpbench.registry import TARGET
 
 _Node = dict[str, Any]
 _MISSING = "???"
@@ -79,10 +80,18 @@ def _read(path: Path, *_: int) -> tuple[_Node, list[Any]]:
 
 
 def merged(below: Any, above: Any) -> Any:
-    """The value `above` in the place of `below`; of two mappings, their merge."""
+    """The value `above` in the place of `below`; of two mappings their merge, in which an object, a mapping with a
+    `_target_`, takes the place of the one below: the arguments of another class are no arguments of its own."""
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
-    return {**below, **{key: merged(below[key], value) if key in below else value for key, value in above.items()}}
+    return {
+        **below,
+        **{key: value if _is_object(value) else merged(below.get(key), value) for key, value in above.items()},
+    }
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict) and TARGET in value
 
 
 def changed(node: Any, word: Word, path: Sequence[str] = (), root: _Node | None = None) -> _Node:
@@ -102,9 +111,9 @@ def changed(node: Any, word: Word, path: Sequence[str] = (), root: _Node | None 
     value = list(word.value) if isinstance(word.value, tuple) else word.value
     if word.sign == "+" and below is not None and not isinstance(value, dict | list):
         raise ConfigError(f"{word.text}: {word.key} is there already: write {word.text[1:]}")
-    if new := [] if is_added else [*_new_keys(below, value, word.key)]:
+    if new := [] if is_added or _is_object(value) else [*_new_keys(below, value, word.key)]:
         raise _unknown_key(new[0], root)
-    return {**node, key: merged(below, value)}
+    return merged(node, {key: value})
 
 
 def _section(value: Any, root: _Node) -> Any:

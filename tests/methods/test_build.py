@@ -253,7 +253,6 @@ UNFIT = [
     (SVI, ROWS, {"likelihood": "probit"}, "likelihood probit does not fit regression data"),
     (SVI, ROWS, {"features": "generalised", "kernel": "matern52"}, SQUARED),
     (SVI, ROWS, {"conditional": "scaled", "likelihood": "student_t"}, "needs Gaussian noise, and the likelihood is"),
-    (SVI, CLASSES, {"subset_rows": 10}, r"^method\.subset_rows=10 .* set method.subset_rows=null for classes .*$"),
     (
         SVI,
         ROWS,

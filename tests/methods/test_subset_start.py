@@ -95,6 +95,12 @@ def test_fixed_hyper_parameters_keep_every_bit_while_the_bound_rises(task, field
     assert objective_of(method, state, data) > objective_of(method, start, data) + 1.0
 
 
+def test_classes_have_no_such_start():
+    fields = {"name": "svi", "inducing": 6, "batch_size": 20, "natural_step": None}
+    starts = [SVI(subset_rows=rows, **ADAM, **fields).init(of("binary", "float64"), key=KEY) for rows in (None, 10)]
+    assert eqx.tree_equal(*(start.parameters for start in starts))
+
+
 def test_learned_hyper_parameters_have_a_higher_bound_than_fixed_ones():
     data, fields = of("regression", "float64"), {"name": "svi", "inducing": 6, "subset_rows": 10}
     fixed, learned = (train(SVI(fixed=flag, **fields), data, 150)[1][-1] for flag in (True, False))

@@ -15,7 +15,6 @@ from gpbench.core.kernels import Kernel, LengthscalePrior, LengthscaleStart, Spe
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant, transposed
 from gpbench.core.memory import require_memory
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.settings import NoiseMethod, PriorMethod
 from gpbench.schema import setting
@@ -114,11 +113,8 @@ def fit_subset(
     """Kernel and noise with the largest evidence of the first `rows` training rows, which come in random order.
 
     Where there are fewer rows it takes all.  L-BFGS starts from lengthscales by `start` and this `noise` variance, in
-    units of the targets.  O(rows³) an iteration.  Raises ConfigError for data that are no regression, and where
-    memory is too small.
+    units of the targets.  O(rows³) an iteration.  Raises ConfigError where memory is too small.
     """
-    if data.task != "regression":
-        raise ConfigError("method.subset_rows fits an exact GP to regression targets: leave it null for classes")
     subset = data.first(rows)
     require_rows(subset.X, "method.subset_rows")
     kernel = spec.initial(subset.X, start=start, unit=data.unit)
@@ -154,10 +150,7 @@ class ExactStart(PriorMethod, NoiseMethod):
         return ExactGP(self.initial_kernel(X, data), self.initial_noise(X))
 
     def subset_gp(self, data: Batch, rows: int, floor: float | None = None) -> ExactGP:
-        """Kernel and noise of `fit_subset` on the first `rows` rows, from those configured; `floor` is `noise_floor`.
-
-        Raises ConfigError for data that are no regression, and where memory is too small.
-        """
+        """Kernel and noise of `fit_subset` on the first `rows` rows, from those configured; None: `noise_floor`."""
         start, prior = self.lengthscale_start, self.lengthscale_prior
         floor = self.noise_floor if floor is None else floor
         return fit_subset(self.kernel, data, rows, start=start, noise=self.target_noise, floor=floor, prior=prior)

@@ -61,7 +61,7 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
                 f" {self.likelihood}: set method.conditional=prior, or use svi"
             )
         kernel = None
-        if self.subset_rows is not None:
+        if self.subset_rows is not None and data.task == "regression":
             kernel, likelihood = self._subset_start(likelihood, data, self.subset_rows)
         layer = self.initial_layer(data, additive_noise=data.classes > 1, key=key, kernel=kernel)
         q = standard_normal(jax.eval_shape(layer.gram).shape[0], data.X.dtype)
@@ -71,8 +71,8 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
         """Kernel and likelihood of an exact GP of some rows.  Raises ConfigError for other noise."""
         if not isinstance(likelihood, Gaussian):
             raise ConfigError(
-                f"method.subset_rows={rows} fits an exact GP, for regression with Gaussian noise: set"
-                " method.subset_rows=null for classes and for other likelihoods"
+                f"method.subset_rows={rows} fits an exact GP, with Gaussian noise: set method.subset_rows=null for"
+                " other likelihoods"
             )
         gp = self.subset_gp(data, rows, likelihood.floor)
         return gp.kernel, gp.likelihood
