@@ -30,9 +30,10 @@ F = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1]
 
 
 def expected_failures(estimator) -> dict[str, str]:
-    if estimator.method != "constant":
-        return {}
-    return {"check_classifiers_train": "asserts an accuracy of 83 %, and this method ignores the inputs"}
+    failures = {"check_sample_weight_equivalence_on_dense_data": "is of repeats, and weights are precisions by default"}
+    if estimator.method == "constant":
+        failures["check_classifiers_train"] = "asserts an accuracy of 83 %, and this method ignores the inputs"
+    return failures
 
 
 # Every check has data of another shape, and every shape is compiled: the whole suite runs on methods that compile fast.
@@ -270,7 +271,7 @@ WEIGHTS = np.random.default_rng(2).integers(0, 4, size=60)
 @pytest.mark.parametrize("method", ["linear", "gpr"])
 def test_a_weight_is_a_number_of_repeats_through_scaling_training_and_prediction(method):
     options = {"method.steps": 3} | ({"method.lengthscale_start": "root_median"} if method == "gpr" else {})
-    weighted = Regressor(method, options=options).fit(X, F, sample_weight=WEIGHTS)
+    weighted = Regressor(method, options=options, weights="repeats").fit(X, F, sample_weight=WEIGHTS)
     repeated = Regressor(method, options=options).fit(X.repeat(WEIGHTS, axis=0), F.repeat(WEIGHTS))
     assert weighted._y_scaler.scale == pytest.approx(float(repeated._y_scaler.scale), rel=1e-12)
     np.testing.assert_allclose(weighted._x_scaler.shift, repeated._x_scaler.shift, rtol=1e-12)
@@ -280,11 +281,48 @@ def test_a_weight_is_a_number_of_repeats_through_scaling_training_and_prediction
             np.testing.assert_allclose(ours, expected, rtol=1e-7)
 
 
+@pytest.mark.parametrize("method", ["linear", "gpr", "svi"])
+def test_weights_are_precisions_relative_to_their_mean(method):
+    """Whatever their scale; equal ones, which as repeats make the noise smaller, change nothing."""
+    fit = lambda w, **kind: Regressor(method, options={"method.steps": 20}, **kind).fit(X, F, sample_weight=w)
+    spread = lambda *args, **kind: fit(*args, **kind).predict(X, return_std=True)
+    plain, equal = spread(None), spread(np.full(60, 10.0))
+    np.testing.assert_array_equal(plain, equal)
+    np.testing.assert_allclose(spread(WEIGHTS), spread(0.25 * WEIGHTS), rtol=1e-12)
+    with pytest.warns(UserWarning, match="^sample_weight has the mean 10, and repeats count as that many times"):
+        repeats = spread(np.full(60, 10.0), weights="repeats")
+    assert np.abs(repeats[1] / plain[1] - 1).max() > 1e-3
+
+
+def test_repeats_keep_scikit_learns_equivalence():
+    estimator = Regressor("linear", weights="repeats")
+    named = [
+        check for _, check in estimator_checks_generator(estimator) if "equivalence_on_dense" in check.func.__name__
+    ]
+    assert named
+    for check in named:
+        check(estimator)
+
+
+def test_precisions_are_those_of_weighted_least_squares():
+    counted = WEIGHTS > 0
+    w, rows = WEIGHTS[counted] / WEIGHTS[counted].mean(), np.c_[X[counted], np.ones(counted.sum())]
+    model = Regressor("linear", options={"method.ridge": 0.0}).fit(X, F, sample_weight=WEIGHTS)
+    gram = rows.T @ (w[:, None] * rows)
+    coefficients = np.linalg.solve(gram, rows.T @ (w * F[counted]))
+    s2 = np.sum(w * (F[counted] - rows @ coefficients) ** 2) / (len(w) - rows.shape[1])
+    new = np.c_[X, np.ones(60)]
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, new @ coefficients, rtol=1e-6)
+    np.testing.assert_allclose(std**2, s2 * (1 + np.sum(new @ np.linalg.inv(gram) * new, axis=1)), rtol=1e-6)
+
+
 BAGS = {
     "with weights": (BaggingRegressor(Regressor("linear"), n_estimators=2), F),
     "without weights": (BaggingRegressor(Regressor("pbp", options={"method.hidden": [2], "method.steps": 2}), 2), F),
     "of classes": (BaggingClassifier(Classifier(options={"method.inducing": 3, "method.steps": 2}), 2), F > 0),
     "boosted": (AdaBoostRegressor(Regressor("constant"), n_estimators=2), F),
+    "boosted by weights": (AdaBoostClassifier(Classifier("logistic"), n_estimators=2), F > 0),
 }
 
 
@@ -311,15 +349,18 @@ def test_unfit_weights_are_one_line_for_boosting_too():
         (np.zeros(60), "sample_weight is zero in all rows but 0: at least two rows must count"),
         (np.full(60, 1 / 60), few),
         (np.full(60, 1.5), "method sep takes whole numbers alone as sample_weight, as repeats: use one of alacarte"),
-        (np.full(60, 1e12), "repeated rows need "),
     ):
         with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
-            Classifier().fit(X, F > 0, sample_weight=weight)
+            Classifier(weights="repeats").fit(X, F > 0, sample_weight=weight)
         assert "\n" not in str(caught.value)
     line = r"^sample_weight sums to 1, .*AdaBoostClassifier gives weights that sum to 1: use BaggingClassifier$"
     for method in ("sep", "logistic"):
         with pytest.raises(ValueError, match=line):
-            AdaBoostClassifier(Classifier(method)).fit(X, F > 0)
+            AdaBoostClassifier(Classifier(method, weights="repeats")).fit(X, F > 0)
+    with pytest.raises(ValueError, match=r"^repeated rows need "), pytest.warns(UserWarning):
+        Classifier(weights="repeats").fit(X, F > 0, sample_weight=np.full(60, 1e12))
+    with pytest.raises(ValueError, match=r"^weights='equal': give 'precision' or 'repeats'"):
+        Classifier(weights="equal").fit(X, F > 0)
 
 
 def test_the_methods_that_the_message_and_the_guide_name_take_weights():

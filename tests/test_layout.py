@@ -41,7 +41,7 @@ BUDGETS = {
     ("claims",): 1_940,
     ("report",): 3_130,
     ("cli", "api"): 3_960,
-    ("contract", "estimators", "imports", "papers"): 2_470,
+    ("contract", "estimators", "imports", "papers"): 2_500,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

@@ -37,10 +37,10 @@ _Row = Float[np.ndarray, " N"]
 class Estimator(BaseEstimator):
     """Parameters, training, and predictions of scaled targets, of a method by its name."""
 
-    def __init__(self, method, protocol, random_state, options, config_dir, encode, impute):
+    def __init__(self, method, protocol, random_state, options, config_dir, encode, impute, weights):
         self.method, self.protocol, self.random_state = method, protocol, random_state
         self.options, self.config_dir = options, config_dir
-        self.encode, self.impute = encode, impute
+        self.encode, self.impute, self.weights = encode, impute, weights
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with `deep` also each of `options`, under its own key."""
@@ -74,7 +74,7 @@ class Estimator(BaseEstimator):
                 raise ValueError(f"{type(self).__name__}: {in_python(str(error))}") from None
 
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Any:
-        """Inputs, targets and weights of the rows that count, of at least two; None for weights of 1."""
+        """Inputs, targets and weights of the rows that count, of at least two; None for weights that change nothing."""
         checks |= {"dtype": np.float64, "ensure_min_samples": 2, "copy": True}
         self._table = None
         with value_errors(X):
@@ -84,17 +84,18 @@ class Estimator(BaseEstimator):
             if self.encode is None and self.impute is None:
                 check_dates(X)
                 X, y = validate_data(self, X, y, **checks)
-                weight = checked_weights(sample_weight, len(X), is_classifier(self))
+                weight = checked_weights(sample_weight, len(X), self.weights, is_classifier(self))
                 X, y, weight = (array[weight > 0] for array in (X, y, weight))
             else:
                 check_consistent_length(X, y)
-                weight = checked_weights(sample_weight, len(X), is_classifier(self))
+                weight = checked_weights(sample_weight, len(X), self.weights, is_classifier(self))
                 X, y, weight = (_safe_indexing(rows, np.flatnonzero(weight)) for rows in (X, y, weight))
                 validate_data(self, X, skip_check_array=True)
                 self._table, X = fit_table(X, NAME, self.encode, self.impute)
                 X, y = check_X_y(X, y, **checks)
             y = y.astype(np.float64) if checks.get("y_numeric") else y
-        return X, y, None if (weight == 1.0).all() else weight
+        neutral = weight[0] if self.weights == "precision" else 1.0
+        return X, y, None if (weight == neutral).all() else weight
 
     def _targets(self, y: Any, dtype: type | None = None) -> Any:
         """Targets to score predictions by, of this type.  Raises ValueError as `fit` does."""
@@ -132,6 +133,8 @@ class Estimator(BaseEstimator):
             require(task in tasks, fault, ConfigError)
             if weight is not None and not programs.method.sample_weights:
                 (X, y), weight = repeat_rows(self.method, X, y, weight), None
+            elif weight is not None and self.weights == "precision":
+                weight = weight / weight.mean()
             if task == "count":
                 check_counts(NAME, y, "y", "take another method.likelihood, such as gaussian")
             scalers = {"inputs": protocol["inputs"], "targets": protocol["targets"], "task": task}

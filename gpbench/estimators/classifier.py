@@ -26,6 +26,9 @@ class Classifier(ClassifierMixin, Estimator):
             or with levels, `{"size": {"ordinal": ["S", "M", "L"]}}`.
         impute: "mean" or "median" of the training rows for missing cells, of all inputs or by column, as in a card.
             Each column with missing cells gets an input that says where.
+        weights: what `sample_weight` means.  "precision": a row's log-likelihood counts w / mean(w) times, so that its
+            Gaussian noise has the variance s² mean(w) / w, and equal weights change nothing.  "repeats": a row of
+            weight w is w rows.
 
     Attributes:
         classes_: the labels (C,), sorted.
@@ -35,9 +38,17 @@ class Classifier(ClassifierMixin, Estimator):
     """
 
     def __init__(
-        self, method="sep", protocol="clean", random_state=0, options=None, config_dir=None, encode=None, impute=None
+        self,
+        method="sep",
+        protocol="clean",
+        random_state=0,
+        options=None,
+        config_dir=None,
+        encode=None,
+        impute=None,
+        weights="precision",
     ):
-        super().__init__(method, protocol, random_state, options, config_dir, encode, impute)
+        super().__init__(method, protocol, random_state, options, config_dir, encode, impute, weights)
 
     def fit(self, X, y, sample_weight=None) -> "Classifier":
         """Train the method on all rows.
@@ -46,8 +57,8 @@ class Classifier(ClassifierMixin, Estimator):
             X: inputs (N, D) in original units, an array or a table, at least two rows of finite numbers.  The
                 protocol's scaler is fitted to them.
             y: labels (N,), numbers or strings, of at least two classes.
-            sample_weight: a weight for each row, at least 0; None for 1.  A weight w is w repeated rows: see the user
-                guide for the methods that take weights.
+            sample_weight: a weight for each row, at least 0; None for 1.  See `weights`, and the user guide for the
+                methods that take weights.
 
         Raises:
             ValueError: unsuitable data, an unknown name or setting, or training that diverges.

@@ -1,5 +1,6 @@
 """Rows and weights that a user gives; what is wrong with them is one line, in the place of scikit-learn's messages."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -108,10 +109,14 @@ def _of_missing_cells(X: Any) -> str:
 
 
 _BOOSTING = ".  scikit-learn's AdaBoostClassifier gives weights that sum to 1: use BaggingClassifier"
+_MANY = 3.0
+"""Mean weight above which repeats get a warning: the posterior is then that of so many more rows."""
 
 
-def checked_weights(sample_weight: Any, rows: int, is_classifier: bool) -> Float[np.ndarray, " N"]:
-    """The weights as an array of numbers, one for each row: a weight w is w repeated rows.  1 for None."""
+def checked_weights(sample_weight: Any, rows: int, weights: Any, is_classifier: bool) -> Float[np.ndarray, " N"]:
+    """The weights as an array of numbers, one for each row; 1 for None.  `weights` says what they mean."""
+    if weights not in ("precision", "repeats"):
+        raise ValueError(f"weights={weights!r}: give 'precision' or 'repeats'")
     if sample_weight is None:
         return np.ones(rows)
     try:
@@ -125,13 +130,16 @@ def checked_weights(sample_weight: Any, rows: int, is_classifier: bool) -> Float
         fault = f"[{wrong[0]}] is {weight[wrong[0]]:g}: weights must be finite, and at least 0"
     elif counted < 2:
         fault = f" is zero in all rows but {counted}: at least two rows must count"
-    elif total < 2:
+    elif total < 2 and weights == "repeats":
         fault = (
             f" sums to {total:.3g}, and a weight w is w rows, so that fewer than two are left: multiply the weights, so"
             f" that they sum to the number of rows, {counted}{_BOOSTING if is_classifier else ''}"
         )
     if fault:
         raise ValueError(f"sample_weight{fault}")
+    if weights == "repeats" and total > _MANY * counted:
+        line = f"sample_weight has the mean {total / counted:.3g}, and repeats count as that many times the rows"
+        warnings.warn(f"{line}: weights='precision' leaves their number as it is", stacklevel=4)
     return weight
 
 

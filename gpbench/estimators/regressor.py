@@ -25,6 +25,9 @@ class Regressor(RegressorMixin, Estimator):
             or with levels, `{"size": {"ordinal": ["S", "M", "L"]}}`.
         impute: "mean" or "median" of the training rows for missing cells, of all inputs or by column, as in a card.
             Each column with missing cells gets an input that says where.
+        weights: what `sample_weight` means.  "precision": a row's log-likelihood counts w / mean(w) times, so that its
+            Gaussian noise has the variance s² mean(w) / w, and equal weights change nothing.  "repeats": a row of
+            weight w is w rows.
 
     Attributes:
         n_features_in_: the number D of inputs.
@@ -33,9 +36,17 @@ class Regressor(RegressorMixin, Estimator):
     """
 
     def __init__(
-        self, method="svi", protocol="clean", random_state=0, options=None, config_dir=None, encode=None, impute=None
+        self,
+        method="svi",
+        protocol="clean",
+        random_state=0,
+        options=None,
+        config_dir=None,
+        encode=None,
+        impute=None,
+        weights="precision",
     ):
-        super().__init__(method, protocol, random_state, options, config_dir, encode, impute)
+        super().__init__(method, protocol, random_state, options, config_dir, encode, impute, weights)
 
     def fit(self, X, y, sample_weight=None) -> "Regressor":
         """Train the method on all rows.
@@ -46,8 +57,8 @@ class Regressor(RegressorMixin, Estimator):
             y: targets (N,) in original units, not all equal.  The protocol's scaler is fitted to them.  With a
                 likelihood of counts, such as `options={"method.likelihood": "poisson"}`, they must be 0, 1, 2, ..., and
                 are not scaled.
-            sample_weight: a weight for each row, at least 0; None for 1.  A weight w is w repeated rows: see the user
-                guide for the methods that take weights.
+            sample_weight: a weight for each row, at least 0; None for 1.  See `weights`, and the user guide for the
+                methods that take weights.
 
         Raises:
             ValueError: unsuitable data, an unknown name or setting, or training that diverges.
