@@ -12,6 +12,7 @@ and the command line start without NumPy, JAX and pandas.
 from typing import TYPE_CHECKING, Any
 
 from gpbench import lazy
+from gpbench.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from gpbench.api.comparisons import best as best
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from gpbench.records.frame import frame as frame
     from gpbench.records.record import Record as Record
 
-__version__ = "0.1.0"
 
 _lazy, __dir__, __all__ = lazy.attach(
     __name__,

@@ -2,13 +2,17 @@
 
 import ast
 from collections import Counter
+from collections.abc import Collection, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "lazy", "limits", "paths", "plugins"},
+    {"errors", "lazy", "limits", "paths", "plugins", "version"},
     {"npz", "outputs", "pages", "schema", "scored", "targets", "yamls"},
     {"arguments", "metrics", "papers"},
     {"registry", "keys"},
@@ -52,14 +56,34 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> set[str]:
-    rooms: set[str] = set()
+def imports_of(path: Path) -> Iterator[str]:
+    """The dotted names that a file imports."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        rooms |= {name.split(".")[1] for name in names if name.startswith("gpbench.")}
-    return rooms & FLOOR.keys()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imported_files(path: Path, known: Collection[str]) -> set[str]:
+    """The files of these that a file imports, or imports names of."""
+    names = ((name, name.rpartition(".")[0]) for name in imports_of(path))
+    return {next(name for name in pair if name in known) for pair in names if known & set(pair)}
+
+
+def imported_rooms(path: Path) -> set[str]:
+    return {name.split(".")[1] for name in imports_of(path) if name.startswith("gpbench.")} & FLOOR.keys()
+
+
+def test_no_files_import_each_other_in_a_circle_not_even_for_types():
+    files = {
+        ".".join(("gpbench", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in PACKAGE.rglob("*.py")
+    }
+    files = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    arrows = {name: imported_files(path, files.keys()) - {name} for name, path in files.items()}
+    list(TopologicalSorter(arrows).static_order())  # raises CycleError, which names the circle
+    with pytest.raises(CycleError):
+        TopologicalSorter(arrows | {"gpbench.errors": {"gpbench.cli"}}).prepare()
 
 
 def test_every_room_has_a_floor_and_a_file_imports_from_its_own_room_and_lower_floors():

@@ -194,7 +194,7 @@ def split_words(argv: Sequence[str]) -> tuple[str, list[str]]:
 def _overview(words: Sequence[str], verb: str = "", texts: Mapping[str, str] = VERBS) -> int:
     """Prints the help that lists all verbs, or the actions of one, or the version.  Raises ConfigError for other words
     than the options of those."""
-    from gpbench import __version__
+    from gpbench.version import __version__
 
     parser = _Parser(
         f"gpbench {verb}".rstrip(),

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import gpbench
 from gpbench import runtime
 from gpbench.errors import ConfigError, require
+from gpbench.version import __version__
 
 
 class SavedState(NamedTuple):
@@ -26,14 +26,14 @@ def to_pickle(state: Any) -> SavedState:
 
     arrays = arrays_of(state)
     numbered = jax.tree.unflatten(jax.tree.structure(state), range(len(arrays)))
-    return SavedState(gpbench.__version__, arrays, pickle.dumps(numbered))
+    return SavedState(__version__, arrays, pickle.dumps(numbered))
 
 
 def from_pickle(state: Any) -> Any:
     """The state that was saved.  Raises ConfigError for one of another version, and what `require_float64` raises."""
     version = getattr(state, "version", "an earlier version")
-    fault = f"it was saved by gpbench {version}, and this is {gpbench.__version__}: fit it again"
-    require(version == gpbench.__version__, fault, ConfigError)
+    fault = f"it was saved by gpbench {version}, and this is {__version__}: fit it again"
+    require(version == __version__, fault, ConfigError)
     runtime.require_float64()
     import jax
 

@@ -1,13 +1,12 @@
 """Optional protocols of methods, which the training loop tests by `isinstance`."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
 from jaxtyping import Array, Bool, Float
 
-if TYPE_CHECKING:  # which asks for two of the protocols itself
-    from gpbench.methods.base import Batch
+from gpbench.methods.batch import Batch
 
 T = TypeVar("T")
 State = Any
@@ -22,7 +21,7 @@ candidates."""
 class HasObjective(Protocol):
     """A method that can evaluate the objective of training on all rows."""
 
-    def objective(self, state: State, data: "Batch") -> Float[Array, ""]:
+    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """The log evidence, a bound on it or another objective, in nats; larger is better."""
 
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import gpbench
 from gpbench.records import packages
+from gpbench.version import __version__
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax", "hydra-core", "scikit-learn")
 
-_ROOT = Path(gpbench.__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 def facts(*, device: str | None = None, precision: str | None = None) -> dict[str, Any]:
@@ -32,9 +32,7 @@ def facts(*, device: str | None = None, precision: str | None = None) -> dict[st
 def versions() -> dict[str, str | None]:
     """Versions of Python, of gpbench and of the packages that can change a number; None if not installed."""
     known = packages.versions()
-    return {"python": platform.python_version(), "gpbench": gpbench.__version__} | {
-        name: known.get(name) for name in _PACKAGES
-    }
+    return {"python": platform.python_version(), "gpbench": __version__} | {name: known.get(name) for name in _PACKAGES}
 
 
 def commit() -> dict[str, str | bool | None]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import gpbench
 from gpbench.analysis.formats import FORMATS
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted
@@ -26,6 +25,7 @@ from gpbench.outputs import output
 from gpbench.papers import references
 from gpbench.records import collection, packages
 from gpbench.records.record import Record
+from gpbench.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,7 +112,7 @@ def _metadata(
     runs = [name for name in files if name.startswith(_RECORDS)]
     table = [name for name in files if name not in runs and Path(name).suffix != ".txt"]
     title = f"The table {sheet.name}" if sheet.name else "A table"
-    maker = _application("gpbench", gpbench.__version__)
+    maker = _application("gpbench", __version__)
     actions = [
         {
             **_entity("#computation", "CreateAction", "Training and scoring of the runs"),

@@ -7,7 +7,7 @@ its rows, where AdaGrad's does not grow with N.
 
 import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -30,9 +30,6 @@ from gpbench.core.solvers import (
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper
-
-if TYPE_CHECKING:
-    from gpbench.methods.parts.basis_method import BasisMethod
 
 _STEP_SIZE, _MOMENTUM, _WINDOW = 0.9, 0.99, 100
 """Of stochastic dual descent: step size in units of the largest stable one, momentum, and steps over the average's."""
@@ -136,8 +133,9 @@ def noise_of(hyper: Hyper) -> Float[Array, ""]:
     return hyper.likelihood.noise
 
 
-def chosen_solver(method: "BasisMethod", data: Batch) -> str:
-    """The solver of a method's mean: `auto` is cg where that is possible with at most 100,000 rows, else adagrad."""
+def chosen_solver(method: Any, data: Batch) -> str:
+    """The solver of the mean, of a method with the settings of `BasisMethod`: `auto` is cg where that is possible with
+    at most 100,000 rows, else adagrad."""
     reason = _obstacle(method, data)
     if method.solver == "auto":
         return "adagrad" if reason or method.search or data.total > _MOST else "cg"
@@ -150,7 +148,7 @@ def chosen_solver(method: "BasisMethod", data: Batch) -> str:
     return method.solver
 
 
-def _obstacle(method: "BasisMethod", data: Batch) -> str:
+def _obstacle(method: Any, data: Batch) -> str:
     """Reason why the mean is no solution of (K + σ²I) mean = y, and what to set; "" where it is one."""
     if method.features != "inducing" or method.size(data.total) < data.total:
         return (

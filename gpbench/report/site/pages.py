@@ -12,7 +12,6 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-import gpbench
 from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.comparison import LEAKED_MARK
 from gpbench.analysis.printing import escape_json, number
@@ -31,6 +30,7 @@ from gpbench.report.figures.printed import draw_printed
 from gpbench.report.site import charts, facts, front, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.sections import drawn, section
+from gpbench.version import __version__
 
 _STATIC = ("style.css", "site.js")
 _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
@@ -59,7 +59,7 @@ class _Site:
         self.environment.filters |= {"record": _json, "short": views.short}
         self.environment.globals |= {
             "facts": site_facts,
-            "version": gpbench.__version__,
+            "version": __version__,
             "page": facts.page,
             "grid_html": lambda grid: Markup(grid_html(grid)),
             "title_of": cache(lambda metric: title(metric, site_facts.records)),  # which looks through all records
