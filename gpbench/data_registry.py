@@ -2,7 +2,6 @@
 
 The tables serve the check of cards, the layer of data that calls the functions, and the page of settings."""
 
-import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ class _Entry:
     @property
     def function(self) -> Callable:
         """The function, imported."""
-        return pkgutil.resolve_name(self.path)
+        return targets.resolve(self.path)
 
     def folds(self, splits: Mapping[str, Any]) -> int:
         """The number of folds, of a split set that has some."""

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import custom, paths, targets, yamls
+from gpbench import custom, targets, yamls
 from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require
 from gpbench.registry import AUTO, TARGET
 from gpbench.schema import Range
@@ -63,7 +63,7 @@ class OwnMetric:
         return float(np.mean(self.numbers(scored), dtype=float))
 
     def numbers(self, scored: "Scored") -> "np.ndarray":
-        """What the function returns for a test set: the metric, (), or one number for each row, (n,)."""
+        """The numbers of a test set: the metric, (), or one number for each row, (n,)."""
         import numpy as np
 
         assert self.compute is not None
@@ -118,7 +118,8 @@ def declarations(folders: Sequence[Path]) -> dict[str, OwnMetric]:
     """The files `metric/NAME.yaml` of some folders, by name and without their functions; of two with one name the first
     counts.
     """
-    return {name: _read(path) for name, path in paths.yaml_files("metric", folders).items()}
+    files = {path.stem: path for folder in reversed(folders) for path in (folder / "metric").glob("*.yaml")}
+    return {name: _read(files[name]) for name in sorted(files)}
 
 
 def load(folders: Sequence[Path]) -> OwnMetrics:

@@ -1,7 +1,6 @@
 """The kernels and likelihoods of gpbench, for code that starts without JAX: dotted paths, options, ranges, tasks.  The
 classes declare their options by `setting`; a test holds these tables equal to them."""
 
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -170,7 +169,7 @@ def options_of(cls: type) -> dict[str, Words | Range]:
 def load(kind: str, name: str, base: type | None = None) -> Any:
     """The class of a name of gpbench, or of a dotted path.  Raises ConfigError as `gpbench.targets.load` does."""
     table = KINDS.get(kind, {})
-    return pkgutil.resolve_name(table[name].path) if name in table else targets.load(name, kind, base)
+    return targets.resolve(table[name].path) if name in table else targets.load(name, kind, base)
 
 
 def load_class(kind: str, name: str, base: type) -> Any:

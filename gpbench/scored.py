@@ -34,7 +34,7 @@ class Scored:
     y_train_var: float = 1.0  # variance of the scaled training targets
 
     def in_original_units(self) -> "Scored":
-        """The same in the target's original units, as custom metrics see it; its arrays cannot be written to."""
+        """The predictions in the target's original units, as custom metrics see it; its arrays cannot be written to."""
         shift, scale = self.y_mean, self.y_std
         arrays = {
             **{name: shift + scale * getattr(self, name) for name in ("y", "mean", "low95", "high95")},

@@ -46,6 +46,11 @@ def check_path(path: Any, subject: str) -> None:
     require(is_dotted, f"{subject}: _target_={as_word(path)}: write MODULE.NAME", ConfigError)
 
 
+def resolve(path: str) -> Any:
+    """The object of a dotted path in a table of gpbench's own."""
+    return pkgutil.resolve_name(":".join(path.rsplit(".", 1)))  # with a colon an import that fails is not hidden
+
+
 def load(path: Any, subject: str, base: type | None = None) -> Any:
     """The object that a `_target_` names, not called; the caller checks what it is before it is called.  Raises
     ConfigError: the path leads where no target may, or the object cannot be imported.

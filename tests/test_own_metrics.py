@@ -75,6 +75,13 @@ def test_a_metric_sees_original_units_and_has_an_error_over_rows_unless_it_is_on
     assert errors == {"rows": pytest.approx(np.std([2.0, 4.0, 0.0, 8.0], ddof=1) / 2.0)}
 
 
+def test_files_in_folders_of_the_folder_are_no_metrics(folder):
+    declare(folder)
+    (folder / "metric" / "old").mkdir()
+    (folder / "metric" / "old" / "mine.yaml").write_text("a draft")
+    assert [*own_metrics.declarations([folder, folder])] == ["mine"]
+
+
 def test_a_metric_that_fails_is_reported_once_with_its_file_and_left_out(folder, capsys):
     declare(folder, "sound")
     for function in ("text", "column", "fails", "writes"):

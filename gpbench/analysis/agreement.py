@@ -39,8 +39,8 @@ def _has_other_kernel(entry: Entry) -> bool:
 
 
 def outcome(entry: Entry) -> str:
-    """How an entry compares with a target: "equal", within two joint standard errors, "better" or "worse".  With a
-    number that is no target: "equal" or "different", for a lower error on training rows is no merit; "" without either.
+    """How an entry compares with the printed value: "equal" within two joint standard errors, else "better" or "worse"
+    than a target, "different" from what is none; "" without a value or an error.
     """
     if entry.delta_se is None or entry.published is None:
         return ""
@@ -52,7 +52,7 @@ def outcome(entry: Entry) -> str:
 
 
 def agreement(entries: Sequence[Entry]) -> list[str]:
-    """Lines on how many cells agree with the paper; none without targets, or values that are not held out in either."""
+    """Lines on how many cells agree with the paper, of targets and of printed values on training rows."""
     lines = {
         _is_target: "targets reproduced (within 2 standard errors of the paper, or better)",
         _is_leaked: "values that are not held out are within 2 standard errors of the paper",

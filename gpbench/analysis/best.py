@@ -1,4 +1,4 @@
-"""Which methods have the best scores on data like these, and which differences the recorded runs show.
+"""The methods with the best scores on data like these, and the differences that the recorded runs show.
 
 All runs have one protocol, and their test rows were held out.  The names of the steps are those of `BestMethods`.
 

@@ -157,7 +157,7 @@ class Estimates:
         return np.where(self.datasets > 1, halves, np.inf)
 
     def better(self, method: int | None = None) -> Bool[ndarray, "K K"]:
-        """Which methods have significantly larger numbers than which, at 5 % after Holm's correction.  The standard
+        """True for pairs of which the first is significantly larger, at 5 % after Holm's correction.  The standard
         error of a difference is that of the draws, and at least 2 / sqrt(n), that of the log odds of n comparisons
         between equals.
         """

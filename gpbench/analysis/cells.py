@@ -106,7 +106,7 @@ class Entry:
 
     @property
     def no_value(self) -> str:
-        """What stands in place of a mean where no run has a value: "diverged" or "undefined"; "" without such runs."""
+        """A word in place of the mean of runs without a value: "diverged" or "undefined"; "" without such runs."""
         return "diverged" if self.diverged else "undefined" if self.undefined else ""
 
     @functools.cached_property

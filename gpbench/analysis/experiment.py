@@ -63,7 +63,8 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     columns = column_labels(experiment, planned)
     entries = [entry for block in blocks for entry in block.entries]
     placed = {(b.title, name, column): e for b in blocks for name, row in b.rows.items() for column, e in row.items()}
-    rows_are = {"dataset": "data set"}.get(name := experiment.table["rows"].rpartition(".")[2], name)
+    key = experiment.table["rows"].rpartition(".")[2]
+    rows_are = "data set" if key == "dataset" else key
     return tables.placed_sheet(
         placed,
         (rows_are, *columns),
@@ -83,7 +84,7 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
 
 
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:
-    """What was run, by name: what the experiment says of its preset, then the facts of its records."""
+    """Facts of the runs by name: what the experiment says of its preset, then those of its records."""
     records = [record for cell in planned for record in cell.records]
     known = {**run_facts(records), **experiment.facts.get(preset, {})}
     return {name: known[name] for name in FACTS if name in known} | facts_of(records)
@@ -198,7 +199,7 @@ def missing_line(experiment: Experiment, preset: str, planned: Sequence[Cell]) -
 
 
 def missing_runs(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of missing runs: a line for each cell of the experiment that lacks some."""
+    """The sheet of missing runs: a line for each cell of the experiment that lacks some."""
     blocks = experiment.table.get("blocks", [])
     rows = [
         {
@@ -215,7 +216,7 @@ def missing_runs(experiment: Experiment, preset: str, planned: Sequence[Cell]) -
     ]
     columns = [name for name in ("table", "dataset", "output", "method") if any(row[name] for row in rows)]
     lines = tuple((*(str(row[n] or "") for n in columns), f"{row['missing']} of {row['planned']}") for row in rows)
-    n_missing, n_planned = (sum(map(len, runs)) for runs in zip(*((c.missing, c.splits) for c in planned)))
+    n_missing, n_planned = sum(len(cell.missing) for cell in planned), sum(len(cell.splits) for cell in planned)
     return Sheet(
         title=f"Missing runs of {experiment.id}, preset {preset}: {n_missing:,} of {n_planned:,}.",
         summary=[f"`gpbench reproduce {experiment.id} --preset {preset}` runs them."] if rows else [],

@@ -141,7 +141,7 @@ class Board:
         return ~np.isnan(self.array(lambda record: 0.0))
 
     def outcomes(self, measure: Measure) -> Float[ndarray, "D S K K"]:
-        """What comes of every comparison by a measure: 1, 0, or 0.5 for a tie; NaN where one has no run."""
+        """Outcomes of every comparison by a measure: 1, 0, or 0.5 for a tie; NaN where one has no run."""
         return outcomes(self.array(measure.loss), self.has_run, absolute=measure.absolute, relative=measure.relative)
 
     @cached_property
@@ -161,7 +161,7 @@ class Board:
 
     @cached_property
     def is_complete(self) -> Bool[ndarray, " K"]:
-        """Which methods have all data sets.  Seconds of others are of other data, and on no Pareto front."""
+        """True for methods that have all data sets.  Seconds of others are of other data, and on no Pareto front."""
         return self.scores.datasets == len(self.datasets)
 
     @cached_property

@@ -179,7 +179,7 @@ def _remarks(board: Board) -> list[str]:
 
 
 def _facts(board: Board) -> dict[str, str]:
-    """What was run, by name: splits, kernels and settings, budget and cores, then the facts of the records."""
+    """Facts of the runs by name: splits, kernels and settings, budget and cores, then the facts of the records."""
     records = [*board.runs.values()]
     of_methods = definition.read(board.division.experiment).facts["full"]
     imported = any(record.imported for record in records)

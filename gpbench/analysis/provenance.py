@@ -55,22 +55,23 @@ def provenance_lines(records: Iterable[Record]) -> list[str]:
 def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> list[str]:
     """A line on the properties in which the machines of these runs differ, if any, by which seconds are not
     comparable."""
-    machines = Counter({record.id: tuple(_machine(record).items()) for record in records}.values())
+    texts = lambda record: tuple((name, str(value or "unknown")) for name, value in _machine(record).items())
+    machines = Counter({record.id: texts(record) for record in records}.values())
     if len(machines) < 2:
         return []
     differing = []
     for name in dict.fromkeys(name for machine in machines for name, _ in machine if name not in without):
         counts: Counter[str] = Counter()
         for machine, n in machines.items():
-            counts[str(dict(machine).get(name) or "unknown")] += n
+            counts[dict(machine).get(name, "unknown")] += n
         if len(counts) > 1:
             differing.append(f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(counts.items())))
     return [f"seconds are not comparable where these differ: {'; '.join(differing)}"] if differing else []
 
 
 def facts_of(records: Iterable[Record]) -> dict[str, str]:
-    """What was run, by name; a property in which the runs differ has the number of runs of each value.  Seeds are named
-    where some are not 0."""
+    """Facts of the runs by name; a property in which the runs differ has the number of runs of each value.  Seeds are
+    named where some are not 0."""
     runs = [*{record.id: record for record in records}.values()]
     if not runs:
         return {}

@@ -1,4 +1,4 @@
-"""Which methods are better, and how sure that is: the functions behind `gpbench best`, `rank`, `compare`, `power`."""
+"""Comparisons of methods, and how sure they are: the functions behind `gpbench best`, `rank`, `compare`, `power`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ def best(
     config_dir: Folders = (),
     results: Results = None,
 ) -> Table:
-    """Which methods have the best scores on recorded data of some task and size, and which differences are shown.
+    """The methods with the best scores on recorded data of some task and size, and the differences that are shown.
 
         gpbench.best(task="regression", rows="30k-60k")
         gpbench.best(data="boston", seconds=60)

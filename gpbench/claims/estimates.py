@@ -29,10 +29,10 @@ class Estimate:
     p_above: Callable[[float], float] = field(compare=False)  # p-value against a true number of a bound or less
     p_below: Callable[[float], float] = field(compare=False)  # p-value against a true number of a bound or more
     stderr: float | None = None  # the standard error of a mean; None allows no test, as for a single split
-    sd: float | None = None
-    ratio: float | None = None
-    data: object = None  # the values that it is from, where the fields above may be those of others too
-    source: str = ""  # "splits", or "rows" where the error is that over the test rows of a single split; "ranks"
+    sd: float | None = None  # standard deviation over splits
+    ratio: float | None = None  # n_test / n_train of the correction
+    data: object = None  # values that tell it from another estimate with the same fields
+    source: str = ""  # "splits", "rows" (error over the test rows of one split), "ranks", or ""
 
 
 def _symmetric(value: float, n: int, half: float, tail: Callable[[float], float], **fields: object) -> Estimate:

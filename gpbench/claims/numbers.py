@@ -43,7 +43,7 @@ def numbers(clause: Clause, sides: _Sides, name: str) -> list[Number]:
     """
     timed = clause.metric.is_of_seconds
     terms_of, estimate = _KINDS[clause.kind]
-    terms_of_sides = terms_of(clause, _of_onemachine(sides) if timed else sides, name)
+    terms_of_sides = terms_of(clause, _of_one_machine(sides) if timed else sides, name)
     groups = gather((_whole(clause, term), term) for term in terms_of_sides)
     if not groups:
         raise ConfigError(f"{name}: a and b have no data set in common")
@@ -65,7 +65,7 @@ def _whole(clause: Clause, term: _Term) -> tuple[Key, str]:
     return ("", "", *values) if clause.kind in ("rank", "friedman") else term.key, rival
 
 
-def _of_onemachine(sides: _Sides) -> _Sides:
+def _of_one_machine(sides: _Sides) -> _Sides:
     """The cells with runs of one machine alone: for each data set that of most runs, among those that all sides have;
     the cells of a data set without such a machine are unchanged."""
     machines: dict[str, object] = {}

@@ -49,7 +49,7 @@ def estimate(clause: Clause, estimate: Estimate) -> str:
 
 
 def ends(clause: Clause) -> Region:
-    """The region; of ratios, not of their logarithms."""
+    """The region, as ratios where numbers are their logarithms."""
     return Region(*map(_exp, clause.region)) if clause.is_logarithmic else clause.region
 
 

@@ -23,7 +23,7 @@ _Described = tuple[dict[str, Any], str]
 
 
 class Places(TypedDict):
-    """Where data sets are, and how they are described: options of every action."""
+    """Options of every action: the places of data sets, and the form of the answer."""
 
     json: bool
     mirror: Path | None

@@ -1,4 +1,4 @@
-"""What verbs write: an answer to the terminal, to a file or as JSON, and the places of files that a user names."""
+"""Output of verbs: an answer to the terminal, to a file or as JSON, and the places of files that a user names."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """What a verb without a table prints: with --json the data, else the text; and its exit code."""
+    """Answer of a verb without a table: data for --json, a text, and the exit code."""
 
     data: Any
     text: str

@@ -145,7 +145,7 @@ def _check_options(multirun: bool, cfg: bool, dry_run: bool, plot: str | None, j
 
 
 def _title(cfg: Mapping[str, Any]) -> str:
-    """What a configuration runs, in a line."""
+    """A line that says what a configuration runs."""
     split = dumps(cfg["split"], separators=(",", ":")).strip('"')
     changes = [f"{key}={as_word(value)}" for key, value in cfg["changes"].items()]
     words = [f"split={split}", *([f"seed={cfg['seed']}"] if cfg["seed"] else []), *changes]

@@ -65,8 +65,8 @@ def _constructed(value: Any, key: str) -> Any:
 
 @lru_cache(maxsize=64, typed=True)
 def _call_once(target: Callable[..., Any], is_partial: bool, /, *args: Any, **fields: Any) -> Any:
-    """What a target makes of these values, once: two optimisers of optax are never equal, and each would be compiled
-    again, and kept, where a method is static."""
+    """The object that a target makes of these values, made once: two optimisers of optax are never equal, and each
+    would be compiled again, and kept, where a method is static."""
     call = partial(target, *args, **fields)
     return call if is_partial else call()
 

@@ -8,7 +8,7 @@ from gpbench import custom, own_metrics, paths, plugins, yamls
 from gpbench.config import card_keys, cards, declared, merge, protocol, words
 from gpbench.config.values import check_values
 from gpbench.config.words import GROUPS, Word
-from gpbench.errors import ConfigError, either, nearest, require_known
+from gpbench.errors import ConfigError, either, nearest, require, require_known
 
 
 def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
@@ -129,6 +129,10 @@ class Composer:
 
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
+        for word in choices:
+            is_name = isinstance(word.value, str) or word.sign == "~"
+            fault = f"{word.text}: dataset, method and protocol each take a name, as in method=sep"
+            require(is_name, fault, ConfigError)
         key = tuple(word.text for word in choices)
         if key not in self._bases:
             base = merge.choose({word.key: word.value for word in choices}, self.folders)
@@ -160,8 +164,6 @@ class Composer:
         if word.sign == "@" or (is_choice and word.key not in GROUPS):
             mend = "; `gpbench reproduce ID` runs an experiment" if word.key == "experiment" else ""
             return f"only dataset, method and protocol choose a file{mend}"
-        if is_choice and not isinstance(word.value, str) and word.sign != "~":
-            return "dataset, method and protocol each take a name, as in method=sep"
         if word.sign == "~" and not word.key.startswith(("method", "dataset")):
             return f"{word.key} cannot be removed; set another value, or leave the word out"
         return None

@@ -76,7 +76,8 @@ def check_inducing(method: Mapping[str, Any], rows: int) -> None:
 def beyond(method: Mapping[str, Any], rows: int) -> list[str]:
     """The settings of one of gpbench's methods that are numbers of rows, and larger than this one."""
     known = classes().get(str(method.get("_target_")), {}).get("settings", {})
-    counts = [key for key, setting in known.items() if "rows" in str(setting["range"])]  # "several rows or null"
+    words = {key: {*str(setting["range"]).split(" or ")} for key, setting in known.items()}
+    counts = [key for key, several in words.items() if several & {"rows", "several rows"}]
     return [key for key in counts if is_whole(method.get(key)) and method[key] > rows]
 
 

@@ -146,7 +146,7 @@ def resolved(values: _Node, *, allow_missing: bool = False) -> _Node:
 
 
 def _by_omegaconf(values: _Node) -> _Node:
-    """The same for all that OmegaConf takes, such as `${oc.env:HOME}` and `a-${seed}`, and for every mistake."""
+    """The resolved configuration by OmegaConf, which takes `${oc.env:HOME}` and `a-${seed}`, and explains mistakes."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 

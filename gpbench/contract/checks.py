@@ -140,7 +140,7 @@ def _improves(problem: Problem) -> None:
     """the objective grows"""
     values = np.ravel(problem.trained.trace.get("objective", np.zeros(1)))
     fault = f"from {values[0]:.6g} to {values[-1]:.6g} in {problem.method.steps} steps; larger is better"
-    require(values[-1] >= values[0] or np.isclose(values[-1], values[0], rtol=1e-6), fault, Doubtful)
+    require(not values[-1] < values[0] or np.isclose(values[-1], values[0], rtol=1e-6), fault, Doubtful)
 
 
 def _predicts_finitely(problem: Problem) -> None:

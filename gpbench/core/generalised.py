@@ -64,7 +64,7 @@ def _correlations(
 
 
 def _terms(locations: Array, log_scale: Array) -> tuple[Array, ...]:
-    """What each pair and input needs of a feature, made once for each feature: the location, s²/2 and 1/s."""
+    """Terms of a feature that every pair and input shares: the location, s²/2 and 1/s."""
     return locations, 0.5 * jnp.exp(2.0 * log_scale), jnp.exp(-log_scale)
 
 

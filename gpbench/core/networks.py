@@ -61,7 +61,7 @@ def initial_network(widths: Sequence[int], *, scaled: bool, key: PRNGKeyArray, d
 def backpropagate(
     network: Network, X: Float[Array, "N D"], slopes: Float[Array, "N P"]
 ) -> tuple[tuple[Float[Array, "N I"], Float[Array, "N O"]], ...]:
-    """Inputs of every layer, and derivatives at its affine map x W + b, by reverse mode from `slopes` in the outputs.
+    """The inputs of every layer and the derivatives in its affine map x W + b, from `slopes`, those in the outputs.
 
     The gradient of row n in W is the outer product of the two rows n, and that in b the derivatives themselves; sums
     over rows of gradients and of their squares are thus matrix products.

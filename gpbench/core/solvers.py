@@ -119,7 +119,7 @@ class ConjugateGradients(eqx.Module):
         return cls(zeros, b, zeros, jnp.ones_like(b[0]), preconditioner)
 
     def restart(self, system: KernelSystem) -> "ConjugateGradients":
-        """The same weights with the residual that they have: rounding lets that of the iterations drift from it."""
+        """The weights with the residual that they have: rounding lets that of the iterations drift from it."""
         residual = system.targets - system.times(self.weights)
         return dataclasses.replace(
             self, residual=residual, direction=jnp.zeros_like(residual), square=jnp.ones_like(self.square)

@@ -177,7 +177,7 @@ def guess_spelling(content: bytes, target: Any) -> tuple[dict[str, Any], Cells]:
 
 
 def _merits(rows: Sequence[Sequence[str]], targets: Set[str]) -> tuple[bool, bool, float]:
-    """What speaks for a delimiter: it makes the targets a name each, rows of one width, and cells that are numbers."""
+    """Merits of a delimiter: it makes the targets a name each, rows of one width, and cells that are numbers."""
     if {*map(len, rows)} <= {1}:
         return False, False, 0.0
     stripped = [[cell.strip() for cell in row] for row in rows]

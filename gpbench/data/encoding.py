@@ -160,7 +160,7 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
 
 @dataclass(frozen=True)
 class Filler:
-    """What the training rows of a split say about inputs of other rows."""
+    """The values, from the training rows of a split, for missing cells and absent levels of other rows."""
 
     values: Float[np.ndarray, " D"]  # what stands for a missing cell of each column; NaN where none may be missing
     absent: Bool[np.ndarray, " D"]  # columns of levels that no training row has, which are 0 for all rows

@@ -1,4 +1,4 @@
-"""What a table without a card seems to be: its spelling, its task, and columns that are no numbers.  A guess is written
+"""A guess at a table without a card: its spelling, its task, and columns that are no numbers.  A guess is written
 into a card, where people see and change it; nothing that is read later depends on one.
 """
 

@@ -51,7 +51,7 @@ def numbered(lines: str | Sequence[Any], skip: _Skip, others: Counter[str]) -> I
 
 
 def skip_also(line: int, skip: _Skip = 0) -> list[int]:
-    """What `skip` is where it leaves out a further line."""
+    """The value of `skip` that leaves out one line more."""
     return sorted({*(range(1, skip + 1) if isinstance(skip, int) else skip), line})
 
 

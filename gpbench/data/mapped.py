@@ -54,7 +54,7 @@ def _watch(path: Path) -> _WatchedFile:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """What tells a file from another one, or from itself after a change; nothing of one that is not there."""
+    """Facts that tell a file from another one, or from itself after a change; none of one that is not there."""
     try:
         status = path.stat()
     except OSError:

@@ -28,7 +28,7 @@ def random90(card, dataset, k):
 
 
 def stratified90(card, dataset, k):
-    """The same, with the shares of the classes in both parts; a class of one row trains."""
+    """A random tenth that tests, with the shares of the classes in both parts; a class of one row trains."""
     n, draws = len(dataset.y), generator(dataset.name, "stratified90", k)
     _, of_row, sizes = np.unique(dataset.y, return_inverse=True, return_counts=True)
     order = _by_class(dataset, draws)
@@ -40,7 +40,7 @@ def stratified90(card, dataset, k):
 
 
 def groups90(card, dataset, k):
-    """The same of groups of rows, such as trajectories, which stay together."""
+    """A random tenth of groups of rows, such as trajectories, which stay together."""
     n = _count_groups(card, dataset)
     tested = generator(dataset.name, "groups90", k).permutation(n)[min(round(0.9 * n), n - 1) :]
     return _parts(np.isin(dataset.groups, tested))
@@ -122,7 +122,7 @@ def hla(card, dataset, k):
 
 
 def hla_int8(card, dataset, k):
-    """The same files read as 8-bit integers, a fault of the paper `aep_dgp`: its test rows are training rows."""
+    """The files of `hla` read as 8-bit integers, a fault of the paper `aep_dgp`: its test rows are training rows."""
     # 300 becomes 44 and 8191 becomes -1, the last row: each index names one of 256 rows
     n = len(dataset.y)
     return tuple(rows.astype(np.int8).astype(np.int64) % n for rows in hla(card, dataset, k))

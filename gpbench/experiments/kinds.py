@@ -2,10 +2,11 @@
 and gives its options, which `gpbench.experiments.layout` checks when the file is read.  The function is imported when
 the table or figure is made; its docstring describes the options."""
 
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from gpbench import targets
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Kind:
     @property
     def function(self) -> Callable:
         """The function, imported."""
-        return pkgutil.resolve_name(self.path)
+        return targets.resolve(self.path)
 
 
 def _figure(function: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None, **more: Any) -> Kind:

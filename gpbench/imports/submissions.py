@@ -63,7 +63,7 @@ class Submission:
             raise DataError(f"{self.title}: {row}{problem}")
 
     def in_order_of(self, test: Int[np.ndarray, " t"], train: Int[np.ndarray, " m"], total: int) -> "Submission":
-        """The same in the order of the test rows, each of which must be there once, and no other of `total` rows."""
+        """The submission in the order of the test rows: each must be there once, and no other of `total` rows."""
         exists = (self.rows >= 0) & (self.rows < total)
         self.require(exists, f"does not exist: {self.dataset} has rows 0 to {total - 1}")
         _, first = np.unique(self.rows, return_index=True)

@@ -138,7 +138,7 @@ def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
 
 
 def _faults(columns: Predictions) -> Iterator[str]:
-    """What is wrong with columns that no run writes."""
+    """Faults of columns that no run writes."""
     import numpy as np
 
     classes = [name for name in columns if name.startswith("log_prob_")]

@@ -53,7 +53,7 @@ def timing_keys(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def canonical(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """What `identify` returns with values that `run_id` and `cell_id` need not write again for each of many runs."""
+    """The result of `identify` with values that `run_id` and `cell_id` need not write again for each of many runs."""
     return {key: _Text(_text(value)) for key, value in identity.items()}
 
 

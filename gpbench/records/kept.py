@@ -57,11 +57,11 @@ _NEEDS = {
 """The arrays without which an array cannot be drawn."""
 
 _GRIDS = {"G": "D", "g2": "2"}
-"""Numbers of points that are squares where their grid has two inputs, by those of the inputs."""
+"""Axes of the points of grids, by the axis of their inputs: with two inputs the number of points is a square."""
 
 
 def faults(arrays: "Mapping[str, ndarray]") -> Iterator[str]:
-    """What is wrong with kept arrays: other axes than a run leaves, numbers that are not finite, and arrays without
+    """Faults of kept arrays: other axes than a run leaves, numbers that are not finite, and arrays without
     those that they are drawn with.  Arrays of other names, which a user's method keeps, may have any axes."""
     import numpy as np
 

@@ -47,7 +47,7 @@ class Run:
 
     @property
     def member(self) -> "Member":
-        """The same as the data layer names it."""
+        """The run as the data layer names it."""
         from gpbench.data.members import Member
 
         return Member(self.split, self.output)
@@ -119,7 +119,7 @@ class RunPlan:
         return [run for run in self.runs if run.id not in recorded]
 
     def with_run(self, **values: Any) -> "RunPlan":
-        """The same plan with other values in the `run` section, which changes no run that is not timed."""
+        """The plan with other values in the `run` section, which changes no run that is not timed."""
         return replace(self, cfg={**self.cfg, "run": {**self.cfg["run"], **values}})
 
     def to_json(self) -> str:
@@ -133,7 +133,7 @@ class RunPlan:
         return cls(fields["cfg"], fields["data_checksum"], tuple(Run(**run) for run in fields["runs"]))
 
     def with_extras_of(self, records: Records) -> "RunPlan":
-        """The same plan, which also asks for the arrays, states and gaps that some of its runs have in these records.
+        """The plan, which also asks for the arrays, states and gaps that some of its runs have in these records.
         So a run that is made again for one of them keeps the others."""
         known = [record for run in self.runs if (record := records.get(run.id))]
         return self.with_run(**{name: True for name, extra in _EXTRAS.items() if any(map(extra, known))})

@@ -21,7 +21,7 @@ OLD = "-old"
 
 
 def facts() -> dict[str, Any]:
-    """What identifies this process: those of `_machine`, `pid` and `start`."""
+    """Facts that identify this process: those of `_machine`, `pid` and `start`."""
     return {**_machine(), "pid": os.getpid(), "start": _start(os.getpid())}
 
 

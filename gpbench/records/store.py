@@ -109,7 +109,7 @@ class Store:
             return {}
 
     def config_text(self, id: str) -> str:
-        """The same as it lies there, in YAML; empty where there is none."""
+        """The configuration as it lies there, in YAML; empty where there is none."""
         return self._beside(id, files.CONFIG, files.decode_config, "")
 
     def trace(self, id: str) -> "dict[str, np.ndarray]":
@@ -198,7 +198,7 @@ class Store:
         return files.content(str(self.runs), id, name)
 
     def _beside(self, id: str, name: str, unpack: Callable[[bytes], _Content], nothing: _Content) -> _Content:
-        """What another file of the run has; `nothing` where it is absent, or damaged, which is said once."""
+        """The content of another file of the run; `nothing` where it is absent, or damaged, which is said once."""
         try:
             content = self._content(id, name)
             return nothing if content is None else unpack(content)

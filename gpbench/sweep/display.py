@@ -55,7 +55,7 @@ class Lines(AbstractContextManager):
 
 
 class _Terminal(Lines):
-    """The same with a bar of all jobs and the time left, and below it the running jobs with the last line of each."""
+    """Plain lines with a bar of all jobs and the time left, and below the running jobs with the last line of each."""
 
     def __init__(self, jobs: Sequence[Sequence[str]], work: Mapping[tuple[str, ...], float]):
         from rich.live import Live

@@ -130,7 +130,7 @@ class Job:
         return any(locks.holder(self.plan.results, run.id) for run in self.missing())
 
     def limited(self, seconds: float | None) -> "Job":
-        """The same with another time limit, None for none."""
+        """The job with another time limit, None for none."""
         words = [word for word in self.overrides if not word.startswith("run.time_limit=")]
         words += [] if seconds is None else [f"run.time_limit={seconds:.3f}"]
         return Job(words, self.plan.with_run(time_limit=seconds))

@@ -57,7 +57,7 @@ class Child:
         self.process.send_signal(signal.SIGTERM)
 
     def outcome(self, stopping: bool = False) -> Outcome:
-        """Waits for the process; its outcome, `stopping` or not."""
+        """Waits for the process; its outcome, which already says whether it was stopped."""
         code = self.process.wait()
         for reader in self._readers:
             reader.join(timeout=1)  # a grandchild may hold the pipe

@@ -1,4 +1,4 @@
-"""What all runs of a job share, made once from its plan, and its groups of runs of one shape with their arrays."""
+"""Shared parts of all runs of a job, made once from its plan, and its groups of runs of one shape with their arrays."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

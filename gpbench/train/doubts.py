@@ -43,7 +43,7 @@ _WARNINGS = {
 def doubts(
     prepared: ScaledSplit, test_set: Scored, state: Any = None, *, noise: float | None = None
 ) -> dict[str, float]:
-    """What makes a run's numbers doubtful: a number for each doubt, by the names of `_WARNINGS`; {} for most runs."""
+    """Doubts about a run's numbers: a number for each doubt, by the names of `_WARNINGS`; {} for most runs."""
     loss, error = _trivial(prepared)
     excess, spread = -float(np.mean(test_set.log_prob)) - loss, _spread(prepared, test_set)
     rows_per_input = len(prepared.train_rows) / max(int((~prepared.X_constant).sum()), 1)

@@ -95,12 +95,12 @@ class Fit:
 
 
 def initial(method: Method, group: Group, run: Fit | None = None, choose: Callable[..., State] | None = None) -> State:
-    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  Without a
-    function that makes the choices of each (`gpbench.train.search.by_trials`) the step size is the first of
-    `method.rates`, and the settings are the configured ones."""
+    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  `choose`,
+    as `gpbench.train.search.by_trials`, chooses settings and step size of each; without it they are the configured ones
+    and the first of `method.rates`."""
     states, timed = [], run.timed if run else nullcontext
     of_all = [None] * group.size
-    keys = [group.init_keys[member] for member in range(group.size)]  # which JAX can trace, and no iteration
+    keys = [group.init_keys[member] for member in range(group.size)]  # JAX can trace an index, and no iteration
     weights, units = (of_all if array is None else array for array in (group.weight, group.unit))
     for X, y, key, weight, unit in zip(group.X, group.y, keys, weights, units, strict=True):
         rows = {"classes": group.classes, "rows": group.rows, "weight": weight, "unit": unit}

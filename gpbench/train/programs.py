@@ -23,7 +23,7 @@ from gpbench.train.faults import predictions
 from gpbench.train.group import Fit, Group, Predictions, initial
 
 _BLOCK = 2**16  # test rows that are predicted at a time where the training rows are streamed
-_SMALLEST = 2**10  # test rows that are always predicted at a time: memory that is short for fewer is short for training
+_SMALLEST = 2**10  # fewest test rows of a prediction: memory that is short for them is short for training too
 _FEWEST = 64  # rows that programs for new rows are for, at least
 
 
@@ -56,12 +56,12 @@ class Programs:
         return self.memory(lay_out(self.devices, group), Fit(state)) or 0
 
     def memory(self, group: Group, run: Fit) -> int | None:
-        """The same of a group that is laid out and has begun; None where XLA does not say."""
+        """Bytes that a step takes on each device, of a group that has begun; None where XLA does not say."""
         memory = self._advance(group, run, self._start(group), run.step + 1)[0].memory
         return memory and memory.argument_size_in_bytes + memory.temp_size_in_bytes
 
     def operations(self, group: Group, run: Fit) -> tuple[float, float] | None:
-        """Those of a step, and of a prediction of all test rows, for a member; None where they are not compiled."""
+        """Arithmetic operations of a step, and of a prediction of all test rows, for a member; None if not compiled."""
         step = self._advance(group, run, self._start(group), run.step + 1)[0].operations
         size = self._block(group, run)
         block = self._prediction(group, run, 0, size)[0].operations
@@ -94,7 +94,7 @@ class Programs:
         return np.asarray(last), np.asarray(total) / steps
 
     def predict(self, group: Group, run: Fit) -> None:
-        """Predictions of the test rows, on the host.  Raises ConfigError and ContractError as `predictions` does."""
+        """Predictions of the test rows, on the host."""
         size = self._block(group, run)
         blocks = [self._predict(group, run, start, size) for start in range(0, group.X_test.shape[1], size)]
         of_rows = lambda name: np.concatenate([block[name] for block in blocks], axis=1)[:, : group.X_test.shape[1]]
@@ -135,7 +135,7 @@ class Programs:
         return predictions
 
     def _prediction(self, group: Group, run: Fit, start: int, size: int) -> tuple["_Program", tuple]:
-        """The compiled program of these predictions, and its arguments."""
+        """The compiled program that predicts `size` test rows from `start` on, and its arguments."""
         rows = (group.X_test, group.y_test)
         if size < group.X_test.shape[1]:
             index = np.arange(start, start + size) % group.X_test.shape[1]

@@ -44,9 +44,9 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
     leads = rank == 0
     display = progress.make(run["progress"] and leads)
     try:
-        held = claim(plan.results, [run.id for run in plan.missing(store)])
         # Processes that join are claimed for by the one that started them; a cluster's start at once.
-        with _stdout_to_stderr() if count > 1 else nullcontext(), nullcontext() if joins else held:
+        own = nullcontext() if joins else claim(plan.results, [run.id for run in plan.missing(store)])
+        with _stdout_to_stderr() if count > 1 else nullcontext(), own:
             recorded = len(plan.recorded(store))  # while the claim is held: another process may just have ended
             records = run_job(plan, store=store, progress=display, stop=stop)
         release_programs()

@@ -90,6 +90,7 @@ def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_
     for records, metric, expected in (
         (both(of_a=a, **b), "seconds", [line]),
         (both(of_a=a, **a), "seconds", []),
+        (both(of_a={**a, "host": {"cores": [1]}}, **{**a, "host": {"cores": [1]}}), "seconds", []),  # of another's file
         (both(of_a=a, **b), "nll", []),
     ):
         pairs, _ = compared(records, metric=metric)

@@ -66,6 +66,8 @@ def test_a_key_is_set_for_the_chosen_methods_that_have_it_and_splits_within_a_bu
     assert capsys.readouterr().out.startswith("method.inducing is not set for logistic: no such key\n")
     with pytest.raises(ConfigError, match=r"no job has the key method\.inducin; did you mean inducing"):
         launcher.sweep([both, "optional.method.inducin=0.1"], [])
+    with pytest.raises(ConfigError, match=r"dataset, method and protocol each take a name"):
+        launcher.sweep(["method=[sep]", "optional.method.steps=4"], [])
     monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: None)
     for words, line in ([], "hint: split=0,1 is 2 jobs; "), (["run.budget=60"], "0 jobs: "):
         launcher.sweep(["method=logistic", "split=0,1", *words], [])

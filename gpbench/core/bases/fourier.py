@@ -70,7 +70,7 @@ class RandomFeatures(Basis):
     stored: tuple[Float[Array, "B block D"], Float[Array, "B block"]] | None = None
 
     def store(self, inputs: int, dtype: DTypeLike) -> "RandomFeatures":
-        """The same basis with its frequencies and phases in memory: m (D + 1) numbers, generated once."""
+        """The basis with its frequencies and phases in memory: m (D + 1) numbers, generated once."""
         pair = jax.lax.map(lambda b: self._block(b, inputs, dtype), jnp.arange(self.blocks))
         return RandomFeatures(key=self.key, size=self.size, block=self.block, degrees=self.degrees, stored=pair)
 

@@ -22,7 +22,7 @@ class _ConstantState(eqx.Module):
 
 
 class Constant(AllRowsMethod):
-    """The same prediction for every input.  One count is added to each class (Laplace's rule)."""
+    """One prediction for every input.  One count is added to each class (Laplace's rule)."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
     sample_weights: ClassVar[bool] = True

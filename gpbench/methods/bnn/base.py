@@ -1,4 +1,4 @@
-"""What neural methods share: a network and its likelihood, mean-field inference, members of an ensemble, chains."""
+"""Parts of neural methods: a network and its likelihood, mean-field inference, members of an ensemble, chains."""
 
 import abc
 from typing import Any, ClassVar

@@ -106,9 +106,8 @@ class MILE(ChainMethod, MemberMethod):
         return MileState(end.chain, state.scales, energy, divergences, samples, state.count + 1), Info(objective)
 
     def diagnostics(self, state: MileState) -> dict[str, Array]:
-        """Those of chains, and the largest `energy_variance` of a chain: the mean square of a step's, by dimension.
-
-        Steps that diverged have no energy error and do not count.
+        """Diagnostics of the chains, and the largest `energy_variance` of one: the mean square of a step's energy error
+        by dimension, over the steps that did not diverge.
         """
         dimensions = sum(leaf.size for leaf in jax.tree.leaves(state.position)) // self.members
         steps = jnp.maximum(state.count - state.divergences, 1)

@@ -57,7 +57,7 @@ class GPR(EvidenceMethod, ExactStart):
         return kernel.cross(X, X) - V.T @ V
 
     def kl(self, state: GradientState[ExactGP]) -> Float[Array, ""]:
-        """That of rows of weight 1: runs, which report it, have no others."""
+        """The divergence where all rows have weight 1, as in runs, which alone report it."""
         solution, _ = state.optimiser.extra
         return solution.kl(state.parameters.likelihood.noise)
 

@@ -100,8 +100,8 @@ def negative_bound(
     """The estimate in nats, and the mean of each drawn function's square over the batch, without its unit.
 
     Where S is a kernel matrix ½ log|S| is left out, a constant, for its hyper-parameters are fixed.  The diagonal
-    entries of C that have a closed form count as constants.  Without `learned` the gradient in the kernel is wrong, and
-    not made.
+    entries of C that have a closed form count as constants.  Without `learned` the rows
+    give no gradient in the kernel, so that the whole one is wrong.
     """
     basis, kernel, likelihood = sample.basis, hyper.kernel, hyper.likelihood
     columns_ = columns(drawn, basis.index(sample.blocks))
@@ -141,7 +141,7 @@ def squared_error(
 ) -> Float[Array, ""]:
     """An unbiased estimate of |y - Φ mean|² + |Φ C_dense|² from independent estimates of Φ [mean, C_dense].
 
-    Both are in the linear term, where theorem 1 has one alone.
+    The linear term has both estimates; in theorem 1 it has one of them alone.
     """
     mean = (batch.y - first_outputs[:, 0]) * (batch.y - second_outputs[:, 0])
     return batch.sum(mean + jnp.sum(first_outputs[:, 1:] * second_outputs[:, 1:], axis=1))

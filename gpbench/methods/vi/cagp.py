@@ -34,7 +34,7 @@ class CAGPParameters(eqx.Module):
 
 
 class _CAGPPosterior(eqx.Module):
-    """What predictions are made of: the actions, and the factor of A with the whitened Sᵀy."""
+    """State of predictions: the actions, and the factor of A with the whitened Sᵀy."""
 
     actions: SparseActions
     solution: Solution

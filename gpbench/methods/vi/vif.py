@@ -49,7 +49,7 @@ class VIFParameters(eqx.Module):
 
 
 class _VIFPosterior(eqx.Module):
-    """What predictions are made of: L⁻¹, q(w), the residual process, the targets, and the rows' neighbours."""
+    """State of predictions: L⁻¹, q(w), the residual process, the targets, and the rows' neighbours."""
 
     A: Float[Array, "M M"]
     q: Normal
@@ -59,7 +59,7 @@ class _VIFPosterior(eqx.Module):
 
 
 class _Round(eqx.Module):
-    """Where a round of training began, the evidence there with neighbours of its own, and the round's length."""
+    """A round of training: where it began, the evidence there with neighbours of its own, and the round's length."""
 
     start: VIFParameters
     evidence: Float[Array, ""]
