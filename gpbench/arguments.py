@@ -9,11 +9,12 @@ from os import PathLike
 from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
 
 from gpbench.errors import ConfigError, GpbenchError, either, exit_error, printable, require_known, shows_traceback
-from gpbench.schema import is_whole
+from gpbench.schema import is_number, is_whole
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _NAMES = {str: "a text", int: "a whole number", bool: "True or False", types.NoneType: "None", PathLike: "a path"}
+_NUMBERS = {int: is_whole, float: is_number}
 _COLLECTIONS = (Iterable, Sequence)
 _FLAG = re.compile(
     r"gpbench [a-z][^;:,`]*|add -m\b|(?<!\S)--(?P<flag>[a-z][a-z-]*)|\brun\.(?P<key>\w+)=(?P<value>true|false)\b"
@@ -98,7 +99,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return _is_collection(value) and all(_fits(entry, get_args(hint)[0]) for entry in value)
     if origin is Literal:
         return value in get_args(hint)
-    return is_whole(value) if hint is int else isinstance(value, origin or hint)
+    return _NUMBERS[hint](value) if hint in _NUMBERS else isinstance(value, origin or hint)
 
 
 def _description(hint: Any) -> str:

@@ -3,7 +3,6 @@
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from gpbench.records import filters
 from gpbench.records.absences import absence
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.records.unions import SHIPPED, Results, open_one
+from gpbench.records.unions import Results, open_one
 
 _KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
 """What there are lists of, with the folder of its files."""
@@ -63,7 +62,7 @@ def ls(
     status: Names = None,
     suite: str | None = None,
     task: str | None = None,
-    conditions: Sequence[str] = (),
+    conditions: str | Sequence[str] = (),
     results: Results = None,
 ) -> Listing:
     """List methods, data sets, protocols, experiments or recorded runs.
@@ -96,13 +95,11 @@ def ls(
     fields = {name: names(value) for name, value in values.items() if value}
     config_dirs = folders(config_dir)
     if kind == "runs":
+        conditions = [conditions] if isinstance(conditions, str) else conditions
         return _runs(open_one(results), fields, conditions, config_dirs, results)
-    places = [results] if isinstance(results, str | PathLike | Store) else [*(results or ())]
-    flags = [f"--{name} {','.join(value)}" for name, value in fields.items()]
-    flags += [f"--where {text}" for text in conditions]
-    flags += ["--with-shipped"] if SHIPPED in places else [f"--results {name}" for name in places]
-    if flags:
-        raise ConfigError(f"{flags[0]} selects runs: write `gpbench ls runs {flags[0]}`, or leave it out")
+    require(not results, f"{kind} are in no results folder: leave it out, or list the runs", ConfigError)
+    for flag in [*fields, *(["where"] if conditions else [])]:
+        raise ConfigError(f"--{flag} selects runs: leave it out for {kind}, or list the runs")
     if kind != "datasets":
         return Listing(kind, [*descriptions(_KINDS[kind], config_dirs)])
     from gpbench.data import cards

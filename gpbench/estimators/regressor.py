@@ -7,6 +7,7 @@ from sklearn.utils import check_random_state
 from gpbench import registry
 from gpbench.errors import require
 from gpbench.estimators.base import Estimator
+from gpbench.schema import is_whole
 
 
 class Regressor(RegressorMixin, Estimator):
@@ -120,6 +121,6 @@ class Regressor(RegressorMixin, Estimator):
             NotFittedError: before `fit`.
             ValueError: a method without a joint covariance, or no samples.
         """
-        require(n_samples >= 1, f"n_samples={n_samples}: give a whole number of at least 1", ValueError)
+        require(is_whole(n_samples) and n_samples >= 1, f"n_samples={n_samples!r}: must be from 1", ValueError)
         mean, covariance = self.predict(X, return_cov=True)
         return check_random_state(random_state).multivariate_normal(mean, covariance, n_samples).T

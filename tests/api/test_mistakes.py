@@ -40,7 +40,7 @@ CALLS = {
     "run(method='linear', overrides=['method=sep'])": "method is given twice, method=linear and method=sep: leave",
     "run(overrides=['seed=1', 'seed=2'])": "^seed is given twice, seed=1 and seed=2: leave one out$",
     "table('heart')": "no experiment 'heart'; it is a data set: give dataset=heart",
-    "ls('methods', results='nowhere')": "results nowhere selects runs: write `gpbench ls runs --results nowhere`",
+    "ls('methods', results='nowhere')": "methods are in no results folder: leave it out",
     "run(overrides=['hydra.verbose=true'])": "hydra.verbose=true: gpbench reads only hydra",
     "run(overrides=['hydra/launcher=slurm'])": "only sweeps have a launcher: call gpbench.multirun, or leave it out",
     "load('sinc', overrides=['dataset=heart'])": "dataset is given twice, dataset=sinc and dataset=heart",

@@ -20,8 +20,8 @@ WRONG = {
     "run -m --json": "--json is for one job, without -m; `gpbench ls runs --json` lists",
     "run run.processes=2 --plot all": "--plot is for runs of one process: leave it out",
     "run --plot unit": "no kind of picture 'unit'; did you mean units?",
-    "ls methods --with-shipped": "--with-shipped selects runs: write `gpbench ls runs --with-shipped`",
-    "ls methods --dataset heart": "--dataset heart selects runs: write `gpbench ls runs --dataset heart`, or leave",
+    "ls methods --with-shipped": "methods are in no results folder: leave it out, or list the runs",
+    "ls methods --dataset heart": "--dataset selects runs: leave it out for methods, or list the runs",
     # of checks and data
     "check linear method=svi": "method is given twice, method=linear and method=svi: leave one out\n",
     "check method=linear foo": "cannot read 'foo'",
