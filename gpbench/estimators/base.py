@@ -37,7 +37,17 @@ _Row = Float[np.ndarray, " N"]
 class Estimator(BaseEstimator):
     """Parameters, training, and predictions of scaled targets, of a method by its name."""
 
-    def __init__(self, method, protocol, random_state, options, config_dir, encode, impute, weights):
+    def __init__(
+        self,
+        method="svi",
+        protocol="clean",
+        random_state=0,
+        options=None,
+        config_dir=None,
+        encode=None,
+        impute=None,
+        weights="precision",
+    ):
         self.method, self.protocol, self.random_state = method, protocol, random_state
         self.options, self.config_dir = options, config_dir
         self.encode, self.impute, self.weights = encode, impute, weights

@@ -36,19 +36,6 @@ class Regressor(RegressorMixin, Estimator):
         state_: the trained state of the method, of scaled inputs and targets: a pytree of arrays on the host.
     """
 
-    def __init__(
-        self,
-        method="svi",
-        protocol="clean",
-        random_state=0,
-        options=None,
-        config_dir=None,
-        encode=None,
-        impute=None,
-        weights="precision",
-    ):
-        super().__init__(method, protocol, random_state, options, config_dir, encode, impute, weights)
-
     def fit(self, X, y, sample_weight=None) -> "Regressor":
         """Train the method on all rows.
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench import registry, schema
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
-from gpbench.methods.batch import Batch as Batch
+from gpbench.methods.protocols import Batch as Batch
 from gpbench.methods.protocols import HasRates, HasSearch, State
 from gpbench.schema import RANGE, setting, settings
 

@@ -34,7 +34,7 @@ def imported_modules(source: str, module: str) -> set[str]:
 def is_allowed(name: str) -> bool:
     """Whether a method may import the module of gpbench of this name: a part, or what a family shares."""
     if name.startswith("gpbench.methods."):
-        return name.startswith("gpbench.methods.parts.") or name.endswith((".base", ".batch", ".protocols"))
+        return name.startswith("gpbench.methods.parts.") or name.endswith((".base", ".protocols"))
     known = ("gpbench.errors", "gpbench.registry", "gpbench.runtime", "gpbench.schema", "gpbench.core")
     return name in known or name.startswith("gpbench.core.")
 
