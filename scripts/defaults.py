@@ -27,6 +27,9 @@ SCORE = {"regression": ("test_ll", 1.0), "binary": ("nll", -1.0)}
 MARGIN = 0.05
 """Nats a row by which a default may fall short of the best of its grid."""
 
+LIMIT = 1200
+"""Seconds after which a setting waits for the next pass, so that a slow one does not keep the others waiting."""
+
 
 def write_rows(folder: Path) -> None:
     """Writes the training rows of split 0 of each development set as a data set with five folds."""
@@ -78,6 +81,7 @@ def run(folder: Path, methods: list[str]) -> None:
             names = ",".join(f"{name}_rows" for name in sets(method))
             command = [sys.executable, "-m", "gpbench", "run", "--config-dir", str(folder), "-m", f"dataset={names}"]
             command += [f"method={method}", *words.split(), f"run.results={results(folder, method, words)}"]
+            command += [f"run.time_limit={LIMIT}"]
             print(method, words or "default", flush=True)
             subprocess.run(command, check=False)  # a job that fails or diverges is in its record
 
