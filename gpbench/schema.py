@@ -3,6 +3,7 @@ check of a command line and the page of settings are made from it.  Needs no JAX
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -44,6 +45,13 @@ def _as_whole(value: Any) -> Any:
 def is_number(value: Any) -> bool:
     """True for a finite number, whole or not."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def percentage(value: Any) -> tuple[float, int] | None:
+    """The share of the rows and the least number in a text as "15%, at least 200"; None for anything else."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)%, at least (\d+)", value) if isinstance(value, str) else None
+    share, least = (float(found[1]) / 100, int(found[2])) if found else (0.0, 0)
+    return (share, least) if 0 < share <= 1 and least else None
 
 
 def _are_choices(value: Any) -> bool:
@@ -95,6 +103,7 @@ WORDS: Mapping[str, Range] = {
     "fraction": Range(lambda value: is_number(value) and 0 < value <= 1, "a number above 0 and up to 1"),
     "share": Range(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
     "below_one": Range(lambda value: is_number(value) and 0 <= value < 1, "a number from 0 and below 1"),
+    "percentage": Range(percentage, 'a share with a least number, as "15%, at least 200"'),
     "flag": Range(lambda value: isinstance(value, bool), "true or false"),
     "text": Range(lambda value: isinstance(value, str), "a text"),
     "null": Range(lambda value: value is None, "null"),
@@ -115,6 +124,8 @@ WORDS: Mapping[str, Range] = {
 }
 
 
+SIZE = "rows or fraction or percentage"
+"""A number of training rows, or a share of them."""
 _REAL = {"number", "positive", "above_one", "nonnegative", "fraction", "share", "below_one"}
 
 

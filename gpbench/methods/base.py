@@ -148,13 +148,18 @@ FRACTION_MOST = 1000
 number."""
 
 
-def inducing_count(inducing: float | int, n: int, *, name: str = "inducing", noun: str = "inducing points") -> int:
+def inducing_count(inducing: float | int | str, n: int, *, name: str = "inducing", noun: str = "inducing points") -> int:
     """Number of inducing points, or what else (`noun`) a method has for some of its n rows by the setting `name`.
 
-    A fraction of the training rows is at most `FRACTION_MOST` of them.  Numbers beyond 1 .. n raise a ConfigError.
+    A fraction of the training rows is at most `FRACTION_MOST` of them; "15%, at least 200" is no fewer than 200, or
+    all rows.  Numbers beyond 1 .. n raise a ConfigError.
     """
-    schema.parse("rows or fraction").check(f"method.{name}", inducing)
-    m = int(inducing) if isinstance(inducing, Integral) else min(round(inducing * n), FRACTION_MOST)
+    schema.parse(schema.SIZE).check(f"method.{name}", inducing)
+    if isinstance(inducing, Integral):
+        m = int(inducing)
+    else:
+        share, least = schema.percentage(inducing) or (inducing, 0)
+        m = max(min(round(share * n), FRACTION_MOST), min(least, n))
     if not 1 <= m <= n:
         raise ConfigError(
             f"method.{name}={inducing:g} asks for {m} {noun}, but there are {n} training rows:"
@@ -168,6 +173,6 @@ def size_label(method: Method, *sizes: str) -> str:
     return ", ".join([*sizes, *([f"batch={method.batch_size}"] if method.batch_size else [])])
 
 
-def inducing_setting(inducing: float | int, *, symbol: str = "m") -> str:
-    """Label of this number of inducing points: `m=15%` for a fraction, `m=200` for a number."""
-    return f"{symbol}={inducing}" if isinstance(inducing, Integral) else f"{symbol}={100 * inducing:g}%"
+def inducing_setting(inducing: float | int | str, *, symbol: str = "m") -> str:
+    """Label of this number of inducing points: `m=15%` for a fraction, `m=200` for a number; a text is its own."""
+    return f"{symbol}={100 * inducing:g}%" if isinstance(inducing, float) else f"{symbol}={inducing}"

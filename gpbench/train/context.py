@@ -142,7 +142,7 @@ def _say_cut(context: Context, n: int) -> None:
         if isinstance(value, int) and value > most:
             warn(f"method.{name}={value} is more than the {most:,} there are: all are used")
     for name, field in schema.settings(type(method)).items():
-        share = changes.get(f"method.{name}") if field.metadata[schema.RANGE] == "rows or fraction" else None
+        share = changes.get(f"method.{name}") if field.metadata[schema.RANGE] == schema.SIZE else None
         if isinstance(share, float) and (number := round(share * n)) > FRACTION_MOST:
             warn(
                 f"method.{name}={share:g} of {n:,} rows is {number:,}, and a fraction gives {FRACTION_MOST:,} at most:"

@@ -21,7 +21,7 @@ from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.settings import LikelihoodMethod, PriorMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer
-from gpbench.schema import setting
+from gpbench.schema import SIZE, setting
 
 
 class DeepLayer(eqx.Module):
@@ -91,11 +91,11 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
     hidden: tuple[int, ...] = setting(
         (2,), "list of count", "Number of units of each hidden layer; []: a model of one layer.", converter=tuple
     )
-    inducing: float | int = setting(
+    inducing: float | int | str = setting(
         50,
-        "rows or fraction",
+        SIZE,
         "Number of inducing points of every unit, at most the training rows; or a fraction of the rows, at most 1,000 "
-        "points.  1 is one point, 1.0 all rows.",
+        "points.  1 is one point, 1.0 all rows; '15%, at least 200' is 200 of up to 1,333 rows.",
     )
     start: str = setting(
         "kmeans",

@@ -12,7 +12,7 @@ from gpbench.core.linalg import describe_failure, product, whitened
 from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.settings import PriorMethod
 from gpbench.methods.protocols import State, learned
-from gpbench.schema import setting
+from gpbench.schema import SIZE, setting
 
 
 class SparseLayer(eqx.Module):
@@ -81,11 +81,11 @@ class SparseMethod(PriorMethod):
     With the same key and the same fields all of them start from the same inducing points and hyper-parameters.
     """
 
-    inducing: float | int = setting(
+    inducing: float | int | str = setting(
         0.15,
-        "rows or fraction",
+        SIZE,
         "Number of inducing points, at most the training rows; or a fraction of the rows, at most 1,000 points.  1 is "
-        "one point, 1.0 all rows.",
+        "one point, 1.0 all rows; '15%, at least 200' is 200 of up to 1,333 rows.",
     )
     features: str = setting(
         "values",

@@ -21,7 +21,7 @@ from gpbench.core.linalg import describe_failure, inverse_cholesky, log_determin
 from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.exact import ExactStart, Solution
 from gpbench.methods.parts.gradient import EvidenceMethod, GradientState
-from gpbench.schema import setting
+from gpbench.schema import SIZE, setting
 
 
 class CAGPParameters(eqx.Module):
@@ -48,11 +48,11 @@ class CAGP(EvidenceMethod, ExactStart):
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"actions"})
 
-    actions: float | int = setting(
+    actions: float | int | str = setting(
         0.15,
-        "rows or fraction",
+        SIZE,
         "Number of actions, at most the training rows; or a fraction of the rows, at most 1,000 actions.  1 is one "
-        "action, 1.0 all rows.",
+        "action, 1.0 all rows; '15%, at least 200' is 200 of up to 1,333 rows.",
     )
 
     @property
