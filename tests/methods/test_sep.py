@@ -278,8 +278,15 @@ def test_the_number_of_inducing_points_is_a_fraction_or_a_number_up_to_n():
     assert inducing_count(1.0, 20) == 20
     assert inducing_count(0.15, 36_000) == 1000 and inducing_count(5400, 36_000) == 5400  # more than 1,000 by number
     assert inducing_count(7, 20) == 7
+    sizes = {20: 20, 199: 199, 201: 200, 1333: 200, 1400: 210, 36_000: 1000}  # all rows, the least, the share, the most
+    assert {n: inducing_count("15%, at least 200", n) for n in sizes} == sizes
     assert inducing_count(1, 100) == 1 and inducing_count(1.0, 100) == 100
-    for wrong, message in ((21, "training rows"), (0.01, "training rows"), (1.5, "a whole number from 1, or a")):
+    for wrong, message in (
+        (21, "training rows"),
+        (0.01, "training rows"),
+        (1.5, "a whole number from 1, or a"),
+        ("0%, at least 2", "must be"),
+    ):
         with pytest.raises(ConfigError, match=message):
             inducing_count(wrong, 20)
 
