@@ -148,7 +148,9 @@ FRACTION_MOST = 1000
 number."""
 
 
-def inducing_count(inducing: float | int | str, n: int, *, name: str = "inducing", noun: str = "inducing points") -> int:
+def inducing_count(
+    inducing: float | int | str, n: int, *, name: str = "inducing", noun: str = "inducing points"
+) -> int:
     """Number of inducing points, or what else (`noun`) a method has for some of its n rows by the setting `name`.
 
     A fraction of the training rows is at most `FRACTION_MOST` of them; "15%, at least 200" is no fewer than 200, or
