@@ -83,6 +83,10 @@ def _is_named(value: Any) -> bool:
     return value is not None and not isinstance(value, Real | list | tuple)
 
 
+def _is_units(value: Any) -> bool:
+    return value == "inputs" or (is_whole(value) and value >= 1)
+
+
 def _are_components(value: Any) -> bool:
     return value in ("univariate", "all", None) or isinstance(value, list | tuple)
 
@@ -92,6 +96,7 @@ LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with p
 WORDS: Mapping[str, Range] = {
     "count": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
     "rows": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
+    "units": Range(_is_units, "a whole number from 1, or inputs"),
     "several rows": Range(lambda value: is_whole(value) and value >= 2, "a whole number from 2"),
     "several": Range(lambda value: is_whole(value) and value >= 2, "a whole number from 2"),
     "whole": Range(lambda value: is_whole(value) and value >= 0, "a whole number from 0"),

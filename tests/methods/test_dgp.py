@@ -283,3 +283,14 @@ def test_a_narrow_first_layer_sees_the_principal_components():
     data = eqx.tree_at(lambda b: b.X, regression(50), X)
     (axis,) = dsdgp(hidden=(1,)).init(data, key=KEY).parameters.means
     np.testing.assert_allclose(np.abs(axis[:, 0]), [1.0, 0.0], atol=0.05)
+
+
+def test_a_layer_has_as_many_units_as_inputs_and_at_most_a_quarter_of_the_paths():
+    data = regression(20)
+    D = data.X.shape[1]
+    for deep in (dsdgp, partial(dgp, predictive="sample")):
+        states = [deep(hidden=hidden).init(data, key=KEY) for hidden in (("inputs", 1), (D, 1))]
+        assert eqx.tree_equal(*states)
+        predicted = [predict(deep(hidden=hidden), states[0], data.X) for hidden in (("inputs", 1), (D, 1))]
+        assert eqx.tree_equal(*predicted)
+    assert dsdgp(hidden=("inputs",), samples=8).widths(jnp.zeros((3, 9))) == (2,)

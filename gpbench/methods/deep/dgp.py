@@ -89,7 +89,7 @@ class DGP(DeepMethod, StopMethod):
             raise ConfigError("method.energy=sep needs a method.optimiser: L-BFGS has no steps of stochastic EP")
         require(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
         if self.predictive == "sample":
-            self.require_paths()
+            self.require_paths(data)
         likelihood = self.initial_likelihood(data)
         layers = self.initial_layers(data, likelihood.latents(), hidden_start=self.hidden_start, key=key)
         keys = jax.random.split(jax.random.fold_in(key, 1), len(layers))
@@ -164,12 +164,12 @@ class DGP(DeepMethod, StopMethod):
 
         def along(noise: Float[Array, " H"]) -> Predictive:
             values = X
-            for layer, e in zip(layers, jnp.split(noise, np.cumsum(self.hidden)[:-1])):
+            for layer, e in zip(layers, jnp.split(noise, np.cumsum(self.widths(X))[:-1])):
                 h = layer.moments_at(values)
                 values = h.mean + jnp.sqrt(h.cov) * e
             return likelihood.predictive(*of_output(layers[-1].moments_at(values)))
 
-        return self.average_paths(along, X.dtype)
+        return self.average_paths(along, X)
 
 
 def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:

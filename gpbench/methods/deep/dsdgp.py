@@ -43,7 +43,7 @@ class DSDGP(DeepMethod, SampledMethod, StopMethod):
     sample_weights: ClassVar[bool] = True
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> _DsdgpParameters:
-        self.require_paths()
+        self.require_paths(data)
         likelihood, means = self.initial_likelihood(data), self._linear_means(data)
         layers = self.initial_layers(data, likelihood.latents(), means, key=key)
         q = []
@@ -58,7 +58,7 @@ class DSDGP(DeepMethod, SampledMethod, StopMethod):
     def _linear_means(self, data: Batch) -> tuple[Float[Array, "_ _"], ...]:
         """Linear mean of each hidden layer: principal axes of the inputs for the first, the identity for the others."""
         means, width = [], data.X.shape[1]
-        for depth, units in enumerate(self.hidden):
+        for depth, units in enumerate(self.widths(data.X)):
             axes = np.eye(width)
             if depth == 0 and units < width:
                 X = np.asarray(data.X[: data.total])
@@ -74,7 +74,7 @@ class DSDGP(DeepMethod, SampledMethod, StopMethod):
         return parameters.layers, parameters.q, parameters.likelihood
 
     def loss(self, parameters: _DsdgpParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
-        noise = jax.random.normal(key, (len(batch.y), sum(self.hidden)), batch.X.dtype)
+        noise = jax.random.normal(key, (len(batch.y), sum(self.widths(batch.X))), batch.X.dtype)
         mean, variance = self._output(parameters, batch.X, noise)
         expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y)
         kl = sum(jnp.sum(jax.vmap(Normal.kl)(q)) for q in parameters.q)
@@ -83,7 +83,7 @@ class DSDGP(DeepMethod, SampledMethod, StopMethod):
 
     def _output(self, parameters: _DsdgpParameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]) -> Any:
         """Mean and variance of the output, (N,) or (N, P) each, along the path of this noise of the H hidden units."""
-        parts = jnp.split(noise, np.cumsum(self.hidden)[:-1], axis=1) if self.hidden else []
+        parts = jnp.split(noise, np.cumsum(self.widths(X))[:-1], axis=1) if self.hidden else []
         layers = self.posteriors(parameters)
         for layer, W, e in zip(layers, parameters.means, parts):
             h = layer.moments_at(X)
@@ -103,4 +103,4 @@ class DSDGP(DeepMethod, SampledMethod, StopMethod):
 
         if not self.hidden:
             return predictive(jnp.zeros(0, X.dtype))
-        return self.average_paths(predictive, X.dtype)
+        return self.average_paths(predictive, X)

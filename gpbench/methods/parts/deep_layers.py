@@ -8,7 +8,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.features import InducingPoints, inducing_points
@@ -88,8 +87,12 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size", "hidden"})
 
-    hidden: tuple[int, ...] = setting(
-        (2,), "list of count", "Number of units of each hidden layer; []: a model of one layer.", converter=tuple
+    hidden: tuple[int | str, ...] = setting(
+        (2,),
+        "list of units",
+        "Number of units of each hidden layer, inputs for as many as inputs and at most a quarter of `samples`; []: a "
+        "model of one layer.",
+        converter=tuple,
     )
     inducing: float | int | str = setting(
         50,
@@ -109,15 +112,22 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
     def label(self) -> str:
         return size_label(self, inducing_setting(self.inducing), f"hidden=[{','.join(map(str, self.hidden))}]")
 
-    def require_paths(self) -> None:
+    def widths(self, X: Float[Array, "N D"]) -> tuple[int, ...]:
+        """Number of units of each hidden layer, with the inputs of X."""
+        inputs = min(X.shape[1], max(1, self.samples // 4))
+        return tuple(inputs if isinstance(units, str) else units for units in self.hidden)
+
+    def require_paths(self, data: Batch) -> None:
         """Raise ConfigError for a number of `samples` that has no points of quadrature for the hidden units."""
         if self.hidden:
-            require_points("method.samples", self.samples, sum(self.hidden))
+            require_points("method.samples", self.samples, sum(self.widths(data.X)))
 
-    def average_paths(self, predictive: Callable[[Float[Array, " H"]], Predictive], dtype: DTypeLike) -> Predictive:
+    def average_paths(
+        self, predictive: Callable[[Float[Array, " H"]], Predictive], X: Float[Array, "N D"]
+    ) -> Predictive:
         """The mixture of the predictions along `samples` paths, each with its noise of the H hidden units."""
-        points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), dtype)
-        return MixturePredictive(jax.vmap(predictive)(points), jnp.zeros(self.samples, dtype))
+        points = jnp.asarray(gaussian_points(self.samples, sum(self.widths(X))), X.dtype)
+        return MixturePredictive(jax.vmap(predictive)(points), jnp.zeros(self.samples, X.dtype))
 
     @abc.abstractmethod
     def posteriors(self, parameters: Any) -> list[LayerPosterior]:
@@ -163,7 +173,7 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
         X, dtype = data.X[: data.total], data.X.dtype
         Z = inducing_points(X, inducing_count(self.inducing, len(X)), self.start, key=key)
         kernel = self.initial_kernel(Z, data)
-        log_noise, layers, widths = jnp.asarray(jnp.log(self.noise), dtype), [], (*self.hidden, outputs)
+        log_noise, layers, widths = jnp.asarray(jnp.log(self.noise), dtype), [], (*self.widths(X), outputs)
         for depth, units in enumerate(widths):
             if depth and means:
                 Z = Z @ means[depth - 1]
