@@ -5,7 +5,8 @@
     python scripts/defaults.py table DIR                 # the scores, in Markdown
 
 A fifth of the training rows of split 0 is held out and scored.  The test rows of split 0 are not in DIR, so that no
-score of a table is seen.  `scripts/defaults.yaml` has the sets and the settings.
+score of a table is seen.  `scripts/defaults.yaml` has the sets and the settings; `DIR/grid.yaml`, where it is there,
+takes its place.
 """
 
 import re
@@ -20,7 +21,9 @@ import yaml
 import gpbench
 from gpbench.data import splits
 
-GRID = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+_, VERB, FOLDER, *METHODS = sys.argv if len(sys.argv) > 2 else sys.exit(__doc__)
+GRID_FILES = (Path(FOLDER) / "grid.yaml", Path(__file__).with_suffix(".yaml"))
+GRID = yaml.safe_load(next(path for path in GRID_FILES if path.exists()).read_text())
 SETS = GRID["sets"]
 SCORE = {"regression": ("test_ll", 1.0), "binary": ("nll", -1.0)}
 """The metric of each task, and its sign in a log density, of which more is better."""
@@ -106,5 +109,4 @@ def table(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    verb, folder, *methods = sys.argv[1:]
-    {"rows": write_rows, "run": lambda path: run(path, methods), "table": table}[verb](Path(folder))
+    {"rows": write_rows, "run": lambda folder: run(folder, METHODS), "table": table}[VERB](Path(FOLDER))
