@@ -30,7 +30,7 @@ SCORE = {"regression": ("test_ll", 1.0), "binary": ("nll", -1.0)}
 MARGIN = 0.05
 """Nats a row by which a default may fall short of the best of its grid."""
 
-LIMIT = 1200
+LIMIT = 600
 """Seconds after which a setting waits for the next pass, so that a slow one does not keep the others waiting."""
 
 
