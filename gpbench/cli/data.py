@@ -48,7 +48,8 @@ def fetch(*names: str, offline: bool = False, again: bool = False, **places: Unp
         dataset = _loaded(card, places, offline=offline, again=again)
         stored = _stored(card, places)
         if stored:
-            require(stored.is_file(), f"cannot store {card['name']} in {stored.parent}", StorageError)
+            fault = f"cannot store {card['name']} in {stored.parent}: set GPBENCH_STORE or --store to another folder"
+            require(stored.is_file(), fault, StorageError)
         row = {"rows": len(dataset.y), "checksum": dataset.checksum, "stored": stored and str(stored)}
         return {"name": card["name"], **row}, f"{card['name']:<16} {stored or 'not stored: its card has no checksum'}"
 

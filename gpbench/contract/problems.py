@@ -12,7 +12,7 @@ from jax.tree_util import keystr
 from jaxtyping import Array
 
 from gpbench.core.predictive import Predictive
-from gpbench.data.members import Member
+from gpbench.data.splits import Member
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.protocols import State
 from gpbench.train import batches

@@ -61,11 +61,12 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
         require(levels, "packed more than twice: unpack it")
         return read(unpacked, options, levels - 1)
     if archives.size_of(content) < len(content) or len(content) > _LONG:
+        archives.require_memory(6 * len(content), content)  # bytes, text, and its stream
         marks = b",;\t| \r\n" + (b"" if delimiter == "space" else delimiter.encode())
         is_text = content.translate(bytes(byte not in marks for byte in range(256)))
         needed = archives.memory_of_rows(content.count(b"\n") + content.count(b"\r"), is_text.count(b"\0"))
         needed += archives.TEXT * is_text.count(b"\0\1\1")  # Python holds texts of one character once
-        archives.require_memory(needed + 6 * len(content), content)  # bytes, text, and its stream
+        archives.require_memory(needed + 6 * len(content), content)
     text = _decoded(content, options.get("encoding"))
     return arff.read(text, skip) if arff.is_arff(text, skip) else delimited(text, skip, delimiter, options)
 

@@ -20,12 +20,12 @@ _NOUNS = {"group": "groups", "order": "rows of `order`", "split": "rows of `spli
 def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     """Applies a card to a table: drops incomplete rows if the card says so, codes labels, names columns."""
     name, task = card["name"], card["task"]
-    shapes = {"inputs": ((2,), "(rows, inputs)"), "targets": ((1, 2), "(rows,) or (rows, outputs)")}
-    for noun, array in (("inputs", raw.X), ("targets", raw.target)):
-        axes, form = shapes[noun]
+    for noun, array, kinds, axes, form in (
+        ("inputs", raw.X, "biuf", (2,), "(rows, inputs)"),
+        ("targets", raw.target, "biufU", (1, 2), "(rows,) or (rows, outputs)"),
+    ):
         require(array.ndim in axes, f"{name}: {noun} of shape {array.shape}: must be {form}")
-        is_fit = array.dtype.kind in "biuf" or (array.dtype.kind == "U" and noun == "targets")
-        require(is_fit, f"{name}: {noun} of type {array.dtype}: must be real numbers")
+        require(array.dtype.kind in kinds, f"{name}: {noun} of type {array.dtype}: must be real numbers")
     X, target, of_rows = raw.X.astype("<f8"), raw.target, _labels_of_rows(card, raw)
     lengths = {"targets": len(target), **{_NOUNS[key]: len(array) for key, array in of_rows.items()}}
     counts = " and ".join(f"{length} {noun}" for noun, length in lengths.items())
@@ -52,9 +52,8 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         row_labels.column_of(card, key): (array < 0).any(axis=1) if key == "split" else row_labels.missing(array)
         for key, array in of_rows.items()
     }
-    gaps = dict(zip(of_table, np.isnan(X).sum(axis=0).tolist()))
-    gaps |= dict(zip(target_names, unlabelled.sum(axis=0).tolist()))
-    gaps |= {column: int(lacks.sum()) for column, lacks in lacking.items()}
+    cells = np.column_stack([np.isnan(X), unlabelled, *lacking.values()])
+    gaps = dict(zip([*of_table, *target_names, *lacking], cells.sum(axis=0).tolist()))
     rows = np.arange(len(X))
     if card.get("incomplete") == "drop":
         # a row that lacks some outputs is one of the others'
@@ -213,11 +212,10 @@ def _groups_of(groups: np.ndarray, numbers: Numbers) -> np.ndarray:
     if groups.dtype.kind != "U":
         return groups
     labels = labels_and_keys(groups.tolist(), numbers=numbers)[0]
-    first: dict[str, str] = {}
-    for label, text in zip(labels, map(numbers.plain, groups.tolist())):
-        first[label] = min(text, first.get(label, text))
-    places = {label: k for k, label in enumerate(sorted(filter(None, first), key=lambda label: (first[label], label)))}
-    return np.array([places.get(label, np.nan) for label in labels], float)
+    places: dict[str, int] = {}
+    for _, label in sorted(zip(map(numbers.plain, groups.tolist()), labels)):
+        places.setdefault(label, len(places))
+    return np.array([places[label] if label else np.nan for label in labels], float)
 
 
 def check_counts(

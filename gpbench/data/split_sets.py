@@ -104,10 +104,8 @@ def fixed(card, dataset, k):
 
 def random(card, dataset, k):
     """Random test rows, the same however many rows train."""
-    n, test, train = len(dataset.y), card["splits"].get("test_rows"), card["splits"].get("train_rows")
-    sizes = f"splits.test_rows={test} and splits.train_rows={train} of {n} rows"
-    mend = "give a number of test rows, and no more than the rows there are"
-    require(test and test + (train or 0) <= n, f"{card['name']}: {sizes}: {mend}", ConfigError)
+    n = len(dataset.y)
+    train, test = sizes_asked(card, n)
     order = generator(dataset.name, "random", k).permutation(n)
     return order[test:][:train], order[:test]
 
@@ -150,12 +148,21 @@ def official(card, dataset, k):
 
 def draws(card, dataset, k):
     """The first rows test; each split trains on rows of its own after them."""
-    n, test, train = len(dataset.y), card["splits"]["test_rows"], card["splits"]["train_rows"]
-    start = test + k * train
-    sizes = f"splits.test_rows={test} and splits.train_rows={train}"
-    needed = f"split {k} needs {start + train} rows, and there are {n}"
-    require(start + train <= n, f"{card['name']}: {sizes}: {needed}", ConfigError)
-    return np.arange(start, start + train), np.arange(test)
+    train, test = sizes_asked(card, len(dataset.y), k)
+    return np.arange(test + k * train, test + (k + 1) * train), np.arange(test)
+
+
+def sizes_asked(card, rows: int, k: int = 0):
+    """The training rows, None for all others, and the test rows that `random` and `draws` are asked for.  Raises
+    ConfigError: split k of `draws` needs more rows than there are, or the test rows are not said.
+    """
+    train, test = (card["splits"].get(key) for key in ("train_rows", "test_rows"))
+    subject = f"{card['name']}: splits.test_rows={test} and splits.train_rows={train}"
+    mend = "give a number of test rows, and no more than the rows there are"
+    require(test and test + (train or 0) <= rows, f"{subject} of {rows} rows: {mend}", ConfigError)
+    needed = test + (k + 1) * (train or 0)
+    require(needed <= rows, f"{subject}: split {k} needs {needed} rows, and there are {rows}", ConfigError)
+    return train, test
 
 
 def _choose(most: int, least: int = 2) -> str:

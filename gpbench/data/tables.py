@@ -107,7 +107,7 @@ def split_header(files: Sequence[Cells], header: bool) -> tuple[list[str], list[
     rows = [row for file in files for row in file.rows]
     lines = [line for file in files for line in file.lines]
     notes = [note for file in files for note in file.notes]
-    require(len(rows) > header, "; ".join(["the table has no rows", *notes]))
+    require(len(rows) > header, "; ".join(["the table has no rows: name another file, or save this one again", *notes]))
     if not header:
         return [str(i) for i in range(len(rows[0]))], rows, lines
     names, rows = [cell.strip() for cell in rows[0]], rows[1:]

@@ -203,7 +203,7 @@ class Estimator(BaseEstimator):
         import jax.numpy as jnp
 
         from gpbench.core.random import run_key
-        from gpbench.data.members import Member
+        from gpbench.data.splits import Member
         from gpbench.train.group import Group
 
         precision, seed = self.config_["protocol"]["precision"], self.config_["seed"]

@@ -11,7 +11,7 @@ import numpy as np
 from gpbench import data as data_layer
 from gpbench import metrics, own_metrics
 from gpbench.config.compose import folders
-from gpbench.data import cards, members, splits
+from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, located, refuse, require
 from gpbench.imports.submissions import Submission
 from gpbench.own_metrics import OwnMetrics
@@ -67,7 +67,7 @@ class Importer:
             splits.split_numbers(card, submission.split)
             fault = f"the column output is empty; the outputs of {dataset.name} are {outputs}"
             require(not no_output, fault, ConfigError)
-            members.outputs(card, "all" if submission.output is None else submission.output)
+            splits.outputs(card, "all" if submission.output is None else submission.output)
             train, test = splits.indices(card, dataset, submission.split, output=submission.output)
             # scaling by "none" leaves the original units, in which the predictions are
             prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
@@ -87,7 +87,7 @@ class Importer:
             "config_dirs": [str(folder) for folder in self.config_dirs],
         }
         shared = identity.identify(config, dataset.checksum)
-        member = members.Member(submission.split, submission.output)
+        member = splits.Member(submission.split, submission.output)
         record = Record.create(
             schema=identity.SCHEMA,
             id=identity.run_id(**shared, **member.identity, seed=0),

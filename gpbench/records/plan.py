@@ -11,7 +11,7 @@ from gpbench.records import identity
 from gpbench.records.record import Record
 
 if TYPE_CHECKING:
-    from gpbench.data.members import Member
+    from gpbench.data.splits import Member
 
 
 GAP = "generalisation_gap"  # the diagnostic that `run.gap` adds
@@ -48,7 +48,7 @@ class Run:
     @property
     def member(self) -> "Member":
         """The run as the data layer names it."""
-        from gpbench.data.members import Member
+        from gpbench.data.splits import Member
 
         return Member(self.split, self.output)
 
@@ -67,7 +67,6 @@ class RunPlan:
         are no such splits or outputs; DataError: the data had to be loaded, and could not be."""
         from gpbench.config import cards
         from gpbench.data import splits
-        from gpbench.data.members import members, name_of_output
 
         card = cards.resolved(cfg["dataset"])
         checksum, rows, fewest = card.get("checksum"), card.get("rows"), None
@@ -76,10 +75,10 @@ class RunPlan:
         if fewest := fewest or (splits.sizes({**card, "rows": rows}) or (None,))[0]:
             cfg = within_rows(cfg, fewest)
         shared = identity.canonical(identity.identify(cfg, checksum))
-        trained = members(card, cfg["split"], cfg["output"])
+        trained = splits.members(card, cfg["split"], cfg["output"])
         by_output = {member.output: member for member in trained}  # splits share the cell
         cells = {output: identity.cell_id(**shared, **member.cell) for output, member in by_output.items()}
-        seed, names = cfg["seed"], {output: name_of_output(card, output) for output in cells}
+        seed, names = cfg["seed"], {output: splits.name_of_output(card, output) for output in cells}
         id_of = lambda member: identity.run_id(**shared, **member.identity, seed=seed)
         runs = [Run(id_of(member), cells[member.output], *member, names[member.output]) for member in trained]
         return cls(cfg, checksum, tuple(runs))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from gpbench.data.members import Member
+from gpbench.data.splits import Member
 from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasRates, State

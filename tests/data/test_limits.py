@@ -16,7 +16,7 @@ from scipy.io import savemat
 from servers import serving
 from small_tables import npz
 
-from gpbench.data import archives, files, formats, readers, robots
+from gpbench.data import archives, files, readers, robots
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Raw
@@ -59,10 +59,10 @@ PLANES = b"tailnum,year,issue_date\n"
     "unpack",
     [
         lambda: readers.npz([NPZ], {}),
-        lambda: formats.fingerprints_npz([NPZ], {"target": "y", "bits": 8}),
+        lambda: readers.fingerprints_npz([NPZ], {"target": "y", "bits": 8}),
         lambda: robots.mujoco_walk([NPZ], {}),
-        lambda: formats.airline_npz([NPZ], {}),
-        lambda: formats.airline_csv([FLIGHTS, PLANES], {}),
+        lambda: readers.airline_npz([NPZ], {}),
+        lambda: readers.airline_csv([FLIGHTS, PLANES], {}),
         lambda: readers.mat([MAT], {"matrix": "x", "target": "y"}),
         lambda: archives.member(tar("w:gz"), "a"),
         lambda: archives.member(tar("w:bz2"), "a"),
@@ -110,8 +110,8 @@ BITS = npz(bits=np.zeros((2, 1), np.uint8), y=1)
         *(lambda content=content: readers.idx([b"\0\0\x08" + content], {}) for content in IDX),
         lambda: readers.idx([], {}),
         *(lambda n=n: readers.libsvm([b"1 1:2"], {"inputs": n}) for n in (10**12, 10**20, 1e12, "3")),
-        lambda: formats.year_zip([b""], {"rows": 10**14}),
-        lambda: formats.fingerprints_npz([BITS], {"target": "y", "bits": 8}),
+        lambda: readers.year_zip([b""], {"rows": 10**14}),
+        lambda: readers.fingerprints_npz([BITS], {"target": "y", "bits": 8}),
         lambda: robots.mujoco_walk([npz(state=ZEROS, act=ZEROS, length=2)], {}),
         lambda: readers.npz([npz(X=np.eye(2), y=ZEROS, feature_names=3)], {}),
         lambda: readers.mat([b"x"], {"matrix": "x", "target": "y"}),

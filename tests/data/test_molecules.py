@@ -8,7 +8,7 @@ from small_tables import npz
 
 from gpbench.data import cards, load, prepare, sources, splits
 from gpbench.data.conversion import from_raw
-from gpbench.data.formats import fingerprints_npz, smiles_csv
+from gpbench.data.readers import fingerprints_npz, smiles_csv
 from gpbench.errors import DataError
 
 RNG = np.random.default_rng(0)

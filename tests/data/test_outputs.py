@@ -10,7 +10,7 @@ from gpbench.data import cards, load, prepare, sources, splits, tables
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Raw
-from gpbench.data.members import Member, label, members, name_of_output
+from gpbench.data.splits import Member, label, members, name_of_output
 from gpbench.errors import ConfigError, DataError
 
 CARD = """

@@ -13,7 +13,7 @@ from gpbench.core import solvers
 from gpbench.core.bases import kernel as kernel_products
 from gpbench.core.kernels import Matern32, SquaredExponential
 from gpbench.core.solvers import KernelSystem, Nystroem, Rows
-from gpbench.data.members import Member
+from gpbench.data.splits import Member
 from gpbench.errors import Stopped
 from gpbench.methods.parts import mean_solver
 from gpbench.methods.weight_space.qsgp import QSGP

@@ -13,7 +13,7 @@ from toys import Fragile, StopAfter, Walk, equal, group, programs_of, quiet
 
 from gpbench.core.optimisers import adadelta
 from gpbench.core.predictive import MixturePredictive
-from gpbench.data.members import Member, label
+from gpbench.data.splits import Member, label
 from gpbench.errors import ConfigError, Stopped
 from gpbench.methods.additive.gam import GAM
 from gpbench.methods.ep.sep import SEP

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from toys import StopAfter, equal, fitted, job
 
 from gpbench.core.predictive import GaussianPredictive
-from gpbench.data.members import Member
+from gpbench.data.splits import Member
 from gpbench.errors import ConfigError, Stopped
 from gpbench.methods.deep.dgp import DGP
 from gpbench.methods.deep.dsdgp import DSDGP
