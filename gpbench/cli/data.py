@@ -122,31 +122,14 @@ def probe(*names: str, **places: Unpack[Places]) -> int:
 
     known, places = _resolve(names, places)
     addresses = [address for name in known for address in files.addresses(cards.read(name, places["config_dir"]))]
-    answers, rows = [], []
+    answers = []
     for answer in files.ask(addresses):
         answers.append(answer)
-        rows.append(
-            {
-                "name": answer.dataset,
-                "url": answer.url,
-                "problem": answer.problem or None,
-                "bytes": answer.size,
-                "redirect": answer.redirect or None,
-                "checksum_compared": answer.compared,
-            }
-        )
         if not places["json"]:
-            words = [
-                answer.problem or "answers",
-                "" if answer.size is None else f"{answer.size:,} bytes",
-                "checksum right" if answer.compared and not answer.problem else "",
-                f"redirects to {answer.redirect}" if answer.redirect else "",
-                "" if answer.read else "not read by gpbench",
-            ]
-            print(f"{answer.dataset:<16} {answer.url}: {', '.join(filter(None, words))}", flush=True)
+            print(answer, flush=True)
     unavailable = files.unavailable(answers)
     if places["json"]:
-        print_json({"files": rows, "unavailable": unavailable})
+        print_json({"files": [answer.to_json() for answer in answers], "unavailable": unavailable})
     if unavailable:
         fault = f"no address answers for {', '.join(unavailable)}; find a copy and add it to the card"
         print(f"gpbench: {fault}", file=sys.stderr)

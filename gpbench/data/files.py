@@ -7,9 +7,8 @@ import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from gpbench import limits
@@ -118,32 +117,45 @@ def request(
     raise DataError(f"{url} leads on more than {_REDIRECTS} times")
 
 
-@dataclass(frozen=True)
-class Address:
+class _Address(NamedTuple):
     """A file of a card at an address, and the answer of its server."""
 
-    dataset: str
     source: int
-    url: str
     checksum: str | None
     read: bool  # by gpbench, and not by people alone
-    problem: str = ""  # why the file cannot be had there
-    size: int | None = None  # its bytes, None where the server does not say
-    redirect: str = ""  # the last address that it leads to, "" where it is the first
-    compared: bool = False  # whether the checksum was compared
+    name: str  # of the data set
+    url: str
+    problem: str | None = None  # why the file cannot be had there
+    bytes: int | None = None  # None where the server does not say
+    redirect: str | None = None  # the last address that it leads to, where that is another one
+    checksum_compared: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The address and the answer as plain data."""
+        return {key: value for key, value in self._asdict().items() if key not in ("source", "checksum", "read")}
+
+    def __str__(self) -> str:
+        words = [
+            self.problem or "answers",
+            "" if self.bytes is None else f"{self.bytes:,} bytes",
+            "checksum right" if self.checksum_compared and not self.problem else "",
+            f"redirects to {self.redirect}" if self.redirect else "",
+            "" if self.read else "not read by gpbench",
+        ]
+        return f"{self.name:<16} {self.url}: {', '.join(filter(None, words))}"
 
 
-def addresses(card: Mapping) -> list[Address]:
+def addresses(card: Mapping) -> list[_Address]:
     """Every file that the card has at an http(s) address."""
     return [
-        Address(card["name"], k, urljoin(source["at"], name), checksum, reader(source) is not None)
+        _Address(k, checksum, reader(source) is not None, card["name"], urljoin(source["at"], name))
         for k, source in enumerate(card["sources"])
         if source["kind"] in ("official", "copy")
         for name, checksum in source["files"].items()
     ]
 
 
-def ask(addresses: Sequence[Address]) -> Iterator[Address]:
+def ask(addresses: Sequence[_Address]) -> Iterator[_Address]:
     """The addresses with their answers, in order: a few at once, and none waited for longer than some timeouts."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -151,15 +163,16 @@ def ask(addresses: Sequence[Address]) -> Iterator[Address]:
         yield from pool.map(_answered, addresses)
 
 
-def unavailable(answers: Sequence[Address]) -> list[str]:
+def unavailable(answers: Sequence[_Address]) -> list[str]:
     """The data sets none of whose sources has all of its files; sources that gpbench cannot read do not count."""
-    read = [answer for answer in answers if answer.read]
-    faulty = {(answer.dataset, answer.source) for answer in read if answer.problem}
-    good = {answer.dataset for answer in read if (answer.dataset, answer.source) not in faulty}
-    return [name for name in dict.fromkeys(answer.dataset for answer in read) if name not in good]
+    problems: dict[str, dict[int, bool]] = {}
+    for answer in (answer for answer in answers if answer.read):
+        of_source = problems.setdefault(answer.name, {})
+        of_source[answer.source] = of_source.get(answer.source, False) or bool(answer.problem)
+    return [name for name, of_source in problems.items() if all(of_source.values())]
 
 
-def _answered(address: Address, timeout: float = 20.0) -> Address:
+def _answered(address: _Address, timeout: float = 20.0) -> _Address:
     """The address with its answer.  Large files are not downloaded."""
     import requests
 
@@ -172,18 +185,18 @@ def _answered(address: Address, timeout: float = 20.0) -> Address:
                 response = request(session, "GET", url, timeout, Range="bytes=0-0")
             response.close()
         if not response.ok:
-            return replace(address, problem=f"the server answers {response.status_code}")
+            return address._replace(problem=f"the server answers {response.status_code}")
         facts = response.headers
         whole = facts.get("Content-Range", "").rpartition("/")[2] or facts.get("Content-Length", "")
         is_plain = facts.get("Content-Encoding", "identity") == "identity"
         size = int(whole) if whole.isdigit() and is_plain else None
         compared = bool(address.checksum) and size is not None and size <= _SMALL
-        redirect = response.url if response.url != url else ""
-        answer = replace(address, size=size, redirect=redirect, compared=compared)
+        redirect = response.url if response.url != url else None
+        answer = address._replace(bytes=size, redirect=redirect, checksum_compared=compared)
         if compared:
             check(download(url, largest=_SMALL, longest=2 * timeout, silent=timeout), address.checksum, url)
     except requests.RequestException as error:
-        return replace(address, problem=f"no answer ({type(error).__name__})")
+        return address._replace(problem=f"no answer ({type(error).__name__})")
     except DataError as error:
-        return replace(answer, problem=str(error).removeprefix(url).lstrip(": "))
+        return answer._replace(problem=str(error).removeprefix(url).lstrip(": "))
     return answer

@@ -47,10 +47,9 @@ def guess(
         known = f"columns are {listed(names, 20)}"
         raise ConfigError(f"dataset={title}: name the column to predict by target=NAME; {known}")
     fits = [len(row) == len(names) for row in rows]  # others are refused where they are read
-    is_late = header and tables.later_header(names, rows, targets)
-    positions = [] if is_late else [_position(names, entry, title, table.notes) for entry in targets]
-    if is_late or not any(fits):
+    if not any(fits) or (header and tables.later_header(names, rows, targets)):
         tables.table([content], {**options, "target": target})  # says what is wrong
+    positions = [_position(names, entry, title, table.notes) for entry in targets]
     rows, lines = [*compress(rows, fits)], [*compress(lines, fits)]
     columns = tables.columns_of(rows, len(names))
     inputs = [i for i, name in enumerate(names) if i not in positions and name not in labels]
@@ -71,19 +70,18 @@ def guess(
     drop: dict[str, str] = {}  # with the reason
     notes: list[str] = []
     for column in (parsed[i] for i in inputs if i not in counted):
+        name = column.name
         if reason := column.unfit():
-            drop[column.name] = reason
-        elif column.is_text and column.texts <= {"true", "false", "1", "0"}:
-            codes[column.name] = {kind: int(kind.lower() in ("true", "1")) for kind in column.values}
-            notes.append(f"{column.name} has {listed(column.values)}: they are 1 and 0")
-        elif column.is_text:
-            if len(column.values) == 2:
-                codes[column.name] = {kind: code for code, kind in enumerate(column.values)}
-            else:
-                encode[column.name] = "onehot"
-            notes += [f"{column.name} has dates; {column.order}"] if column.order else []
-        else:
+            drop[name] = reason
+        elif not column.is_text:
             notes += filter(None, [column.label(), column.equal()])
+        elif column.texts <= {"true", "false", "1", "0"}:
+            codes[name] = {kind: int(kind.lower() in ("true", "1")) for kind in column.values}
+            notes.append(f"{name} has {listed(column.values)}: they are 1 and 0")
+        else:
+            codes |= {name: {kind: k for k, kind in enumerate(column.values)}} if len(column.values) == 2 else {}
+            encode |= {name: "onehot"} if name not in codes else {}
+            notes += [f"{name} has dates; {column.order}"] if column.order else []
     if drop and all(i in counted or names[i] in drop for i in inputs):  # says why the first of them is none
         encoding.parsed(columns[names.index(first := next(iter(drop)))], first, numbers, None)
     of_source = {"codes": codes, "encode": encode, "drop": [*labels, *drop]}
@@ -94,15 +92,11 @@ def guess(
         task = _task(columns[positions[0]], numbers, is_nominal=names[positions[0]] in table.nominal)
     target_names = [names[i] if header else i for i in positions]
     reasons = [f"{name} left out ({reason})" for name, reason in drop.items()]
-    summary = [
-        f"{task} of {listed(map(str, target_names))}",
-        "decimal comma" if "decimal" in options else "",
-        units,
-        *reasons[:_MOST_REASONS],
-        f"{len(drop) - _MOST_REASONS} more left out" if len(drop) > _MOST_REASONS else "",
-        f"codes for {listed(codes)}" if codes else "",
-        f"columns for the texts of {listed(encode)}" if encode else "",
-    ]
+    if len(reasons) > _MOST_REASONS:
+        reasons[_MOST_REASONS:] = [f"{len(reasons) - _MOST_REASONS} more left out"]
+    summary = [f"{task} of {listed(map(str, target_names))}", "decimal comma" if "decimal" in options else "", units]
+    summary += [*reasons, f"codes for {listed(codes)}" if codes else ""]
+    summary += [f"columns for the texts of {listed(encode)}"] if encode else []
     of_target = {"target": target_names if isinstance(target, list) else target_names[0]}
     return task, of_target | options, summary, notes
 
