@@ -32,7 +32,7 @@ def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Findi
     if not (paths.conf_dir() / "dataset" / f"{card['name']}.yaml").exists():
         return findings
     # nobody edits the cards that ship: only a split set can be chosen on the command line
-    sets = [re.match(r"splits: \{set: (\w+)\}", finding.mend) for finding in findings]
+    sets = [re.match(r"splits: \{set: (\w+)\}", mend) for _, mend in findings]
     mends = [f"dataset.splits.set={match[1]}" if match else "" for match in sets]
     return [finding._replace(mend=mend) for finding, mend in zip(findings, mends)]
 
@@ -176,7 +176,8 @@ def _follows(values: Float[np.ndarray, " N"], target: Float[np.ndarray, " N"]) -
 def _repeated(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
     """Rows that stand more than once, and how many of them are trained on and tested."""
     n = len(dataset.y)
-    inputs, rows = _identities(dataset.X), _identities(np.column_stack([dataset.X, dataset.y]))
+    inputs = _identities(dataset.X)
+    rows = _identities(np.column_stack([inputs, dataset.y]))
     different = int(inputs.max()) + 1
     if repeats := n - int(rows.max()) - 1:
         both = span(int(np.isin(rows[test], rows[train]).sum()) for train, test in parts)
@@ -195,7 +196,7 @@ def _identities(table: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
     """A number for each different row, from hashes of 64 bits: sorting whole rows takes minutes for images."""
     import pandas as pd
 
-    return np.unique(pd.util.hash_pandas_object(pd.DataFrame(table + 0.0), index=False), return_inverse=True)[1]
+    return np.unique(pd.util.hash_pandas_object(pd.DataFrame(table), index=False), return_inverse=True)[1]
 
 
 def _classes(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterator[Finding]:

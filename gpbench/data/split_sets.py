@@ -104,8 +104,8 @@ def fixed(card, dataset, k):
 
 def random(card, dataset, k):
     """Random test rows, the same however many rows train."""
-    n = len(dataset.y)
-    train, test = sizes_asked(card, n)
+    n, test, train = len(dataset.y), card["splits"].get("test_rows"), card["splits"].get("train_rows")
+    check_sizes(card["name"], n, test, train)
     order = generator(dataset.name, "random", k).permutation(n)
     return order[test:][:train], order[:test]
 
@@ -148,21 +148,18 @@ def official(card, dataset, k):
 
 def draws(card, dataset, k):
     """The first rows test; each split trains on rows of its own after them."""
-    train, test = sizes_asked(card, len(dataset.y), k)
+    test, train = card["splits"]["test_rows"], card["splits"]["train_rows"]
+    check_sizes(card["name"], len(dataset.y), test, train, k)
     return np.arange(test + k * train, test + (k + 1) * train), np.arange(test)
 
 
-def sizes_asked(card, rows: int, k: int = 0):
-    """The training rows, None for all others, and the test rows that `random` and `draws` are asked for.  Raises
-    ConfigError: split k of `draws` needs more rows than there are, or the test rows are not said.
-    """
-    train, test = (card["splits"].get(key) for key in ("train_rows", "test_rows"))
-    subject = f"{card['name']}: splits.test_rows={test} and splits.train_rows={train}"
+def check_sizes(name: str, rows: int, test: int | None, train: int | None, k: int = 0) -> None:
+    """Raises ConfigError where a card asks `random`, or split k of `draws`, for more rows than there are."""
+    subject = f"{name}: splits.test_rows={test} and splits.train_rows={train}"
     mend = "give a number of test rows, and no more than the rows there are"
     require(test and test + (train or 0) <= rows, f"{subject} of {rows} rows: {mend}", ConfigError)
-    needed = test + (k + 1) * (train or 0)
+    needed = (test or 0) + (k + 1) * (train or 0)
     require(needed <= rows, f"{subject}: split {k} needs {needed} rows, and there are {rows}", ConfigError)
-    return train, test
 
 
 def _choose(most: int, least: int = 2) -> str:

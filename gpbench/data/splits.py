@@ -12,7 +12,7 @@ from jaxtyping import Int
 from gpbench.config.cards import split_set, split_sets
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import refuse
-from gpbench.data.split_sets import generator, sizes_asked
+from gpbench.data.split_sets import check_sizes, generator
 from gpbench.data_registry import SPLIT_SETS
 from gpbench.errors import ConfigError, require
 
@@ -86,12 +86,12 @@ def sizes(card: Mapping) -> tuple[int, int] | None:
     """
     count(card)
     name, splits, rows = split_set(card), card.get("splits") or {}, card.get("rows") or 0
+    train, test = splits.get("train_rows") or 0, splits.get("test_rows") or 0
     if rows and name in ("random", "draws"):
-        train, test = sizes_asked(card, rows)
+        check_sizes(card["name"], rows, test, train)
         return train or rows - test, test
     tests = dict.fromkeys(("random90", "stratified90", "hla", "hla_int8"), rows - round(0.9 * rows))
-    tests |= {"official": rows - (splits.get("train_rows") or 0)}
-    tests |= {"kfold": -(-rows // SPLIT_SETS["kfold"].folds(splits))}
+    tests |= {"official": rows - train, "kfold": -(-rows // SPLIT_SETS["kfold"].folds(splits))}
     return (rows - tests[name], tests[name]) if rows and name in tests else None
 
 

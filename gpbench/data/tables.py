@@ -42,7 +42,9 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     codes, specs = by_column(options, "codes"), by_column(options, "encode")
     time, format = row_labels.column_and_format(options.get("order"))
     remarks = "".join(f"; {note}" for file in files for note in file.notes)
-    places = _places(names, options | {"order": time, "codes": codes, "encode": specs}, header, remarks)
+    of_options = {"target": targets, "group": options.get("group"), "order": time, "split": options.get("split")}
+    of_options |= {"drop": options.get("drop"), "keep": options.get("keep"), "codes": codes, "encode": specs}
+    places = _places(names, of_options, header, remarks)
     to_keep = {*places["keep"], *places["codes"], *places["encode"]}
     # a time may also be an input
     excluded = {i for key in ("target", *_ROLES, "drop") for i in places[key]} - (to_keep & {*places["order"]})
@@ -89,12 +91,12 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 def _places(names: Sequence[str], options: Mapping, header: bool, remarks: str) -> dict[str, list[int]]:
     """The columns that each option names.  Raises DataError: a column is absent, or of two that exclude it."""
-    of_table = {key: [names.index(name) for name in options[key] if name in names] for key in ("codes", "encode")}
-    more = lambda key: remarks if key == "target" else ""
-    places = of_table | {
-        key: [_position(names, column, header, more(key)) for column in _listed(options.get(key))]
-        for key in ("target", *_ROLES, "drop", "keep")
+    places = {
+        key: [_position(names, column, header, remarks if key == "target" else "") for column in _listed(columns)]
+        for key, columns in options.items()
+        if key not in ("codes", "encode")
     }
+    places |= {key: [names.index(name) for name in options[key] if name in names] for key in ("codes", "encode")}
     title = {key: f"in `{key}`" for key in places} | {role: f"`{role}`" for role in _ROLES} | {"target": "the target"}
     pairs = [*(("target", key) for key in (*_ROLES, "drop")), ("keep", "drop"), ("codes", "encode")]
     refuse(
