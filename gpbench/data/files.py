@@ -165,11 +165,9 @@ def ask(addresses: Sequence[_Address]) -> Iterator[_Address]:
 
 def unavailable(answers: Sequence[_Address]) -> list[str]:
     """The data sets none of whose sources has all of its files; sources that gpbench cannot read do not count."""
-    problems: dict[str, dict[int, bool]] = {}
-    for answer in (answer for answer in answers if answer.read):
-        of_source = problems.setdefault(answer.name, {})
-        of_source[answer.source] = of_source.get(answer.source, False) or bool(answer.problem)
-    return [name for name, of_source in problems.items() if all(of_source.values())]
+    sources = {(answer.name, answer.source) for answer in answers if answer.read}
+    good = {name for name, _ in sources - {(answer.name, answer.source) for answer in answers if answer.problem}}
+    return [name for name in dict.fromkeys(answer.name for answer in answers if answer.read) if name not in good]
 
 
 def _answered(address: _Address, timeout: float = 20.0) -> _Address:

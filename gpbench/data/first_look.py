@@ -14,7 +14,7 @@ import numpy as np
 
 from gpbench import paths, yamls
 from gpbench.config.words import read
-from gpbench.data import cells, files, guesses
+from gpbench.data import files, guesses
 from gpbench.errors import ConfigError, DataError, StorageError, failure, require
 from gpbench.outputs import write_whole
 
@@ -131,7 +131,7 @@ def _write(
         reason, start = str(error).removeprefix(f"{card.stem}: "), source | {"target": target or "COLUMN"}
         if re.search(r"\bcard\b|`\w+[:`]", reason):
             with contextlib.suppress(DataError):
-                start |= {} if "sources" in node else cells.guess_spelling(content, target)[0]
+                start |= {} if "sources" in node else guesses.guess_spelling(content, target)[0]
             node.setdefault("sources", [start])
             text = yamls.dump(node, default_flow_style=True, width=10**6).strip()
             remedy = f"; there is no card yet: write {card}, which begins as {text}"
