@@ -36,7 +36,7 @@ BUDGETS = {
     ("base",): 2_700,
     ("core",): 6_260,
     ("methods",): 6_900,
-    ("data",): 5_060,
+    ("data",): 5_050,
     ("config",): 1_390,
     ("records", "experiments"): 2_970,
     ("train",): 2_500,
