@@ -45,12 +45,11 @@ def fetch(*names: str, offline: bool = False, again: bool = False, **places: Unp
     """
 
     def fetched(card: _Card, places: Places) -> _Described:
-        dataset = _loaded(card, places, offline=offline, again=again)
-        stored = _stored(card, places)
+        name, dataset, stored = card["name"], _loaded(card, places, offline=offline, again=again), _stored(card, places)
         if stored:
-            require(stored.is_file(), f"cannot store {card['name']} in {stored.parent}", StorageError)
+            require(stored.is_file(), f"cannot store {name} in {stored.parent}", StorageError)
         row = {"rows": len(dataset.y), "checksum": dataset.checksum, "stored": stored and str(stored)}
-        return {"name": card["name"], **row}, f"{card['name']:<16} {stored or 'not stored: its card has no checksum'}"
+        return {"name": name, **row}, f"{name:<16} {stored or 'not stored: its card has no checksum'}"
 
     return _each(names, places, fetched)
 
@@ -124,16 +123,8 @@ def probe(*names: str, **places: Unpack[Places]) -> int:
     answers, rows = [], []
     for answer in files.ask(addresses):
         answers.append(answer)
-        rows.append(
-            {
-                "name": answer.dataset,
-                "url": answer.url,
-                "problem": answer.problem or None,
-                "bytes": answer.size,
-                "redirect": answer.redirect or None,
-                "checksum_compared": answer.compared,
-            }
-        )
+        row = {"name": answer.dataset, "url": answer.url, "problem": answer.problem or None, "bytes": answer.size}
+        rows.append({**row, "redirect": answer.redirect or None, "checksum_compared": answer.compared})
         if not places["json"]:
             words = [
                 answer.problem or "answers",
@@ -146,10 +137,9 @@ def probe(*names: str, **places: Unpack[Places]) -> int:
     unavailable = files.unavailable(answers)
     if places["json"]:
         print_json({"files": rows, "unavailable": unavailable})
-    if unavailable:
-        fault = f"no address answers for {', '.join(unavailable)}; find a copy and add it to the card"
-        print(f"gpbench: {fault}", file=sys.stderr)
-    return DataError.exit_code if unavailable else 0
+    fault = f"no address answers for {', '.join(unavailable)}; find a copy and add it to the card"
+    require(not unavailable, fault)
+    return 0
 
 
 def _resolve(names: Sequence[str], places: Places) -> tuple[list[str], Places]:
@@ -205,16 +195,9 @@ def _loaded(card: _Card, places: Places, **options: Any) -> Any:
 
 def _summary(card: _Card, places: Places) -> dict:
     stored = _stored(card, places)
-    return {
-        "name": card["name"],
-        "task": card["task"],
-        "rows": card.get("rows"),
-        "inputs": card.get("inputs"),
-        "outputs": card.get("outputs", 1),
-        "splits": split_sets(card),
-        "title": card.get("title", ""),
-        "stored": str(stored) if stored and stored.is_file() else None,
-    }
+    size = {"rows": card.get("rows"), "inputs": card.get("inputs"), "outputs": card.get("outputs", 1)}
+    facts = {"name": card["name"], "task": card["task"], **size, "splits": split_sets(card)}
+    return {**facts, "title": card.get("title", ""), "stored": str(stored) if stored and stored.is_file() else None}
 
 
 def _stored(card: _Card, places: Places) -> Path | None:
@@ -273,17 +256,16 @@ def _verify(card: _Card, places: Places) -> _Described:
     checksums: dict[str, str] = {}
     bad: list[str] = []
     for name, load in loaders.items():
+        states[name] = "absent"
         try:
-            dataset = load()
-            state = "absent" if dataset is None else "right" if card.get("checksum") else "no checksum in the card"
+            if dataset := load():
+                states[name] = "right" if card.get("checksum") else "no checksum in the card"
+                checksums["checksum"] = dataset.checksum
+                checksums |= {"folds_checksum": checksum(dataset.folds)} if dataset.folds else {}
         except Absent:
-            dataset, state = None, "absent"
+            pass
         except (DataError, ConfigError) as error:
-            dataset, state = None, str(error)
+            states[name] = str(error)
             bad.append(name)
-        if dataset:
-            checksums["checksum"] = dataset.checksum
-            checksums |= {"folds_checksum": checksum(dataset.folds)} if dataset.folds else {}
-        states[name] = state
     lines = [f"{card['name']:<16} {key}: {value}" for key, value in {**states, **checksums}.items()]
     return {"name": card["name"], "places": states, **checksums, "bad": bad}, "\n".join(lines)

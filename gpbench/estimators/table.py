@@ -46,9 +46,7 @@ def _is_frame(X: Any) -> bool:
 def fit_table(
     X: Any, name: str, encode: Mapping[str, Any] | None, impute: str | Mapping[str, str] | None
 ) -> tuple[Table, Float[np.ndarray, "N D"]]:
-    """Names, levels and fillers that are learned from training rows, and these rows as numbers.  `encode` and `impute`
-    are as in a card, and `name` is that of the data, for messages.
-    """
+    """The names, levels and fillers of training rows, and these as numbers; `encode` and `impute` are as in a card."""
     ENCODINGS.check("encode", encode)
     CENTRES.check("impute", impute)
     specs = {str(column): spec for column, spec in (encode or {}).items()}
