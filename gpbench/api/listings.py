@@ -156,12 +156,8 @@ def _row(record: Record, has_sets: bool) -> dict[str, str]:
     if has_sets and f"set={record.split_set}" not in row["setting"]:
         row["split"] += f" of {record.split_set}"
     created = (record.created or "")[:16].replace("T", " ")
-    return {
-        **row,
-        "metrics": ", ".join(metrics),
-        "train s": printing.number(record.seconds.get("train")),
-        "created": created,
-    }
+    seconds = printing.number(record.seconds.get("train"))
+    return {**row, "metrics": ", ".join(metrics), "train s": seconds, "created": created}
 
 
 def _fitted(columns: dict[str, tuple[str, ...]], width: int | None) -> tuple[dict[str, tuple[str, ...]], list[str]]:

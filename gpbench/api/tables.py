@@ -268,6 +268,6 @@ def verify(
         ]
 
     judged = first_answer(results, judge, lambda judgement: all(verdict.reason for verdict in judgement))
-    sheet = report.sheet(judged, details)
     rows = [report.as_dict(verdict) for verdict in judged]
-    return Table(sheet, rows, exit_code=int(any(row["verdict"] in ("fails", "refuted") for row in rows)))
+    is_refuted = any(row["verdict"] in ("fails", "refuted") for row in rows)
+    return Table(report.sheet(judged, details), rows, exit_code=int(is_refuted))

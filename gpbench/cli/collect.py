@@ -95,4 +95,4 @@ def _same(a: Record, b: Record) -> bool:
     if (a.status, a.metrics.keys()) != (b.status, b.metrics.keys()):
         return False
     pairs = [(value, b.metrics[name]) for name, value in a.metrics.items()]
-    return all(x == y or (None not in (x, y) and isclose(x, y, rel_tol=_TOLERANCE)) for x, y in pairs)
+    return all(x == y or (x is not None and y is not None and isclose(x, y, rel_tol=_TOLERANCE)) for x, y in pairs)

@@ -31,6 +31,16 @@ class Places(TypedDict):
     config_dir: Sequence[Path]
 
 
+def _of_each(action: Callable[[_Card, Places], _Described]) -> Callable[..., int]:
+    """The verb of an action on each data set."""
+
+    def call(*names: str, **places: Unpack[Places]) -> int:
+        return _each(names, places, action)
+
+    call.__doc__ = action.__doc__
+    return call
+
+
 def ls(**places: Unpack[Places]) -> int:
     """One line per data set."""
     return _each(["all"], places, _ls)
@@ -54,26 +64,66 @@ def fetch(*names: str, offline: bool = False, again: bool = False, **places: Unp
     return _each(names, places, fetched)
 
 
-def verify(*names: str, **places: Unpack[Places]) -> int:
+@_of_each
+def verify(card: _Card, places: Places) -> _Described:
     """Check store, mirror and built-in data against the checksums of the cards."""
-    return _each(names, places, _verify)
+    from gpbench.data import sources, store
+    from gpbench.data.dataset import checksum
+    from gpbench.data.files import Absent
+
+    folder, mirror = places["store"] or paths.store_dir(), places["mirror"] or paths.mirror_dir()
+    searched = sources.folders(places["config_dir"], folder)
+    loaders: dict = {f"store {folder}": partial(store.get, card, folder)}
+    for source in card["sources"]:
+        if source["kind"] not in ("official", "copy"):
+            loaders[sources.describe(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=searched)
+    states: dict[str, str] = {}
+    checksums: dict[str, str] = {}
+    bad: list[str] = []
+    for name, load in loaders.items():
+        states[name] = "absent"
+        try:
+            if dataset := load():
+                states[name] = "right" if card.get("checksum") else "no checksum in the card"
+                checksums["checksum"] = dataset.checksum
+                checksums |= {"folds_checksum": checksum(dataset.folds)} if dataset.folds else {}
+        except Absent:
+            pass
+        except (DataError, ConfigError) as error:
+            states[name] = str(error)
+            bad.append(name)
+    lines = [f"{card['name']:<16} {key}: {value}" for key, value in {**states, **checksums}.items()]
+    return {"name": card["name"], "places": states, **checksums, "bad": bad}, "\n".join(lines)
 
 
-def info(*names: str, **places: Unpack[Places]) -> int:
+@_of_each
+def info(card: _Card, places: Places) -> _Described:
     """Print all fields of the card, the inputs and the target."""
-    return _each(names, places, _info)
+    from gpbench.data.sources import describe
+
+    names, target = [*map(str, card.get("columns") or [])], None
+    if any(source["kind"] == "file" for source in card["sources"]):
+        with contextlib.suppress(DataError):  # `check` says what is wrong
+            dataset = _loaded(card, places, offline=True)
+            names, target = [*dataset.columns], listed(dataset.outputs or [dataset.target])
+    sources = [describe(source) for source in card["sources"]]
+    row = {**card, **_summary(card, places), "sources": sources, "input_names": names, "target_name": target}
+    inputs = ": ".join(filter(None, [f"{row['inputs'] or len(names)}", listed(names)]))
+    values = {**row, "inputs": inputs if inputs != "0" else None, "target": row.get("target") or target}
+    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
+    lines = [(key, values[key]) for key in (*keys, "checksum") if values.get(key) not in (None, "")]
+    lines += [("splits", row["splits"])] + [("source", source) for source in sources]
+    lines += [("oddity", oddity) for oddity in card.get("oddities") or []] + [("stored", row["stored"] or "no")]
+    return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
 
 
-def check(*names: str, **places: Unpack[Places]) -> int:
+@_of_each
+def check(card: _Card, places: Places) -> _Described:
     """Describe the rows and name what is doubtful in them: notes, each with how to mend it."""
+    from gpbench.data.checks import check
 
-    def checked(card: _Card, places: Places) -> _Described:
-        from gpbench.data.checks import check
-
-        report = check(card, _loaded(card, places, quiet=True))
-        return report.to_json(), str(report)
-
-    return _each(names, places, checked)
+    report = check(card, _loaded(card, places, quiet=True))
+    return report.to_json(), str(report)
 
 
 def rows(*names: str, split: int, set: str | None = None, out: Path | None = None, **places: Unpack[Places]) -> int:
@@ -216,56 +266,5 @@ def _ls(card: _Card, places: Places) -> _Described:
     return row, f"{facts.rstrip()}\n{'':<16} {row['title']}" if is_long else f"{facts} {row['title']}"
 
 
-def _info(card: _Card, places: Places) -> _Described:
-    """Describes a data set by its card; the names of a user's inputs are those of the table."""
-    from gpbench.data.sources import describe
-
-    names, target = [*map(str, card.get("columns") or [])], None
-    if any(source["kind"] == "file" for source in card["sources"]):
-        with contextlib.suppress(DataError):  # `check` says what is wrong
-            dataset = _loaded(card, places, offline=True)
-            names, target = [*dataset.columns], listed(dataset.outputs or [dataset.target])
-    sources = [describe(source) for source in card["sources"]]
-    row = {**card, **_summary(card, places), "sources": sources, "input_names": names, "target_name": target}
-    inputs = ": ".join(filter(None, [f"{row['inputs'] or len(names)}", listed(names)]))
-    values = {**row, "inputs": inputs if inputs != "0" else None, "target": row.get("target") or target}
-    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
-    lines = [(key, values[key]) for key in (*keys, "checksum") if values.get(key) not in (None, "")]
-    lines += [("splits", row["splits"])] + [("source", source) for source in sources]
-    lines += [("oddity", oddity) for oddity in card.get("oddities") or []] + [("stored", row["stored"] or "no")]
-    return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
-
-
 def _plain(value) -> str:
     return ", ".join(f"{key}: {item}" for key, item in value.items()) if isinstance(value, Mapping) else str(value)
-
-
-def _verify(card: _Card, places: Places) -> _Described:
-    """Verifies all copies that need no download, and prints the checksum, also for a card without one."""
-    from gpbench.data import sources, store
-    from gpbench.data.dataset import checksum
-    from gpbench.data.files import Absent
-
-    folder, mirror = places["store"] or paths.store_dir(), places["mirror"] or paths.mirror_dir()
-    searched = sources.folders(places["config_dir"], folder)
-    loaders: dict = {f"store {folder}": partial(store.get, card, folder)}
-    for source in card["sources"]:
-        if source["kind"] not in ("official", "copy"):
-            loaders[sources.describe(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=searched)
-    states: dict[str, str] = {}
-    checksums: dict[str, str] = {}
-    bad: list[str] = []
-    for name, load in loaders.items():
-        states[name] = "absent"
-        try:
-            if dataset := load():
-                states[name] = "right" if card.get("checksum") else "no checksum in the card"
-                checksums["checksum"] = dataset.checksum
-                checksums |= {"folds_checksum": checksum(dataset.folds)} if dataset.folds else {}
-        except Absent:
-            pass
-        except (DataError, ConfigError) as error:
-            states[name] = str(error)
-            bad.append(name)
-    lines = [f"{card['name']:<16} {key}: {value}" for key, value in {**states, **checksums}.items()]
-    return {"name": card["name"], "places": states, **checksums, "bad": bad}, "\n".join(lines)

@@ -139,12 +139,8 @@ class Importer:
         if reason == LATE and late:
             message = f"no predictions after {submission.seconds:.1f} CPU seconds, of a budget of {self.budget:g}"
         names = metrics.names(task)
-        return {
-            "status": "failed",
-            "message": message,
-            "metrics": dict.fromkeys(names),
-            "undefined": dict.fromkeys(names, reason),
-        }
+        fields = {"metrics": dict.fromkeys(names), "undefined": dict.fromkeys(names, reason)}
+        return {"status": "failed", "message": message, **fields}
 
 
 def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) -> tuple[dict[str, Any], Predictions]:
