@@ -154,7 +154,7 @@ def _words_of_choices(key: str, value: Any) -> list[str]:
 
 
 def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
-    """The runs of a configuration, trained here where they are missing; none in further processes of several."""
+    """The runs of a configuration, trained here where they are missing; of several processes the first has them."""
     from gpbench.train import session
     from gpbench.train.stop import StopRequest
 

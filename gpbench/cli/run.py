@@ -89,8 +89,8 @@ def run(
         return preview([texts], folders, sweep=False)
     config = compose(texts, folders)
     if cfg:
+        # as JSON first: a value that two sections share is written twice, without YAML's anchors
         text = dumps({key: value for key, value in config.items() if key not in _DERIVED})
-        # a value that two sections share is written twice, without YAML's anchors
         print(yamls.dump(loads(text), allow_unicode=True), end="")
         return 0
     require_one_job(config)

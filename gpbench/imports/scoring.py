@@ -169,7 +169,7 @@ def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) ->
 
 
 def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) -> int:
-    """Records the runs that are not recorded yet, or none where one is from another file, and counts them."""
+    """Records the runs that are not recorded yet, and counts them.  Raises ConfigError where two files have a run."""
     before = {run.record.id: store.get(run.record.id) for run in runs}
     new: dict[str, _ImportedRun] = {}
     for run in runs:
