@@ -44,8 +44,8 @@ BUDGETS = {
     ("analysis",): 4_760,
     ("claims",): 1_940,
     ("report",): 3_130,
-    ("cli", "api"): 3_960,
-    ("contract", "estimators", "imports", "papers"): 2_500,
+    ("cli", "api"): 3_900,
+    ("contract", "estimators", "imports", "papers"): 2_480,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

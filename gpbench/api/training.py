@@ -154,10 +154,7 @@ def _words_of_choices(key: str, value: Any) -> list[str]:
 
 
 def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
-    """Trains and records the missing runs of a configuration in this process, which can set up JAX or has done so.
-
-    Returns all runs of its plan; with `run.processes` in the first process alone, and none in the others.
-    """
+    """The runs of a configuration, trained here where they are missing; of several processes the first has them."""
     from gpbench.train import session
     from gpbench.train.stop import StopRequest
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gpbench import custom, own_metrics, plugins, registry, runtime, targets, yamls
 from gpbench.analysis import printing
@@ -92,13 +92,11 @@ def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Pat
     folders = [*folders, *plugins.folders()]
     runtime.configure(device="cpu")
     if kind == "metric":
-        metric = own_metrics.get(name, folders, options)
+        value: Any = own_metrics.get(name, folders, options)
     else:
         value = custom.expand(kind, {name: options}, folders)
         registry.read(kind, value)
     runtime.start()
     from gpbench.contract import families
 
-    if kind == "metric":
-        return families.examine_metric(metric)
-    return families.examine_kernel(value) if kind == "kernel" else families.examine_likelihood(value)
+    return getattr(families, f"examine_{kind}")(value)

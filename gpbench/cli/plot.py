@@ -77,12 +77,7 @@ def plot(
     else:
         files, cells = _draw_figures(ids, preset, all_settings, folders, folder, results)
     data = {"files": [str(file) for file in files], "missing": sum(len(cell.missing) for cell in cells)}
-    data |= {"kinds": lacks} if subject == "runs" else {}
-    if lacks and not kind:
-        suits = ",".join(name for name, lack in lacks.items() if not lack)
-        lines = [f"  {name} needs {lack}" for name, lack in lacks.items() if lack]
-        print(f"suits this run: --kind {suits}, or all", *lines, sep="\n", file=sys.stderr)
-    return Answer(data, summary(files, cells))
+    return Answer(data | ({"kinds": lacks} if subject == "runs" else {}), summary(files, cells))
 
 
 def _draw_figures(
@@ -122,7 +117,12 @@ def _draw_runs(
             raise
         raise AbsentError(f"{error}; of figures, `gpbench ls experiments`") from error
     if len(records) == 1 and not metric:
-        return plot_run(store, records[0], kind, folder)
+        files, lacks = plot_run(store, records[0], kind, folder)
+        if not kind:
+            suits = ",".join(name for name, lack in lacks.items() if not lack)
+            lines = [f"  {name} needs {lack}" for name, lack in lacks.items() if lack]
+            print(f"suits this run: --kind {suits}, or all", *lines, sep="\n", file=sys.stderr)
+        return files, lacks
     require(not kind, "--kind is for one run without --metric; several runs have their traces drawn", ConfigError)
     figure = draw_traces(records, [store.trace(record.id) for record in records], metric.split(",") if metric else ())
     others = f"-and-{len(records) - 1}" if len(records) > 1 else ""

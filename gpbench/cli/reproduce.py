@@ -97,10 +97,7 @@ def reproduce(
 
 
 def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells: Sequence[Cell]) -> list[Cell]:
-    """The cells that agree with the command line, which may choose among values of a key that the experiment sets.
-
-    Raises ConfigError for a key or a value that it has not: runs of others would be no cell's.
-    """
+    """The cells that agree with words, which choose among values of a key that the experiment sets, and no others."""
     selected = list(cells)
     for text in words:
         key, equals, value = text.partition("=")

@@ -9,19 +9,17 @@ from gpbench import runtime, targets
 from gpbench.errors import ConfigError
 
 
-def folder_of(config_dir: str | Path | None) -> Path | None:
-    """The folder, absolute, and on Python's path, so that the modules of its methods are found."""
-    if config_dir is None:
-        return None
-    return targets.add_folders([config_dir])[0]
+def folders_of(config_dir: str | Path | None) -> tuple[Path, ...]:
+    """The folder, absolute, and on Python's path, so that the modules of its methods are found; () without one."""
+    return tuple(targets.add_folders([] if config_dir is None else [config_dir]))
 
 
 @lru_cache(maxsize=64)
-def configuration(*overrides: str, folder: Path | None = None) -> dict:
+def configuration(*overrides: str, folders: tuple[Path, ...] = ()) -> dict:
     """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
     from gpbench.config.compose import compose
 
-    return compose(overrides, [folder] if folder else [])
+    return compose(overrides, folders)
 
 
 def programs_of(config: dict) -> Any:
@@ -46,8 +44,7 @@ def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str
         runtime.require_float64()
         from gpbench.methods.base import Method
 
-        cfg = configuration(f"method={method}", folder=folder_of(config_dir))
-        cls: type[Method] = targets.load(cfg["method"]["_target_"], "method", Method)
-        return cls.tasks
+        cfg = configuration(f"method={method}", folders=folders_of(config_dir))
+        return targets.load(cfg["method"]["_target_"], "method", Method).tasks
     except ConfigError:
         return frozenset()

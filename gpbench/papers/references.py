@@ -24,9 +24,7 @@ class _Reference:
 
 
 def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
-    """The files of every method, data set and protocol, by name; a name may be in several groups.  Of files with the
-    same group and name, that of gpbench counts.
-    """
+    """The files of every method, data set and protocol, by name; a name may be in several groups."""
     files: dict[str, list[Path]] = {}
     for group in GROUPS:
         for name, path in paths.yaml_files(group, (*config_dirs, *plugins.folders())).items():

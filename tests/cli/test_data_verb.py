@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gpbench.cli.verbs import Verb, split_words
+from gpbench.cli.verbs import split_words, verb_of
 from gpbench.data import cards, load
 from gpbench.errors import ConfigError, DataError, StorageError
 
@@ -18,7 +18,7 @@ def store(tmp_path, monkeypatch):
 
 def run(*arguments: str) -> int:
     name, words = split_words(["data", *arguments])
-    verb = Verb(name)
+    verb = verb_of(name)
     positional, options = verb.parse(words)
     return verb.function(*positional, **options)
 

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from gpbench.api.words import with_cards
-from gpbench.cli.verbs import Verb, split_words
+from gpbench.cli.verbs import split_words, verb_of
 from gpbench.config.build import check_class
 from gpbench.config.compose import compose
 
@@ -44,7 +44,7 @@ def understand(command: str, monkeypatch) -> None:
         assert f"\n{words[0]}:" in MAKEFILE
         return
     name, words = split_words(words)
-    overrides, options = Verb(name).parse(words)
+    overrides, options = verb_of(name).parse(words)
     if name == "run":
         for folder in options["config_dir"]:
             monkeypatch.syspath_prepend(folder)
