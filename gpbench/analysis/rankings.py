@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry
-from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, comparison, main_names, with_metric
+from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, main_names, with_metric
 from gpbench.analysis.experiment import by_dataset, facts, missing_line, preset_lines
-from gpbench.analysis.grouping import gather
 from gpbench.analysis.provenance import LEAKED, seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, rank_table, ranking_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
+from gpbench.analysis.statistics import gather
 from gpbench.errors import ConfigError, require_known
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -119,8 +119,8 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes
     """
     require_known(str(test), TESTS, f"no test {test!r}")
     timed = seconds_lines(record for cell in cells for record in cell.records) if metric == "seconds" else []
-    caveats = [*cells_notes(with_metric(cells, metric)), *notes, *timed]
-    return rank_table(comparison(cells, metric), test, caveats)
+    cells = with_metric(cells, metric)
+    return rank_table(Comparison.of_settings(cells, metric), test, [*cells_notes(cells), *notes, *timed])
 
 
 def _set_ranking(
@@ -136,8 +136,7 @@ def _set_ranking(
     marked = lambda method: method + LEAKED_MARK if method in leaked else method
     cells = {(dataset, marked(method)): cell for (dataset, method), cell in cells.items()}
     compared = Comparison.from_cells(cells, metric)
-    ranked = {method for row in compared.values.values() for method in row}
-    others = [method for method in dict.fromkeys(method for _, method in cells) if method not in ranked]
+    others = [method for method in dict.fromkeys(method for _, method in cells) if method not in compared.methods]
     caveats = [f"not ranked, without runs: {', '.join(others)}"] if others else []
     caveats += [LEAKED] if leaked else []
     try:

@@ -136,10 +136,12 @@ def _classes(run: Arrays) -> Int[ndarray, " G"]:
     return run["kept_log_probs"].argmax(axis=1)
 
 
-def _row_classes(run: Arrays) -> UInt8[ndarray, " n"] | None:
+def _row_classes(run: Arrays) -> UInt8[ndarray, " n"]:
     """The predicted class at the nearest point of the grid to each training row."""
-    nearest = _nearest(run["kept_X"], run["kept_grid"])
-    return None if nearest is None else _classes(run)[nearest].astype(np.uint8)
+    from scipy.spatial import cKDTree
+
+    _, nearest = cKDTree(run["kept_grid"]).query(run["kept_X"])
+    return _classes(run)[nearest].astype(np.uint8)
 
 
 def _var_within(run: Arrays) -> Float[ndarray, " g"]:
@@ -148,7 +150,7 @@ def _var_within(run: Arrays) -> Float[ndarray, " g"]:
     return run["kept_var"][((grid >= rows.min(axis=0)) & (grid <= rows.max(axis=0))).all(axis=1)]
 
 
-_EXTRACTS: Mapping[str, tuple[set[str], Callable[[Arrays], ndarray | None]]] = {
+_EXTRACTS: Mapping[str, tuple[set[str], Callable[[Arrays], ndarray]]] = {
     "inducing": ({"kept_inducing"}, lambda run: run["kept_inducing"]),
     # the first and the last point: with these and its size, a grid is known
     "corners": ({"kept_grid"}, lambda run: run["kept_grid"][[0, -1]]),
@@ -158,18 +160,6 @@ _EXTRACTS: Mapping[str, tuple[set[str], Callable[[Arrays], ndarray | None]]] = {
     "mean": ({"kept_mean"}, lambda run: run["kept_mean"]),
 }
 """What comparisons read of each run: the arrays that it needs, and its function."""
-
-
-def _nearest(rows: Float[ndarray, "n D"], grid: Float[ndarray, "G D"]) -> Int[ndarray, " n"] | None:
-    """The place of the nearest point of a grid to each row; None unless the grid has all pairs of its coordinates."""
-    axes, places = zip(*(np.unique(column, return_inverse=True) for column in grid.T))
-    shape = tuple(map(len, axes))
-    if np.prod(shape) != len(grid):
-        return None
-    order = np.zeros(len(grid), int)
-    order[np.ravel_multi_index(places, shape)] = np.arange(len(grid))
-    along = [np.abs(column[:, None] - axis).argmin(axis=1) for column, axis in zip(rows.T, axes)]
-    return order[np.ravel_multi_index(along, shape)]
 
 
 def _distances(a: Float[ndarray, "n D"], b: Float[ndarray, "m D"]) -> Float[ndarray, "n m"]:

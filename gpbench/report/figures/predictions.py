@@ -104,8 +104,7 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
     figure = style.figure(1.9 * (1 + len(planned)) + 0.3, 1.8 * (1 + units) + 0.3)
     axes = figure.subplots(1 + units, 1 + len(planned), sharex=True, sharey=True, squeeze=False)
     for axis in axes.flat:
-        axis.set(xticks=[], yticks=[])
-        axis.grid(False)
+        style.image(axis)
     for axis in axes[1:, 0]:
         axis.set_visible(False)
     if first := next((run for run in runs if "kept_mean" in run), None):
@@ -155,8 +154,7 @@ def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Cal
     figure = style.figure(side * len(columns) + 0.3, (side + 0.18) * len(rows) + 0.4)
     axes = figure.subplots(len(rows), len(columns), sharex=True, sharey=True, squeeze=False)
     for axis in axes.flat:
-        axis.set(xticks=[], yticks=[])
-        axis.grid(False)
+        style.image(axis)
         axis.spines[["top", "right"]].set_visible(True)
     for cell in planned:
         axis = axes[rows.index(cell.job[row_key]), columns.index(cell.job[column_key])]

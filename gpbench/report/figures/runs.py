@@ -104,6 +104,7 @@ def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequenc
 _NAMED_BY = ("dataset", "method", "setting", "protocol", "output", "split", "seed")
 
 
+@style.context()
 def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[str] = ()) -> Figure:
     """Draws traces of runs against seconds of training on a logarithmic axis; the legend has their differences.  Raises
     ConfigError: no run has a trace, or no trace has a metric."""
@@ -120,19 +121,18 @@ def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[st
     shared = _words(records[0], [key for key in _NAMED_BY if key not in differing])
     colours = style.PALETTE.values()
     looks = [(colour, dash) for dash in style.DASHES.values() for colour in colours]
-    with style.context():
-        figure = style.figure(3.3 * len(panels) + 0.3, 3.0)
-        for axis, panel in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
-            for i, (record, trace) in enumerate(zip(records, traces, strict=True)):
-                if _is_traced(trace, panel):
-                    colour, dash = looks[i % len(looks)]
-                    _line(axis, record, trace, panel, color=colour, linestyle=dash, label=names[i])
-            axis.set(xscale="log", xlabel="seconds of training", title=panel)
-            style.number_ticks(axis.xaxis)
-        handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels())}
-        if len(records) > 1:
-            figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
-        style.caption(figure, shared or "traces", [f"runs {', '.join(record.id for record in records)}"])
+    figure = style.figure(3.3 * len(panels) + 0.3, 3.0)
+    for axis, panel in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
+        for i, (record, trace) in enumerate(zip(records, traces, strict=True)):
+            if _is_traced(trace, panel):
+                colour, dash = looks[i % len(looks)]
+                _line(axis, record, trace, panel, color=colour, linestyle=dash, label=names[i])
+        axis.set(xscale="log", xlabel="seconds of training", title=panel)
+        style.number_ticks(axis.xaxis)
+    handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels())}
+    if len(records) > 1:
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+    style.caption(figure, shared or "traces", [f"runs {', '.join(record.id for record in records)}"])
     return figure
 
 

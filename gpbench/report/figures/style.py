@@ -149,6 +149,12 @@ def rows(axis: Axes, names: Sequence[str], **look: Any) -> None:
     axis.set_ylim(len(names) - 0.4, -0.6)
 
 
+def image(axis: Axes) -> None:
+    """Makes a panel one of an image, without ticks and grid."""
+    axis.set(xticks=[], yticks=[])
+    axis.grid(False)
+
+
 def say(axis: Axes, text: str) -> None:
     """Writes a text in the middle of an empty panel."""
     axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", color="#888888")

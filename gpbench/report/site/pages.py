@@ -16,7 +16,7 @@ from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.comparison import LEAKED_MARK
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
-from gpbench.analysis.reproduction import Comparison
+from gpbench.analysis.reproduction import Reproduction
 from gpbench.analysis.tables import LEGEND, MEANINGS, title
 from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
@@ -139,7 +139,7 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
 
 def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> _Page:
     headings = {"worse": "Targets not reproduced", "better": "Targets with a better value", "equal": "Equal targets"}
-    compared: dict[str, list[tuple[Comparison, str]]] = {heading: [] for heading in headings.values()}
+    compared: dict[str, list[tuple[Reproduction, str]]] = {heading: [] for heading in headings.values()}
     exclusions: Counter[str] = Counter()
     for comparison in (item for item in site.facts.compared if item.paper == paper):
         heading = "Printed numbers that are no targets" if comparison.exclusion else headings[comparison.outcome]

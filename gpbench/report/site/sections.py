@@ -115,8 +115,7 @@ def _smaller(picture: Path) -> bytes:
 
 def drawn(figure: "Picture", format: str = "svg") -> bytes:
     """The content of a figure, of which a vector picture follows the page's colours."""
-    from gpbench.report.figures import style, write
+    from gpbench.report.figures import encode, style
 
-    file = io.BytesIO()
-    write(figure, file, format)
-    return style.follow(file.getvalue()) if format == "svg" else file.getvalue()
+    picture = encode(figure, format)
+    return style.follow(picture) if format == "svg" else picture
