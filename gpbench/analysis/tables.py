@@ -86,11 +86,9 @@ def placed_sheet(
     entries = [*placed.values()]
     usual = _usual_splits(entries)
     one_split = {entry.n_splits for entry in entries if entry.n_splits} == {1}
-    grids, printed = _grids(placed, header, lambda entry: _value_cell(entry, usual, one_split)), []
-    for grid in _grids(placed, header, _printed):
-        heading = text_of(grid.title)
-        bare = f"beside the paper: {_UNIT.sub('', heading.text)}"
-        printed.append(replace(grid, title=replace(heading, text=bare)))
+    grids = _grids(placed, header, lambda entry: _value_cell(entry, usual, one_split))
+    bare = lambda title: replace(title, text=f"beside the paper: {_UNIT.sub('', title.text)}")
+    printed = [replace(grid, title=bare(text_of(grid.title))) for grid in _grids(placed, header, _printed)]
     names = [c for grid in (*grids, *printed) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
     single = _OVER_ROWS if any(entry.row_stderr is not None for entry in entries) else _SINGLE
     beside = _DIFFERENCE if any(entry.delta_se is not None for entry in entries) else _BESIDE

@@ -1,14 +1,7 @@
 """Metrics of clauses: those of records, and numbers of a run's trace and of the arrays that `run.keep=true` kept.
 
-A clause names a metric of records, `diagnostics.NAME`, or `kept.NAME` (`SUMMARIES`); or has a mapping:
-
-- `{metric: nll, step: 10}`, `{metric: nll, seconds: 2.5}`: the last point of the trace by then;
-- `{metric: steps, until: nll, below: 0.3}`, or `seconds`, or `above`: the first point at which it is, infinite without
-  one, unknown where the trace begins with one after the first step.
-
-The metric of a trace is that on the test rows, or `objective`.  Seconds are those of training, of which runs that were
-trained together have equal shares.
-
+docs/reference/claims.md says how a clause names them.  The metric of a trace is that on the test rows, or `objective`;
+its seconds are those of training, of which runs that were trained together have equal shares.
 Kept inputs are in the units in which the method was trained, nearly always standard deviations.  A collection has the
 arrays of the first split of a cell, and of the others `extracts`: for banana, a hundredth of the bytes.
 """

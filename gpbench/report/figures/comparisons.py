@@ -101,14 +101,9 @@ def _room(names: Iterable[str]) -> float:
 
 
 def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
-    """Draws a row of diagrams for each set, of all methods first, and a column for each metric.
-
-    A panel without a diagram has the reason.  The options of the figure are
-
-    - `label`: Key or keys whose values name a method.
-    - `metrics`: Metrics by which methods are ranked.
-    - `sets`: Lists of methods by name; optional.
-    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.comparison`).
+    """Draws a row of diagrams for each set, of all methods first, and a column for each metric.  A panel without a
+    diagram has the reason.  One setting a method is ranked (`gpbench.analysis.comparison`), unless the
+    option `settings` is `all`.
     """
     options = {"settings": rankings.MAIN, **experiment.figure}
     results = rankings.rankings(experiment, planned, options)

@@ -26,14 +26,7 @@ _MAX_ROWS = 1500  # largest number of training rows that are drawn; more would h
 
 
 def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws regression with one input: rows, predictive mean ± 2 standard deviations and inducing points of each cell.
-
-    The options of the figure are
-
-    - `label`: Key or keys whose labels title a panel; without any of them the method does.
-    - `reference`: Method whose mean ± 2 standard deviations are dashed lines in the other panels; optional.
-    - `margin`: Share of the range of the rows that is drawn on either side of them; optional.
-    """
+    """Draws regression with one input: rows, mean ± 2 standard deviations and inducing points of each cell."""
     options, keys = experiment.figure, experiment.figure["label"]
     runs = [_first_run(cell, arrays) for cell in planned]
     lines = next((run for cell, run in zip(planned, runs) if cell.method == options.get("reference")), None)
@@ -94,10 +87,7 @@ def _within(run: Mapping[str, ndarray], low: float, high: float) -> tuple[Float[
 
 
 def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws regression with two inputs: training rows, and for each cell the mean of the first split and hidden units.
-
-    The option `label` of the figure has the keys whose labels title a column.
-    """
+    """Draws regression with two inputs: rows, and for each cell the mean of the first split and hidden units."""
     keys = experiment.figure["label"]
     runs = [_first_run(cell, arrays) for cell in planned]
     units = max((run["kept_hidden"].shape[1] for run in runs if "kept_hidden" in run), default=0)
@@ -143,10 +133,7 @@ def _image(axis: Axes, run: Mapping[str, ndarray], values: ndarray, **look: Any)
 
 
 def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws decision boundaries and inducing points of classification in the plane, a panel for each cell.
-
-    The options `rows` and `columns` of the figure are the keys by which panels are arranged.
-    """
+    """Draws decision boundaries and inducing points of classification in the plane, a panel for each cell."""
     options = experiment.figure
     row_key, column_key = options["rows"], options["columns"]
     rows, columns = (list(dict.fromkeys(cell.job[key] for cell in planned)) for key in (row_key, column_key))
@@ -189,13 +176,9 @@ def boundary(axis: Axes, run: Mapping[str, ndarray]) -> None:
 
 
 def draw_effects(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the effects of the first split, mean ± 2 standard deviations, in original units.
-
-    Interactions are those of the last cell of each data set.  The options of the figure are
-
-    - `label`: Key or keys whose labels name a cell.
-    - `truth`: Function with known effects, `friedman`; optional.  A note has, for each data set and cell, the RMSE of
-      the effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
+    """Draws the effects of the first split, mean ± 2 standard deviations, in original units.  Interactions are those
+    of the last cell of each data set.  With the option `truth` a note has for each data set and cell the RMSE of the
+    effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
     """
     options = experiment.figure
     truth = friedman_effect if "truth" in options else None

@@ -19,13 +19,8 @@ from gpbench.report.figures import style
 
 
 def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws seconds of training against the number of devices, means over splits.
-
-    Hollow points are simulated: their devices share cores.  The options of the figure are
-
-    - `along`: Key of the horizontal axis.
-    - `colour`: Key whose values have colours.
-    - `colours`: Colours (`style.PALETTE`) by value of `colour`; optional.
+    """Draws seconds of training against the number of devices, means over splits.  Hollow points are simulated: their
+    devices share cores.
     """
     options = experiment.figure
     key, along = options["colour"], options["along"]
@@ -64,13 +59,7 @@ class Series(NamedTuple):
 
 def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws milliseconds, or operations, and MB of a step on logarithmic axes, means over splits, a column for a size.
-
-    Notes have the exponents of lines through the points.  The options of the figure are
-
-    - `along`: Keys of the sizes; the label of each value is the number.
-    - `colour`: Key whose values have colours.
-    - `published`: Exponents in time that the paper states, by key and value of `colour`; optional.
-    - `counted`: True for the operations of a step in place of its milliseconds; optional.
+    Notes have the exponents of lines through the points.
     """
     options = experiment.figure
     keys, key = options["along"], options["colour"]

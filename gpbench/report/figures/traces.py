@@ -49,15 +49,7 @@ def curve(records: Sequence[Record], metric: str, arrays: Callable[[str], Mappin
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the curves of all cells.  The options of the figure are
-
-    - `panels`: Metrics, a panel for each.
-    - `colour`, `style`: Keys whose values have colours and dash patterns; `style` is optional.
-    - `colours`: Colours (`style.PALETTE`) by value of `colour`; optional.
-    - `dashes`: Dash patterns (`style.DASHES`) by value of `style`, or of `colour` without a `style`; optional.
-    - `vertical`: `log` for metrics that fall by orders of magnitude; optional.
-    - `level`: Value of `colour` whose last values are drawn as horizontal lines; optional.
-    """
+    """Draws the curves of all cells, a panel for each metric."""
     options = experiment.figure
     panels, level, vertical = options["panels"], options.get("level"), options.get("vertical", "linear")
 

@@ -114,10 +114,9 @@ def rank_sections(records: Sequence[Record]) -> list[dict[str, Any]]:
         cells = group_runs(group)
         recorded = {name: None for record in group for name in record.metrics}
         own = [name for name in recorded if name not in METRICS]
-        for metric in [*(name for name in METRICS if name in recorded), *own]:
-            title = f"{metric}, protocol {protocol}, {precision}".removesuffix(", ")
-            if section := _section(cells, metric, title):
-                sections.append(section)
+        conditions = f"protocol {protocol}, {precision}".removesuffix(", ")
+        metrics = [*(name for name in METRICS if name in recorded), *own]
+        sections += filter(None, (_section(cells, metric, f"{metric}, {conditions}") for metric in metrics))
     return sections
 
 
