@@ -16,7 +16,6 @@ from jaxtyping import Float, Int, UInt8
 from numpy import ndarray
 
 from gpbench.analysis import effects
-from gpbench.data.builtin import friedman_effect
 from gpbench.errors import ConfigError, require_known
 from gpbench.keys import Keys, optional, required
 
@@ -44,16 +43,14 @@ def _inactive_share(run: Arrays) -> float | None:
     if "kept_effect1_inputs" not in run or "kept_shares" not in run:
         return None
     shares = []
-    for size in (1, 2):
-        for i, inputs in enumerate(run.get(f"kept_effect{size}_inputs", ())):
-            x, _, _ = effects.original(run, size, i)
-            if not friedman_effect(tuple(map(int, inputs)), x).any():
-                shares.append(float(run["kept_shares"][:, int(run[f"kept_effect{size}_place"][i])].mean()))
+    for size, i in effects.places(run):
+        if not effects.truth(run, size, i).any():
+            shares.append(float(run["kept_shares"][:, int(run[f"kept_effect{size}_place"][i])].mean()))
     return max(shares, default=None)
 
 
 def _effect(number: int) -> Callable[[Arrays], float | None]:
-    return lambda run: effects.errors(run, friedman_effect)[number] if "kept_effect1_inputs" in run else None
+    return lambda run: effects.errors(run)[number] if "kept_effect1_inputs" in run else None
 
 
 SUMMARIES: Mapping[str, Callable[[Arrays], float | None]] = {

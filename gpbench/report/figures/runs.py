@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from gpbench.analysis.effects import original
+from gpbench.analysis import effects
 from gpbench.errors import ConfigError, require_known
 from gpbench.metrics import METRICS
 from gpbench.records.arrays import share_seconds
@@ -70,7 +70,7 @@ def traced_metrics(traces: _Traces) -> list[str]:
 
 def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequence[str] = ()) -> style.Picture:
     """Draws a panel for each effect of an additive model, those of one input first; interactions have contours."""
-    panels = predictions.panels(arrays)
+    panels = effects.places(arrays)
     if not panels:
         raise ConfigError("all components of this run have three inputs or more, whose effects are not kept")
     width = min(_COLUMNS, len(panels))
@@ -81,7 +81,7 @@ def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequenc
     for axis, (size, i), c in zip(axes, panels, order):
         if size == 1:
             predictions.effect_curve(axis, arrays, i, style.POSITIVE)
-            x, mean, std = original(arrays, 1, i)
+            x, mean, std = effects.original(arrays, 1, i)
             for side in (-1, 1) if "kept_effect1_joint" in arrays else ():  # the simultaneous band
                 edge = mean + side * arrays["kept_effect1_joint"][i] * std
                 axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)
