@@ -30,10 +30,10 @@ PALETTE = {
 }
 """The palette of Okabe and Ito (2008) without its yellow, and a grey.  Values get its colours in this order."""
 
-Dash = Literal["solid"] | tuple[float, tuple[float, ...]]
+_Dash = Literal["solid"] | tuple[float, tuple[float, ...]]
 """A dash pattern as Matplotlib takes it."""
 
-DASHES: dict[str, Dash] = {
+DASHES: dict[str, _Dash] = {
     "solid": "solid",
     "dashed": (0, (5, 1.8)),
     "dotted": (0, (1.2, 1.4)),

@@ -109,7 +109,7 @@ def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
 def rank_sections(records: Sequence[Record]) -> list[dict[str, Any]]:
     """A section for each protocol, precision and metric that can rank methods."""
     groups = gather(((record.protocol, record.precision or ""), record) for record in records)
-    sections = []
+    sections: list[dict[str, Any]] = []
     for (protocol, precision), group in groups.items():
         cells = group_runs(group)
         recorded = {name: None for record in group for name in record.metrics}
