@@ -59,7 +59,7 @@ class Comparison:
         return list(dict.fromkeys(method for row in self.values.values() for method in row))
 
     def array(self, methods: Sequence[str]) -> Float[ndarray, "K D S"]:
-        """The values by method, data set and split, both in ascending order; NaN where there is none."""
+        """The values by method, data set and split, splits in ascending order; NaN where there is none."""
         splits = sorted({split for row in self.values.values() for values in row.values() for split in values})
         rows = [[row.get(method, {}) for row in self.values.values()] for method in methods]
         return np.array([[[values.get(split, np.nan) for split in splits] for values in row] for row in rows])

@@ -73,7 +73,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
                     *points, others = line
                     name, expected = experiment.label(key, value), f" [{stated[value]}]" if value in stated else ""
                     axis.plot(*points, "o-", color=colour, markersize=4, label=name)
-                    exponents.append(f"{name} {_exponent(*points)}{expected}")
+                    exponents.append(f"{name} {exponent(*points)}{expected}")
                     fixed.append(others)
             _log_log(axis, [_size(experiment, along, cell) for cell in planned if along in cell.job])
             if exponents:
@@ -112,7 +112,7 @@ def _along_size(
     return (sizes, values, words) if np.isfinite(values).all() else None
 
 
-def _exponent(sizes: ndarray, values: ndarray) -> str:
+def exponent(sizes: ndarray, values: ndarray) -> str:
     """The slope of the least-squares line in logarithms, ± its standard error where there are three points or more."""
     x, y = np.log(sizes), np.log(np.maximum(values, 1e-9))
     if len(x) < 3:
