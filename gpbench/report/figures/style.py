@@ -117,9 +117,10 @@ colours, dashes = partial(_assign, PALETTE, "colour"), partial(_assign, DASHES, 
 
 
 class Picture(Figure):
-    """A figure whose `notes` on how it was made stand beside it in text."""
+    """A figure whose `notes` on how it was made stand beside it in text, and the small print below its panels."""
 
     notes: Sequence[str] = ()
+    small_print: Sequence[str] = ()
 
     def _repr_png_(self) -> bytes:
         """The picture in a notebook."""
