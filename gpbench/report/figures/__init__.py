@@ -64,7 +64,7 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     with style.context():
         figure = FIGURES[kind].function(experiment, planned, arrays)
         preset_text = preset_line(planned, preset, experiment.presets.get(preset, ""))
-        notes = [*figure.small_print, preset_text, absent(planned, 2), of_runs, *seconds]
+        notes = [*figure.get_supxlabel().splitlines(), preset_text, absent(planned, 2), of_runs, *seconds]
         notes = [line for line in (*figure.notes, *notes) if line]
         if figure.notes:
             figure.notes = notes

@@ -174,7 +174,7 @@ def boundary(axis: Axes, run: Mapping[str, ndarray]) -> None:
     axis.set(xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))
 
 
-def draw_effects(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
+def draw_effects(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws the effects of the first split, mean ± 2 standard deviations, in original units.  Interactions are those
     of the last cell of each data set.  With the option `truth` a note has for each data set and cell the RMSE of the
     effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
@@ -212,7 +212,7 @@ def draw_effects(experiment: Experiment, planned: Sequence[Cell], arrays: Callab
     if is_known:
         handles += axes[0, 0].plot([], [], color="black", linestyle="dashed", linewidth=1, label="analytical")
     figure.legend(handles=handles, ncols=len(handles), loc="upper center", bbox_to_anchor=(0.5, 0.0))
-    figure.small_print = notes
+    figure.supxlabel("\n".join(notes))
     return figure
 
 

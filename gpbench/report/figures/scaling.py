@@ -50,7 +50,7 @@ def _simulated(cell: Cell) -> bool:
 _MEMORY = "MB a step"
 
 
-def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
+def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws milliseconds, or operations, and MB of a step on logarithmic axes, means over splits, a column for a size.
     Notes have the exponents of lines through the points.
     """
@@ -87,7 +87,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
         axis.set_xlabel(experiment.label("axes", along))
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, ncols=len(names), loc="upper center", bbox_to_anchor=(0.5, 0.0))
-    figure.small_print = notes
+    figure.supxlabel("\n".join(notes))
     return figure
 
 

@@ -117,10 +117,9 @@ colours, dashes = partial(_assign, PALETTE, "colour"), partial(_assign, DASHES, 
 
 
 class Picture(Figure):
-    """A figure whose `notes` on how it was made stand beside it in text, and the small print below its panels."""
+    """A figure whose `notes` on how it was made stand beside it in text."""
 
     notes: Sequence[str] = ()
-    small_print: Sequence[str] = ()
 
     def _repr_png_(self) -> bytes:
         """The picture in a notebook."""
