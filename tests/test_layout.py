@@ -43,7 +43,7 @@ BUDGETS = {
     ("sweep",): 1_280,
     ("analysis",): 4_760,
     ("claims",): 1_910,
-    ("report",): 3_070,
+    ("report",): 3_060,
     ("cli", "api"): 3_960,
     ("contract", "estimators", "imports", "papers"): 2_500,
 }
