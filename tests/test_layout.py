@@ -40,10 +40,10 @@ BUDGETS = {
     ("config",): 1_390,
     ("records", "experiments"): 2_970,
     ("train",): 2_500,
-    ("sweep",): 1_290,
+    ("sweep",): 1_280,
     ("analysis",): 4_760,
-    ("claims",): 1_940,
-    ("report",): 3_130,
+    ("claims",): 1_910,
+    ("report",): 3_060,
     ("cli", "api"): 3_900,
     ("contract", "estimators", "imports", "papers"): 2_480,
 }

@@ -66,11 +66,11 @@ def plot(
     cells: list[Cell] = []
     lacks: dict[str, str] = {}
     if subject == _PRINTED:
-        from gpbench.analysis.reproduction import load_comparisons
+        from gpbench.analysis.reproduction import load_reproductions
         from gpbench.report import figures
         from gpbench.report.figures.printed import draw_printed
 
-        load = lambda stores: load_comparisons(latest(recorded(stores)), folders)
+        load = lambda stores: load_reproductions(latest(recorded(stores)), folders)
         files = figures.save(draw_printed(first_answer(results, load, lambda answer: not answer)), folder / _PRINTED)
     elif subject == "runs":
         files, lacks = _draw_runs(ids, kind, metric, folder, results)

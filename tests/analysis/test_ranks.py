@@ -216,7 +216,7 @@ def test_the_diagram_has_every_method_and_every_group():
 @pytest.mark.filterwarnings("error")
 def test_long_names_leave_room_for_the_diagram(tmp_path):
     names = [f"{name} m=2048+64, batch=512, growth=64, columns=128, steps=500, trial_steps=50" for name in NAMES]
-    write(draw_ranking(of(AUC, names=names)), tmp_path / "ranks.svg", "svg")
+    write(draw_ranking(of(AUC, names=names)), tmp_path / "ranks.svg")
 
 
 def test_a_setting_is_named_only_where_methods_need_it_and_shared_terms_once():

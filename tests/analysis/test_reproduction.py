@@ -5,7 +5,7 @@ from dataclasses import replace
 from samples import sample
 
 from gpbench.analysis.cells import entries, group_runs
-from gpbench.analysis.reproduction import Comparison, comparisons, exclusion, outcome, summaries
+from gpbench.analysis.reproduction import Reproduction, exclusion, outcome, reproductions, summaries
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers.published import Published
@@ -49,17 +49,17 @@ def test_a_printed_number_counts_once_at_its_first_place():
     layout = {"rows": "dataset", "columns": "method", "metrics": ["nll"]}
     of = {"title": "", "paper": "sep", "blocks": [], "presets": {}, "labels": {}, "table": layout}
     first, second = (Experiment(id=id, **of) for id in ("sep/first", "sep/second"))
-    (quick,) = comparisons([(first, "quick", [cell])])
+    (quick,) = reproductions([(first, "quick", [cell])])
     assert quick.exclusion == "our runs are of the quick preset" and quick.outcome == "different"
-    (one,) = comparisons([(first, "full", [cell]), (second, "full", [cell])])
+    (one,) = reproductions([(first, "full", [cell]), (second, "full", [cell])])
     assert (one.location, one.paper) == ("sep/first, pima, sep: nll", "sep") and one.published.value == 0.52
 
 
 def test_counts_by_paper_are_of_targets_alone_and_papers_of_claims_alone_are_last():
     means = (0.5, 0.54, 0.46)
-    ones = [Comparison("e", "full", "", "r", "c", compared(mean), PUBLISHED) for mean in means]
+    ones = [Reproduction("e", "full", "", "r", "c", compared(mean), PUBLISHED) for mean in means]
     noted = replace(PUBLISHED, note="a misprint")
-    ones.append(Comparison("e", "full", "", "r", "c", compared(0.9, published=noted), noted))
+    ones.append(Reproduction("e", "full", "", "r", "c", compared(0.9, published=noted), noted))
     sep, other = summaries(ones, {"other": {"supported": 2}, "sep": {"supported": 1}})
     assert (sep.paper, sep.numbers, sep.targets, sep.met) == ("sep", 4, 3, 2)
     assert sep.outcomes == {"equal": 1, "better": 1, "worse": 1} and sep.claims == {"supported": 1}

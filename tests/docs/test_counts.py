@@ -8,7 +8,7 @@ from committed import PLANNER
 from PIL import Image
 from pyarrow import parquet
 
-from gpbench.analysis.reproduction import load_comparisons, summaries
+from gpbench.analysis.reproduction import load_reproductions, summaries
 from gpbench.papers import PAPERS
 from gpbench.records.collection import open_store
 from gpbench.records.store import latest
@@ -52,7 +52,7 @@ def test_a_papers_page_has_the_grades_of_its_row_in_the_readme():
 
 def test_the_numbers_of_targets_are_those_of_the_records():
     records = latest(record for file in ROOT.glob("results/*/records.parquet") for record in open_store(file).all())
-    found = summaries(load_comparisons(records))
+    found = summaries(load_reproductions(records))
     assert {one.paper: (one.met, one.targets) for one in found if one.targets} == TARGETS
     counts = [sum(one.outcomes[name] for one in found) for name in ("equal", "better", "worse")]
     assert [sum(counts), *counts] == [118, 82, 33, 3]

@@ -12,7 +12,7 @@ import pytest
 from drawings import STEPS, cell, drawn, experiment, on_a_line, record, small_print, trace
 
 from gpbench.analysis.cells import CellRuns, Entry
-from gpbench.analysis.reproduction import Comparison
+from gpbench.analysis.reproduction import Reproduction
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.papers.published import Published
@@ -39,14 +39,16 @@ def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size(
 
 def test_a_curve_is_the_mean_in_seconds_of_one_split_and_one_extreme_value_does_not_set_the_range():
     curve = traces.curve(
-        cell({"method": "sep"}, record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")),
+        cell(
+            {"method": "sep"}, record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")
+        ).finished,
         "nll",
         trace,
     )
     np.testing.assert_allclose(curve.seconds, np.arange(1, STEPS + 1) / 2)
     np.testing.assert_allclose(curve.mean, (trace("a")["nll"] + trace("bbbb")["nll"]) / 2)
     np.testing.assert_allclose(curve.stderr, abs(trace("a")["nll"] - trace("bbbb")["nll"]) / 2)
-    assert traces.curve(cell({"method": "sep"}), "nll", trace) is None
+    assert traces.curve([], "nll", trace) is None
 
     def extreme(id):
         return {"seconds": np.arange(1.0, 202), "nll": np.array([1e9, *np.linspace(1, 0.5, 200)])}
@@ -193,7 +195,7 @@ def test_powers_of_ten_are_formulas_and_names_are_not():
 
 
 DRAW = """
-import hashlib, io
+import hashlib
 from gpbench.report import figures
 from gpbench.report.figures import style
 with style.context():
@@ -201,10 +203,9 @@ with style.context():
     axis = figure.subplots()
     axis.plot([1, 2], [3, 5], label="a_b")
     axis.legend()
-file = io.BytesIO()
-figures.write(figure, file, "png")
+file = figures.encode(figure, "png")
 import matplotlib, os
-print(hashlib.sha256(file.getvalue()).hexdigest(), os.environ.get("MPLBACKEND"), matplotlib.rcParams["text.usetex"])
+print(hashlib.sha256(file).hexdigest(), os.environ.get("MPLBACKEND"), matplotlib.rcParams["text.usetex"])
 """
 
 
@@ -228,7 +229,7 @@ def comparison(mean, printed, delta, metric, held_out=True):
     published = Published("sep", "1", "sep", "", printed, 0.01, 0.01, 20, held_out, "")
     cell = CellRuns("pima", "", "sep", "", "", "full", True, ())
     entry = Entry(cell, metric, {0: mean, 1: mean}, mean, 0.1, 0, published, delta)
-    return Comparison("sep/table1", "full", "", "pima", f"sep {mean}", entry, published)
+    return Reproduction("sep/table1", "full", "", "pima", f"sep {mean}", entry, published)
 
 
 COMPARED = [
