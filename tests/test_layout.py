@@ -16,7 +16,6 @@ FLOORS = [
     {"npz", "outputs", "pages", "schema", "scored", "targets", "yamls"},
     {"arguments", "metrics", "papers"},
     {"registry", "keys"},
-    {"custom"},
     {"arithmetic", "core", "data_registry", "own_metrics"},
     {"methods", "runtime"},
     {"config"},

@@ -125,7 +125,7 @@ def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict[str, 
 
 def _files(group: str, config_dirs: Sequence[Path]) -> Mapping[str, Path]:
     """The files of a group by name: gpbench's, those of these folders and of installed packages."""
-    return paths.yaml_files(group, (*config_dirs, *plugins.folders()))
+    return paths.yaml_files(group, plugins.folders(config_dirs))
 
 
 def _runs(

@@ -244,7 +244,7 @@ def verify(
 
     config_dirs = folders(config_dir)
     selections = list(claims.select_claims(name, config_dirs))
-    files = paths.yaml_files("protocol", (*config_dirs, *plugins.folders()))
+    files = paths.yaml_files("protocol", plugins.folders(config_dirs))
 
     def judge(stores: Sequence[Store]) -> "list[verdicts.Verdict]":
         store = union(stores)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gpbench import custom, own_metrics, plugins, registry, runtime, targets, yamls
+from gpbench import own_metrics, plugins, registry, runtime, targets, yamls
 from gpbench.analysis import printing
 from gpbench.config.compose import compose
 from gpbench.config.words import require_once
@@ -75,8 +75,10 @@ def _of_method(
     device = "cpu" if platform else cfg["run"]["device"]  # a program is lowered for others on any machine
     runtime.configure(device=device)
     runtime.start(device)
+    from gpbench.config.build import check_class
     from gpbench.contract import findings, lowering
 
+    check_class(cfg["method"])
     if platform:
         return lowering.examine_platform(cfg["method"], platform, rows)
     return findings.examine(cfg["method"], rows)
@@ -89,12 +91,12 @@ def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Pat
     for word in words:
         require("=" in word, f"cannot read {word!r}; write KEY=VALUE", ConfigError)
     options = {key: yamls.load(value) for key, _, value in (word.partition("=") for word in words)}
-    folders = [*folders, *plugins.folders()]
+    folders = plugins.folders(folders)
     runtime.configure(device="cpu")
     if kind == "metric":
         metric = own_metrics.get(name, folders, options)
     else:
-        value = custom.expand(kind, {name: options}, folders)
+        value = registry.expand(kind, {name: options}, folders)
         registry.read(kind, value)
     runtime.start()
     from gpbench.contract import families

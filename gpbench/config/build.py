@@ -12,11 +12,12 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from gpbench import custom, registry, targets
+from gpbench import registry, targets
 from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError, as_word, either, located, require, require_known
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasCovariance, HasRates, HasSearch
+from gpbench.registry import COMPOSITES, TARGET, is_list
 from gpbench.schema import MEANING, RANGE, check_declarations, settings
 
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
@@ -24,10 +25,9 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def build_method(node: Mapping[str, Any]) -> Method:
-    """The method with the class and the fields of a configuration's `method` section."""
-    check_class(node)
+    """The method with the class and the fields of a `method` section, which `check_class` has checked."""
     try:
-        method = _constructed({key: custom.without_target(key, value) for key, value in node.items()}, "method")
+        method = _constructed({key: _without_target(key, value) for key, value in node.items()}, "method")
     except GpbenchError:
         raise
     except (Exception, SystemExit) as error:  # whatever a constructor of the user's raises
@@ -44,8 +44,22 @@ def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
     constructed."""
     for name, value in node.items():
         if name != "_target_":
-            for key, path in targets.entries(custom.without_target(name, value), f"method.{name}"):
+            for key, path in targets.entries(_without_target(name, value), f"method.{name}"):
                 targets.check_called(path, key, folders)
+
+
+def _without_target(kind: str, value: Any) -> Any:
+    """A value in which {_target_: PATH, **options} of a kernel's or likelihood's class is {PATH: options}, since
+    `build_method` would otherwise construct the class with the method."""
+    if kind not in registry.KINDS or not isinstance(value, Mapping):
+        return value
+    if isinstance(path := value.get(TARGET), str):
+        is_class = callable(getattr(registry.load(kind, path, object), "initial", None))
+        return {path: {key: option for key, option in value.items() if key != TARGET}} if is_class else value
+    return {
+        key: [_without_target(kind, entry) for entry in v] if key in COMPOSITES and is_list(v) else v
+        for key, v in value.items()
+    }
 
 
 def _constructed(value: Any, key: str) -> Any:
@@ -72,40 +86,43 @@ def _call_once(target: Callable[..., Any], is_partial: bool, /, *args: Any, **fi
 
 
 def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> None:
-    """Checks what needs imports in a `method` section: a user's class, and optimisers of other libraries."""
+    """Checks what needs imports in a `method` section, a user's class, and kernels, likelihoods and optimisers of other
+    libraries; and that it is for the task of the card."""
+    tasks, families = None, registry.KINDS.keys() & node.keys()
     if str(node.get("_target_")) in declared.classes():
-        for key, value in node.items():
-            if key in registry.KINDS:
-                _check_family(key, value)
-            elif isinstance(value, Mapping) and "_target_" in value:
-                _check_signature(value, f"method.{key}")
-        return
-    cls = _check_signature(node, "method")
-    check_declarations(cls)
-    name = cls.__name__
-    is_tuple = isinstance(cls.tasks, tuple | list | set | frozenset)
-    require(is_tuple, f"{name}: tasks must be a tuple, such as tasks = ('regression',)", ConfigError)
-    for task in sorted(cls.tasks):
-        require_known(task, registry.AUTO, f"{name}: no task {task!r}")
-    declaration = declaration_of(cls)
-    for kind in registry.KINDS.keys() & node.keys():
-        if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
-            _check_family(kind, node[kind])
-    declared.check_declared(node, declaration, name)
+        for key in (key for key, value in node.items() if key not in families and "_target_" in _mapping(value)):
+            _check_signature(node[key], f"method.{key}")
+    else:
+        cls = _check_signature(node, "method")
+        check_declarations(cls)
+        tasks, name = cls.tasks, cls.__name__
+        is_tuple = isinstance(tasks, tuple | list | set | frozenset)
+        require(is_tuple, f"{name}: tasks must be a tuple, such as tasks = ('regression',)", ConfigError)
+        for task in sorted(tasks):
+            require_known(task, registry.AUTO, f"{name}: no task {task!r}")
+        declaration = declaration_of(cls)
+        families = {f for f in families if declaration["settings"].get(f, {"range": f})["range"] == f}
+        declared.check_declared(node, declaration, name)
+    for kind in families:
+        _check_family(kind, node[kind])
     if card is not None:
-        declared.check_task(node, card, cls.tasks)
+        declared.check_task(node, card, tasks)
 
 
 def _check_family(kind: str, value: Any) -> None:
-    """Check the custom classes in the value of a kernel or a likelihood: what they declare, and their options."""
+    """Checks the custom classes in the value of a kernel or a likelihood: what they declare, and their options."""
     from gpbench.core.kernels import kernel_spec
     from gpbench.core.likelihoods import likelihood_spec
 
     with located(f"method.{kind}"):
-        if paths := custom.custom_paths(kind, value):
+        if paths := registry.custom_paths(kind, value):
             (kernel_spec if kind == "kernel" else likelihood_spec)(value)
         for path in paths:
             check_declarations(registry.load(kind, path))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def declaration_of(cls: type[Method]) -> dict[str, Any]:
@@ -138,6 +155,8 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
         raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
     constructor, name = targets.load(target, key, Method), target.rpartition(".")[2]
     is_class = isinstance(constructor, type)
+    is_fit = key != "method" or (is_class and issubclass(constructor, Method))
+    require(is_fit, f"method: {target} is no gpbench.Method: derive its class from gpbench.Method", ConfigError)
     try:
         fields = inspect.signature(constructor).parameters
     except (TypeError, ValueError):
@@ -146,11 +165,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     require(not abstract, f"{key}: {target} lacks {abstract}; see docs/how-to/own_method.md", ConfigError)
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
-    values = {name: custom.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
-    is_other = key == "method" and not (is_class and issubclass(constructor, Method))
-    no_method = f"method: {target} is no gpbench.Method: derive its class from gpbench.Method"
-    is_nameless = not is_open and "name" in values.keys() - parameters.keys()  # every method has the field
-    require(not (is_other and is_nameless), no_method, ConfigError)
+    values = {name: _without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
     has_ranges = settings(constructor) if is_class and hasattr(constructor, "__dataclass_fields__") else {}
     for field, value in values.items():
         if not is_open:
@@ -159,7 +174,6 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
             _check_annotation(f"{key}.{field}", value, parameters[field].annotation)
         if isinstance(value, dict) and "_target_" in value:
             _check_signature(value, f"{key}.{field}")
-    require(not is_other, no_method, ConfigError)
     for field in (name for name, p in parameters.items() if p.default is p.empty and name not in values):
         raise ConfigError(f"{key}.{field}: {name} needs a value for it")
     return constructor

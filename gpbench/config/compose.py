@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import custom, own_metrics, paths, plugins, yamls
+from gpbench import own_metrics, paths, plugins, registry, yamls
 from gpbench.config import card_keys, cards, declared, merge, protocol, words
 from gpbench.config.values import check_values
 from gpbench.config.words import GROUPS, Word
-from gpbench.errors import ConfigError, either, nearest, require, require_known
+from gpbench.errors import ConfigError, either, located, nearest, require, require_known
+from gpbench.registry import TARGET
 
 
 def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
@@ -20,7 +21,7 @@ class Composer:
     """Composes any number of configurations with the files of the same folders."""
 
     def __init__(self, config_dirs: Sequence[Path] = ()):
-        self.config_dirs, self.folders = config_dirs, folders(config_dirs)
+        self.config_dirs, self.folders = config_dirs, plugins.folders(config_dirs)
         own_metrics.declarations(self.folders)  # an error in one stops every job before it starts
         self._groups = {folder.name for folder in paths.conf_dir().glob("*/")}
         self._bases: dict[tuple[str, ...], tuple[dict, dict]] = {}
@@ -114,7 +115,7 @@ class Composer:
 
     def _check_sections(self, cfg: dict, subject: str) -> list[dict[str, Any]]:
         """Checks and normalises the sections of the groups; returns the sources of the card, with readers expanded."""
-        cfg["method"] = custom.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
+        cfg["method"] = self._with_families(cfg["method"], cfg["dataset"].get("task"))
         declared.check_method(cfg["method"])
         cfg["method"] = declared.canonical(cfg["method"])
         # many jobs have the same protocol and card
@@ -126,6 +127,17 @@ class Composer:
         if card not in self._sources:
             self._sources[card] = cards.check(cfg["dataset"], subject, self.folders)
         return list(self._sources[card])
+
+    def _with_families(self, method: Mapping[str, Any], task: Any) -> dict:
+        """The method with the names of users' kernels and likelihoods expanded, and all of them checked.  The keys
+        `kernel` and `likelihood` of a user's method can mean something else: its class checks them."""
+        expanded = dict(method)
+        for kind in registry.KINDS.keys() & method.keys():
+            expanded[kind] = registry.expand(kind, method[kind], self.folders)
+            if str(method.get(TARGET, "gpbench.")).startswith("gpbench."):
+                with located(f"method.{kind}"):
+                    registry.read(kind, expanded[kind], task)
+        return expanded
 
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
@@ -171,14 +183,6 @@ class Composer:
     def _is_choice(self, word: Word) -> bool:
         """True if a word chooses a file."""
         return word.key.partition("/")[0] in self._groups and not isinstance(word.value, dict)
-
-
-def folders(config_dirs: Sequence[Path]) -> list[Path]:
-    """All folders with group files besides gpbench's: the user's, which must exist, and those of installed packages."""
-    for folder in config_dirs:
-        if not folder.is_dir():
-            raise ConfigError(f"--config-dir {folder}: no such folder")
-    return [*config_dirs, *plugins.folders()]
 
 
 def applicable(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[list[str]], list[str]]:

@@ -34,10 +34,11 @@ def programs_of(config: dict) -> Any:
 def _build(method: str) -> Any:
     """The programs of a method, of its configuration in JSON.  Raises ConfigError."""
     runtime.require_float64()
-    from gpbench.config.build import build_method
+    from gpbench.config.build import build_method, check_class
     from gpbench.train.programs import Programs
 
-    return Programs(build_method(json.loads(method)))
+    check_class(node := json.loads(method))
+    return Programs(build_method(node))
 
 
 def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:

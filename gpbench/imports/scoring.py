@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpbench import data as data_layer
-from gpbench import metrics, own_metrics
-from gpbench.config.compose import folders
+from gpbench import metrics, own_metrics, plugins
 from gpbench.data import cards, members, splits
 from gpbench.errors import ConfigError, located, refuse, require
 from gpbench.imports.submissions import Submission
@@ -49,7 +48,7 @@ class Importer:
 
     def score(self, submissions: Sequence[Submission]) -> list[_ImportedRun]:
         """Every submission, checked and scored.  Raises ConfigError and DataError that name file and data set."""
-        own = own_metrics.load(folders(self.config_dirs))
+        own = own_metrics.load(plugins.folders(self.config_dirs))
         datasets: dict[str, tuple[Mapping, Dataset]] = {}
         for submission in submissions:
             if (name := submission.dataset) not in datasets:

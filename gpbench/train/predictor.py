@@ -9,8 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from gpbench import plugins
 from gpbench.config.build import check_recorded
-from gpbench.config.compose import folders
 from gpbench.data import splits
 from gpbench.data.store import warn
 from gpbench.errors import ConfigError, require
@@ -27,7 +27,7 @@ class Predictor:
     """A recorded run with its trained state and its compiled predictions, its data set and that one's card."""
 
     def __init__(self, store: Store, record: Record, cfg: Mapping[str, Any]):
-        check_recorded(cfg["method"], folders([Path(folder) for folder in cfg["config_dirs"]]))
+        check_recorded(cfg["method"], plugins.folders([*map(Path, cfg["config_dirs"])]))
         alone = {"devices": None, "processes": 1, "again": False}
         card = splits.with_set(cfg["dataset"], record.split_set)  # what a card without one has may change
         plan = RunPlan.from_config({**cfg, "dataset": card, "split": record.split, "run": {**cfg["run"], **alone}})
