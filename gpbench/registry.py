@@ -219,7 +219,7 @@ def options_of(cls: type) -> dict[str, Words | Range]:
 
 def load(kind: str, name: str, base: type | None = None) -> Any:
     """The class of a name of gpbench, or of a dotted path.  Raises ConfigError as `gpbench.targets.load` does."""
-    table = KINDS.get(kind, {})
+    table: Mapping[str, Entry] = KINDS.get(kind, {})
     return targets.resolve(table[name].path) if name in table else targets.load(name, kind, base)
 
 

@@ -13,7 +13,7 @@ from gpbench.api.selection import Names, names
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.config.card_keys import CARD
+from gpbench.config.cards import CARD
 from gpbench.errors import ConfigError, printable, require, require_known
 from gpbench.records import filters
 from gpbench.records.absences import absence

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from gpbench import paths, targets
 from gpbench.analysis.formats import format_of
 from gpbench.cli.output import check_place, write_sheet
 from gpbench.cli.plot import save_figures, summary
 from gpbench.config.compose import compose
+from gpbench.config.values import Run
 from gpbench.config.words import LAUNCHER, require_once, word
 from gpbench.errors import ConfigError, GpbenchError, either, require
 from gpbench.experiments.definition import PRESETS, Experiment
@@ -124,7 +125,7 @@ def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells:
 
 
 def _launch(
-    jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path], launchers: Sequence[str]
+    jobs: Sequence[Sequence[str]], settings: Run, folders: Sequence[Path], launchers: Sequence[str]
 ) -> GpbenchError | None:
     """Runs the jobs as a sweep does, where these words say; what went wrong, if anything, for later."""
     from gpbench.sweep.jobs import Jobs

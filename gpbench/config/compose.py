@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gpbench import own_metrics, paths, plugins, registry, yamls
-from gpbench.config import card_keys, cards, declared, merge, protocol, words
-from gpbench.config.values import check_values
+from gpbench.config import cards, declared, merge, words
+from gpbench.config.values import PROTOCOL_DEFAULTS, Config, check_values
 from gpbench.config.words import GROUPS, Word
 from gpbench.errors import ConfigError, either, located, nearest, require, require_known
 from gpbench.registry import TARGET
 
 
-def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
+def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> Config:
     """The configuration that the words of a command line stand for, as `Composer.compose` makes it."""
     return Composer(config_dirs).compose(overrides)
 
@@ -28,14 +28,9 @@ class Composer:
         self._protocols: dict[str, dict[str, Any]] = {}
         self._sources: dict[str, list[dict[str, Any]]] = {}
 
-    def compose(self, overrides: Sequence[str]) -> dict:
-        """The configuration that the words of a command line stand for, checked, as a plain resolved dict.
-
-        Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
-        (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone), `explicit` (keys
-        of the method that words set, to whatever value) and `implied` (a reserved section of a method's file, see
-        `_implied`).  Raises ConfigError for every mistake in them.
-        """
+    def compose(self, overrides: Sequence[str]) -> Config:
+        """The configuration that the words of a command line stand for.  Raises ConfigError for every mistake in them
+        but those of classes of the user's, which `gpbench.config.build.check_class` imports."""
         settled = self.applicable(overrides)
         for text in overrides:
             if _is_optional(text) and text.removeprefix(words.OPTIONAL) not in settled:
@@ -46,18 +41,18 @@ class Composer:
                 raise ConfigError(f"{word.text}: {refusal}")
         choices = [word for word in parsed if self._is_choice(word)]
         base, defaults = self._choose(choices)
-        changes = [_with_sign(word, base.get("method")) for word in parsed if not self._is_choice(word)]
-        for word in changes:
-            if word.sign:
-                require_known(word.key.partition(".")[0], base, f"{word.text}: no such section")
+        changes = [_with_sign(word, base.get("method")) for word in parsed if word not in choices]
         cfg = base
         for word in sorted(changes, key=lambda word: word.key.startswith("method.")):  # which refers to the protocol
+            if word.sign:
+                require_known(word.key.partition(".")[0], base, f"{word.text}: no such section")
             cfg = merge.changed(cfg, word)
         cfg = merge.resolved(cfg)
         check_values(cfg)
-        budget = cfg["run"].get("budget")
-        if isinstance(budget, float) and budget.is_integer():  # 20 and 20.0 are one budget
-            cfg["run"] = {**cfg["run"], "budget": int(budget)}
+        run = cfg["run"]
+        run["results"] = run["results"] or str(paths.results_dir())
+        if isinstance(run["budget"], float) and run["budget"].is_integer():  # 20 and 20.0 are one budget
+            run["budget"] = int(run["budget"])
         files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
         for group, file in files.items():
             if not isinstance(cfg.get(group), dict):
@@ -78,8 +73,7 @@ class Composer:
         cards.check_changes(cfg["dataset"], cfg["changes"])
         cfg["dataset"]["sources"] = sources
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
-        cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
-        return cfg
+        return cast(Config, cfg)
 
     def applicable(self, overrides: Sequence[str]) -> list[str]:
         """The words of a job: of those with the prefix `optional.`, which lose it, the ones whose keys exist."""
@@ -95,23 +89,23 @@ class Composer:
         in_file = any(other == key or other.startswith(f"{key}.") for other in defaults)
         return str(defaults.get("method.name") or defaults.get("method._target_")), in_file or is_declared
 
-    def restore(self, stored: Mapping[str, Any]) -> dict:
+    def restore(self, stored: Mapping[str, Any]) -> Config:
         """The configuration of a recorded run, as far as a record can say it, checked as a command line is.  Folders,
         stores, mirrors and the sources of the data are the user's own: a record may come from somebody else."""
         if not all(isinstance(stored.get(group), dict) and stored[group] for group in GROUPS):
             mend = "put its config.yaml back, or train it again with run.again=true"
             raise ConfigError(f"the record has no whole configuration: {mend}")
         name = str(stored["dataset"].get("name"))
-        if not card_keys.NAME.fullmatch(name):
+        if not cards.NAME.fullmatch(name):
             raise ConfigError(f"{name!a} is no name of a data set")
         base = self.compose([f"dataset={name}"])
         keys = (*GROUPS, "split", "output", "seed", "changes", "implied")
-        cfg = {**base, **{key: stored[key] for key in keys if key in stored}}
+        cfg: dict[str, Any] = {**base, **{key: stored[key] for key in keys if key in stored}}
         cfg["dataset"] = {**stored["dataset"], "sources": base["dataset"]["sources"]}
         cfg["run"] = {**base["run"], "device": (stored.get("run") or {}).get("device")}
         check_values(cfg)
         self._check_sections(cfg, "dataset")
-        return cfg
+        return cast(Config, cfg)
 
     def _check_sections(self, cfg: dict, subject: str) -> list[dict[str, Any]]:
         """Checks and normalises the sections of the groups; returns the sources of the card, with readers expanded."""
@@ -149,7 +143,7 @@ class Composer:
         if key not in self._bases:
             base = merge.choose({word.key: word.value for word in choices}, self.folders)
             if isinstance(node := base.get("protocol"), dict):
-                base = {**base, "protocol": {**node, **{k: v for k, v in protocol.DEFAULTS.items() if k not in node}}}
+                base = {**base, "protocol": {**node, **{k: v for k, v in PROTOCOL_DEFAULTS.items() if k not in node}}}
             self._bases[key] = base, dict(_leaves(merge.resolved(base, allow_missing=True)))
         return self._bases[key]
 

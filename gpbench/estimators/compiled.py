@@ -1,11 +1,13 @@
 """Configurations and compiled programs of methods, which estimators share: searches fit often."""
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from gpbench import runtime, targets
+from gpbench.config.values import Config
 from gpbench.errors import ConfigError
 
 
@@ -17,14 +19,14 @@ def folder_of(config_dir: str | Path | None) -> Path | None:
 
 
 @lru_cache(maxsize=64)
-def configuration(*overrides: str, folder: Path | None = None) -> dict:
+def configuration(*overrides: str, folder: Path | None = None) -> Config:
     """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
     from gpbench.config.compose import compose
 
     return compose(overrides, [folder] if folder else [])
 
 
-def programs_of(config: dict) -> Any:
+def programs_of(config: Mapping[str, Any]) -> Any:
     """The compiled programs of a method, shared by estimators with the same configuration.  Raises ConfigError."""
     runtime.refuse_fork()
     return _build(json.dumps(config["method"], sort_keys=True))

@@ -1,7 +1,7 @@
 """Shared parts of all runs of a job, made once from its plan, and its groups of runs of one shape with their arrays."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from gpbench import data as data_layer
 from gpbench import limits, own_metrics, plugins, runtime, schema, targets
 from gpbench.config.build import build_method, check_class
+from gpbench.config.values import Config
 from gpbench.core import memory
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
@@ -97,7 +98,7 @@ class Context:
         return Checkpoint(Path(self.plan.results) / "checkpoints", name)
 
 
-def _setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
+def _setting_text(method: Method, cfg: Config) -> str:
     """The method's own setting (`m=15%`), then whatever else differs from the defaults: `m=15%, update=outer`.  What a
     method reads of the protocol is among its own keys; what it does not read is no part of the setting."""
     texts = [method.label] if method.label else []
