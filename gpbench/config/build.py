@@ -155,8 +155,9 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
         raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
     constructor, name = targets.load(target, key, Method), target.rpartition(".")[2]
     is_class = isinstance(constructor, type)
-    is_fit = key != "method" or (is_class and issubclass(constructor, Method))
-    require(is_fit, f"method: {target} is no gpbench.Method: derive its class from gpbench.Method", ConfigError)
+    is_other = key == "method" and not (is_class and issubclass(constructor, Method))
+    no_method = f"method: {target} is no gpbench.Method: derive its class from gpbench.Method"
+    require(is_class or not is_other, no_method, ConfigError)
     try:
         fields = inspect.signature(constructor).parameters
     except (TypeError, ValueError):
@@ -166,6 +167,8 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
     values = {name: _without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
+    is_nameless = not is_open and "name" in values.keys() - parameters.keys()  # every method has the field
+    require(not (is_other and is_nameless), no_method, ConfigError)
     has_ranges = settings(constructor) if is_class and hasattr(constructor, "__dataclass_fields__") else {}
     for field, value in values.items():
         if not is_open:
@@ -174,6 +177,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
             _check_annotation(f"{key}.{field}", value, parameters[field].annotation)
         if isinstance(value, dict) and "_target_" in value:
             _check_signature(value, f"{key}.{field}")
+    require(not is_other, no_method, ConfigError)
     for field in (name for name, p in parameters.items() if p.default is p.empty and name not in values):
         raise ConfigError(f"{key}.{field}: {name} needs a value for it")
     return constructor

@@ -8,7 +8,7 @@ from gpbench import own_metrics, paths, plugins, registry, yamls
 from gpbench.config import cards, declared, merge, words
 from gpbench.config.values import PROTOCOL_DEFAULTS, Config, check_values
 from gpbench.config.words import GROUPS, Word
-from gpbench.errors import ConfigError, either, located, nearest, require, require_known
+from gpbench.errors import ConfigError, either, located, nearest, refuse, require_known
 from gpbench.registry import TARGET
 
 
@@ -37,8 +37,7 @@ class Composer:
                 _require_optional(_key(text))
         parsed = words.read(settled)
         for word in parsed:
-            if refusal := self._refusal(word):
-                raise ConfigError(f"{word.text}: {refusal}")
+            self._check(word)
         choices = [word for word in parsed if self._is_choice(word)]
         base, defaults = self._choose(choices)
         changes = [_with_sign(word, base.get("method")) for word in parsed if word not in choices]
@@ -77,8 +76,8 @@ class Composer:
 
     def applicable(self, overrides: Sequence[str]) -> list[str]:
         """The words of a job: of those with the prefix `optional.`, which lose it, the ones whose keys exist."""
-        texts = [text for text in overrides if not _is_optional(text) or self.lookup(overrides, _key(text))[1]]
-        return [text.removeprefix(words.OPTIONAL) for text in texts]
+        is_there = lambda text: not _is_optional(text) or self.lookup(overrides, _key(text))[1]
+        return [text.removeprefix(words.OPTIONAL) for text in filter(is_there, overrides)]
 
     def lookup(self, overrides: Sequence[str], key: str) -> tuple[str, bool]:
         """The name of the method that a job chooses, and True if its method, protocol or data set has the key."""
@@ -135,10 +134,6 @@ class Composer:
 
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
-        for word in choices:
-            is_name = isinstance(word.value, str) or word.sign == "~"
-            fault = f"{word.text}: dataset, method and protocol each take a name, as in method=sep"
-            require(is_name, fault, ConfigError)
         key = tuple(word.text for word in choices)
         if key not in self._bases:
             base = merge.choose({word.key: word.value for word in choices}, self.folders)
@@ -159,20 +154,28 @@ class Composer:
             cards.check_file(file, name)
         return file
 
-    def _refusal(self, word: Word) -> str | None:
-        """Why a word that Hydra takes is none of ours: its own, of other groups, or one that removes."""
-        is_choice = self._is_choice(word)
-        if word.key.startswith("hydra"):
+    def _check(self, word: Word) -> None:
+        """Raises ConfigError for a word that Hydra takes and is none of ours: its own, of other groups, or one that
+        removes."""
+        is_choice, is_group = self._is_choice(word), word.key in GROUPS
+        if is_hydra := word.key.startswith("hydra"):
             words.require_launcher(word.text)
-            return "only sweeps have a launcher: add -m, or leave it out"
-        if is_choice and word.key in GROUPS and word.sign.startswith("+"):
-            return f"write {word.text.lstrip('+')}, without +"
-        if word.sign == "@" or (is_choice and word.key not in GROUPS):
-            mend = "; `gpbench reproduce ID` runs an experiment" if word.key == "experiment" else ""
-            return f"only dataset, method and protocol choose a file{mend}"
-        if word.sign == "~" and not word.key.startswith(("method", "dataset")):
-            return f"{word.key} cannot be removed; set another value, or leave the word out"
-        return None
+        mend = "; `gpbench reproduce ID` runs an experiment" if word.key == "experiment" else ""
+        is_removal, is_name = word.sign == "~", isinstance(word.value, str)
+        refuse(
+            f"{word.text}: ",
+            (is_hydra, "only sweeps have a launcher: add -m, or leave it out"),
+            (is_choice and is_group and word.sign.startswith("+"), f"write {word.text.lstrip('+')}, without +"),
+            (word.sign == "@" or is_choice > is_group, f"only dataset, method and protocol choose a file{mend}"),
+            (
+                is_removal and not word.key.startswith(("method", "dataset")),
+                f"{word.key} cannot be removed; set another value, or leave the word out",
+            ),
+            (
+                is_choice and not (is_name or is_removal),
+                "dataset, method and protocol each take a name, as in method=sep",
+            ),
+        )
 
     def _is_choice(self, word: Word) -> bool:
         """True if a word chooses a file."""
