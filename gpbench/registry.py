@@ -133,6 +133,12 @@ class _Choice:
         return "." in self.name
 
 
+def named(value: Any) -> tuple[Any, Any]:
+    """The name and the options of {NAME: OPTIONS}; of any other value itself, and None."""
+    is_pair = isinstance(value, Mapping) and len(value) == 1 and TARGET not in value
+    return next(iter(value.items())) if is_pair else (value, None)
+
+
 def read(kind: str, value: Any, task: str | None = None) -> _Choice:
     """The choice that a value of the configuration makes, with options in their ranges; those of a user's class are
     checked where it is imported.  Raises ConfigError: an unknown name or option, or a value that it cannot have.
@@ -158,11 +164,9 @@ def read(kind: str, value: Any, task: str | None = None) -> _Choice:
 
 def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
     """A value in which every name from a file or an entry point is replaced by its `_target_` and options."""
-    name, options = value, None
-    if isinstance(value, Mapping) and len(value) == 1:
-        ((name, options),) = value.items()
-        if name in COMPOSITES and isinstance(options, list):
-            return {name: [expand(kind, entry, folders) for entry in options]}
+    name, options = named(value)
+    if isinstance(options, list) and name in COMPOSITES:
+        return {name: [expand(kind, entry, folders) for entry in options]}
     is_name = isinstance(name, str) and isinstance(options, Mapping | None)
     target = KINDS[kind].own(name, folders) if is_name else None
     return {**target, **(options or {})} if target else value
@@ -196,9 +200,7 @@ def check_family(
     """
     if accepted is None:
         return
-    options: Any = None
-    if isinstance(value, Mapping) and len(value) == 1:
-        ((value, options),) = value.items()
+    value, options = named(value)
     family = getattr(value, "family", getattr(value, "name", value))
     inputs = options.get("inputs") if isinstance(options, Mapping) else getattr(value, "inputs", None)
     if family in ("auto", *accepted) and inputs is None:
@@ -240,13 +242,10 @@ def load_class(kind: str, name: str, base: type) -> Any:
 
 def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     """The name and the options of a value."""
-    name, options = value, None
+    name, options = named(value)
     if isinstance(value, Mapping) and TARGET in value:
-        name = value[TARGET]
-        options = {key: option for key, option in value.items() if key != TARGET}
+        name, options = value[TARGET], {key: option for key, option in value.items() if key != TARGET}
         targets.check_path(name, kind)
-    elif isinstance(value, Mapping) and len(value) == 1:
-        ((name, options),) = value.items()
     if not isinstance(name, str):
         form = f"a {kind} is a name or a name with its options, not {as_word(value)}"
         raise ConfigError(f"{form}: choose {either(_names(kind))}")

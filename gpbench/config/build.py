@@ -17,7 +17,6 @@ from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError, as_word, either, located, require, require_known
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasCovariance, HasRates, HasSearch
-from gpbench.registry import COMPOSITES, TARGET, is_list
 from gpbench.schema import MEANING, RANGE, check_declarations, settings
 
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
@@ -27,7 +26,7 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 def build_method(node: Mapping[str, Any]) -> Method:
     """The method with the class and the fields of a `method` section, which `check_class` has checked."""
     try:
-        method = _constructed({key: _without_target(key, value) for key, value in node.items()}, "method")
+        method = _constructed(node, "method")
     except GpbenchError:
         raise
     except (Exception, SystemExit) as error:  # whatever a constructor of the user's raises
@@ -44,22 +43,14 @@ def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
     constructed."""
     for name, value in node.items():
         if name != "_target_":
-            for key, path in targets.entries(_without_target(name, value), f"method.{name}"):
-                targets.check_called(path, key, folders)
+            for key, path in targets.entries(value, f"method.{name}"):
+                if not _is_family(name, path):
+                    targets.check_called(path, key, folders)
 
 
-def _without_target(kind: str, value: Any) -> Any:
-    """A value in which {_target_: PATH, **options} of a kernel's or likelihood's class is {PATH: options}, since
-    `build_method` would otherwise construct the class with the method."""
-    if kind not in registry.KINDS or not isinstance(value, Mapping):
-        return value
-    if isinstance(path := value.get(TARGET), str):
-        is_class = callable(getattr(registry.load(kind, path, object), "initial", None))
-        return {path: {key: option for key, option in value.items() if key != TARGET}} if is_class else value
-    return {
-        key: [_without_target(kind, entry) for entry in v] if key in COMPOSITES and is_list(v) else v
-        for key, v in value.items()
-    }
+def _is_family(kind: str, path: str) -> bool:
+    """True for the class of a kernel or a likelihood, which a method makes of its mapping itself."""
+    return kind in registry.KINDS and callable(getattr(registry.load(kind, path, object), "initial", None))
 
 
 def _constructed(value: Any, key: str) -> Any:
@@ -70,7 +61,7 @@ def _constructed(value: Any, key: str) -> Any:
     if not isinstance(value, Mapping):
         return value
     entries = {name: _constructed(entry, f"{key}.{name}") for name, entry in value.items()}
-    if "_target_" not in value:
+    if "_target_" not in value or _is_family(key.removeprefix("method.").partition(".")[0], value["_target_"]):
         return OmegaConf.create(entries, flags={"allow_objects": True})
     fields = {name: entry for name, entry in entries.items() if name not in _HYDRA_KEYS}
     target, is_partial = targets.load(value["_target_"], key), bool(value.get("_partial_"))
@@ -90,8 +81,9 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
     libraries; and that it is for the task of the card."""
     tasks, families = None, registry.KINDS.keys() & node.keys()
     if str(node.get("_target_")) in declared.classes():
-        for key in (key for key, value in node.items() if key not in families and "_target_" in _mapping(value)):
-            _check_signature(node[key], f"method.{key}")
+        for key, value in node.items():
+            if key not in families and isinstance(value, Mapping) and "_target_" in value:
+                _check_signature(value, f"method.{key}")
     else:
         cls = _check_signature(node, "method")
         check_declarations(cls)
@@ -119,10 +111,6 @@ def _check_family(kind: str, value: Any) -> None:
             (kernel_spec if kind == "kernel" else likelihood_spec)(value)
         for path in paths:
             check_declarations(registry.load(kind, path))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def declaration_of(cls: type[Method]) -> dict[str, Any]:
@@ -166,7 +154,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     require(not abstract, f"{key}: {target} lacks {abstract}; see docs/how-to/own_method.md", ConfigError)
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
-    values = {name: _without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
+    values = {name: value for name, value in node.items() if name not in _HYDRA_KEYS}
     is_nameless = not is_open and "name" in values.keys() - parameters.keys()  # every method has the field
     require(not (is_other and is_nameless), no_method, ConfigError)
     has_ranges = settings(constructor) if is_class and hasattr(constructor, "__dataclass_fields__") else {}
@@ -175,7 +163,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
             require_known(field, parameters, f"{key}.{field}: {name} has no such field")
         if field in parameters and field not in has_ranges:
             _check_annotation(f"{key}.{field}", value, parameters[field].annotation)
-        if isinstance(value, dict) and "_target_" in value:
+        if isinstance(value, dict) and "_target_" in value and not _is_family(field, value["_target_"]):
             _check_signature(value, f"{key}.{field}")
     require(not is_other, no_method, ConfigError)
     for field in (name for name, p in parameters.items() if p.default is p.empty and name not in values):
