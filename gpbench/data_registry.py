@@ -3,14 +3,12 @@
 The tables serve the check of cards, the layer of data that calls the functions, and the page of settings."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from gpbench import targets
-from gpbench.errors import require_known
 from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, TEXTS, Key, Keys, optional, required
 from gpbench.registry import TARGET, Registry
 from gpbench.schema import Range, is_whole, parse
@@ -171,17 +169,6 @@ SPLIT_SETS: Mapping[str, _Entry] = {
     for name, keys in _SPLIT_KEYS.items()
 }
 """The split sets, with the keys of a card's section `splits` besides `set` and `sets`."""
-
-
-def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
-    """A source's reader with a custom name replaced by its `_target_` and options."""
-    if isinstance(reader, str):
-        reader = READERS.own(reader, folders) or reader
-    if isinstance(reader, str):
-        require_known(reader, READERS, f"{subject}: unknown reader {reader!r}:")
-    if isinstance(reader, Mapping):
-        targets.check_path(reader.get(TARGET), "reader")
-    return reader
 
 
 def function_and_options(reader: str | Mapping[str, Any]) -> tuple[Callable, Mapping[str, Any]]:

@@ -11,7 +11,7 @@ from gpbench import runtime
 from gpbench.api.runs import Runs
 from gpbench.api.words import Folders, folders, with_cards, with_results, words
 from gpbench.arguments import checked
-from gpbench.config.compose import Composer, applicable, compose
+from gpbench.config.compose import Composer, compose
 from gpbench.config.values import Config, Run
 from gpbench.config.words import require_once, word
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, require
@@ -134,7 +134,7 @@ def multirun(
     settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
     cfg = compose([*settings, f"run.jobs={word(jobs)}"], config_dirs)
     launcher = chosen_launcher([text for text in texts if text.startswith("hydra")], config_dirs)
-    listed, lines = applicable(listed, Composer(config_dirs))
+    listed, lines = Composer(config_dirs).applicable(listed)
     print("\n".join([*lines, ""]), end="")
     sweep = Jobs(config_dirs, cfg["run"], *launcher)
     sweep.launch(listed)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import data_registry, limits, paths
+from gpbench import limits, paths, targets
 from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require, require_known
 from gpbench.keys import MAPPING, MAPPINGS, TEXT, TEXTS, Keys, optional, required
+from gpbench.registry import TARGET
 from gpbench.schema import Range, is_whole, parse
 
 _COUNT = "count or null"
@@ -204,10 +205,13 @@ def _checked_source(path: Path | str, source: Mapping[str, Any], folders: Sequen
     subject, keys = f"{path}: the {kind} source", SOURCE | KINDS[kind]
     if "reader" in keys.known:
         READER.check(f"{subject}: reader", source.get("reader"))
-        name = data_registry.expand(reader(source), folders, str(path))
+        name = reader(source)
+        name = (isinstance(name, str) and READERS.own(name, folders)) or name
         if isinstance(name, str):
+            require_known(name, READERS, f"{path}: unknown reader {name!r}:")
             keys |= READERS[name].options
         elif name:
+            targets.check_path(name.get(TARGET), "reader")
             source = {**source, "reader": name}
     keys.check(source, subject)
     _check_labels(path, source)

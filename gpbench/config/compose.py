@@ -31,10 +31,7 @@ class Composer:
     def compose(self, overrides: Sequence[str]) -> Config:
         """The configuration that the words of a command line stand for.  Raises ConfigError for every mistake in them
         but those of classes of the user's, which `gpbench.config.build.check_class` imports."""
-        settled = self.applicable(overrides)
-        for text in overrides:
-            if _is_optional(text) and text.removeprefix(words.OPTIONAL) not in settled:
-                _require_optional(_key(text))
+        ((settled,), _) = self.applicable([overrides])
         parsed = words.read(settled)
         for word in parsed:
             self._check(word)
@@ -74,14 +71,45 @@ class Composer:
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
         return cast(Config, cfg)
 
-    def applicable(self, overrides: Sequence[str]) -> list[str]:
-        """The words of a job: of those with the prefix `optional.`, which lose it, the ones whose keys exist."""
-        is_there = lambda text: not _is_optional(text) or self.lookup(overrides, _key(text))[1]
-        return [text.removeprefix(words.OPTIONAL) for text in filter(is_there, overrides)]
+    def applicable(self, jobs: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]:
+        """The jobs with those of their optional words that have a key to set, without the prefix, each once; and a line
+        for each key that some jobs do not have.  Raises ConfigError: no job has such a key, and no method of gpbench
+        either."""
+        if not (keys := dict.fromkeys(_key(text) for job in jobs for text in job if _is_optional(text))):
+            return [list(job) for job in jobs], []
+        lines = []
+        for key in keys:
+            having, lacking = self._methods(key, jobs)
+            section, _, name = key.partition(".")
+            if not having and (section != "method" or name.partition(".")[0] not in declared.ranges()):
+                hint = nearest(name.partition(".")[0], declared.ranges())
+                raise ConfigError(f"{words.OPTIONAL}{key}: no job has the key {key}; {hint}")
+            if lacking:
+                lines.append(f"{key} is not set for {either(lacking, 'and')}: no such key")
+        settled = [
+            [text.removeprefix(words.OPTIONAL) for text in job if not _is_optional(text) or self._lookup(job, text)[1]]
+            for job in jobs
+        ]
+        return [list(job) for job in dict.fromkeys(map(tuple, settled))], lines
 
-    def lookup(self, overrides: Sequence[str], key: str) -> tuple[str, bool]:
-        """The name of the method that a job chooses, and True if its method, protocol or data set has the key."""
-        parsed = words.read([text for text in overrides if not _is_optional(text)])
+    def advice(self, jobs: Sequence[Sequence[str]]) -> str | None:
+        """The line about a key that some methods of a sweep lack; None where there is none."""
+        for key in dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith("method.")):
+            having, lacking = self._methods(key, jobs)
+            if having and lacking:
+                verbs = "have" if len(having) > 1 else "has", "do" if len(lacking) > 1 else "does"
+                methods = f"{either(having, 'and')} {verbs[0]} it, {either(lacking, 'and')} {verbs[1]} not"
+                return f"{key}: {methods}; {words.OPTIONAL}{key}=VALUE sets it only where it exists"
+        return None
+
+    def _methods(self, key: str, jobs: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
+        """The methods that have a key, and those that lack it, of the jobs with a word for it."""
+        methods = dict.fromkeys(self._lookup(job, key) for job in jobs if key in map(_key, job))
+        return [name for name, exists in methods if exists], [name for name, exists in methods if not exists]
+
+    def _lookup(self, job: Sequence[str], text: str) -> tuple[str, bool]:
+        """The name of the method that a job chooses; True if its method, protocol or data set has the word's key."""
+        key, parsed = _key(text), words.read([word for word in job if not _is_optional(word)])
         base, defaults = self._choose([word for word in parsed if self._is_choice(word)])
         section, _, name = key.partition(".")
         is_declared = section == "method" and name in _declared_settings(base.get("method"), {})
@@ -182,54 +210,12 @@ class Composer:
         return word.key.partition("/")[0] in self._groups and not isinstance(word.value, dict)
 
 
-def applicable(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[list[str]], list[str]]:
-    """The jobs with those of their optional words that have a key to set, without the prefix, each once; and a line for
-    each key that some jobs do not have.  Raises ConfigError: no job has such a key, and no method of gpbench either.
-    """
-    optional = dict.fromkeys(_key(word) for job in jobs for word in job if _is_optional(word))
-    if not optional:
-        return [list(job) for job in jobs], []
-    lines = []
-    for key in optional:
-        having, lacking = _methods(key, jobs, composer)
-        if not having:
-            _require_optional(key)
-        if lacking:
-            lines.append(f"{key} is not set for {either(lacking, 'and')}: no such key")
-    return [list(job) for job in dict.fromkeys(tuple(composer.applicable(job)) for job in jobs)], lines
-
-
-def advice(jobs: Sequence[Sequence[str]], composer: Composer) -> str | None:
-    """The line about a key that some methods of a sweep lack; None where there is none."""
-    for key in dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith("method.")):
-        having, lacking = _methods(key, jobs, composer)
-        if having and lacking:
-            verbs = "have" if len(having) > 1 else "has", "do" if len(lacking) > 1 else "does"
-            methods = f"{either(having, 'and')} {verbs[0]} it, {either(lacking, 'and')} {verbs[1]} not"
-            return f"{key}: {methods}; {words.OPTIONAL}{key}=VALUE sets it only where it exists"
-    return None
-
-
 def _is_optional(text: str) -> bool:
     return text.startswith(words.OPTIONAL)
 
 
 def _key(text: str) -> str:
     return text.partition("=")[0].removeprefix(words.OPTIONAL)
-
-
-def _methods(key: str, jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[str], list[str]]:
-    """The methods that have a key, and those that lack it, of the jobs with a word for it."""
-    methods = dict.fromkeys(composer.lookup(job, key) for job in jobs if key in map(_key, job))
-    return [name for name, exists in methods if exists], [name for name, exists in methods if not exists]
-
-
-def _require_optional(key: str) -> None:
-    """Raises ConfigError for an optional key, such as method.stpes, that no method of gpbench has."""
-    section, _, name = key.partition(".")
-    name = name.partition(".")[0]
-    if section != "method" or name not in declared.ranges():
-        raise ConfigError(f"{words.OPTIONAL}{key}: no job has the key {key}; {nearest(name, declared.ranges())}")
 
 
 def _declared_settings(method: Any, others: Mapping[str, Any]) -> Mapping[str, Any]:

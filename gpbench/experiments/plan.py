@@ -6,7 +6,7 @@ from typing import cast
 
 from gpbench import paths
 from gpbench.config import words
-from gpbench.config.compose import Composer, advice
+from gpbench.config.compose import Composer
 from gpbench.config.declared import check_task
 from gpbench.config.values import Config, check_values
 from gpbench.errors import ConfigError, GpbenchError, require_known
@@ -58,7 +58,7 @@ class Planner:
                 configurations[job] = self._composed(job)
                 check_task(configurations[job]["method"], configurations[job]["dataset"])
             except ConfigError as error:
-                hint = advice(jobs, self._composer)
+                hint = self._composer.advice(jobs)
                 raise ConfigError(hint or f"{error}{job_note(job, jobs)}") from error
         for job, cfg in configurations.items():
             try:
