@@ -1,6 +1,6 @@
 """From the words of a command line to a plain, resolved configuration; every mistake in them is one line."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -63,7 +63,7 @@ class Composer:
             cards.read_indices_as_int8(cfg["dataset"])
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
         same = lambda value, default: value is default or repr(value) == repr(default)
-        leaves = _leaves(cfg)
+        leaves = merge.leaves({group: cfg[group] for group in GROUPS})
         cfg["changes"] = {k: value for k, value in leaves if not (k in defaults and same(value, defaults[k]))}
         cfg["explicit"] = sorted({word.key for word in parsed if word not in choices and word.key.startswith("method")})
         cards.check_changes(cfg["dataset"], cfg["changes"])
@@ -136,9 +136,14 @@ class Composer:
 
     def _check_sections(self, cfg: dict, subject: str) -> list[dict[str, Any]]:
         """Checks and normalises the sections of the groups; returns the sources of the card, with readers expanded."""
-        cfg["method"] = self._with_families(cfg["method"], cfg["dataset"].get("task"))
-        declared.check_method(cfg["method"])
-        cfg["method"] = declared.canonical(cfg["method"])
+        method = dict(cfg["method"])
+        for kind in registry.KINDS.keys() & method.keys():
+            method[kind] = registry.expand(kind, method[kind], self.folders)
+            if str(method.get(TARGET, "gpbench.")).startswith("gpbench."):  # of a user's class it may be something else
+                with located(f"method.{kind}"):
+                    registry.read(kind, method[kind], cfg["dataset"].get("task"))
+        declared.check_method(method)
+        cfg["method"] = declared.canonical(method)
         # many jobs have the same protocol and card
         protocol_, card = repr(cfg["protocol"]), repr((subject, cfg["dataset"]))
         if protocol_ not in self._protocols:
@@ -149,17 +154,6 @@ class Composer:
             self._sources[card] = cards.check(cfg["dataset"], subject, self.folders)
         return list(self._sources[card])
 
-    def _with_families(self, method: Mapping[str, Any], task: Any) -> dict:
-        """The method with the names of users' kernels and likelihoods expanded, and all of them checked.  The keys
-        `kernel` and `likelihood` of a user's method can mean something else: its class checks them."""
-        expanded = dict(method)
-        for kind in registry.KINDS.keys() & method.keys():
-            expanded[kind] = registry.expand(kind, method[kind], self.folders)
-            if str(method.get(TARGET, "gpbench.")).startswith("gpbench."):
-                with located(f"method.{kind}"):
-                    registry.read(kind, expanded[kind], task)
-        return expanded
-
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
         key = tuple(word.text for word in choices)
@@ -167,7 +161,8 @@ class Composer:
             base = merge.choose({word.key: word.value for word in choices}, self.folders)
             if isinstance(node := base.get("protocol"), dict):
                 base = {**base, "protocol": {**node, **{k: v for k, v in PROTOCOL_DEFAULTS.items() if k not in node}}}
-            self._bases[key] = base, dict(_leaves(merge.resolved(base, allow_missing=True)))
+            values = merge.resolved(base, allow_missing=True)
+            self._bases[key] = base, dict(merge.leaves({group: values[group] for group in GROUPS if group in values}))
         return self._bases[key]
 
     def _users_file(self, group: str, choices: Sequence[Word], values: Mapping[str, Any]) -> Path | None:
@@ -247,8 +242,3 @@ def _implied(method: dict[str, Any]) -> dict[str, Any]:
     for key in sorted(section):
         require_known(key, method, f"method.implied: {key!r} is not a key of the method")
     return section
-
-
-def _leaves(cfg: Mapping) -> Iterator[tuple[str, Any]]:
-    """Every value of the groups' sections, with its dotted key."""
-    return merge.leaves({group: cfg[group] for group in GROUPS if group in cfg})
