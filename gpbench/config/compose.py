@@ -156,6 +156,9 @@ class Composer:
 
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
+        fault = "dataset, method and protocol each take a name, as in method=sep"
+        for word in choices:
+            refuse(f"{word.text}: ", (word.sign != "~" and not isinstance(word.value, str), fault))
         key = tuple(word.text for word in choices)
         if key not in self._bases:
             base = merge.choose({word.key: word.value for word in choices}, self.folders)
@@ -184,19 +187,14 @@ class Composer:
         if is_hydra := word.key.startswith("hydra"):
             words.require_launcher(word.text)
         mend = "; `gpbench reproduce ID` runs an experiment" if word.key == "experiment" else ""
-        is_removal, is_name = word.sign == "~", isinstance(word.value, str)
         refuse(
             f"{word.text}: ",
             (is_hydra, "only sweeps have a launcher: add -m, or leave it out"),
             (is_choice and is_group and word.sign.startswith("+"), f"write {word.text.lstrip('+')}, without +"),
             (word.sign == "@" or is_choice > is_group, f"only dataset, method and protocol choose a file{mend}"),
             (
-                is_removal and not word.key.startswith(("method", "dataset")),
+                word.sign == "~" and not word.key.startswith(("method", "dataset")),
                 f"{word.key} cannot be removed; set another value, or leave the word out",
-            ),
-            (
-                is_choice and not (is_name or is_removal),
-                "dataset, method and protocol each take a name, as in method=sep",
             ),
         )
 
