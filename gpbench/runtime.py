@@ -127,14 +127,15 @@ def start(device: str | None = None, *, joins: bool = False) -> tuple[int, int]:
         join()
     arithmetic.fix()
     try:
-        reason = "it finds none" if jax.devices()[0].platform == "cpu" else ""
+        devices = jax.devices()
+        reason = "it finds none" if device == "gpu" and devices[0].platform == "cpu" else ""
     except (AssertionError, RuntimeError) as error:
         reason = str(error).partition("\n")[0] or "there is none"
         names = os.environ.get("JAX_PLATFORMS", "")
         fault = f"JAX_PLATFORMS={names}: JAX finds no such device ({reason}); set it to cpu"
         require(device == "gpu", fault, ConfigError)
     fact = f"JAX cannot use a GPU here ({reason}); `gpbench doctor` says what it sees"
-    require(device != "gpu" or not reason, f"run.device=gpu: {fact}", ConfigError)
+    require(not reason, f"run.device=gpu: {fact}", ConfigError)
     return (jax.process_index(), jax.process_count()) if joins else (0, 1)
 
 
