@@ -133,7 +133,7 @@ class _Choice:
         return "." in self.name
 
 
-def named(value: Any) -> tuple[Any, Any]:
+def name_and_options(value: Any) -> tuple[Any, Any]:
     """The name and the options of {NAME: OPTIONS}; of any other value itself, and None."""
     is_pair = isinstance(value, Mapping) and len(value) == 1 and TARGET not in value
     return next(iter(value.items())) if is_pair else (value, None)
@@ -164,7 +164,7 @@ def read(kind: str, value: Any, task: str | None = None) -> _Choice:
 
 def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
     """A value in which every name from a file or an entry point is replaced by its `_target_` and options."""
-    name, options = named(value)
+    name, options = name_and_options(value)
     if isinstance(options, list) and name in COMPOSITES:
         return {name: [expand(kind, entry, folders) for entry in options]}
     is_name = isinstance(name, str) and isinstance(options, Mapping | None)
@@ -200,7 +200,7 @@ def check_family(
     """
     if accepted is None:
         return
-    value, options = named(value)
+    value, options = name_and_options(value)
     family = getattr(value, "family", getattr(value, "name", value))
     inputs = options.get("inputs") if isinstance(options, Mapping) else getattr(value, "inputs", None)
     if family in ("auto", *accepted) and inputs is None:
@@ -242,7 +242,7 @@ def load_class(kind: str, name: str, base: type) -> Any:
 
 def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     """The name and the options of a value."""
-    name, options = named(value)
+    name, options = name_and_options(value)
     if isinstance(value, Mapping) and TARGET in value:
         name, options = value[TARGET], {key: option for key, option in value.items() if key != TARGET}
         targets.check_path(name, kind)

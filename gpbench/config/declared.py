@@ -139,7 +139,7 @@ def check_task(method: Mapping[str, Any], card: Mapping[str, Any], tasks: object
             f"method {method.get('name')} is for {either(sorted(tasks))} data, and {card['name']} is {task}; methods"
             f" for {task} are {listed(methods(lambda declared: task in declared['tasks']), 20)}"
         )
-    family, _ = registry.named(method.get("likelihood", "auto"))
+    family, _ = registry.name_and_options(method.get("likelihood", "auto"))
     entry = registry.LIKELIHOODS.get(family) if isinstance(family, str) else None
     if entry and task not in entry.tasks:
         fit = either(("auto", *(name for name, other in registry.LIKELIHOODS.items() if task in other.tasks)))
