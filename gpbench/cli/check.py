@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gpbench import own_metrics, plugins, registry, runtime, targets, yamls
+from gpbench import own_metrics, plugins, registry, runtime, yamls
 from gpbench.analysis import printing
 from gpbench.config.compose import compose
 from gpbench.config.words import require_once
@@ -45,14 +45,13 @@ def check(
     require(rows is None or rows >= 10, f"--rows {rows}: give at least 10", ConfigError)
     method = method.removeprefix("method=")
     require_once([f"method={method}", *overrides])
-    folders = targets.add_folders(config_dir)
     kind, colon, name = method.rpartition(":")
     if colon:
         for option, value in {"rows": rows, "platform": platform}.items():
             require(value is None, f"--{option}: {method} is no method; leave the option out", ConfigError)
-        examined = _of_family(kind, name, overrides, folders)
+        examined = _of_family(kind, name, overrides, config_dir)
     else:
-        examined = _of_method(method, overrides, folders, rows, platform)
+        examined = _of_method(method, overrides, config_dir, rows, platform)
     findings = []
     for finding in examined:
         findings.append(finding)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from gpbench import paths, targets
+from gpbench import paths
 from gpbench.analysis import printing
 from gpbench.analysis.leaderboard import DIVISIONS, cpu_budget, eligible
 from gpbench.cli.output import Answer
@@ -52,7 +52,6 @@ def import_files(
     from gpbench.records.collection import open_store
     from gpbench.train.doubts import warnings
 
-    config_dir = targets.add_folders(config_dir)
     seconds = None if budget is None else cpu_budget(budget)
     paths_ = [file.resolve() for file in files]
     for k, file in enumerate(files):
