@@ -16,7 +16,6 @@ FLOORS = [
     {"npz", "outputs", "pages", "schema", "scored", "targets", "yamls"},
     {"arguments", "metrics", "papers"},
     {"registry", "keys"},
-    {"custom"},
     {"arithmetic", "core", "data_registry", "own_metrics"},
     {"methods", "runtime"},
     {"config"},
@@ -33,7 +32,7 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_700,
+    ("base",): 2_650,
     ("core",): 6_260,
     ("methods",): 6_900,
     ("data",): 5_050,

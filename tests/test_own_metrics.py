@@ -98,7 +98,7 @@ def test_a_declaration_that_is_none_stops_a_command_before_it_starts(folder):
         ({"name": "rmse"}, "the name rmse is built in"),
         ({"name": "objective"}, "the name objective is built in"),
         ({"name": "a-b"}, "letters, digits and underscores"),
-        ({"_target_": "absolute"}, "_target_: MODULE.FUNCTION"),
+        ({"_target_": "absolute"}, "_target_: MODULE.NAME"),
         ({"better": "less"}, "better must be lower or higher"),
         ({"tasks": "[classification]"}, "tasks must be a list of"),
         ({"title": "[1]"}, "title must be a text"),
@@ -123,7 +123,7 @@ def test_entry_points_name_metrics_and_broken_ones_are_left_out(monkeypatch, cap
     ]
     load = lambda point: metric if point.name != "broken" else 1 / 0
     monkeypatch.setattr(importlib.metadata.EntryPoint, "load", load)
-    monkeypatch.setattr(own_metrics, "entry_points", lambda group: points if group == own_metrics.GROUP else [])
+    monkeypatch.setattr(own_metrics.plugins, "points", lambda group: points if group == own_metrics.GROUP else [])
     assert own_metrics.load([]).score("regression", scored().in_original_units())[0] == {"mine": 2.0}
     assert [line.split()[6] for line in capsys.readouterr().err.splitlines()] == ["broken", "rmse"]
 

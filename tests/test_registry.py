@@ -4,7 +4,7 @@ import importlib.metadata
 
 import pytest
 
-from gpbench import custom, registry
+from gpbench import plugins, registry
 from gpbench.core.kernels import kernel_spec
 from gpbench.core.likelihoods import likelihood_spec
 from gpbench.errors import ConfigError
@@ -23,20 +23,20 @@ def test_files_and_entry_points_name_kernels_and_likelihoods(tmp_path, monkeypat
     (tmp_path / "kernel").mkdir()
     (tmp_path / "kernel" / "mine.yaml").write_text("_target_: mine.Kernel\nperiod: 2.0\n")
     own = {"_target_": "mine.Kernel", "period": 2.0}
-    assert custom.expand("kernel", "mine", [tmp_path]) == own
-    assert custom.expand("kernel", {"mine": {"period": 3.0}}, [tmp_path]) == {**own, "period": 3.0}
-    assert custom.expand("kernel", {"sum": ["mine", "linear"]}, [tmp_path]) == {"sum": [own, "linear"]}
-    assert custom.expand("kernel", "linear", [tmp_path]) == "linear"
+    assert registry.expand("kernel", "mine", [tmp_path]) == own
+    assert registry.expand("kernel", {"mine": {"period": 3.0}}, [tmp_path]) == {**own, "period": 3.0}
+    assert registry.expand("kernel", {"sum": ["mine", "linear"]}, [tmp_path]) == {"sum": [own, "linear"]}
+    assert registry.expand("kernel", "linear", [tmp_path]) == "linear"
     (tmp_path / "kernel" / "linear.yaml").write_text("_target_: mine.Kernel\n")
     with pytest.raises(ConfigError, match="the name linear is built in"):
-        custom.expand("kernel", "linear", [tmp_path])
+        registry.expand("kernel", "linear", [tmp_path])
     (tmp_path / "kernel" / "mine.yaml").write_text("period: 2.0\n")
     with pytest.raises(ConfigError, match="must be a mapping with a line `_target_"):
-        custom.expand("kernel", "mine", [tmp_path])
+        registry.expand("kernel", "mine", [tmp_path])
     points = {"gpbench.likelihoods": [importlib.metadata.EntryPoint("mine", "mine:Likelihood", "gpbench.likelihoods")]}
-    monkeypatch.setattr(custom, "entry_points", lambda group: points.get(group, []))
-    assert custom.expand("likelihood", "mine") == {"_target_": "mine.Likelihood"}
-    assert custom.expand("kernel", "mine") == "mine"
+    monkeypatch.setattr(plugins, "points", lambda group: points.get(group, []))
+    assert registry.expand("likelihood", "mine") == {"_target_": "mine.Likelihood"}
+    assert registry.expand("kernel", "mine") == "mine"
 
 
 @pytest.mark.parametrize(

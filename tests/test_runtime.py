@@ -121,7 +121,7 @@ from gpbench import runtime
 from gpbench.errors import ConfigError
 runtime.configure(device="gpu")
 try:
-    runtime.require_gpu()
+    runtime.start("gpu")
 except ConfigError as error:
     print(error)
 """

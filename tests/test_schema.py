@@ -10,7 +10,7 @@ import yaml
 import gpbench.methods
 from gpbench import schema
 from gpbench.config import declared
-from gpbench.config.protocol import KEYS
+from gpbench.config.values import PROTOCOL as KEYS
 from gpbench.data import SCALERS
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Method

@@ -14,7 +14,7 @@ from gpbench.api.selection import Names, names
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.config.card_keys import CARD
+from gpbench.config.cards import CARD
 from gpbench.errors import ConfigError, printable, require, require_known
 from gpbench.records import filters
 from gpbench.records.absences import absence
@@ -124,7 +124,7 @@ def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict[str, 
 
 def _files(group: str, config_dirs: Sequence[Path]) -> Mapping[str, Path]:
     """The files of a group by name: gpbench's, those of these folders and of installed packages."""
-    return paths.yaml_files(group, (*config_dirs, *plugins.folders()))
+    return paths.yaml_files(group, plugins.folders(config_dirs))
 
 
 def _runs(

@@ -251,7 +251,7 @@ def verify(
         by_id = {record.id: record for record in records}
         planner = plan.Planner(config_dirs)  # experiments of several claims share jobs
         if protocol is not None:
-            files = paths.yaml_files("protocol", (*config_dirs, *plugins.folders()))
+            files = paths.yaml_files("protocol", plugins.folders(config_dirs))
             require_known(protocol, {*files, *(record.protocol for record in records)}, f"no protocol {protocol!r}")
         return [
             verdict

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from gpbench import paths, plugins, targets
+from gpbench import paths, plugins
 from gpbench.analysis import printing
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.leaderboard import DIVISIONS, cpu_budget, eligible
@@ -48,13 +48,11 @@ def import_files(
     from gpbench.records.collection import open_store
     from gpbench.train.doubts import warnings
 
-    config_dir = targets.add_folders(config_dir)
     originals: dict[Path, Path] = {}
     for file in files:
         fault = f"{file} is named twice: leave it out once"
         require(originals.setdefault(file.resolve(), file) is file, fault, ConfigError)
-    protocols = paths.yaml_files("protocol", (*config_dir, *plugins.folders()))
-    require_known(protocol, protocols, f"no protocol {protocol!r}")
+    require_known(protocol, paths.yaml_files("protocol", plugins.folders(config_dir)), f"no protocol {protocol!r}")
     importer = scoring.Importer(protocol, precision, set, config_dir, None if budget is None else cpu_budget(budget))
     runs = [run for file in files for run in importer.score(file)]  # all are checked before any is recorded
     store = open_store(results or paths.results_dir())

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from gpbench import targets
 from gpbench.cli.output import Answer, Named, output_folder
 from gpbench.errors import AbsentError, ConfigError, StorageError, require
 from gpbench.experiments.definition import Experiment
@@ -54,7 +53,6 @@ def plot(
     """
     fault = "give the id of a figure, or of runs, or --last; `gpbench ls runs` lists the runs"
     require(bool(ids) != last, fault, ConfigError)
-    folders = targets.add_folders(config_dir)
     of_runs = all(re.fullmatch("[0-9a-f]+", id) for id in ids)
     subject = _PRINTED if ids == (_PRINTED,) else "runs" if of_runs else "figures"
     subjects = {"kind": "runs", "metric": "runs", "preset": "figures", "all-settings": "figures"}
@@ -70,12 +68,12 @@ def plot(
         from gpbench.report import figures
         from gpbench.report.figures.printed import draw_printed
 
-        load = lambda stores: load_reproductions(latest(recorded(stores)), folders)
+        load = lambda stores: load_reproductions(latest(recorded(stores)), config_dir)
         files = figures.save(draw_printed(first_answer(results, load, lambda answer: not answer)), folder / _PRINTED)
     elif subject == "runs":
         files, lacks = _draw_runs(ids, kind, metric, folder, results)
     else:
-        files, cells = _draw_figures(ids, preset, all_settings, folders, folder, results)
+        files, cells = _draw_figures(ids, preset, all_settings, config_dir, folder, results)
     data = {"files": [str(file) for file in files], "missing": sum(len(cell.missing) for cell in cells)}
     return Answer(data | ({"kinds": lacks} if subject == "runs" else {}), summary(files, cells))
 

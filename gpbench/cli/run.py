@@ -3,10 +3,9 @@
 import contextlib
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from json import dumps, loads
 from pathlib import Path
-from typing import Any
 
 from gpbench import paths, yamls
 from gpbench.api import words
@@ -15,6 +14,7 @@ from gpbench.api.training import require_one_job, train_here
 from gpbench.cli.plot import plot_run
 from gpbench.cli.recorded import inputs_line
 from gpbench.config.compose import compose
+from gpbench.config.values import Config
 from gpbench.config.words import require_once
 from gpbench.errors import ConfigError, DivergedError, as_word, printable, refuse, require
 from gpbench.records.absences import divergence
@@ -97,7 +97,7 @@ def run(
     return _train(config, None, plot, json)
 
 
-def _train(config: Mapping[str, Any], plan: RunPlan | None, plot: str | None, json: bool) -> int:
+def _train(config: Config, plan: RunPlan | None, plot: str | None, json: bool) -> int:
     """Trains what is missing of a configuration, or of a job's plan, and prints the results."""
     several = processes.needed(config["run"])
     fault = "--plot is for runs of one process: leave it out; `gpbench plot RUN --kind A,B` draws later"
@@ -147,7 +147,7 @@ def _check_options(multirun: bool, cfg: bool, dry_run: bool, plot: str | None, j
             offers.check_kind(kind)
 
 
-def _title(cfg: Mapping[str, Any]) -> str:
+def _title(cfg: Config) -> str:
     """A line that says what a configuration runs."""
     split = dumps(cfg["split"], separators=(",", ":")).strip('"')
     changes = [f"{key}={as_word(value)}" for key, value in cfg["changes"].items()]
@@ -157,7 +157,7 @@ def _title(cfg: Mapping[str, Any]) -> str:
     return printable(f"{names}: {' '.join(words)}")
 
 
-def _next(cfg: Mapping[str, Any], runs: Runs) -> str:
+def _next(cfg: Config, runs: Runs) -> str:
     """A command that shows more of what was run: one run in full, or several in a table."""
     verb = "show --last" if len(runs) == 1 else f"table --dataset {shlex.quote(str(cfg['dataset']['name']))}"
     if runs.results.resolve() != paths.results_dir().resolve():

@@ -55,6 +55,10 @@ def call(argv: Sequence[str]) -> int:
         return _overview(words, verb, {action: verb_of(f"{verb} {action}").description for action in _ACTIONS[verb]})
     entry = verb_of(name)
     arguments, options = entry.parse(words)
+    if options.get("config_dir"):
+        from gpbench import targets
+
+        options["config_dir"] = targets.add_folders(options["config_dir"])
     output = {key: options.pop(key) for key in entry.output}
     if "out" in output and "dry_run" in options:
         from gpbench.cli.output import check_output

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpbench import paths
 from gpbench.config.cards import reader, resolved
+from gpbench.config.values import Config
 from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
@@ -25,8 +26,8 @@ _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": 
 def load(
     card: Mapping,
     *,
-    mirror: Path | None = None,
-    store: Path | None = None,
+    mirror: Path | str | None = None,
+    store: Path | str | None = None,
     offline: bool = False,
     again: bool = False,
     config_dirs: Sequence[Path | str] = (),
@@ -72,11 +73,9 @@ def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
     return [Path(), *(Path(folder) / "dataset" for folder in config_dirs), *map(Path, config_dirs), store]
 
 
-def configured(cfg: Mapping) -> Dataset:
+def configured(cfg: Config) -> Dataset:
     """Loads the data set of a resolved configuration.  Raises DataError as `load` does."""
-    mirror, store = (Path(folder) if (folder := cfg["data"][key]) else None for key in ("mirror", "store"))
-    places = {"mirror": mirror, "store": store, "config_dirs": cfg["config_dirs"]}
-    return load(resolved(cfg["dataset"]), offline=cfg["data"]["offline"], **places)
+    return load(resolved(cfg["dataset"]), **cfg["data"], config_dirs=cfg["config_dirs"])
 
 
 @contextlib.contextmanager

@@ -1,11 +1,13 @@
 """Configurations and compiled programs of methods, which estimators share: searches fit often."""
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from gpbench import runtime, targets
+from gpbench.config.values import Config
 from gpbench.errors import ConfigError
 
 
@@ -15,14 +17,14 @@ def folders_of(config_dir: str | Path | None) -> tuple[Path, ...]:
 
 
 @lru_cache(maxsize=64)
-def configuration(*overrides: str, folders: tuple[Path, ...] = ()) -> dict:
+def configuration(*overrides: str, folders: tuple[Path, ...] = ()) -> Config:
     """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
     from gpbench.config.compose import compose
 
     return compose(overrides, folders)
 
 
-def programs_of(config: dict) -> Any:
+def programs_of(config: Mapping[str, Any]) -> Any:
     """The compiled programs of a method, shared by estimators with the same configuration.  Raises ConfigError."""
     runtime.refuse_fork()
     return _build(json.dumps(config["method"], sort_keys=True))
@@ -32,10 +34,11 @@ def programs_of(config: dict) -> Any:
 def _build(method: str) -> Any:
     """The programs of a method, of its configuration in JSON.  Raises ConfigError."""
     runtime.require_float64()
-    from gpbench.config.build import build_method
+    from gpbench.config.build import build_method, check_class
     from gpbench.train.programs import Programs
 
-    return Programs(build_method(json.loads(method)))
+    check_class(node := json.loads(method))
+    return Programs(build_method(node))
 
 
 def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:

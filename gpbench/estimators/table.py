@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from gpbench.config.card_keys import CENTRES
+from gpbench.config.cards import CENTRES
 from gpbench.data import encoding
 from gpbench.data.cells import DECIMAL_POINT
 from gpbench.data.conversion import check_finite

@@ -12,7 +12,6 @@ import numpy as np
 
 from gpbench import data as data_layer
 from gpbench import metrics, own_metrics, paths, plugins
-from gpbench.config.compose import folders
 from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, located, refuse, require
 from gpbench.imports.submissions import Submission, read
@@ -60,7 +59,8 @@ class Importer:
             require(_NAME.fullmatch(name), f"{file}: method {name!r}: {fault}", ConfigError)
             fault = f"{file}: method {name!r} is one of gpbench's; give yours a name of its own"
             require(name.lower() not in ours, fault, ConfigError)
-        own, checksum = own_metrics.load(folders(self.config_dirs)), sha256(file.read_bytes()).hexdigest()
+        own = own_metrics.load(plugins.folders(self.config_dirs))
+        checksum = sha256(file.read_bytes()).hexdigest()
         datasets: dict[str, tuple[Mapping, Dataset]] = {}
         for name in (submission.dataset for submission in submissions):
             if name not in datasets:

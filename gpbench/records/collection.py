@@ -39,7 +39,8 @@ class Collection(Store):
     (`gpbench.records.arrays`), no predictions and no states."""
 
     _refusal = (
-        "is a collection to read from; runs are written into results folders (run.results=DIR), and deleted there"
+        "is a collection to read from; runs are written into results folders (run.results=DIR, or import --results"
+        " DIR), and deleted there"
     )
     _mend = "`gpbench collect` makes it again"
 

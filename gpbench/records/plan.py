@@ -4,8 +4,9 @@ from a resolved configuration, and read by the sweep, the claim, the job, tables
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
+from gpbench.config.values import Config
 from gpbench.errors import ConfigError, require
 from gpbench.records import identity
 from gpbench.records.record import Record
@@ -57,12 +58,12 @@ class Run:
 class RunPlan:
     """The runs of a resolved configuration `cfg`, in the order of its splits and outputs.  Plain data."""
 
-    cfg: Mapping[str, Any]
+    cfg: Config
     data_checksum: str
     runs: Sequence[Run]
 
     @classmethod
-    def from_config(cls, cfg: Mapping[str, Any], loaded: Loaded | None = None) -> "RunPlan":
+    def from_config(cls, cfg: Config, loaded: Loaded | None = None) -> "RunPlan":
         """The plan of a configuration.  Data are loaded only where the card has no checksum.  Raises ConfigError: there
         are no such splits or outputs; DataError: the data had to be loaded, and could not be."""
         from gpbench.config import cards
@@ -119,7 +120,7 @@ class RunPlan:
 
     def with_run(self, **values: Any) -> "RunPlan":
         """The plan with other values in the `run` section, which changes no run that is not timed."""
-        return replace(self, cfg={**self.cfg, "run": {**self.cfg["run"], **values}})
+        return replace(self, cfg=cast(Config, {**self.cfg, "run": {**self.cfg["run"], **values}}))
 
     def to_json(self) -> str:
         """The plan as JSON."""
@@ -143,7 +144,7 @@ class RunPlan:
         return all(_EXTRAS[name](record) or (name == "gap" and record.diverged) for name in self.extras)
 
 
-def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
+def within_rows(cfg: Config, rows: int) -> Config:
     """A configuration whose default numbers of rows, such as `inducing`, are at most those that train.  The new number
     is part of the run's identity and of its setting, as if the user had set it.  A number that the user or an
     experiment did set stays as it is: the method refuses it where it is too large."""
@@ -151,11 +152,11 @@ def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
 
     method, explicit = cfg["method"], set(cfg.get("explicit", ["method"]))  # records of before have no such list
     large = [key for key in declared.beyond(method, rows) if not explicit & {"method", f"method.{key}"}]
-    changes = cfg["changes"] | {f"method.{key}": rows for key in large} if large else cfg["changes"]
+    changes = {**cfg["changes"], **{f"method.{key}": rows for key in large}} if large else cfg["changes"]
     return {**cfg, "method": {**method, **dict.fromkeys(large, rows)}, "changes": changes}
 
 
-def _checksum_and_rows(cfg: Mapping[str, Any], loaded: Loaded) -> tuple[str, int, int | None]:
+def _checksum_and_rows(cfg: Config, loaded: Loaded) -> tuple[str, int, int | None]:
     """The checksum, the rows and the fewest training rows of a data set whose card has no checksum.  Of many jobs on it
     the first alone loads it."""
     from gpbench.data import splits

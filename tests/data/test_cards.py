@@ -181,7 +181,7 @@ def test_a_reader_of_ones_own_is_named_by_its_target_by_a_file_or_by_an_entry_po
     (user / "reader" / "mine.yaml").write_text(TARGET)
     np.testing.assert_array_equal(own(user, "mine").y, [3, 7])
     point = EntryPoint("theirs", "reader_of_cards:rows", "gpbench.readers")
-    monkeypatch.setattr("gpbench.custom.entry_points", lambda group: [point] * (group == point.group))
+    monkeypatch.setattr("gpbench.plugins.points", lambda group: [point] * (group == point.group))
     (source,) = (own_card := cards.read("mine", [user]))["sources"]
     assert source["reader"]["_target_"] == "reader_of_cards.rows" and own_card["name"] == "mine"
     assert config.check({**own_card, "sources": [{**source, "reader": "theirs"}]})[0]["reader"] == {

@@ -7,7 +7,7 @@ import optax
 import pytest
 from problems import FROZEN, KEY, binary, regression
 
-from gpbench.config.build import build_method
+from gpbench.config.build import build_method, check_class
 from gpbench.config.compose import compose
 from gpbench.core.optimisers import decaying_adam
 from gpbench.errors import ConfigError
@@ -98,16 +98,17 @@ class Stranger:
 )
 def test_a_class_that_is_not_a_method_is_one_line(cls, line):
     with pytest.raises(ConfigError, match=line):
-        build_method({"_target_": f"{__name__}.{cls.__name__}"})
+        check_class(node := {"_target_": f"{__name__}.{cls.__name__}"})
+        build_method(node)
 
 
 def test_a_method_without_a_target_and_a_module_that_python_cannot_parse_are_one_line(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="method has no _target_"):
-        build_method({"name": "mine"})
+        check_class({"name": "mine"})
     (tmp_path / "unparsable.py").write_text("def f(:")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigError, match=r"cannot import 'unparsable.Method': invalid syntax"):
-        build_method({"_target_": "unparsable.Method"})
+        check_class({"_target_": "unparsable.Method"})
 
 
 REFUSED = {
