@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpbench.analysis.best import BestMethods, Score
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.provenance import correction, imported_note, provenance_lines, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
-from gpbench.analysis.statistics import LEVEL, gather
+from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
 from gpbench.papers.published import shared_terms, terms
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted, natural
 from gpbench.analysis.provenance import DEGENERATE, LEAKED, SHIPPED, is_degenerate, run_caveats
-from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, gather, mean_stderr
+from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, mean_stderr
 from gpbench.metrics import better
 from gpbench.own_metrics import COUNTED
 from gpbench.papers.published import UNRANKED, Published, lookup

@@ -13,7 +13,8 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.statistics import TTest, common_splits, gather, largest_ratio, paired_t_test
+from gpbench.analysis.grouping import gather
+from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
 from gpbench.metrics import ranking_direction
 from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.absences import absence, absences

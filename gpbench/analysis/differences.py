@@ -7,11 +7,12 @@ from functools import cached_property
 
 from gpbench.analysis.cells import CellRuns, group_runs
 from gpbench.analysis.comparison import Comparison
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.provenance import correction, facts_of, imported_note, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.sides import Side
-from gpbench.analysis.statistics import UNTESTED, TTest, common_splits, gather, largest_ratio
+from gpbench.analysis.statistics import UNTESTED, TTest, common_splits, largest_ratio
 from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 from gpbench.metrics import better

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.analysis.best import is_held_out, rows_of
-from gpbench.analysis.statistics import gather
+from gpbench.analysis.grouping import gather
 from gpbench.data import cards
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record

@@ -20,11 +20,12 @@ import numpy as np
 
 from gpbench.analysis.cells import CellRuns
 from gpbench.analysis.differences import Difference, feet, pair_names
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted, number
 from gpbench.analysis.provenance import facts_of, seconds_lines
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.sides import Side
-from gpbench.analysis.statistics import LEVEL, gather
+from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 from gpbench.records.arrays import log_probs

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from gpbench import paths, yamls
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import abridge, counted
-from gpbench.analysis.statistics import FOLDS, UNTESTED, gather
+from gpbench.analysis.statistics import FOLDS, UNTESTED
 from gpbench.papers.published import parts
 from gpbench.records.record import Record
 

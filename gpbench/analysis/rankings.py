@@ -8,10 +8,10 @@ from typing import Any
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, main_names, with_metric
 from gpbench.analysis.experiment import by_dataset, facts, missing_line, preset_lines
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.provenance import LEAKED, seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, rank_table, ranking_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
-from gpbench.analysis.statistics import gather
 from gpbench.errors import ConfigError, require_known
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell

@@ -13,9 +13,10 @@ from numpy import ndarray
 
 from gpbench.analysis import statistics as tests
 from gpbench.analysis.comparison import Comparison
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.provenance import facts_of, imported_note
 from gpbench.analysis.sheets import Grid, Sheet
-from gpbench.analysis.statistics import LEVEL, common_splits, gather, smallest_wilcoxon_holm
+from gpbench.analysis.statistics import LEVEL, common_splits, smallest_wilcoxon_holm
 from gpbench.errors import ConfigError
 from gpbench.metrics import Metric, find, ranking_direction
 from gpbench.papers.published import UNRANKED

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gpbench.analysis.statistics import gather
+from gpbench.analysis.grouping import gather
 from gpbench.errors import printable
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ Only tests import SciPy, when they are called, and none `scipy.stats`, whose imp
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from statistics import fmean
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -34,18 +34,6 @@ UNTESTED = {
     "fixed": "their rows were given",
 }
 """Split sets of which no correction of the variance is known, with the reason."""
-
-
-_K = TypeVar("_K", bound=Hashable)
-_V = TypeVar("_V")
-
-
-def gather(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
-    """The values of each key, keys and values in the order in which they come."""
-    groups: dict[_K, list[_V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 class TTest(NamedTuple):

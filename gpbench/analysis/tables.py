@@ -12,10 +12,11 @@ import numpy as np
 from gpbench import paths
 from gpbench.analysis.cells import CellRuns, Entry, caveats
 from gpbench.analysis.comparison import Comparison
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted, natural, number
 from gpbench.analysis.provenance import facts_of, provenance, run_facts, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
-from gpbench.analysis.statistics import common_splits, gather, largest_ratio
+from gpbench.analysis.statistics import common_splits, largest_ratio
 from gpbench.metrics import find
 from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.record import Record

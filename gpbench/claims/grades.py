@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from gpbench.analysis.statistics import gather
+from gpbench.analysis.grouping import gather
 from gpbench.claims import estimates
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import INSIDE, NONE, SIDE, Estimate, Evidence

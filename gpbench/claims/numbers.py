@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpbench.analysis.statistics import average_ranks, common_splits, friedman, gather, largest_ratio
+from gpbench.analysis.grouping import gather
+from gpbench.analysis.statistics import average_ranks, common_splits, friedman, largest_ratio
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, clustered, exact, mean, paired_spread, share, signed_rank, student
 from gpbench.claims.quantities import COMPARISONS

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.statistics import gather
+from gpbench.analysis.grouping import gather
 from gpbench.claims import definition
 from gpbench.claims.definition import Claim, Clause, Words
 from gpbench.claims.estimates import Estimate

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from gpbench.analysis.formats import FORMATS
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted
 from gpbench.analysis.sheets import Sheet
-from gpbench.analysis.statistics import gather
 from gpbench.data import cards
 from gpbench.errors import ConfigError
 from gpbench.outputs import output

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from numpy import ndarray
 
-from gpbench.analysis.statistics import gather
+from gpbench.analysis.grouping import gather
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell

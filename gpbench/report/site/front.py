@@ -7,9 +7,9 @@ from typing import Any
 
 from gpbench.analysis import best_sheet
 from gpbench.analysis.best import BestMethods, best_methods
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.kinds import Kind
 from gpbench.analysis.printing import number
-from gpbench.analysis.statistics import gather
 from gpbench.errors import AbsentError
 from gpbench.report.site.facts import Facts, page
 

@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.comparison import LEAKED_MARK
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
-from gpbench.analysis.statistics import gather
 from gpbench.analysis.tables import LEGEND, MEANINGS, title
 from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report

@@ -9,10 +9,11 @@ from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry_notes, group_runs
 from gpbench.analysis.comparison import Comparison, labels, method_of, with_metric
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import number
 from gpbench.analysis.provenance import imported_note
 from gpbench.analysis.ranks import rank_table, ranking_notes
-from gpbench.analysis.statistics import gather, nemenyi_quantile
+from gpbench.analysis.statistics import nemenyi_quantile
 from gpbench.analysis.tables import seconds_notes, with_marks
 from gpbench.claims.grades import SCALE, Judged
 from gpbench.errors import ConfigError
