@@ -18,7 +18,7 @@ from gpbench.errors import ConfigError, require
 from gpbench.outputs import output
 from gpbench.records import packages, parquet
 from gpbench.records.folder import CONFIG, TRACE, plain
-from gpbench.records.record import Record, verify
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
             try:
                 record = Record.from_json(_parsed(text or ""))
                 first, _ = rows.setdefault(record.id, (record, config or ""))
-                verify(first is record, f"another row has the id {record.id}")
+                require(first is record, f"another row has the id {record.id}", ValueError)
             except ValueError as error:
                 faults.append(f"row {row}: {error}")
     finally:
