@@ -39,11 +39,9 @@ class Marginals(eqx.Module):
 
 
 def marginals(q: Normal, V: Float[Array, "M N"], W: Float[Array, "M N"], sites: Sites) -> Marginals:
-    """Mean and variance of q along the sites' directions `W`, and of their cavities along `V`.
-
-    The two differ only where the hyper-parameters have moved since a site was refined (or move under a gradient).  `W`
-    that is `V` itself saves the products.
-    """
+    """Mean and variance of q along the sites' directions `W`, and of their cavities along `V`.  The two differ only
+    where the hyper-parameters have moved since a site was refined (or move under a gradient).  `W` that is `V` itself
+    saves the products."""
     T = q.root @ V
     S = T if W is V else q.root @ W
     mean, variance = W.T @ q.mean, jnp.sum(S**2, axis=0)
@@ -69,10 +67,8 @@ def refine(
     old: Sites,
     rho: Float[Array, ""] | Float[Array, " N"] | float,
 ) -> Sites:
-    """Parallel site update (equation 23 with the errata's sign), damped by ρ (equation 25).
-
-    ρ is one for all or one a site: 1 is no damping, and with 0 a site stays as it is.
-    """
+    """Parallel site update (equation 23 with the errata's sign), damped by ρ (equation 25).  ρ is one for all or one a
+    site: 1 is no damping, and with 0 a site stays as it is."""
     _, slope, curvature = likelihood.normaliser_derivatives(moments.cavity_mean, residual + moments.cavity_variance, y)
     return damp(moment_match(moments.cavity_mean, moments.cavity_variance, slope, curvature), old, rho)
 
@@ -87,11 +83,9 @@ def log_normaliser(
     sites: Sites,
     weight: Float[Array, " N"],
 ) -> Float[Array, ""]:
-    """log Zq = ½ log|P⁻¹| + ½ μᵀ Σ τ V + Σ_n weight_n (log Z_n + g(cavity) - g(q)).
-
-    Appendix A.5; equation 29's quadratic terms lack their ½ and the last its sign (errata).  `shift` is Σ τ V over all
-    sites, and the weight of a point N/B in a minibatch, 0 for rows that fill it up.
-    """
+    """log Zq = ½ log|P⁻¹| + ½ μᵀ Σ τ V + Σ_n weight_n (log Z_n + g(cavity) - g(q)).  Appendix A.5; equation 29's
+    quadratic terms lack their ½ and the last its sign (errata).  `shift` is Σ τ V over all sites, and the weight of a
+    point N/B in a minibatch, 0 for rows that fill it up."""
     gap = moments.mean - sites.tau * moments.variance
     C = sites.nu / (1.0 - sites.nu * moments.variance)
     log_site = 0.5 * (-2.0 * sites.tau * moments.mean + sites.tau**2 * moments.variance + C * gap**2)

@@ -54,10 +54,8 @@ class InducingPoints(Features):
 
 
 class SelectedPoints(Features):
-    """Values of f at some of M points: the others are standard normal numbers that tell nothing about f.
-
-    The number in use can so change during training.
-    """
+    """Values of f at some of M points: the others are standard normal numbers that tell nothing about f.  The number in
+    use can so change during training."""
 
     Z: Float[Array, "M D"]
     mask: Float[Array, " M"]

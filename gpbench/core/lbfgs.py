@@ -100,10 +100,8 @@ def step(
 
 
 def direction(state: State) -> Float[Array, " P"]:
-    """-H g with the memory's inverse Hessian H (Nocedal and Wright 2006, algorithm 7.4).
-
-    Without memory it is the steepest descent of length 1 at most, as in L-BFGS-B.
-    """
+    """-H g with the memory's inverse Hessian H (Nocedal and Wright 2006, algorithm 7.4).  Without memory it is the
+    steepest descent of length 1 at most, as in L-BFGS-B."""
     S, Y, g = state.steps, state.changes, state.gradient
     sy = jnp.sum(S * Y, axis=1)
     rho = jnp.where(sy > 0, 1.0 / jnp.where(sy > 0, sy, 1.0), 0.0)  # empty slots of the memory have no effect

@@ -35,10 +35,8 @@ def map_members(function: Callable[..., Any], *stacked: Any) -> Any:
 
 
 def map_rows(function: Callable[[Any], Any], rows: Any, size: int) -> Any:
-    """Applies a function to every row, `size` rows side by side at most.
-
-    `jax.lax.map` compiles the function once more for a last, shorter block; here all blocks are of one length.
-    """
+    """Applies a function to every row, `size` rows side by side at most.  `jax.lax.map` compiles the function once more
+    for a last, shorter block; here all blocks are of one length."""
     n = len(jax.tree.leaves(rows)[0])
     blocks = max(1, -(-n // size))
     if blocks == 1:
@@ -53,11 +51,9 @@ def map_rows(function: Callable[[Any], Any], rows: Any, size: int) -> Any:
 def sum_in_blocks(
     function: _Function, shared: Any, rows: Any, weight: Float[Array, " N"], size: int
 ) -> Float[Array, ""]:
-    """Sums a function of `shared` and a pair of a block of `rows` and of `weight` over blocks of `size` rows.
-
-    It is differentiable in `shared` alone.  The gradient is computed block by block together with the value, so that
-    reverse mode keeps no intermediate array of N rows.  Rows that fill the last block up have weight 0.
-    """
+    """Sums a function of `shared` and a pair of a block of `rows` and of `weight` over blocks of `size` rows.  It is
+    differentiable in `shared` alone.  The gradient is computed block by block together with the value, so that reverse
+    mode keeps no intermediate array of N rows.  Rows that fill the last block up have weight 0."""
     n = len(weight)
     if n <= size:
         return function(shared, (rows, weight))

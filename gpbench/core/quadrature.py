@@ -74,11 +74,9 @@ def log_peaked_expectation(log_g: _Integrand, mean: PerRow, variance: PerRow, st
 
 @cache
 def gaussian_points(samples: int, dimensions: int) -> Float[np.ndarray, "S D"]:
-    """Points whose average approximates an expectation under N(0, I), the same at each call.
-
-    They are `samples`, a power of two of at least 4 D, Sobol points in antithetic pairs, corrected to an identity
-    covariance: exact for polynomials of degree 3.
-    """
+    """Points whose average approximates an expectation under N(0, I), the same at each call.  They are `samples`, a
+    power of two of at least 4 D, Sobol points in antithetic pairs, corrected to an identity covariance: exact for
+    polynomials of degree 3."""
     from scipy.special import ndtri
     from scipy.stats import qmc  # takes half a second, and few runs need it
 

@@ -50,11 +50,8 @@ class ResidualProcess(eqx.Module):
         rest: Float[Array, " B"],
         before: Int[Array, " B"] | None = None,
     ) -> Neighbours:
-        """The k training rows with the largest absolute residual correlation, in O(B N (M + D)) time.
-
-        The B rows are given by X, V = L⁻¹Kzx and their residual variances; training rows from `before` on are no
-        neighbours.
-        """
+        """The k training rows with the largest absolute residual correlation, in O(B N (M + D)) time.  The B rows are
+        given by X, V = L⁻¹Kzx and their residual variances; training rows from `before` on are no neighbours."""
         n, count = len(self.X), max(k, 1)
         ours, theirs = self.deviations(self.X, self.rest), self.deviations(X, rest)
         end = jnp.full(len(X), n) if before is None else before
@@ -82,10 +79,8 @@ class ResidualProcess(eqx.Module):
         neighbours: Neighbours,
         y: Float[Array, " N"],
     ) -> tuple[Float[Array, " B"], Float[Array, "B M"], Float[Array, " B"]]:
-        """f at B rows given the targets y of their neighbours, as aᵀy_n + gᵀw + an independent rest.
-
-        aᵀy_n, the directions g = V_j - V_n a, and the variance D of the rest.
-        """
+        """f at B rows given the targets y of their neighbours, as aᵀy_n + gᵀw + an independent rest.  aᵀy_n, the
+        directions g = V_j - V_n a, and the variance D of the rest."""
 
         @jax.checkpoint
         def of_row(row: Any) -> tuple[Array, Array, Array]:
@@ -106,10 +101,8 @@ class ResidualProcess(eqx.Module):
     def independent(
         self, y: Float[Array, " N"], neighbours: Neighbours
     ) -> tuple[Float[Array, " N"], Float[Array, "N M"], Float[Array, " N"]]:
-        """Targets whose residuals are independent and of variance 1.
-
-        With B the unit lower triangle of -a: (D + σ²)^-½ B y, (D + σ²)^-½ B Vᵀ, and D + σ².
-        """
+        """Targets whose residuals are independent and of variance 1.  With B the unit lower triangle of -a: (D + σ²)^-½
+        B y, (D + σ²)^-½ B Vᵀ, and D + σ²."""
         mean, directions, rest = self.conditional(self.X, self.V, self.rest, neighbours, y)
         variance = rest + self.noise
         scale = jax.lax.rsqrt(variance)

@@ -1,7 +1,5 @@
-"""The methods, one a file in the folder of its family, and the classes of a user's own method.
-
-Every name here is imported at its first use, so that importing the package does not import JAX.
-"""
+"""The methods, one a file in the folder of its family, and the classes of a user's own method.  Every name here is
+imported at its first use, so that importing the package does not import JAX."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
-"""Random Fourier features (Rahimi and Recht 2007): a basis in blocks, and functions drawn from a prior.
-
-Their cosines are polynomials: several times faster on CPUs than the library's, which XLA does not vectorise there.
-"""
+"""Random Fourier features (Rahimi and Recht 2007): a basis in blocks, and functions drawn from a prior.  Their cosines
+are polynomials: several times faster on CPUs than the library's, which XLA does not vectorise there."""
 
 from functools import cache
 
@@ -21,10 +19,8 @@ _POLYNOMIAL_DEGREES = {"float32": 6, "float64": 11}
 
 @jax.custom_jvp
 def cosine_of_turns(u: Float[Array, "..."]) -> Float[Array, "..."]:
-    """cos(2πu) by a polynomial in the square of u's distance from the nearest whole number.
-
-    The absolute error for |u| up to a few is 5e-7 in float32 and 2e-14 in float64; beyond, it is that of rounding u.
-    """
+    """cos(2πu) by a polynomial in the square of u's distance from the nearest whole number.  The absolute error for |u|
+    up to a few is 5e-7 in float32 and 2e-14 in float64; beyond, it is that of rounding u."""
     u = u - jnp.round(u)
     t = 4.0 * u * u
     *lower, last = _coefficients(u.dtype.name)
@@ -117,11 +113,9 @@ class RandomFeatures(Basis):
 
 
 def spectral_degrees(kernel: Kernel) -> int:
-    """Degrees of freedom of the spectral density of a kernel of `SPECTRAL`, a multivariate t distribution.
-
-    2ν for the Matérn kernel of smoothness ν (Rasmussen and Williams 2006, equation 4.15); 0 for the squared
-    exponential, whose spectral density is normal.
-    """
+    """Degrees of freedom of the spectral density of a kernel of `SPECTRAL`, a multivariate t distribution.  2ν for the
+    Matérn kernel of smoothness ν (Rasmussen and Williams 2006, equation 4.15); 0 for the squared exponential, whose
+    spectral density is normal."""
     return _DEGREES[type(kernel)]  # type: ignore[index]
 
 

@@ -81,10 +81,8 @@ class ANOVA(Family):
     def initial(
         cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, unit: Units, **options: Any
     ) -> Kernel:
-        """Options: `order`, the largest R, and `base`, the specification of the one-dimensional kernels.
-
-        Every order has the same share of the amplitude.  Raises ConfigError if there are fewer inputs than `order`.
-        """
+        """Options: `order`, the largest R, and `base`, the specification of the one-dimensional kernels.  Every order
+        has the same share of the amplitude.  Raises ConfigError if there are fewer inputs than `order`."""
         order, count = options["order"], X.shape[1]
         if order > count:
             raise ConfigError(f"kernel anova has order {order}, but only {count} inputs: choose an order up to {count}")
@@ -134,11 +132,9 @@ class Effect(Kernel):
 
 
 def integral(base: Kernel, x: Float[Array, " N"]) -> Float[Array, " N"]:
-    """I(x) = ∫₀¹ g(x, t) dt of a one-dimensional kernel: in closed form for the squared exponential.
-
-    For other kernels by quadrature: over one period where there are periods, which [0, 1] may have many of, else on
-    both sides of x, so that a kink at t = x costs no accuracy.
-    """
+    """I(x) = ∫₀¹ g(x, t) dt of a one-dimensional kernel: in closed form for the squared exponential.  For other kernels
+    by quadrature: over one period where there are periods, which [0, 1] may have many of, else on both sides of x, so
+    that a kink at t = x costs no accuracy."""
     if (scale := _lengthscale(base)) is not None:
         root = math.sqrt(2) * scale
         return 0.5 * math.sqrt(math.pi) * root * (erf((1 - x) / root) + erf(x / root))

@@ -9,10 +9,8 @@ from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, Lengthsca
 
 
 class Linear(Family):
-    """k(x, x') = Σ_d v_d x_d x'_d: linear functions whose slopes have variances v_d.
-
-    It has no bias: add `constant` for one.
-    """
+    """k(x, x') = Σ_d v_d x_d x'_d: linear functions whose slopes have variances v_d.  It has no bias: add `constant`
+    for one."""
 
     log_variance: Float[Array, " D"]
     family: ClassVar[str] = "linear"

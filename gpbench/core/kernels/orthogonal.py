@@ -15,11 +15,8 @@ from gpbench.core.kernels.base import AmplitudeFamily, Kernel, LengthscaleStart,
 
 
 class Orthogonal(AmplitudeFamily):
-    """k(x, y) = amplitude · Π_d k_d(x_d, y_d), where ∫ k_d(x, y) N(x; 0, 1) dx = 0 for every y.
-
-    With q the squared lengthscale and c = √(q(q + 2))/(q + 1), k_d(x, y) = exp(-(x - y)²/(2q)) -
-    c exp(-(x² + y²)/(2(q + 1))).
-    """
+    """k(x, y) = amplitude · Π_d k_d(x_d, y_d), where ∫ k_d(x, y) N(x; 0, 1) dx = 0 for every y.  With q the squared
+    lengthscale and c = √(q(q + 2))/(q + 1), k_d(x, y) = exp(-(x - y)²/(2q)) - c exp(-(x² + y²)/(2(q + 1)))."""
 
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " D"]

@@ -29,9 +29,7 @@ def _isotropic() -> Any:
 
 class Stationary(AmplitudeFamily):
     """A kernel of the scaled distance r² = Σ_d (x_d - x'_d)² / l_d alone, l_d a squared lengthscale.
-
-    `log_lengthscale2` has an entry per input (ARD), or a single one for all inputs (the option `isotropic`).
-    """
+    `log_lengthscale2` has an entry per input (ARD), or a single one for all inputs (the option `isotropic`)."""
 
     log_lengthscale2: eqx.AbstractVar[Float[Array, " L"]]
 
@@ -57,10 +55,8 @@ def _start_lengthscales(X: Float[Array, "N D"], start: LengthscaleStart, isotrop
 
 
 def _half_square_exponent(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-    """-½|x - y|² for all pairs of rows in units of the lengthscales, at most 0, through one matrix product.
-
-    The rounding error is relative to |x|² + |y|²: right for kernels that are differentiable in the squared distance.
-    """
+    """-½|x - y|² for all pairs of rows in units of the lengthscales, at most 0, through one matrix product.  The
+    rounding error is relative to |x|² + |y|²: right for kernels that are differentiable in the squared distance."""
     # -½|x-y|² = x·y - ½|x|² - ½|y|²
     exponent = X @ Y.T - 0.5 * jnp.sum(X**2, 1)[:, None] - 0.5 * jnp.sum(Y**2, 1)[None, :]
     return jnp.minimum(exponent, 0.0)
@@ -97,10 +93,8 @@ class _Scaled(Stationary):
 
 
 class SquaredExponential(_Scaled):
-    """k(x, x') = amp · exp(-½ Σ_d (x_d - x'_d)² / l_d), with a squared lengthscale l_d for every input.
-
-    Amplitude and squared lengthscales are kept as logarithms, as the authors of the paper `sep` do.
-    """
+    """k(x, x') = amp · exp(-½ Σ_d (x_d - x'_d)² / l_d), with a squared lengthscale l_d for every input.  Amplitude and
+    squared lengthscales are kept as logarithms, as the authors of the paper `sep` do."""
 
     family: ClassVar[str] = "squared_exponential"
 
@@ -109,11 +103,9 @@ class SquaredExponential(_Scaled):
 
 
 class Matern12(_Scaled):
-    """k(x, x') = amp · exp(-r), the exponential kernel: continuous functions that are nowhere differentiable.
-
-    It has a kink at r = 0, where rounding of r² would be amplified to its square root: hence distances through
-    differences, and derivatives of 0 at coincident points.
-    """
+    """k(x, x') = amp · exp(-r), the exponential kernel: continuous functions that are nowhere differentiable.  It has a
+    kink at r = 0, where rounding of r² would be amplified to its square root: hence distances through differences, and
+    derivatives of 0 at coincident points."""
 
     family: ClassVar[str] = "matern12"
 
@@ -144,10 +136,8 @@ class Matern52(_Scaled):
 
 
 class RationalQuadratic(Stationary):
-    """k(x, x') = amp · (1 + r²/(2α))^-α, r² = Σ_d (x_d - x'_d)² / l_d (Rasmussen & Williams 2006, equation 4.19).
-
-    A mixture of squared exponential kernels over all lengthscales; their own for α to infinity.
-    """
+    """k(x, x') = amp · (1 + r²/(2α))^-α, r² = Σ_d (x_d - x'_d)² / l_d (Rasmussen & Williams 2006, equation 4.19).  A
+    mixture of squared exponential kernels over all lengthscales; their own for α to infinity."""
 
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " L"]
@@ -210,10 +200,8 @@ class Periodic(Stationary):
     def initial(
         cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, unit: Units, **options: Any
     ) -> Kernel:
-        """Options: `isotropic`, and `period`, the initial period of every input.
-
-        Lengthscales are set from distances between points on the circles, those of an input's cosine and sine averaged.
-        """
+        """Options: `isotropic`, and `period`, the initial period of every input.  Lengthscales are set from distances
+        between points on the circles, those of an input's cosine and sine averaged."""
         if (period := options["period"]) is None:
             log_period = jnp.zeros(1 if options["isotropic"] else X.shape[1], X.dtype)
         else:

@@ -98,9 +98,7 @@ def _narrowed(s: _Bracket, v: Float[Array, " N"], f_v: Float[Array, " N"]) -> _B
 
 def crps(cdf: Cdf, y: Float[Array, " N"], low: Float[Array, " N"], high: Float[Array, " N"]) -> Float[Array, " N"]:
     """Continuous ranked probability score ∫ (F(x) - 1{x ≥ y})² dx of each row (Gneiting & Raftery 2007, eq. 20).
-
-    Gauss-Legendre quadrature on either side of y, in units of the central 95 % interval from `low` to `high`.
-    """
+    Gauss-Legendre quadrature on either side of y, in units of the central 95 % interval from `low` to `high`."""
     centre, scale = 0.5 * (low + high), 0.25 * (high - low)
     at_y = jnp.arcsinh((y - centre) / scale)
 

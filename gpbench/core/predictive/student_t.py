@@ -23,11 +23,8 @@ _Nodes = tuple[Float[Array, "N Q"], Float[Array, " N"]]
 def log_expected_power(
     a: Float[Array, ""], distance2: Float[Array, " N"], ratio: Float[Array, " N"], nodes: int
 ) -> Float[Array, " N"]:
-    """log E (1 + z)^-a with z = (√distance2 + √ratio ε)² and ε ~ N(0, 1), by the trapezoidal rule.
-
-    `distance2` and `ratio` are the squared distance of y from the mean of f, and the variance of f, in units of df
-    scale².
-    """
+    """log E (1 + z)^-a with z = (√distance2 + √ratio ε)² and ε ~ N(0, 1), by the trapezoidal rule.  `distance2` and
+    `ratio` are the squared distance of y from the mean of f, and the variance of f, in units of df scale²."""
     u, h = _grid(a, distance2, nodes)
     # ∫ e^(a u - e^u) E e^(-z e^u) du / Γ(a)
     log_terms = a * u - jnp.exp(u) + _log_damping(u, distance2, ratio)
@@ -35,10 +32,8 @@ def log_expected_power(
 
 
 def expected_log1p(distance2: Float[Array, " N"], ratio: Float[Array, " N"], nodes: int) -> Float[Array, " N"]:
-    """E log(1 + z), with z and arguments as in `log_expected_power`.
-
-    From Frullani's integral log(1 + z) = ∫ (1 - e^(-λ z)) e^-λ / λ dλ.
-    """
+    """E log(1 + z), with z and arguments as in `log_expected_power`.  From Frullani's integral log(1 + z) = ∫ (1 -
+    e^(-λ z)) e^-λ / λ dλ."""
     low = -_DEPTH - jnp.log1p(distance2 + ratio)
     u, h = _uniform(low, jnp.full_like(low, jnp.log(_DEPTH)), nodes)
     return h * jnp.sum(-jnp.expm1(_log_damping(u, distance2, ratio)) * jnp.exp(-jnp.exp(u)), axis=-1)
@@ -68,10 +63,8 @@ def _uniform(low: Float[Array, " N"], high: Float[Array, " N"], nodes: int) -> _
 
 
 class StudentTPredictive(ContinuousPredictive):
-    """y = f + scale t with f ~ N(mean, latent) and t of Student's distribution with `df` degrees of freedom.
-
-    `var` is infinite where df ≤ 2.
-    """
+    """y = f + scale t with f ~ N(mean, latent) and t of Student's distribution with `df` degrees of freedom.  `var` is
+    infinite where df ≤ 2."""
 
     mean: Float[Array, " N"]
     latent: Float[Array, " N"]

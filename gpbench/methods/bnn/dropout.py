@@ -97,10 +97,8 @@ class Dropout(NetworkMethod, SampledMethod):
 def _masked_outputs(
     parameters: _DropoutParameters, X: Float[Array, "N D"], *, shared: bool, key: PRNGKeyArray
 ) -> Float[Array, " N"]:
-    """f(x) where every input of a layer is 0 with probability p, or else divided by 1 - p.
-
-    `shared`: the rows have the same masks; otherwise each has its own.
-    """
+    """f(x) where every input of a layer is 0 with probability p, or else divided by 1 - p.  `shared`: the rows have the
+    same masks; otherwise each has its own."""
     keys = jax.random.split(key, len(parameters.network.layers))
     for depth, (layer, key) in enumerate(zip(parameters.network.layers, keys)):
         X = jax.nn.relu(X) if depth else X

@@ -97,10 +97,8 @@ class HMC(ChainMethod):
         return value
 
     def step(self, state: _HmcState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_HmcState, Info]:
-        """One transition of every chain.  The objective is the mean of the chains' log joints.
-
-        It is NaN once one of the chains has diverged as often as the run has steps.
-        """
+        """One transition of every chain.  The objective is the mean of the chains' log joints.  It is NaN once one of
+        the chains has diverged as often as the run has steps."""
         transition = lambda key, *chain: self.sampler(batch).step(*chain, key=key)
         end = map_members(transition, jax.random.split(key, self.chains), state.position, state.adaptation)
         divergences = state.divergences + end.is_divergent

@@ -38,9 +38,7 @@ class PbpPosterior(eqx.Module):
 
 class PriorFactors(eqx.Module):
     """Factors of q for each weight's prior N(w | 0, 1/λ): N(w | 0, 1/precision), and powers of λ's Gamma distribution.
-
-    The factor adds its shape and rate to those of q(λ).
-    """
+    The factor adds its shape and rate to those of q(λ)."""
 
     precision: Float[Array, "*W"]
     shape: Float[Array, "*W"]
@@ -67,10 +65,8 @@ class PBP(NetworkMethod):
     )
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> PbpState:
-        """Means from N(0, 1/(I + 1)) in a layer with I inputs, as in the authors' program; variances E 1/λ.
-
-        Raises ConfigError for likelihoods other than gaussian.
-        """
+        """Means from N(0, 1/(I + 1)) in a layer with I inputs, as in the authors' program; variances E 1/λ.  Raises
+        ConfigError for likelihoods other than gaussian."""
         self.gaussian_likelihood(data)
         dtype = data.X.dtype
         gamma = Gamma(jnp.asarray(self.gamma_shape, dtype), jnp.asarray(self.gamma_rate, dtype))
@@ -110,10 +106,8 @@ def random_order(batch: Batch, *, key: PRNGKeyArray) -> Int[Array, " B"]:
 
 
 def include(q: PbpPosterior, row: tuple[Any, ...]) -> tuple[PbpPosterior, Float[Array, ""]]:
-    """The posterior with the row (x, y, whether it counts), and log Z (section 3).
-
-    A weight whose variance would not be positive, or a number that would not be finite, stays as it is.
-    """
+    """The posterior with the row (x, y, whether it counts), and log Z (section 3).  A weight whose variance would not
+    be positive, or a number that would not be finite, stays as it is."""
     x, y, counts = row
 
     def log_evidence(mean: Any, variance: Any) -> Any:
@@ -136,10 +130,8 @@ def include(q: PbpPosterior, row: tuple[Any, ...]) -> tuple[PbpPosterior, Float[
 
 
 def refine_prior(state: PbpState) -> PbpState:
-    """EP's update of the factor N(w | 0, 1/λ) of every weight, one after another, since they share λ.
-
-    The cavity N(m, v) of a weight meets the evidence N(m | 0, v + E 1/λ), as a residual of precision λ would.
-    """
+    """EP's update of the factor N(w | 0, 1/λ) of every weight, one after another, since they share λ.  The cavity N(m,
+    v) of a weight meets the evidence N(m | 0, v + E 1/λ), as a residual of precision λ would."""
     q = state.posterior
     means, unravel = ravel_pytree(q.mean)
     variances, _ = ravel_pytree(q.variance)

@@ -34,9 +34,7 @@ _KAPPA_STD = 10.0
 
 class _SgldPosition(eqx.Module):
     """Position that is sampled: the network, and in `kappa` κ in place of each parameter of the likelihood.
-
-    Likelihoods have the logarithms of positive parameters, such as the noise above its floor; these are softplus(κ).
-    """
+    Likelihoods have the logarithms of positive parameters, such as the noise above its floor; these are softplus(κ)."""
 
     network: Network
     kappa: Likelihood

@@ -1,8 +1,6 @@
-"""`gfitc`: generalised FITC for Gaussian-process classification, trained on EP's evidence at convergence.
-
-Naish-Guzman and Holden, NIPS 2008, as the paper `sep` ran it (section 3): the inducing outputs are integrated out, f
-has prior covariance Q + diag(λ) with Q = VᵀV and λ = k(x, x) + noise - |Vₙ|², and EP has a Gaussian site on every fₙ.
-"""
+"""`gfitc`: generalised FITC for Gaussian-process classification, trained on EP's evidence at convergence.  Naish-Guzman
+and Holden, NIPS 2008, as the paper `sep` ran it (section 3): the inducing outputs are integrated out, f has prior
+covariance Q + diag(λ) with Q = VᵀV and λ = k(x, x) + noise - |Vₙ|², and EP has a Gaussian site on every fₙ."""
 
 from typing import Any, NamedTuple
 
@@ -32,11 +30,9 @@ class Inference(eqx.Module):
 
 
 class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
-    """Generalised FITC classification (Naish-Guzman and Holden 2008): `gfitc`.
-
-    Every evaluation of the evidence runs EP to convergence, from the sites of the last step.  Its gradient needs no
-    derivative of the sites: at convergence the evidence is stationary in them.
-    """
+    """Generalised FITC classification (Naish-Guzman and Holden 2008): `gfitc`.  Every evaluation of the evidence runs
+    EP to convergence, from the sites of the last step.  Its gradient needs no derivative of the sites: at convergence
+    the evidence is stationary in them."""
 
     damping: float = setting(
         0.8, "fraction", "Damping ρ of EP's parallel updates: 1 is none.  It falls by a fifth where the updates grow."
@@ -117,9 +113,7 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
 
 
 def on_inducing(sites: Sites, rest: Float[Array, " N"]) -> Sites:
-    """Sites on fₙ = Vₙᵀw + eₙ as sites on Vₙᵀw, with eₙ ~ N(0, rest) integrated out.
-
-    With them the low-rank-plus-diagonal structure is that of `sep`: marginals, cavities and log Z are the same ones.
-    """
+    """Sites on fₙ = Vₙᵀw + eₙ as sites on Vₙᵀw, with eₙ ~ N(0, rest) integrated out.  With them the
+    low-rank-plus-diagonal structure is that of `sep`: marginals, cavities and log Z are the same ones."""
     shrink = 1.0 / (1.0 + sites.nu * rest)
     return Sites(sites.nu * shrink, sites.tau * shrink)

@@ -1,8 +1,6 @@
-"""`pep` and `fitc_gp`: sparse GP regression by power EP, whose energy is in closed form under Gaussian noise.
-
-Bui, Yan and Turner, JMLR 2017, equation 21.  α = 1 is EP and FITC (Snelson and Ghahramani, NIPS 2006), the energy
-log N(y | 0, VᵀV + diag(d + σ²)); α to 0 is the variational bound of Titsias (2009).
-"""
+"""`pep` and `fitc_gp`: sparse GP regression by power EP, whose energy is in closed form under Gaussian noise.  Bui, Yan
+and Turner, JMLR 2017, equation 21.  α = 1 is EP and FITC (Snelson and Ghahramani, NIPS 2006), the energy log N(y | 0,
+VᵀV + diag(d + σ²)); α to 0 is the variational bound of Titsias (2009)."""
 
 from typing import Any
 
@@ -15,10 +13,8 @@ from gpbench.schema import setting
 
 
 class PowerEP(CollapsedMethod, StopMethod):
-    """Sparse GP regression by power EP (Bui, Yan and Turner 2017): `pep`, and with α = 1 `fitc_gp`.
-
-    α = 1 is FITC (Snelson and Ghahramani 2006); α = 0 is the variational bound of Titsias (2009).
-    """
+    """Sparse GP regression by power EP (Bui, Yan and Turner 2017): `pep`, and with α = 1 `fitc_gp`.  α = 1 is FITC
+    (Snelson and Ghahramani 2006); α = 0 is the variational bound of Titsias (2009)."""
 
     alpha: float = setting(0.5, "share", "Power α: 0 is the bound of vsgpr, 1 is EP and FITC.")
 

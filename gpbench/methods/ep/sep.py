@@ -1,8 +1,6 @@
-"""`sep`: scalable expectation propagation for Gaussian-process classification.
-
-Hernández-Lobato and Hernández-Lobato, AISTATS 2016.  Sites on the latent values are refined all at once, and the
-hyper-parameters and inducing points move after every refinement instead of after convergence (sections 2.2, 2.3, A.6).
-"""
+"""`sep`: scalable expectation propagation for Gaussian-process classification.  Hernández-Lobato and Hernández-Lobato,
+AISTATS 2016.  Sites on the latent values are refined all at once, and the hyper-parameters and inducing points move
+after every refinement instead of after convergence (sections 2.2, 2.3, A.6)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +27,8 @@ from gpbench.core.gaussians import (
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.mapping import select, tree_at, tree_map
 from gpbench.core.predictive import Predictive
-from gpbench.methods.base import Batch, Info, inducing_count, refuse
+from gpbench.errors import refuse
+from gpbench.methods.base import Batch, Info, inducing_count
 from gpbench.methods.parts.settings import TwoClassMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.schema import setting
@@ -37,9 +36,7 @@ from gpbench.schema import setting
 
 class RunningProducts(eqx.Module):
     """Quantities of minibatches beside the sites: the direction of each in their product, and the epoch's product.
-
-    `product` is of all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`).
-    """
+    `product` is of all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`)."""
 
     product: Natural
     next_product: Natural
@@ -112,10 +109,9 @@ class SEP(SparseMethod, TwoClassMethod):
         whole = self.batch_size is None or self.batch_size >= data.total
         needs_all = "needs all rows in each step: leave method.batch_size=null"
         refuse(
-            {
-                f"method.gradient=scalars {needs_all}": self.gradient == "scalars" and not whole,
-                f"method.update=outer {needs_all}": self.update == "outer" and not whole,
-            }
+            "method.",
+            (self.gradient == "scalars" and not whole, f"gradient=scalars {needs_all}"),
+            (self.update == "outer" and not whole, f"update=outer {needs_all}"),
         )
         self.class_likelihood(data.X)
         return self._at_prior(self.initial_layer(data, additive_noise=True, key=key), data)
@@ -215,10 +211,8 @@ class SEP(SparseMethod, TwoClassMethod):
         self, state: _SepState, running: RunningProducts, batch: Batch, cov: Covariances, A: Any, V: Any, rest: Any
     ) -> Any:
         """The batch's sites refined, the running products with the batch's old factors replaced by the new, and the
-        product of all sites outside the batch.
-
-        The running products that this returns have the directions of the batch alone.
-        """
+        product of all sites outside the batch.  The running products that this returns have the directions of the batch
+        alone."""
         old = state.sites[batch.index]
         counted = old.power(batch.weight)
         q = whiten(running.total(batch.total), A, cov.zz).posterior()

@@ -40,7 +40,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from gpbench.core.bases.fourier import SPECTRAL, PriorDraws, prior_draws
 from gpbench.core.bases.kernel import in_blocks, product
-from gpbench.core.kernels import require
+from gpbench.core.kernels import require_family
 from gpbench.core.mapping import tree_at, tree_map
 from gpbench.core.predictive import Predictive
 from gpbench.core.solvers import Descent, KernelSystem, Rows, exact, relative, step_limit
@@ -104,7 +104,7 @@ class SDD(ExactStart):
         return size_label(self, f"samples={self.samples}")
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> _SddState:
-        require(self.kernel, SPECTRAL, self.name)
+        require_family(self.kernel, SPECTRAL, self.name)
         if data.task != "regression":
             raise ConfigError(f"{self.name} is for regression, and these are {data.classes} classes: try svi")
         data, rows = data.first(None), self.subset_rows or data.total
@@ -118,10 +118,8 @@ class SDD(ExactStart):
         return tree_at(lambda s: s.step_size, state, jnp.full_like(state.step_size, rate))
 
     def step(self, state: _SddState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_SddState, Info]:
-        """One step.  It reports minus the dual objective of the mean at α + ρv, estimated from the batch.
-
-        Weights become NaN where a residual has grown (`_GROWTH`), so that a run that diverges never ends well.
-        """
+        """One step.  It reports minus the dual objective of the mean at α + ρv, estimated from the batch.  Weights
+        become NaN where a residual has grown (`_GROWTH`), so that a run that diverges never ends well."""
         system, rows = state.system, Rows(batch.X, batch.index, batch.weight[:, None])
         ahead, b = state.descent.ahead(self.momentum), rows.counted * state.targets[batch.index]
         residual = system.residual(ahead, rows)
@@ -147,10 +145,8 @@ class SDD(ExactStart):
         return jnp.all(state.levels <= self.tolerance**2) if self.tolerance else None
 
     def optimum(self, state: _SddState) -> Bool[Array, ""] | None:
-        """True where both residuals of the record are at most twice the tolerance; None without one.
-
-        The criterion that ends training is an average over steps.
-        """
+        """True where both residuals of the record are at most twice the tolerance; None without one.  The criterion
+        that ends training is an average over steps."""
         if not self.tolerance:
             return None
         numbers = self.diagnostics(state)

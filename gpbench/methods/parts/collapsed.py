@@ -37,10 +37,8 @@ class Optimum(eqx.Module):
 
 
 class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
-    """A method with an objective of this form: a subclass has `row_terms`.
-
-    L-BFGS moves hyper-parameters and inducing points.
-    """
+    """A method with an objective of this form: a subclass has `row_terms`.  L-BFGS moves hyper-parameters and inducing
+    points."""
 
     sample_weights: ClassVar[bool] = True
 

@@ -26,10 +26,8 @@ from gpbench.schema import setting
 
 class DeepLayer(eqx.Module):
     """P functions (units) of the same inputs: one kernel and additive noise, and inducing points for each unit.
-
     `log_noise` is the logarithm of the noise variance on every output; None in the last layer, whose noise is the
-    likelihood's.
-    """
+    likelihood's."""
 
     kernel: Kernel
     log_noise: Float[Array, ""] | None

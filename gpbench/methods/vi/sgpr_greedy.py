@@ -57,10 +57,8 @@ class _Rounds(eqx.Module):
 
 
 class GreedySGPR(CollapsedMethod):
-    """Sparse GP regression with greedily chosen inducing points (Burt et al. 2020): `sgpr_greedy`.
-
-    Hyper-parameters start as those of vsgpr with the same settings.
-    """
+    """Sparse GP regression with greedily chosen inducing points (Burt et al. 2020): `sgpr_greedy`.  Hyper-parameters
+    start as those of vsgpr with the same settings."""
 
     features: str = setting("values", ["values"], "Inducing features: values of f at training rows.")
     tolerance: float = setting(

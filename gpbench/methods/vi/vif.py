@@ -26,7 +26,7 @@ from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant, product
 from gpbench.core.mapping import select, tree_at
 from gpbench.core.vecchia import Neighbours, ResidualProcess
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.gradient import EvidenceMethod, GradientState
 from gpbench.methods.parts.settings import NoiseMethod
@@ -71,10 +71,8 @@ class _Round(eqx.Module):
 
 
 class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
-    """Gaussian process regression by inducing points and neighbours (Gyger et al. 2025): `vif`.
-
-    The state has a matrix of N x M numbers.
-    """
+    """Gaussian process regression by inducing points and neighbours (Gyger et al. 2025): `vif`.  The state has a matrix
+    of N x M numbers."""
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "neighbours"})
 
@@ -86,10 +84,8 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         return f"{super().label}, k={self.neighbours}"
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> VIFParameters:
-        if self.neighbours >= data.total:
-            raise ConfigError(
-                f"method.neighbours={self.neighbours}: there are {data.total} training rows: choose a number below"
-            )
+        fault = f"method.neighbours={self.neighbours}: there are {data.total} training rows: choose a number below"
+        require(self.neighbours < data.total, fault, ConfigError)
         return VIFParameters(self.initial_layer(data, additive_noise=False, key=key), self.initial_noise(data.X))
 
     def init_extra(self, parameters: VIFParameters, data: Batch) -> _VIFPosterior:

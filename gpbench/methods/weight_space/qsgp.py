@@ -1,8 +1,6 @@
 """`qsgp`: quadruply stochastic Gaussian processes (Evans and Nair 2020, paper `qsgp`), and `qsrvm` (its appendix I.3).
-
-f = Σ w_i φ_i(x) with up to 10⁷ basis functions.  A step sees a minibatch of rows and draws of the functions; its
-cost depends on neither the number of rows nor that of functions.
-"""
+f = Σ w_i φ_i(x) with up to 10⁷ basis functions.  A step sees a minibatch of rows and draws of the functions; its cost
+depends on neither the number of rows nor that of functions."""
 
 import math
 
@@ -87,10 +85,8 @@ class QSGP(BasisMethod):
         return None if state.solver is None else state.solver.level <= self.tolerance**2
 
     def optimum(self, state: BasisState) -> Bool[Array, ""] | None:
-        """True where a solver's residual is at most twice the tolerance in float64; None for AdaGrad.
-
-        The criterion that ends training is an average over steps, in the precision of the run.
-        """
+        """True where a solver's residual is at most twice the tolerance in float64; None for AdaGrad.  The criterion
+        that ends training is an average over steps, in the precision of the run."""
         return None if state.solver is None else self.diagnostics(state)["residual"] <= 2.0 * self.tolerance
 
     def _sample(self, state: BasisState, batch: Batch, *, key: PRNGKeyArray) -> Sample:
@@ -101,10 +97,8 @@ class QSGP(BasisMethod):
         has_gram = self.features == "inducing" and not self.relevance
         draws = 2 if gaussian or printed or has_gram else 1
         drawn = [draw_blocks(basis.blocks, count, self.replacement, key=k) for k in jax.random.split(key, 3)]
-        blocks = jnp.concatenate(drawn[:draws])
-        squares = None if state.squares is None else state.squares[blocks]
-        locations = basis.locations(blocks, batch.X.shape[1], batch.X.dtype)
-        return Sample(basis, blocks, locations, squares, state.rows, draws, drawn[2] if printed else None)
+        blocks, third = jnp.concatenate(drawn[:draws]), drawn[2] if printed else None
+        return Sample.of_blocks(basis, blocks, batch.X, state.squares, state.rows, draws=draws, third=third)
 
     def _fall(self, state: BasisState) -> Float[Array, ""]:
         """Ratio of the rates to their initial values."""
@@ -128,25 +122,20 @@ class QSGP(BasisMethod):
         )
 
     def predict(self, state: BasisState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        kernel, likelihood = state.hyper.kernel, state.hyper.likelihood
-        noise = likelihood.noise if isinstance(likelihood, Gaussian) else jnp.ones((), X.dtype)
-        basis, rows = state.basis, state.rows
-        mean, variance, norms = latent_moments(basis, state.weights, state.squares, kernel, noise, rows, X)
+        kernel, noise = state.hyper.kernel, state.hyper.noise
+        model = (state.basis, state.weights, state.squares, kernel, noise, state.rows)
+        mean, variance, norms = latent_moments(*model, X)
         if self.augmentation:
             prior = kernel.diag(X)
             variance += noise * prior**2 / (norms + noise * prior)
-        return likelihood.predictive(mean, jnp.zeros_like(variance) if self.plug_in else variance)
+        return state.hyper.likelihood.predictive(mean, jnp.zeros_like(variance) if self.plug_in else variance)
 
     def objective(self, state: BasisState, data: Batch) -> Float[Array, ""]:
-        """The deterministic bound, from all rows and all functions, in O(N m) memory.
-
-        Where S is a kernel matrix ½ log|S| is left out, so that the number is no bound on the evidence.
-        """
+        """The deterministic bound, from all rows and all functions, in O(N m) memory.  Where S is a kernel matrix ½
+        log|S| is left out, so that the number is no bound on the evidence."""
         every = jnp.arange(state.basis.blocks)
         blocks = jnp.concatenate([every, every])
-        squares = None if state.squares is None else state.squares[blocks]
-        locations = state.basis.locations(blocks, data.X.shape[1], data.X.dtype)
-        sample = Sample(state.basis, blocks, locations, squares, state.rows, 2)
+        sample = Sample.of_blocks(state.basis, blocks, data.X, state.squares, state.rows, draws=2)
         return -negative_bound(state.hyper, take(state.weights, blocks), sample, data, learned=False)[0]
 
     def diagnostics(self, state: BasisState) -> dict[str, Array]:
