@@ -28,8 +28,7 @@ class SparseActions(eqx.Module):
             rows, entries = action
             return entries @ kernel.cross(rows, X)
 
-        cross: Array = jax.lax.map(of_action, (self.X, self.entries))
-        return cross
+        return jax.lax.map(of_action, (self.X, self.entries))
 
     def combine(self, values: Float[Array, "*A N"]) -> Float[Array, "*A i"]:
         """Sᵀv for every vector v along the last axis."""

@@ -1,9 +1,7 @@
 """Assumed-density filtering of networks: moments of rectified normal variables, and Gamma distributions of precisions.
-
 Hernández-Lobato and Adams, "Probabilistic backpropagation", ICML 2015, section 3.  The paper switches to an asymptotic
 series far in the tail of the rectifier; here the tails come from a continued fraction, without cancellation, and their
-derivatives are closed forms.
-"""
+derivatives are closed forms."""
 
 import equinox as eqx
 import jax

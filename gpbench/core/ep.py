@@ -104,11 +104,9 @@ def energy(
     *,
     fixed_factors: bool,
 ) -> Float[Array, ""]:
-    """log Zq as a function to differentiate in the covariances, through q and every cavity.
-
-    `others` is the product of all other sites as a factor on u.  With `fixed_factors` the sites are fixed factors on u
-    (gradient `exact`); otherwise only their scalars are fixed, and their directions v_n follow the hyper-parameters
-    (gradient `scalars`).
+    """log Zq as a function to differentiate in the covariances, through q and every cavity.  `others` is the product of
+    all other sites as a factor on u.  With `fixed_factors` the sites are fixed factors on u (gradient `exact`);
+    otherwise only their scalars are fixed, and their directions v_n follow the hyper-parameters (gradient `scalars`).
     """
     A = inverse_cholesky(cov.zz)
     V = A @ cov.zx
@@ -131,12 +129,10 @@ def approximate_gradient(
     sites: Sites,
     weight: Float[Array, " N"],
 ) -> Covariances:
-    """Gradient of log Zq in the covariances with factors and cavities fixed and moments taken as matched.
-
-    Equation 4 (equation 6 with weights N/|B|), in closed form.  With α and β the derivatives of log Z_n in its mean and
-    variance, β = ½ (α² - κ), and Σ = RᵀR, the gradient in Kzx is Aᵀ H, H = μ αᵀ + Σ V diag(c) - 2 V diag(β); in Kzz it
-    is Aᵀ [-½ (I - Σ - μ μᵀ) - (H + V diag(β)) Vᵀ] A; in k(x, x) it is β.  A test holds it against autodiff.
-    """
+    """Gradient of log Zq in the covariances with factors and cavities fixed and moments taken as matched.  Equation 4
+    (equation 6 with weights N/|B|), in closed form.  With α and β the derivatives of log Z_n in its mean and variance,
+    β = ½ (α² - κ), and Σ = RᵀR, the gradient in Kzx is Aᵀ H, H = μ αᵀ + Σ V diag(c) - 2 V diag(β); in Kzz it is Aᵀ [-½
+    (I - Σ - μ μᵀ) - (H + V diag(β)) Vᵀ] A; in k(x, x) it is β.  A test holds it against autodiff."""
     _, alpha, kappa = likelihood.normaliser_derivatives(moments.cavity_mean, residual + moments.cavity_variance, y)
     beta = 0.5 * weight * (alpha**2 - kappa)
     alpha = weight * alpha

@@ -1,15 +1,14 @@
-"""Maps and sums over an axis in the order and blocks that suit the device, and typed functions of pytrees."""
+"""Maps and sums over an axis in the order and blocks that suit the device, and the selection of a pytree."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-_Function = Callable[[Any, Any], Float[Array, ""]]
+_Function = Callable[[Any, Any], Float[Array, "..."]]
 T = TypeVar("T")
 
 
@@ -19,13 +18,11 @@ def select(condition: Any, new: T, old: T) -> T:
 
 
 def map_members(function: Callable[..., Any], *stacked: Any) -> Any:
-    """Applies a function to every member, in one program: side by side on a GPU, one after another on a CPU.
-
-    A CPU's cores are busy with one member's products already, and batched products are slower there (measured: 4.9
-    against 3.4 ms an iteration of `sep` at M=104, 11 against 4 ms for the gradients of four chains of `hmc` on kin8nm).
-    Loops of unequal length, as those of NUTS, side by side all take as long as the longest.  A single member is not
-    sliced, which would copy it.
-    """
+    """Applies a function to every member, in one program: side by side on a GPU, one after another on a CPU.  A CPU's
+    cores are busy with one member's products already, and batched products are slower there (measured: 4.9 against 3.4
+    ms an iteration of `sep` at M=104, 11 against 4 ms for the gradients of four chains of `hmc` on kin8nm).  Loops of
+    unequal length, as those of NUTS, side by side all take as long as the longest.  A single member is not sliced,
+    which would copy it."""
     if jax.tree.leaves(stacked)[0].shape[0] == 1:
         only = function(*jax.tree.map(lambda a: a[0], stacked))
         return jax.tree.map(lambda a: a[None], only)
@@ -50,10 +47,11 @@ def map_rows(function: Callable[[Any], Any], rows: Any, size: int) -> Any:
 
 def sum_in_blocks(
     function: _Function, shared: Any, rows: Any, weight: Float[Array, " N"], size: int
-) -> Float[Array, ""]:
+) -> Float[Array, "..."]:
     """Sums a function of `shared` and a pair of a block of `rows` and of `weight` over blocks of `size` rows.  It is
-    differentiable in `shared` alone.  The gradient is computed block by block together with the value, so that reverse
-    mode keeps no intermediate array of N rows.  Rows that fill the last block up have weight 0."""
+    differentiable in `shared` alone, where it is a scalar.  The gradient is computed block by block together with the
+    value, so that reverse mode keeps no intermediate array of N rows.  Rows that fill the last block up have weight 0.
+    """
     n = len(weight)
     if n <= size:
         return function(shared, (rows, weight))
@@ -66,9 +64,10 @@ def sum_in_blocks(
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _total(function: _Function, shared: Any, blocks: Any) -> Float[Array, ""]:
+def _total(function: _Function, shared: Any, blocks: Any) -> Float[Array, "..."]:
     add = lambda total, block: (total + function(shared, block), None)
-    return jax.lax.scan(add, jnp.zeros((), blocks[1].dtype), blocks)[0]
+    each = jax.eval_shape(function, shared, jax.tree.map(lambda leaf: leaf[0], blocks))
+    return jax.lax.scan(add, jnp.zeros(each.shape, each.dtype), blocks)[0]
 
 
 def _forward(function: _Function, shared: Any, blocks: Any) -> tuple[Float[Array, ""], Any]:
@@ -84,15 +83,3 @@ def _backward(function: _Function, gradient: Any, cotangent: Float[Array, ""]) -
 
 
 _total.defvjp(_forward, _backward)
-
-
-def tree_at(node: Callable[[T], Any], tree: T, value: Any, is_leaf: Callable[[Any], bool] | None = None) -> T:
-    """The tree with `value` at `node`, as `equinox.tree_at`, of the same type."""
-    new: T = eqx.tree_at(node, tree, value, is_leaf=is_leaf)
-    return new
-
-
-def tree_map(function: Callable[..., Any], tree: T, *rest: Any) -> T:
-    """Map a function over the leaves of trees of the same structure, as `jax.tree.map`."""
-    new: T = jax.tree.map(function, tree, *rest)
-    return new

@@ -46,12 +46,10 @@ def log_normal_expectation(log_g: _Integrand, mean: PerRow, variance: PerRow, no
 
 
 def log_peaked_expectation(log_g: _Integrand, mean: PerRow, variance: PerRow, start: PerRow, nodes: int = 20) -> PerRow:
-    """log E g(f) under N(f | mean, variance) for a g that may be much narrower than the normal, or far from it.
-
-    The nodes are those of a normal about a mode of g N, of its curvature there, and no wider than N.  Newton's method
-    goes to the mode from `start`, at most 40 away.  The integral does not depend on where the nodes are, and gradients
-    leave them alone.
-    """
+    """log E g(f) under N(f | mean, variance) for a g that may be much narrower than the normal, or far from it.  The
+    nodes are those of a normal about a mode of g N, of its curvature there, and no wider than N.  Newton's method goes
+    to the mode from `start`, at most 40 away.  The integral does not depend on where the nodes are, and gradients leave
+    them alone."""
     m, v = mean[:, None], jnp.maximum(variance, 1e-8)[:, None]
     slope_of = jax.grad(lambda f: jnp.sum(log_g(f)))
 

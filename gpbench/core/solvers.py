@@ -94,8 +94,7 @@ def _factor(system: KernelSystem, Z: Float[Array, "p D"]) -> Float[Array, "p p"]
         return total + columns @ columns.T
 
     gram = jax.lax.fori_loop(0, -(-len(system.X) // size), add, jnp.zeros((len(Z), len(Z)), Z.dtype))
-    factor: Array = inverse_cholesky(gram + system.noise * jnp.eye(len(Z))) @ A
-    return factor
+    return inverse_cholesky(gram + system.noise * jnp.eye(len(Z))) @ A
 
 
 class ConjugateGradients(eqx.Module):
@@ -192,13 +191,10 @@ def step_limit(
     n, row_range = len(X), X[:rows]
     top = jnp.linalg.eigvalsh(kernel.cross(row_range, row_range))[-1] * (n / len(row_range)) + noise
     diagonal = jnp.mean(kernel.diag(row_range)) + noise
-    limit: Array = 1.0 / (
-        top * (1 + 2 * momentum) / (2 + 2 * momentum) + diagonal * (-(-n // batch)) / (2 - 2 * momentum)
-    )
-    return limit
+    share = diagonal * (-(-n // batch)) / (2 - 2 * momentum)
+    return 1.0 / (top * (1 + 2 * momentum) / (2 + 2 * momentum) + share)
 
 
 def relative(residual: Float[Array, "B C"], targets: Float[Array, "B C"]) -> Float[Array, ""]:
     """|residual| / |targets| over all entries."""
-    ratio: Array = jnp.linalg.norm(residual) / jnp.linalg.norm(targets)
-    return ratio
+    return jnp.linalg.norm(residual) / jnp.linalg.norm(targets)

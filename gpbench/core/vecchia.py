@@ -1,10 +1,8 @@
-"""Vecchia's approximation of a residual process: every row is conditioned on some rows before it.
-
-Gyger, Furrer and Sigrist (2025), arXiv 2507.05064, add it to inducing points, and take as neighbours the rows whose
-residual correlation is largest.  With V = L⁻¹Kzx the residual process has the covariance R = K - VᵀV.  Given its
-neighbours n a row j has the weights a = (R_nn + σ²I)⁻¹ R_nj and the variance D = R_jj - aᵀR_nj of f.  The tests compare
-these formulas, written down from their derivation, with dense algebra.
-"""
+"""Vecchia's approximation of a residual process: every row is conditioned on some rows before it.  Gyger, Furrer and
+Sigrist (2025), arXiv 2507.05064, add it to inducing points, and take as neighbours the rows whose residual correlation
+is largest.  With V = L⁻¹Kzx the residual process has the covariance R = K - VᵀV.  Given its neighbours n a row j has
+the weights a = (R_nn + σ²I)⁻¹ R_nj and the variance D = R_jj - aᵀR_nj of f.  The tests compare these formulas, written
+down from their derivation, with dense algebra."""
 
 from typing import Any
 
@@ -95,8 +93,7 @@ class ResidualProcess(eqx.Module):
             return a @ y[index], v - V @ a, jnp.maximum(variance - whitened @ whitened, 0.0)
 
         rows = (X, V.T, rest, neighbours.index, neighbours.mask)
-        conditional: tuple[Array, Array, Array] = map_rows(of_row, rows, _CHUNK)
-        return conditional
+        return map_rows(of_row, rows, _CHUNK)
 
     def independent(
         self, y: Float[Array, " N"], neighbours: Neighbours

@@ -118,14 +118,9 @@ def open_existing(results: Path | str) -> Store:
     return open_store(collection if collection.is_file() and not (folder / "runs").is_dir() else folder)
 
 
-def write(
-    path: Path,
-    rows: Sequence[tuple[Record, str]],
-    traces: Mapping[str, bytes] | None = None,
-    package_lists: Mapping[str, str] | None = None,
-) -> None:
-    """Writes a collection.  Raises StorageError: the file cannot be written."""
-    whole = content(rows, traces, package_lists)
+def write(path: Path, rows: Sequence[tuple[Record, str]], *more: Mapping[str, Any]) -> None:
+    """Writes a collection of the arguments of `content`.  Raises StorageError: the file cannot be written."""
+    whole = content(rows, *more)
     with output(path) as file:
         file.write(whole)
 

@@ -132,8 +132,7 @@ class Programs:
         program, args = self._prediction_program(group, run, start, size)
         run.row_operations = None if program.operations is None else program.operations / size
         with run.timed("evaluate"):
-            predictions: dict[str, np.ndarray] = jax.device_get(program.function(*args))
-        return predictions
+            return jax.device_get(program.function(*args))
 
     def _prediction_program(self, group: Group, run: Fit, start: int, size: int) -> tuple["_Program", tuple]:
         """The compiled program that predicts `size` test rows from `start` on, and its arguments."""
@@ -210,8 +209,5 @@ def _take_steps(
 
 def _predict_rows(method: Method, classes: int, arrays: Callable, state, X, y, keys):
     """`Predictions` of every member, or of these as many as the function `arrays` makes."""
-
-    def on_member(state, X, y, key):
-        return arrays(method, classes, state, X, y, key=prediction_key(key))
-
+    on_member = lambda state, X, y, key: arrays(method, classes, state, X, y, key=prediction_key(key))
     return map_members(on_member, state, X, y, keys)

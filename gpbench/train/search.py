@@ -161,12 +161,6 @@ def _rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
     return sorted({max(1, min(trial_steps >> k, steps // 2)) for k in range(rounds)})
 
 
-def _rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
-    """Rising numbers of steps after which the worse half of the candidates is dropped."""
-    rounds = (candidates - 1).bit_length()
-    return sorted({max(1, min(trial_steps >> k, steps // 2)) for k in range(rounds)})
-
-
 def _halve(
     programs: Programs, group: Group, states: Sequence[State], advance: _Advance, run: Fit, trial_steps: int
 ) -> tuple[Int[np.ndarray, " S"], Fit, Point]:
@@ -200,7 +194,7 @@ def _trials(
     """Criterion of each candidate after each of these numbers of steps, one candidate after another."""
     scores = []
     for function in functions:
-        fit = _candidate(programs, group, *_candidates([function], state), run)
+        fit = _candidate(programs, group, _candidates([function], state)[0], run)
         scores.append([advance(fit, end)[0] for end in ends])
         _add_seconds(run, [fit], 0.0)
     return np.array(scores)

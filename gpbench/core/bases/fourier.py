@@ -51,12 +51,10 @@ SPECTRAL = tuple(_DEGREES)
 
 
 class RandomFeatures(Basis):
-    """φ_i(x) = √(2 amp / m) cos(ω_iᵀx + b_i), ω_i from the kernel's spectral density and b_i uniform: S = I.
-
-    Nothing of size m is held: the functions of block b follow from `key` and b alone, whatever the size, the precision
-    and the number of devices.  `stored` has the frequencies and phases of all blocks where they fit in memory and are
-    costly to generate again, as with hundreds of inputs.
-    """
+    """φ_i(x) = √(2 amp / m) cos(ω_iᵀx + b_i), ω_i from the kernel's spectral density and b_i uniform: S = I.  Nothing
+    of size m is held: the functions of block b follow from `key` and b alone, whatever the size, the precision and the
+    number of devices.  `stored` has the frequencies and phases of all blocks where they fit in memory and are costly to
+    generate again, as with hundreds of inputs."""
 
     key: PRNGKeyArray
     size: int = eqx.field(static=True)
@@ -120,12 +118,10 @@ def spectral_degrees(kernel: Kernel) -> int:
 
 
 class PriorDraws(eqx.Module):
-    """S functions f_s(x) = √(amp / F) Σ_i (a_is cos ω_iᵀx + b_is sin ω_iᵀx), a and b standard normal.
-
-    They share F frequencies ω_i from the spectral density of a kernel of amplitude amp.  Given these, their covariance
-    is (amp / F) Σ_i cos ω_iᵀ(x - x'): amp for x = x', and for others an unbiased estimate of k(x, x') whose standard
-    error is less than amp / √F.
-    """
+    """S functions f_s(x) = √(amp / F) Σ_i (a_is cos ω_iᵀx + b_is sin ω_iᵀx), a and b standard normal.  They share F
+    frequencies ω_i from the spectral density of a kernel of amplitude amp.  Given these, their covariance is (amp / F)
+    Σ_i cos ω_iᵀ(x - x'): amp for x = x', and for others an unbiased estimate of k(x, x') whose standard error is less
+    than amp / √F."""
 
     turns: Float[Array, "F D"]
     """ω / 2π, for inputs in units of the lengthscales."""

@@ -26,7 +26,6 @@ class Linear(Family):
         return X * jnp.exp(0.5 * self.log_variance)
 
     def describe(self) -> str:
-        """The family with its range of variances."""
         return f"linear kernel (variances {span(jnp.exp(self.log_variance))} of scaled inputs)"
 
     @classmethod
@@ -47,7 +46,6 @@ class Constant(AmplitudeFamily):
         return jnp.broadcast_to(self.amplitude, (len(X), len(Y)))
 
     def describe(self) -> str:
-        """The family with its amplitude."""
         return f"constant kernel (amplitude {self.amplitude:.3g})"
 
     @classmethod

@@ -73,12 +73,10 @@ class Spec:
 
 
 def kernel_spec(value: Any) -> Spec:
-    """The kernel that a configuration's `value` means.
-
-    The value is the name of a family, such as "matern52"; a mapping from it to its options, such as {"matern52":
-    {"inputs": [0, 2]}}; {"sum": [...]} or {"product": [...]} of such values; a mapping with the `_target_` of a custom
-    class and its options; or a `Spec`.  Any other raises a ConfigError.
-    """
+    """The kernel that a configuration's `value` means.  The value is the name of a family, such as "matern52"; a
+    mapping from it to its options, such as {"matern52": {"inputs": [0, 2]}}; {"sum": [...]} or {"product": [...]} of
+    such values; a mapping with the `_target_` of a custom class and its options; or a `Spec`.  Any other raises a
+    ConfigError."""
     if isinstance(value, Spec):
         return value
     choice = registry.read("kernel", value)
@@ -136,8 +134,7 @@ def lengthscale_prior(value: Any) -> LengthscalePrior | None:
 
 def _family(name: str) -> type[Family]:
     """The class of a family.  Raises ConfigError for one that cannot be imported, is no `Family` or is abstract."""
-    cls: type[Family] = registry.load_class("kernel", name, Family)
-    return cls
+    return registry.load_class("kernel", name, Family)
 
 
 def _default(field: "Field[Any]") -> Any:

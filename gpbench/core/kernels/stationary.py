@@ -43,7 +43,6 @@ class Stationary(AmplitudeFamily):
         return X * jnp.exp(-0.5 * self.log_lengthscale2)
 
     def describe(self) -> str:
-        """The family with its amplitude and its range of lengthscales."""
         lengthscales = f"lengthscales {span(self.lengthscales)} of scaled inputs"
         return f"{words(self.family)} kernel (amplitude {self.amplitude:.3g}, {lengthscales})"
 
@@ -164,11 +163,9 @@ class RationalQuadratic(Stationary):
 
 class Periodic(Stationary):
     """k(x, x') = amp · exp(-2 Σ_d sin²(π (x_d - x'_d)/p_d) / l_d) (MacKay 1998; Rasmussen & Williams 2006, eq. 4.31).
-
-    It is the squared exponential kernel of the points (cos, sin)(2π x_d/p_d), for their squared distance is
-    4 sin²(π (x_d - x'_d)/p_d).  A lengthscale √l_d is a length on that circle of radius 1.  `log_period` has an entry
-    for each input, or a single one where they are `isotropic` and no period is given.
-    """
+    It is the squared exponential kernel of the points (cos, sin)(2π x_d/p_d), for their squared distance is 4 sin²(π
+    (x_d - x'_d)/p_d).  A lengthscale √l_d is a length on that circle of radius 1.  `log_period` has an entry for each
+    input, or a single one where they are `isotropic` and no period is given."""
 
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " L"]
@@ -192,7 +189,6 @@ class Periodic(Stationary):
         return jnp.concatenate([self.scale(jnp.cos(angle)), self.scale(jnp.sin(angle))], axis=1)
 
     def describe(self) -> str:
-        """The family with its amplitude and its ranges of lengthscales and periods."""
         parameters = f"lengthscales {span(self.lengthscales)}, periods {span(self.periods)} of scaled inputs"
         return f"periodic kernel (amplitude {self.amplitude:.3g}, {parameters})"
 

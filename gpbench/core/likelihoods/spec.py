@@ -64,5 +64,4 @@ def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
 
 
 def _class(name: str) -> type[Likelihood]:
-    cls: type[Likelihood] = registry.load_class("likelihood", name, Likelihood)
-    return cls
+    return registry.load_class("likelihood", name, Likelihood)

@@ -60,12 +60,10 @@ class VaryingNoisePredictive(ContinuousPredictive):
 def log_expected_normal_power(
     mean: PerRow, latent: PerRow, log_noise: PerRow, spread: PerRow, y: PerRow, alpha: float, nodes: int
 ) -> PerRow:
-    """log E N(y | f, e^g)^α for f ~ N(mean, latent) and g ~ N(log_noise, spread), by quadrature over g.
-
-    That is log E N(y | mean, latent + e^g / α), + ½ (1 - α) (log 2π + g) - ½ log α within E.  The nodes are about the
-    mode of the integrand, which an outlier moves many deviations from `log_noise`.  Of two modes, the lower one is left
-    out, which costs log 2 nats where they are alike, and more where it is much the wider.
-    """
+    """log E N(y | f, e^g)^α for f ~ N(mean, latent) and g ~ N(log_noise, spread), by quadrature over g.  That is log E
+    N(y | mean, latent + e^g / α), + ½ (1 - α) (log 2π + g) - ½ log α within E.  The nodes are about the mode of the
+    integrand, which an outlier moves many deviations from `log_noise`.  Of two modes, the lower one is left out, which
+    costs log 2 nats where they are alike, and more where it is much the wider."""
 
     def power(g: Array) -> Array:
         g = jnp.minimum(g, _MOST)
@@ -107,9 +105,11 @@ class LaplacePredictive(ContinuousPredictive):
         return normal_cdf((y - self.mean) / jnp.sqrt(self.latent)) + 0.5 * (below - above)
 
     def _log_sides(self, y: Float[Array, " N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """±d/b + s²/2b² + log Φ(-u), u = ±d/s + s/b: the terms of the density with noise below and above 0.  For large
-        u that is a difference of large numbers.  With u²/2 - d²/2s² = ±d/b + s²/2b² it becomes -d²/2s² + log R(u) - ½
-        log 2π with the Mills ratio R(u) = Φ(-u)/φ(u)."""
+        """±d/b + s²/2b² + log Φ(-u), u = ±d/s + s/b: the terms of the density with noise below and above 0.
+
+        For large u that is a difference of large numbers.  With u²/2 - d²/2s² = ±d/b + s²/2b² it becomes
+        -d²/2s² + log R(u) - ½ log 2π with the Mills ratio R(u) = Φ(-u)/φ(u).
+        """
         b, s = jnp.sqrt(0.5 * self.noise), jnp.sqrt(self.latent)
         d = y - self.mean
 

@@ -166,12 +166,10 @@ def _quantiles(
 
 
 def _score(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> Float[Array, " N"]:
-    """Continuous ranked probability score Σ_k (F(k) - 1{k ≥ y})² of each row.
-
-    From k = 32 on the sum is the integral from k - ½ to k + ½ with Euler's and Maclaurin's first correction, over
-    log k = c + w sinh v with the moments c and w² of a log-normal distribution.  It runs to counts of 1e14, and leaves
-    out every 1 - F that may be the rounding of F.
-    """
+    """Continuous ranked probability score Σ_k (F(k) - 1{k ≥ y})² of each row.  From k = 32 on the sum is the integral
+    from k - ½ to k + ½ with Euler's and Maclaurin's first correction, over log k = c + w sinh v with the moments c and
+    w² of a log-normal distribution.  It runs to counts of 1e14, and leaves out every 1 - F that may be the rounding of
+    F."""
     largest = 1.0 - 32.0 * float(np.finfo(y.dtype).eps)
 
     def square(F: Array, is_above: Array) -> Array:

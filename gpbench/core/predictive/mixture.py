@@ -85,8 +85,7 @@ class MixturePredictive(Predictive):
     @property
     def intervals_of(self) -> Callable[..., dict[str, Array]]:
         """The function of that name of the components."""
-        of_components: Callable[..., dict[str, Array]] = self.components.intervals_of  # type: ignore[attr-defined]
-        return of_components
+        return self.components.intervals_of  # type: ignore[attr-defined]
 
     def _mixed(self, arrays: dict[str, Array]) -> dict[str, Array]:
         """The mixture's arrays from those of its components, which have a leading axis."""

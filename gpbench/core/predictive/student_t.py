@@ -1,10 +1,8 @@
-"""Student t noise about a Gaussian latent value, by one-dimensional integrals that hold for any ratio of the two.
-
-A power of 1 + z is a mixture over a precision λ, (1 + z)^-a = ∫ λ^(a-1) e^(-λ (1 + z)) dλ / Γ(a), and with
-z = (y - f)² / (df scale²) each term is Gaussian in f, so that its expectation has a closed form.  The remaining
-integral over u = log λ is smooth with exponential tails, and the trapezoidal rule converges geometrically.
-Gauss-Hermite nodes in f would miss the peak at f = y where the noise is small beside the latent variance.
-"""
+"""Student t noise about a Gaussian latent value, by one-dimensional integrals that hold for any ratio of the two.  A
+power of 1 + z is a mixture over a precision λ, (1 + z)^-a = ∫ λ^(a-1) e^(-λ (1 + z)) dλ / Γ(a), and with z = (y - f)² /
+(df scale²) each term is Gaussian in f, so that its expectation has a closed form.  The remaining integral over u = log
+λ is smooth with exponential tails, and the trapezoidal rule converges geometrically.  Gauss-Hermite nodes in f would
+miss the peak at f = y where the noise is small beside the latent variance."""
 
 import equinox as eqx
 import jax
@@ -32,8 +30,10 @@ def log_expected_power(
 
 
 def expected_log1p(distance2: Float[Array, " N"], ratio: Float[Array, " N"], nodes: int) -> Float[Array, " N"]:
-    """E log(1 + z), with z and arguments as in `log_expected_power`.  From Frullani's integral log(1 + z) = ∫ (1 -
-    e^(-λ z)) e^-λ / λ dλ."""
+    """E log(1 + z), with z and arguments as in `log_expected_power`.
+
+    From Frullani's integral log(1 + z) = ∫ (1 - e^(-λ z)) e^-λ / λ dλ.
+    """
     low = -_DEPTH - jnp.log1p(distance2 + ratio)
     u, h = _uniform(low, jnp.full_like(low, jnp.log(_DEPTH)), nodes)
     return h * jnp.sum(-jnp.expm1(_log_damping(u, distance2, ratio)) * jnp.exp(-jnp.exp(u)), axis=-1)

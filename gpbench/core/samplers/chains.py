@@ -127,13 +127,11 @@ class _Move(eqx.Module):
 
 
 class Microcanonical(eqx.Module):
-    """Microcanonical Langevin Monte Carlo (Robnik and Seljak, 2023, arXiv:2303.18221) of two numbers or more.
-
-    The momentum u is a unit vector: a position moves by `step_size` a step of two gradients, whatever the slope of its
-    log density, which alone turns u.  Before and after a step u is partly drawn anew, so that it is forgotten over the
+    """Microcanonical Langevin Monte Carlo (Robnik and Seljak, 2023, arXiv:2303.18221) of two numbers or more.  The
+    momentum u is a unit vector: a position moves by `step_size` a step of two gradients, whatever the slope of its log
+    density, which alone turns u.  Before and after a step u is partly drawn anew, so that it is forgotten over the
     distance `length`.  There is no preconditioning.  Nothing is rejected: the samples have a bias, which falls with the
-    step size as the variance of the energy error does.
-    """
+    step size as the variance of the energy error does."""
 
     log_density: _LogDensity
     method: str

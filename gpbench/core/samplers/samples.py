@@ -94,12 +94,10 @@ def followed(networks: Network, log_joints: Float[Array, " C"], X: Float[Array, 
 
 @partial(jax.jit, static_argnames="method")
 def agreement(samples: Samples, method: str) -> dict[str, Array]:
-    """The largest `rhat` and the smallest `ess` of the quantities (C, Q) that `followed` gives.
-
-    R-hat and bulk effective sample size (Vehtari et al. 2021); `rhat_outputs` and `ess_outputs` are those of the
-    outputs alone, which can agree where weights do not, as layers can exchange factors.  They need 4 samples of each
-    chain and a full ring, and are NaN otherwise.
-    """
+    """The largest `rhat` and the smallest `ess` of the quantities (C, Q) that `followed` gives.  R-hat and bulk
+    effective sample size (Vehtari et al. 2021); `rhat_outputs` and `ess_outputs` are those of the outputs alone, which
+    can agree where weights do not, as layers can exchange factors.  They need 4 samples of each chain and a full ring,
+    and are NaN otherwise."""
     library, quantities = blackjax(method).diagnostics, samples.in_order()  # (S, C, Q)
     nan = jnp.full(quantities.shape[2], jnp.nan, quantities.dtype)
     rhat, ess = nan, nan

@@ -1,6 +1,8 @@
-"""`gam`: sparse variational additive Gaussian processes (Adam, Durrande and John 2018), for any likelihood.  The
-predictor is a constant plus zero-mean functions of one input or a few.  The bound is Σ E_q log p(yₙ|ρₙ) - KL, with one
-of three posteriors of all components' inducing outputs: `gpbench.core.additive`."""
+"""`gam`: sparse variational additive Gaussian processes (Adam, Durrande and John 2018), for any likelihood.
+
+The predictor is a constant plus zero-mean functions of one input or a few.  The bound is Σ E_q log p(yₙ|ρₙ) - KL, with
+one of three posteriors of all components' inducing outputs: `gpbench.core.additive`.
+"""
 
 import itertools
 from typing import ClassVar

@@ -1,5 +1,7 @@
-"""`constant`: class frequencies, or the mean and variance of the training targets, which any method must beat.  Counts
-are negative binomial with this mean and variance, or Poisson where the variance is not above the mean."""
+"""`constant`: class frequencies, or the mean and variance of the training targets, which any method must beat.
+
+Counts are negative binomial with this mean and variance, or Poisson where the variance is not above the mean.
+"""
 
 from typing import ClassVar
 

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.mapping import tree_at
 from gpbench.core.networks import Network, as_latents
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.methods.base import Batch
@@ -64,7 +63,7 @@ class Dropout(NetworkMethod, SampledMethod):
         """An initial state with another `dropout` or `noise_precision`."""
         values = {**self.settings(state), **settings}
         rates = [jnp.asarray(values[name], state.parameters.rate.dtype) for name in ("dropout", "noise_precision")]
-        return tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(rates))
+        return eqx.tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(rates))
 
     def settings(self, state: GradientState[_DropoutParameters]) -> dict[str, Array]:
         return {"dropout": state.parameters.rate, "noise_precision": state.parameters.noise_precision}

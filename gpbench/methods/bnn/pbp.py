@@ -17,7 +17,6 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.assumed_density import Gamma, output_moments
-from gpbench.core.mapping import tree_map
 from gpbench.core.networks import Network, normal_network
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.methods.base import Batch, Info
@@ -95,7 +94,7 @@ def _small_network(network: Network, *, key: PRNGKeyArray) -> Network:
     layers = normal_network(network, key=key).layers
     sizes = [layer.weight.shape[0] + 1.0 for layer in layers]
     return Network(
-        tuple(tree_map(lambda leaf, size=size: leaf / size**0.5, layer) for layer, size in zip(layers, sizes))
+        tuple(jax.tree.map(lambda leaf, size=size: leaf / size**0.5, layer) for layer, size in zip(layers, sizes))
     )
 
 
@@ -130,8 +129,10 @@ def include(q: PbpPosterior, row: tuple[Any, ...]) -> tuple[PbpPosterior, Float[
 
 
 def refine_prior(state: PbpState) -> PbpState:
-    """EP's update of the factor N(w | 0, 1/λ) of every weight, one after another, since they share λ.  The cavity N(m,
-    v) of a weight meets the evidence N(m | 0, v + E 1/λ), as a residual of precision λ would."""
+    """EP's update of the factor N(w | 0, 1/λ) of every weight, one after another, since they share λ.
+
+    The cavity N(m, v) of a weight meets the evidence N(m | 0, v + E 1/λ), as a residual of precision λ would.
+    """
     q = state.posterior
     means, unravel = ravel_pytree(q.mean)
     variances, _ = ravel_pytree(q.variance)

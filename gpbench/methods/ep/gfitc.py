@@ -1,6 +1,8 @@
-"""`gfitc`: generalised FITC for Gaussian-process classification, trained on EP's evidence at convergence.  Naish-Guzman
-and Holden, NIPS 2008, as the paper `sep` ran it (section 3): the inducing outputs are integrated out, f has prior
-covariance Q + diag(λ) with Q = VᵀV and λ = k(x, x) + noise - |Vₙ|², and EP has a Gaussian site on every fₙ."""
+"""`gfitc`: generalised FITC for Gaussian-process classification, trained on EP's evidence at convergence.
+
+Naish-Guzman and Holden, NIPS 2008, as the paper `sep` ran it (section 3): the inducing outputs are integrated out, f
+has prior covariance Q + diag(λ) with Q = VᵀV and λ = k(x, x) + noise - |Vₙ|², and EP has a Gaussian site on every fₙ.
+"""
 
 from typing import Any, NamedTuple
 
@@ -94,9 +96,7 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
             rho = jnp.where(change > last.change, 0.8, 1.0) * last.rho
             return Sweep(last.number + 1, change, rho, damp(new, last.sites, rho))
 
-        def unconverged(last: Sweep) -> Any:
-            return (last.number < self.sweeps) & (last.change > self.tolerance)
-
+        unconverged = lambda last: (last.number < self.sweeps) & (last.change > self.tolerance)
         start = Sweep(0, jnp.asarray(jnp.inf, V.dtype), jnp.asarray(self.damping, V.dtype), sites)
         return jax.lax.while_loop(unconverged, again, start).sites
 

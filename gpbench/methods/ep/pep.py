@@ -1,6 +1,8 @@
-"""`pep` and `fitc_gp`: sparse GP regression by power EP, whose energy is in closed form under Gaussian noise.  Bui, Yan
-and Turner, JMLR 2017, equation 21.  α = 1 is EP and FITC (Snelson and Ghahramani, NIPS 2006), the energy log N(y | 0,
-VᵀV + diag(d + σ²)); α to 0 is the variational bound of Titsias (2009)."""
+"""`pep` and `fitc_gp`: sparse GP regression by power EP, whose energy is in closed form under Gaussian noise.
+
+Bui, Yan and Turner, JMLR 2017, equation 21.  α = 1 is EP and FITC (Snelson and Ghahramani, NIPS 2006), the energy
+log N(y | 0, VᵀV + diag(d + σ²)); α to 0 is the variational bound of Titsias (2009).
+"""
 
 from typing import Any
 

@@ -1,6 +1,8 @@
-"""`sep`: scalable expectation propagation for Gaussian-process classification.  Hernández-Lobato and Hernández-Lobato,
-AISTATS 2016.  Sites on the latent values are refined all at once, and the hyper-parameters and inducing points move
-after every refinement instead of after convergence (sections 2.2, 2.3, A.6)."""
+"""`sep`: scalable expectation propagation for Gaussian-process classification.
+
+Hernández-Lobato and Hernández-Lobato, AISTATS 2016.  Sites on the latent values are refined all at once, and the
+hyper-parameters and inducing points move after every refinement instead of after convergence (sections 2.2, 2.3, A.6).
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +27,7 @@ from gpbench.core.gaussians import (
     whiten,
 )
 from gpbench.core.linalg import inverse_cholesky
-from gpbench.core.mapping import select, tree_at, tree_map
+from gpbench.core.mapping import select
 from gpbench.core.predictive import Predictive
 from gpbench.errors import refuse
 from gpbench.methods.base import Batch, Info, inducing_count
@@ -48,7 +50,7 @@ class RunningProducts(eqx.Module):
         if self.directions is not None:
             return self.product
         rest_share = 1.0 - self.rows_seen / n
-        return tree_map(lambda last, now: rest_share * last + now, self.product, self.next_product)
+        return jax.tree.map(lambda last, now: rest_share * last + now, self.product, self.next_product)
 
 
 class _SepApproximation(eqx.Module):
@@ -180,7 +182,7 @@ class SEP(SparseMethod, TwoClassMethod):
         is_none = lambda leaf: leaf is None
         strip: Callable[[_SepState], _SepState] = lambda s: eqx.tree_at(per_row, s, empty, is_leaf=is_none)
         state = select(is_finite, strip(new), strip(back))
-        return tree_at(per_row, state, (sites, directions), is_leaf=is_none)
+        return eqx.tree_at(per_row, state, (sites, directions), is_leaf=is_none)
 
     def _refine_all(self, state: _SepState, data: Batch, V: Any, rest: Any) -> Sites:
         """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
@@ -192,8 +194,7 @@ class SEP(SparseMethod, TwoClassMethod):
             return refine(likelihood, data.y, rest, marginals(q, V, V, sites), sites, rho)
 
         if self.update == "inner":
-            sites: Sites = sweep(state.sites)
-            return sites
+            return sweep(state.sites)
 
         def unconverged(carry: Any) -> Any:
             sweeps, change, _ = carry

@@ -1,9 +1,7 @@
-"""The negative variational bound of f = Σ w_i φ_i(x), estimated from some rows and some of the basis functions.
-
-Paper `qsgp` (Evans and Nair 2020): theorems 1 and 2 with proposition 2 under Gaussian noise, which are unbiased, and
-theorem 3 under other likelihoods, as corrected in docs/reference/errata.md or as printed.  With every function in each
-draw and every row in the batch all of them are the deterministic bound, but for the printed form.
-"""
+"""The negative variational bound of f = Σ w_i φ_i(x), estimated from some rows and some of the basis functions.  Paper
+`qsgp` (Evans and Nair 2020): theorems 1 and 2 with proposition 2 under Gaussian noise, which are unbiased, and theorem
+3 under other likelihoods, as corrected in docs/reference/errata.md or as printed.  With every function in each draw and
+every row in the batch all of them are the deterministic bound, but for the printed form."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -63,10 +61,7 @@ class Sample(Functions):
 
     def halves(self, tree: Any) -> list[Any]:
         """Arrays with a row for each block, or each function, as one tree for each draw."""
-
-        def half(k: int, leaf: Array) -> Array:
-            return leaf[k * len(leaf) // self.draws : (k + 1) * len(leaf) // self.draws]
-
+        half = lambda k, leaf: leaf[k * len(leaf) // self.draws : (k + 1) * len(leaf) // self.draws]
         return [jax.tree.map(partial(half, k), tree) for k in range(self.draws)]
 
     def times_drawn(self) -> Int[Array, " c"]:

@@ -15,7 +15,6 @@ from gpbench.core.bases.fourier import SPECTRAL, spectral_degrees
 from gpbench.core.kernels import Kernel, require_family
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky
-from gpbench.core.mapping import tree_at
 from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError, refuse, require
 from gpbench.methods.base import Batch
@@ -149,7 +148,8 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
         weights = _with_closed_form_diagonal(weights, squares, basis, hyper, X)
         if self.regressors and solver == "adagrad":
             mean = regressors_mean(hyper, X, X[: self.regressors], data.y[: data.total])
-            weights = tree_at(lambda w: w.mean, weights, zeros.ravel().at[: len(mean)].set(mean).reshape(zeros.shape))
+            mean = zeros.ravel().at[: len(mean)].set(mean).reshape(zeros.shape)
+            weights = eqx.tree_at(lambda w: w.mean, weights, mean)
         control = self._initial_control(hyper, basis, weights, X) if gaussian and solver == "adagrad" else None
         sums = jax.tree.map(jnp.zeros_like, weights)
         optimiser = None if self.optimiser is None else self.optimiser.init(hyper)
@@ -159,7 +159,7 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
 
     def with_settings(self, state: BasisState, settings: Mapping[str, float]) -> BasisState:
         """An initial state with another `rate`."""
-        return tree_at(lambda s: s.rate, state, jnp.asarray(settings["rate"], state.rate.dtype))
+        return eqx.tree_at(lambda s: s.rate, state, jnp.asarray(settings["rate"], state.rate.dtype))
 
     def settings(self, state: BasisState) -> dict[str, Array]:
         return {"rate": state.rate}
@@ -288,4 +288,4 @@ def _with_closed_form_diagonal(
     some = Functions.of_blocks(basis, blocks, X, squares, jnp.asarray(len(X)))
     scales2 = some.diagonal_squares(narrow, hyper.kernel, hyper.noise)
     flat = weights.dense.reshape(-1, k).at[jnp.arange(k), jnp.arange(k)].set(0.5 * jnp.log(scales2[:k]))
-    return tree_at(lambda w: w.dense, weights, flat.reshape(weights.dense.shape))
+    return eqx.tree_at(lambda w: w.dense, weights, flat.reshape(weights.dense.shape))

@@ -11,7 +11,6 @@ from jaxtyping import Array, Float, Int
 from gpbench.core.bases import Basis, KernelFunctions, Locations
 from gpbench.core.bases.base import take
 from gpbench.core.kernels import Kernel
-from gpbench.core.mapping import tree_at
 
 
 class Weights(eqx.Module):
@@ -122,7 +121,7 @@ class ControlVariate(eqx.Module):
     def advance(self, basis: Basis, locations: Locations, changes: Float[Array, "c W"]) -> "ControlVariate":
         """After a step that changed [mean, dense columns of C] of the weights there by `changes`."""
         change = outputs_of(basis, self.kernel, self.X, locations, changes)
-        return tree_at(lambda c: c.running, self, self.running + change)
+        return eqx.tree_at(lambda c: c.running, self, self.running + change)
 
 
 _TILES = {"cpu": 500, "gpu": 2_000}
@@ -222,11 +221,9 @@ def latent_moments(
         return outputs[:, 0], narrow + jnp.sum(outputs[:, 1:] ** 2, axis=1), norms
 
     if len(X) <= _ROWS:
-        mean, variance, norms = of_rows(X)
-        return mean, variance, norms
+        return of_rows(X)
     parts = -(-len(X) // _ROWS)
     size = -(-len(X) // parts)
     index = jnp.minimum(jnp.arange(parts * size), len(X) - 1).reshape(parts, size)
     moments = jax.lax.map(of_rows, X[index])
-    mean, variance, norms = (moment.ravel()[: len(X)] for moment in moments)
-    return mean, variance, norms
+    return tuple(moment.ravel()[: len(X)] for moment in moments)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from gpbench.core.kernels import ANOVA, Constant, Linear, Spec, kernel_spec
 from gpbench.errors import ConfigError, require
@@ -63,7 +63,7 @@ def _components(value: Any, key: str, forms: str) -> tuple[Component, ...]:
     return components
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
@@ -75,7 +75,8 @@ def _component(entry: Any, key: str) -> Component:
         raise ConfigError(f"{key}: a component has no option '{unknown[0]}': known are inputs, kernel and inducing")
     inputs = options.get("inputs")
     forms = "list of inputs such as [0, 1], nor a mapping such as {inputs: [0], kernel: matern32, inducing: 10}"
-    require(_is_list(inputs), f"{key}: {entry} is no {forms}", ConfigError)
+    if not _is_list(inputs):
+        raise ConfigError(f"{key}: {entry} is no {forms}")
     are_numbers = inputs and all(is_whole(i) and i >= 0 for i in inputs)
     require(are_numbers, f"{key}: {list(inputs)} must be whole numbers from 0, at least one", ConfigError)
     kernel = zero_mean_base(options["kernel"]) if options.get("kernel") else None

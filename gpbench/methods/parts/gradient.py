@@ -10,7 +10,6 @@ import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from gpbench.core import lbfgs
-from gpbench.core.mapping import tree_at
 from gpbench.core.optimisers import with_rate
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError, require
@@ -136,7 +135,7 @@ class GradientMethod(Method):
         return state.optimiser.converged if isinstance(state.optimiser, lbfgs.State) else None
 
     def with_rate(self, state: GradientState[Any], rate: float) -> GradientState[Any]:
-        return tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
+        return eqx.tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
 
 
 class FullBatchMethod(AllRowsMethod, GradientMethod):
@@ -157,14 +156,12 @@ class MarginalMethod(GradientMethod):
         """The posterior mean and variance of f at X, each (N,), or (N, P) of P latent functions."""
 
     def predict(self, state: GradientState[Any], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        prediction: Predictive = state.parameters.likelihood.predictive(*self.marginals(state, X))
-        return prediction
+        return state.parameters.likelihood.predictive(*self.marginals(state, X))
 
     def expected_log_prob(
         self, state: GradientState[Any], X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"] | None:
-        expected: Array = state.parameters.likelihood.expected_log_prob(*self.marginals(state, X), y)
-        return expected
+        return state.parameters.likelihood.expected_log_prob(*self.marginals(state, X), y)
 
 
 class EvidenceMethod(FullBatchMethod, MarginalMethod):

@@ -1,9 +1,7 @@
 """Solvers of the mean of kernel functions around all training rows, under Gaussian noise and fixed hyper-parameters.
-
 With Φ = S = K and a diagonal C the mean solves (K + σ²I) mean = y, and C is that of proposition 1 (paper `qsgp`).
 AdaGrad on the bound is slow there, for its Hessian is K (K + σ²I) / σ²; a step of these solvers costs O(N) for each of
-its rows, where AdaGrad's does not grow with N.
-"""
+its rows, where AdaGrad's does not grow with N."""
 
 import dataclasses
 from functools import partial
@@ -80,8 +78,7 @@ class MeanSolver(eqx.Module):
         all_rows = isinstance(self.solver, ConjugateGradients)
         move = partial(self._all_rows, tolerance) if all_rows else partial(self._some_rows, batch, steps)
         with jax.named_scope("needs_float64"):  # the preconditioner, which passes through unchanged
-            new: MeanSolver = jax.lax.cond(self.level <= tolerance**2, lambda: self, lambda: move(system))
-        return new
+            return jax.lax.cond(self.level <= tolerance**2, lambda: self, lambda: move(system))
 
     def _all_rows(self, tolerance: float, system: KernelSystem) -> "MeanSolver":
         """An iteration of cg.  It goes on from the true residual where only its own is below the tolerance.  The
@@ -117,8 +114,7 @@ class MeanSolver(eqx.Module):
 
 def _misfit(weights: Array, residual: Array, targets: Array, noise: Array) -> Float[Array, ""]:
     """|y - K w|² / (2 σ²) + ½ wᵀK w with K w = y - r - σ²w."""
-    misfit: Array = jnp.sum(residual**2) / (2.0 * noise) + 0.5 * jnp.sum(weights * (targets + residual))
-    return misfit
+    return jnp.sum(residual**2) / (2.0 * noise) + 0.5 * jnp.sum(weights * (targets + residual))
 
 
 def chosen_solver(method: Any, data: Batch) -> str:

@@ -119,8 +119,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         if self.natural_step is None:
             return None
         m = jax.eval_shape(lambda X: parameters.layer.whitened(X)[0], data.X[:1]).shape[0]
-        factor: Natural = repeat(unit_factor(m, data.X.dtype), parameters.likelihood.latents())
-        return factor
+        return repeat(unit_factor(m, data.X.dtype), parameters.likelihood.latents())
 
     def update_and_evaluate(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch, *, key: PRNGKeyArray

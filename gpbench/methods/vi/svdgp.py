@@ -1,6 +1,8 @@
-"""`svdgp` and `odsvgp`: decoupled variational Gaussian processes, whose mean has a basis of its own.  Cheng and Boots,
-NIPS 2017 (paper `svdgp`); with `parametrisation=orthogonal` Salimbeni, Cheng, Boots and Deisenroth, NeurIPS 2018.  A
-step costs O(M_α (B + C) D + B M_β² + M_β³) with B rows and C columns of K_α."""
+"""`svdgp` and `odsvgp`: decoupled variational Gaussian processes, whose mean has a basis of its own.
+
+Cheng and Boots, NIPS 2017 (paper `svdgp`); with `parametrisation=orthogonal` Salimbeni, Cheng, Boots and Deisenroth,
+NeurIPS 2018.  A step costs O(M_α (B + C) D + B M_β² + M_β³) with B rows and C columns of K_α.
+"""
 
 from typing import Any, ClassVar
 
@@ -77,8 +79,7 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
         )
         q = standard_normal(m, dtype)
         cls: Any = _CLASSES[self.parametrisation]
-        parameters: Decoupled = cls(*shared, q.root if issubclass(cls, Direct) else q)
-        return parameters
+        return cls(*shared, q.root if issubclass(cls, Direct) else q)
 
     def _check(self, data: Batch) -> None:
         require_family(self.kernel, SquaredExponential, self.name)

@@ -1,9 +1,12 @@
 """`qsgp`: quadruply stochastic Gaussian processes (Evans and Nair 2020, paper `qsgp`), and `qsrvm` (its appendix I.3).
-f = Σ w_i φ_i(x) with up to 10⁷ basis functions.  A step sees a minibatch of rows and draws of the functions; its cost
-depends on neither the number of rows nor that of functions."""
+
+f = Σ w_i φ_i(x) with up to 10⁷ basis functions.  A step sees a minibatch of rows and draws of the functions; its
+cost depends on neither the number of rows nor that of functions.
+"""
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -12,12 +15,11 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from gpbench.core.bases import KernelFunctions, draw_blocks
 from gpbench.core.bases.base import adagrad, take
 from gpbench.core.likelihoods import Gaussian
-from gpbench.core.mapping import tree_at, tree_map
 from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.basis_bound import Hyper, Sample, negative_bound
 from gpbench.methods.parts.basis_method import BasisMethod, BasisState
-from gpbench.methods.parts.basis_weights import Weights, columns, latent_moments
+from gpbench.methods.parts.basis_weights import columns, latent_moments
 from gpbench.methods.parts.mean_solver import MeanSolver
 
 _FOLLOWING = 0.01
@@ -27,13 +29,11 @@ _FINITE = 1e4
 
 
 class QSGP(BasisMethod):
-    """Quadruply stochastic Gaussian processes (Evans and Nair 2020): `qsgp`, and with `relevance` `qsrvm`.
-
-    The bound of Gaussian noise is estimated without bias (theorems 1 and 2, proposition 2); that of other log-concave
-    likelihoods by theorem 3, whose expectation is lower.  Memory under Gaussian noise: (2k + 3) m numbers, and for a
-    step the rows of C that are drawn and up to 2,000 functions at the batch and at the support rows; for predictions
-    2,000 functions at 10,000 rows.
-    """
+    """Quadruply stochastic Gaussian processes (Evans and Nair 2020): `qsgp`, and with `relevance` `qsrvm`.  The bound
+    of Gaussian noise is estimated without bias (theorems 1 and 2, proposition 2); that of other log-concave likelihoods
+    by theorem 3, whose expectation is lower.  Memory under Gaussian noise: (2k + 3) m numbers, and for a step the rows
+    of C that are drawn and up to 2,000 functions at the batch and at the support rows; for predictions 2,000 functions
+    at 10,000 rows."""
 
     def step(self, state: BasisState, batch: Batch, *, key: PRNGKeyArray) -> tuple[BasisState, Info]:
         if state.solver is not None:
@@ -42,10 +42,7 @@ class QSGP(BasisMethod):
         sample = self._sample(state, batch, key=key)
         drawn = take(state.weights, sample.blocks)
         learned = self.optimiser is not None
-
-        def loss(hyper: Hyper, drawn: Weights) -> tuple[Float[Array, ""], Float[Array, " c"]]:
-            return negative_bound(hyper, drawn, sample, batch, control, learned=learned)
-
+        loss = lambda hyper, drawn: negative_bound(hyper, drawn, sample, batch, control, learned=learned)
         if self.optimiser is None:
             evaluate = jax.value_and_grad(loss, argnums=1, has_aux=True)
             (value, squares), gradient = evaluate(state.hyper, drawn)
@@ -78,7 +75,7 @@ class QSGP(BasisMethod):
         mean = state.weights.mean
         mean = jnp.pad(new.weights, (0, mean.size - state.basis.size)).reshape(mean.shape)
         parts = lambda s: (s.weights.mean, s.step, s.solver)
-        return tree_at(parts, state, (mean, state.step + 1, new)), Info(new.bound)
+        return eqx.tree_at(parts, state, (mean, state.step + 1, new)), Info(new.bound)
 
     def converged(self, state: BasisState) -> Bool[Array, ""] | None:
         """True where a solver's residual is below the tolerance; None for AdaGrad."""
@@ -117,7 +114,7 @@ class QSGP(BasisMethod):
         updates, optimiser = self.optimiser.update(gradient, state.hyper_optimiser, state.hyper)
         fall, moves = self._fall(state), state.step >= self.freeze * self.steps
         moved = optax.apply_updates(state.hyper, jax.tree.map(lambda u: (fall * u).astype(u.dtype), updates))
-        return tree_map(
+        return jax.tree.map(
             lambda new, old: jnp.where(moves, new, old), (moved, optimiser), (state.hyper, state.hyper_optimiser)
         )
 
@@ -131,8 +128,10 @@ class QSGP(BasisMethod):
         return state.hyper.likelihood.predictive(mean, jnp.zeros_like(variance) if self.plug_in else variance)
 
     def objective(self, state: BasisState, data: Batch) -> Float[Array, ""]:
-        """The deterministic bound, from all rows and all functions, in O(N m) memory.  Where S is a kernel matrix ½
-        log|S| is left out, so that the number is no bound on the evidence."""
+        """The deterministic bound, from all rows and all functions, in O(N m) memory.
+
+        Where S is a kernel matrix ½ log|S| is left out, so that the number is no bound on the evidence.
+        """
         every = jnp.arange(state.basis.blocks)
         blocks = jnp.concatenate([every, every])
         sample = Sample.of_blocks(state.basis, blocks, data.X, state.squares, state.rows, draws=2)
