@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky, log_determinant
-from gpbench.core.mapping import sum_in_blocks
 from gpbench.core.networks import Network, backpropagate
 
 _CHUNK = 256
@@ -68,15 +67,23 @@ def gauss_newton(
 ) -> Float[Array, "P P"]:
     """Generalised Gauss-Newton matrix Σ weight Jᵀ Λ J over the rows, Λ = -∂² log p(y|f) / ∂f².  `_CHUNK` Jacobians are
     in memory at a time; the weight is 0 for rows that fill a batch up."""
+    chunk = min(_CHUNK, len(y))
+    chunks = -(-len(y) // chunk)
 
-    def of_rows(model: tuple[Network, Likelihood], block: tuple[tuple[Array, Array], Array]) -> Array:
-        (network, likelihood), ((X, y), weight) = model, block
+    def split(array: Array) -> Array:
+        missing = [(0, chunks * chunk - len(y))] + [(0, 0)] * (array.ndim - 1)
+        return jnp.pad(array, missing).reshape(chunks, chunk, *array.shape[1:])
+
+    def add(total: Array, rows: tuple[Array, Array, Array]) -> tuple[Array, None]:
+        X, y, weight = rows
         J = jacobian(network, X)
         curvature = weight[:, None, None] * _row_curvatures(network(X), likelihood, y)
         P = J.shape[-1]
-        return J.reshape(-1, P).T @ jnp.einsum("nkl,nlp->nkp", curvature, J).reshape(-1, P)
+        return total + J.reshape(-1, P).T @ jnp.einsum("nkl,nlp->nkp", curvature, J).reshape(-1, P), None
 
-    return sum_in_blocks(of_rows, (network, likelihood), (X, y), weight, _CHUNK)
+    P = vector(network).size
+    total, _ = jax.lax.scan(add, jnp.zeros((P, P), X.dtype), (split(X), split(y), split(weight)))
+    return total
 
 
 def _row_curvatures(f: Float[Array, "N ..."], likelihood: Likelihood, y: Float[Array, " N"]) -> Float[Array, "N K K"]:

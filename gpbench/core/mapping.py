@@ -1,4 +1,4 @@
-"""Maps and sums over an axis in the order and blocks that suit the device, and the selection of a pytree."""
+"""Maps and sums over an axis in the order and blocks that suit the device, and a choice between pytrees."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-_Function = Callable[[Any, Any], Float[Array, "..."]]
+_Function = Callable[[Any, Any], Float[Array, ""]]
 T = TypeVar("T")
 
 
@@ -47,11 +47,10 @@ def map_rows(function: Callable[[Any], Any], rows: Any, size: int) -> Any:
 
 def sum_in_blocks(
     function: _Function, shared: Any, rows: Any, weight: Float[Array, " N"], size: int
-) -> Float[Array, "..."]:
+) -> Float[Array, ""]:
     """Sums a function of `shared` and a pair of a block of `rows` and of `weight` over blocks of `size` rows.  It is
-    differentiable in `shared` alone, where it is a scalar.  The gradient is computed block by block together with the
-    value, so that reverse mode keeps no intermediate array of N rows.  Rows that fill the last block up have weight 0.
-    """
+    differentiable in `shared` alone.  The gradient is computed block by block together with the value, so that reverse
+    mode keeps no intermediate array of N rows.  Rows that fill the last block up have weight 0."""
     n = len(weight)
     if n <= size:
         return function(shared, (rows, weight))
@@ -64,10 +63,9 @@ def sum_in_blocks(
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _total(function: _Function, shared: Any, blocks: Any) -> Float[Array, "..."]:
+def _total(function: _Function, shared: Any, blocks: Any) -> Float[Array, ""]:
     add = lambda total, block: (total + function(shared, block), None)
-    each = jax.eval_shape(function, shared, jax.tree.map(lambda leaf: leaf[0], blocks))
-    return jax.lax.scan(add, jnp.zeros(each.shape, each.dtype), blocks)[0]
+    return jax.lax.scan(add, jnp.zeros((), blocks[1].dtype), blocks)[0]
 
 
 def _forward(function: _Function, shared: Any, blocks: Any) -> tuple[Float[Array, ""], Any]:

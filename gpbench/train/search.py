@@ -3,7 +3,7 @@ training starts again with the choice; after successive halving (Jamieson and Ta
 the winner's state, which, with its optimiser and its random keys, is that of it trained alone, to the bit."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -73,8 +73,9 @@ def _rate(programs: Programs, group: Group, run: Fit, steps: int) -> tuple[Fit, 
     rates = [partial(method.with_rate, rate=rate) for rate in method.rates]
     if method.halving:
         return _halve(programs, group, _candidates(rates, run.state), advance, run, steps)[1:]
-    choice = _order(_trials(programs, group, rates, run.state, advance, run, [steps])[:, 0])[0]
-    run.state = _gather(_candidates(rates, run.state), choice)
+    states = (_candidates([rate], run.state)[0] for rate in rates)
+    choice = _order(_trials(programs, group, states, advance, run, [steps])[:, 0])[0]
+    run.state = _chosen(programs, group, rates, run.state, choice)
     return None
 
 
@@ -82,7 +83,8 @@ def _settings(programs: Programs, group: Group, run: Fit, steps: int) -> tuple[F
     """The settings with the largest mean log density of the validation rows.  Of trials those that differ in their stop
     alone are points of one, which is as long as the largest of them."""
     method: Any = programs.method
-    ends = sorted({_end(method, stop) for stop in dict(method.search).get(STOP, ())} or {steps})
+    end_of = lambda stop: min(int(stop), method.steps)
+    ends = sorted({end_of(stop) for stop in dict(method.search).get(STOP, ())} or {steps})
     # a sampler's burn-in is a part of all steps
     judged = Programs(method if method.halving else replace(method, steps=ends[-1]), programs.devices, log_probs)
     with run.timed("search"):
@@ -105,16 +107,12 @@ def _settings(programs: Programs, group: Group, run: Fit, steps: int) -> tuple[F
     elif len(choices) > 1:
         others = [tuple((name, value) for name, value in each.items() if name != STOP) for each in choices]
         trials = [*dict.fromkeys(others)]
-        scores = _trials(judged, fewer, with_each(trials), state, advance, run, ends)
-        stops = [ends.index(_end(method, each[STOP])) if STOP in each else 0 for each in choices]
+        states = (_candidates([each], state)[0] for each in with_each(trials))
+        scores = _trials(judged, fewer, states, advance, run, ends)
+        stops = [ends.index(end_of(each[STOP])) if STOP in each else 0 for each in choices]
         choice = _order(scores[[trials.index(each) for each in others], stops])[0]
-    run.state = _gather(_candidates(settings, run.state), choice)
+    run.state = _chosen(programs, group, settings, run.state, choice)
     return winner
-
-
-def _end(method: Method, stop: float) -> int:
-    """Number of steps of a candidate of `stop_after`."""
-    return min(int(stop), method.steps)
 
 
 def _order(scores: Float[np.ndarray, "C ..."]) -> Int[np.ndarray, "C ..."]:
@@ -183,18 +181,12 @@ def _halve(
 
 
 def _trials(
-    programs: Programs,
-    group: Group,
-    functions: Sequence[_Choice],
-    state: State,
-    advance: _Advance,
-    run: Fit,
-    ends: Sequence[int],
+    programs: Programs, group: Group, states: Iterable[State], advance: _Advance, run: Fit, ends: Sequence[int]
 ) -> Float[np.ndarray, "C E S"]:
     """Criterion of each candidate after each of these numbers of steps, one candidate after another."""
     scores = []
-    for function in functions:
-        fit = _candidate(programs, group, _candidates([function], state)[0], run)
+    for state in states:
+        fit = _candidate(programs, group, state, run)
         scores.append([advance(fit, end)[0] for end in ends])
         _add_seconds(run, [fit], 0.0)
     return np.array(scores)
@@ -216,12 +208,23 @@ def _add_seconds(run: Fit, fits: Sequence[Fit], share: float) -> None:
 
 def _candidates(functions: Sequence[_Choice], state: State) -> list[State]:
     """The states of all members that each function of one member's state makes, in memory of their own."""
-    leaves, structure = jax.tree.flatten(state)
-    size = sum(leaf.nbytes for leaf in leaves) * len(functions)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(state)) * len(functions)
     require_memory(size, f"the states of {len(functions)} candidates", "candidates")
-    members = [jax.tree.unflatten(structure, [leaf[k] for leaf in leaves]) for k in range(len(leaves[0]))]
-    stack = lambda *leaves: jnp.stack(leaves)
+    members, stack = _members(state), lambda *leaves: jnp.stack(leaves)
     return [jax.tree.map(stack, *(function(member) for member in members)) for function in functions]
+
+
+def _chosen(
+    programs: Programs, group: Group, functions: Sequence[_Choice], state: State, choice: Int[np.ndarray, " S"]
+) -> State:
+    """The state in which every member has its choice among the candidates."""
+    states = [functions[i](member) for i, member in zip(choice, _members(state), strict=True)]
+    return programs.devices.by_rows(jax.tree.map(lambda *leaves: jnp.stack(leaves), *states), rows=group.X.shape[1])
+
+
+def _members(state: State) -> list[State]:
+    leaves, structure = jax.tree.flatten(state)
+    return [jax.tree.unflatten(structure, [leaf[k] for leaf in leaves]) for k in range(len(leaves[0]))]
 
 
 def _gather(states: Sequence[State], members: Int[np.ndarray, " S"]) -> State:
