@@ -75,7 +75,7 @@ def _rate(programs: Programs, group: Group, run: Fit, steps: int) -> tuple[Fit, 
         return _halve(programs, group, _candidates(rates, run.state), advance, run, steps)[1:]
     states = (_candidates([rate], run.state)[0] for rate in rates)
     choice = _order(_trials(programs, group, states, advance, run, [steps])[:, 0])[0]
-    run.state = _chosen(programs, group, rates, run.state, choice)
+    run.state = _choose(programs, group, rates, run.state, choice)
     return None
 
 
@@ -111,7 +111,7 @@ def _settings(programs: Programs, group: Group, run: Fit, steps: int) -> tuple[F
         scores = _trials(judged, fewer, states, advance, run, ends)
         stops = [ends.index(end_of(each[STOP])) if STOP in each else 0 for each in choices]
         choice = _order(scores[[trials.index(each) for each in others], stops])[0]
-    run.state = _chosen(programs, group, settings, run.state, choice)
+    run.state = _choose(programs, group, settings, run.state, choice)
     return winner
 
 
@@ -214,7 +214,7 @@ def _candidates(functions: Sequence[_Choice], state: State) -> list[State]:
     return [jax.tree.map(stack, *(function(member) for member in members)) for function in functions]
 
 
-def _chosen(
+def _choose(
     programs: Programs, group: Group, functions: Sequence[_Choice], state: State, choice: Int[np.ndarray, " S"]
 ) -> State:
     """The state in which every member has its choice among the candidates."""
