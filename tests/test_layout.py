@@ -33,11 +33,11 @@ FLOORS = [
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
     ("base",): 2_650,
-    ("core",): 6_260,
-    ("methods",): 6_900,
+    ("core",): 5_960,
+    ("methods",): 6_610,
     ("data",): 5_050,
     ("config",): 1_390,
-    ("records", "experiments"): 2_970,
+    ("records", "experiments"): 2_960,
     ("train",): 2_500,
     ("sweep",): 1_280,
     ("analysis",): 4_760,

@@ -97,7 +97,8 @@ class Store:
 
     def last(self) -> Record:
         """The record made last.  Raises ConfigError if there is none."""
-        require(records := self.all(), f"no runs in {self.runs} yet; make one with `gpbench run`", AbsentError)
+        records = self.all()
+        require(records, f"no runs in {self.runs} yet; make one with `gpbench run`", AbsentError)
         return records[-1]
 
     def config(self, id: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from kernel_values import VALUES, X, cross, stationary
 
-from gpbench.core.kernels import ANOVA, Linear, Matern52, SquaredExponential, Stationary, kernel_spec, require
+from gpbench.core.kernels import ANOVA, Linear, Matern52, SquaredExponential, Stationary, kernel_spec, require_family
 from gpbench.core.likelihoods import Gaussian, Probit, Softmax, likelihood_spec
 from gpbench.errors import ConfigError
 
@@ -107,17 +107,17 @@ def test_inputs_that_the_data_do_not_have_are_an_error(value, message):
 
 
 def test_a_method_that_needs_a_family_says_which_kernels_it_accepts():
-    require(kernel_spec({"squared_exponential": {"isotropic": True}}), SquaredExponential, "svdgp")
-    require(stationary(Matern52), (Matern52, Linear), "svdgp")
+    require_family(kernel_spec({"squared_exponential": {"isotropic": True}}), SquaredExponential, "svdgp")
+    require_family(stationary(Matern52), (Matern52, Linear), "svdgp")
     with pytest.raises(
         ConfigError,
         match=r"^svdgp needs a squared exponential kernel, not matern52: choose method\.kernel=squared_exponential$",
     ):
-        require(kernel_spec("matern52"), SquaredExponential, "svdgp")
+        require_family(kernel_spec("matern52"), SquaredExponential, "svdgp")
     with pytest.raises(ConfigError, match=r"not squared_exponential\(inputs=\[0\]\)"):
-        require(kernel_spec({"squared_exponential": {"inputs": [0]}}), SquaredExponential, "svdgp")
+        require_family(kernel_spec({"squared_exponential": {"inputs": [0]}}), SquaredExponential, "svdgp")
     with pytest.raises(ConfigError, match=r"needs a squared exponential, matern12, .* or periodic kernel, not linear"):
-        require(Linear(jnp.zeros(2)), Stationary, "this method")
+        require_family(Linear(jnp.zeros(2)), Stationary, "this method")
 
 
 def test_every_anova_base_may_be_any_family_without_inputs():

@@ -9,13 +9,13 @@ import numpy as np
 import optax
 import pytest
 from problems import objective_of, predict
+from samples import chosen_state
 from scipy.optimize import minimize
 
 from gpbench.errors import ConfigError
 from gpbench.methods.parts.basis_weights import columns
 from gpbench.methods.weight_space.qsgp import QSGP
 from gpbench.train.batches import take_step, whole
-from gpbench.train.search import best_settings
 
 N = 12
 RNG = np.random.default_rng(1)
@@ -243,7 +243,7 @@ def test_a_search_takes_the_rate_with_the_larger_density_of_validation_rows_and_
     many = whole(jnp.tile(X, (5, 1)) + 0.1 * jnp.asarray(RNG.normal(size=(5 * N, 1))), jnp.tile(Y, 5))
     fields = {"features": "inducing", "basis": None, "trial_steps": 30}
     searching = qsgp(**fields, search={"rate": [30.0, 0.03]})
-    assert best_settings(searching, many, key=KEY) == {"rate": 0.03}
+    assert chosen_state(searching, many, key=KEY).rate == 0.03
     state, chosen = searching.init(many, key=KEY), qsgp(**fields, rate=0.03)
     np.testing.assert_equal(chosen.settings(chosen.init(many, key=KEY)), {"rate": jnp.asarray(0.03)})
     advance = lambda method, state: method.step(state, many, key=KEY)[0].weights.mean

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from samples import chosen_state
 from toys import StopAfter, equal, fitted, group
 
 from gpbench.core.optimisers import decaying_adam
@@ -19,7 +20,7 @@ from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import PARTS, initial
 from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
-from gpbench.train.search import _rungs, best_settings
+from gpbench.train.search import _rungs
 
 
 class Race(Method):
@@ -125,8 +126,9 @@ def test_settings_are_those_of_a_full_search_and_the_validation_rows_join_for_th
     members = replace(group((0, 1)), classes=0)
     run = fitted(tail(Tail), members)
     data = [whole(members.X[k], members.y[k], members.classes) for k in range(members.size)]
-    chosen = [best_settings(tail(Tail), rows, key=key)["width"] for rows, key in zip(data, members.init_keys)]
-    np.testing.assert_array_equal(run.state["width"], chosen)
+    by_trials = tail(Tail, halving=False)
+    widths = [chosen_state(by_trials, rows, key=key)["width"] for rows, key in zip(data, members.init_keys)]
+    np.testing.assert_array_equal(run.state["width"], widths)
     np.testing.assert_array_equal(run.state["steps"], 8 * 32.0 + 8 * 40.0)
     np.testing.assert_array_equal(run.trace["rows"], [32, 40])
     assert list(run.trace["step"]) == [8, 16]

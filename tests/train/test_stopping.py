@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from samples import chosen_state
 from scipy.stats import norm
 from toys import StopAfter, equal, fitted, job
 
@@ -18,11 +19,11 @@ from gpbench.methods.deep.dsdgp import DSDGP
 from gpbench.methods.ep.pep import PowerEP
 from gpbench.methods.parts.stopping import StopMethod
 from gpbench.methods.vi.svi import SVI
-from gpbench.train import search
 from gpbench.train.batches import take_step, whole
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Group
-from gpbench.train.search import best_settings, validation_split
+from gpbench.train.programs import Programs
+from gpbench.train.search import validation_split
 
 STOPS = (200, 5, 40, 15)
 SPLITS = (0, 1, 3)
@@ -99,12 +100,15 @@ def test_training_stops_at_the_candidate_that_makes_validation_rows_likeliest():
 
 def test_one_trial_passes_through_all_candidates(monkeypatch):
     data, taken = members(), []
-    validated = search._validated
-    monkeypatch.setattr(
-        search, "_validated", lambda *args: taken.append((int(args[4]), int(args[5]))) or validated(*args)
-    )
+    advance = Programs.advance
+
+    def recorded(self, group, run, steps):
+        taken.append((run.step, run.step + steps))
+        return advance(self, group, run, steps)
+
+    monkeypatch.setattr(Programs, "advance", recorded)
     batch = whole(data.X[0], data.y[0])
-    best_settings(line(search={"stop_after": (40, 1000, 5, 15, 200)}), batch, key=data.init_keys[0])
+    chosen_state(line(search={"stop_after": (40, 1000, 5, 15, 200)}), batch, key=data.init_keys[0])
     assert taken == [(0, 5), (5, 15), (15, 40), (40, 200)]  # steps=200: 1000 is no other candidate
 
 

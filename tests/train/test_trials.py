@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from samples import chosen_state
 
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
@@ -14,7 +15,6 @@ from gpbench.methods.base import Info, Method
 from gpbench.schema import setting
 from gpbench.train import search
 from gpbench.train.batches import whole
-from gpbench.train.search import best_settings
 
 KEY = jax.random.key(0)
 
@@ -59,7 +59,7 @@ def data(n=200):
 
 def test_the_setting_with_the_largest_density_of_validation_rows_is_chosen_and_one_that_diverges_never():
     method = Width(name="width", search={"width": [float(np.float64(1e200)), 1.0, 0.3, 0.1]}, trial_steps=2)
-    assert best_settings(method, data(), key=KEY) == {"width": 0.3}
+    assert chosen_state(method, data(), key=KEY).width == 0.3
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_setting_with_the_largest_density_of_validation_rows_is_chosen_and_o
 )
 def test_a_search_that_cannot_be_made_is_one_line(cls, search, message):
     with pytest.raises((ConfigError, TypeError, AttributeError), match=message):
-        best_settings(cls(name="width", search=search), data(20 if "validation" in message else 200), key=KEY)
+        chosen_state(cls(name="width", search=search), data(20 if "validation" in message else 200), key=KEY)
 
 
 def test_null_chooses_nothing_and_for_a_name_leaves_it_out():
@@ -89,7 +89,7 @@ def test_a_row_of_weight_two_counts_twice_in_the_choice():
     y = jnp.where(is_wide, 1.0, 0.1) * rng.normal(size=400)
     method = Width(name="width", search={"width": [0.3, 1.0]}, trial_steps=2)
     choices = [
-        best_settings(method, whole(X, y, weight=jnp.where(is_wide, weight, 1.0)), key=KEY)["width"]
+        chosen_state(method, whole(X, y, weight=jnp.where(is_wide, weight, 1.0)), key=KEY).width
         for weight in (1e-3, 1e3)
     ]
     assert choices == [0.3, 1.0]
