@@ -12,7 +12,6 @@ import gpbench
 from gpbench.analysis import best_sheet
 from gpbench.analysis.best import best_methods
 from gpbench.analysis.statistics import holm
-from gpbench.cli import main
 from gpbench.errors import ConfigError
 
 METHODS = ("a", "b", "c")
@@ -120,10 +119,9 @@ def results(tmp_path):
     return write(tmp_path / "results", [*records(("kin40k",)), *other, *small])
 
 
-def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(results, capsys):
+def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(results, printed, refused):
     words = ["best", "--task", "regression", "--results", str(results), "--rows"]
-    assert main([*words, "30k-60k"]) == 0
-    out = capsys.readouterr().out
+    out = printed(*words, "30k-60k")
     assert (
         out.startswith("a has the lowest mean rmse (")
         and "the only data set with enough of them; it is shown to be better than 1 of" in out
@@ -131,11 +129,9 @@ def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(resul
     assert "Few data: 1 data set" in out and "--protocol evans2020 (kegg)" in out and "boston" not in out
     tables = [line for line in out.splitlines() if line.startswith(("method ", "a ", "b ", "c "))]
     assert len(tables) == 5 and max(map(len, tables[1:])) <= 80
-    assert main([*words, "30k-60k", "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = json.loads(printed(*words, "30k-60k", "--json"))
     assert answer["shown_worse"] == ["c"] and {row["dataset"] for row in answer["rows"]} == {"kin40k"}
-    assert main([*words, "100k-", "--json"]) == 2
-    assert "the nearest recorded data are kegg (40,000 rows, 20 inputs), kin40k (" in capsys.readouterr().err
+    assert "the nearest recorded data are kegg (40,000 rows, 20 inputs), kin40k (" in refused(*words, "100k-", "--json")
 
 
 def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two_and_a_card_the_number_of_inputs(results, tmp_path):

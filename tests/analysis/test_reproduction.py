@@ -25,12 +25,9 @@ def compared(mean=0.5, *, published=PUBLISHED, **fields):
     return replace(entry, published=published, delta_se=delta)
 
 
-def test_a_target_is_equal_within_two_joint_standard_errors_and_otherwise_better_or_worse():
+def test_a_target_is_equal_within_two_joint_standard_errors_and_what_is_none_says_why():
     for mean, expected in ((0.50, "equal"), (0.525, "equal"), (0.54, "worse"), (0.46, "better")):
         assert (exclusion(compared(mean)), outcome(compared(mean))) == ("", expected)
-
-
-def test_what_is_no_target_says_why_and_is_never_better():
     for entry, reason in (
         (compared(0.4, published=replace(PUBLISHED, note="a misprint")), "a misprint"),
         (compared(0.4, published=replace(PUBLISHED, held_out=False)), "the printed number is not of held-out rows"),

@@ -22,7 +22,7 @@ def test_the_standard_error_is_the_sample_deviation_over_root_n_where_there_is_o
     assert mean == math.inf and math.isnan(stderr)
 
 
-def test_interval_p_and_significance_are_those_of_scipys_paired_t_test():
+def test_interval_p_and_significance_are_those_of_scipys_paired_t_test_and_the_correction_by_hand():
     test = paired_t_test([a - b for a, b in zip(A, B)], 0.0)
     expected = stats.ttest_rel(A, B)
     assert (test.mean, test.p) == (pytest.approx(np.mean(A) - np.mean(B)), pytest.approx(expected.pvalue))
@@ -34,6 +34,12 @@ def test_interval_p_and_significance_are_those_of_scipys_paired_t_test():
         verdicts.append(paired_t_test([x - y for x, y in zip(shifted, a)], 0.0).significant)
         assert verdicts[-1] == (stats.ttest_rel(shifted, a).pvalue < 0.05)
     assert set(verdicts) == {False, True}
+    # mean 3, s^2 = (4 + 1 + 0 + 9) / 3 = 14/3, variance 14/3 (1/4 + 1/4) = 7/3, t = 3 / sqrt(7/3) with 3 degrees
+    test = paired_t_test([1.0, 2.0, 3.0, 6.0], 0.25)
+    t = 3 / math.sqrt(7 / 3)
+    assert test.stderr == pytest.approx(math.sqrt(7 / 3)) and test.p == pytest.approx(2 * stats.t.sf(t, 3))
+    # 3.1824 is the 97.5 % point of t with 3 degrees of freedom in printed tables
+    assert test.high == pytest.approx(3 + 3.1824 * math.sqrt(7 / 3), abs=1e-4) and not test.significant
 
 
 def test_equal_differences_are_ties_where_they_are_0_and_without_variance_or_ratio_there_is_no_test():
@@ -43,15 +49,6 @@ def test_equal_differences_are_ties_where_they_are_0_and_without_variance_or_rat
     for differences, ratio in (([0.3], 0.1), ([0.1, 0.1, 0.7], None)):
         test = paired_t_test(differences, ratio)
         assert test == (pytest.approx(0.3), None, None, None, None) and not test.significant and not test.possible
-
-
-def test_the_correction_by_hand():
-    # mean 3, s^2 = (4 + 1 + 0 + 9) / 3 = 14/3, variance 14/3 (1/4 + 1/4) = 7/3, t = 3 / sqrt(7/3) with 3 degrees
-    test = paired_t_test([1.0, 2.0, 3.0, 6.0], 0.25)
-    t = 3 / math.sqrt(7 / 3)
-    assert test.stderr == pytest.approx(math.sqrt(7 / 3)) and test.p == pytest.approx(2 * stats.t.sf(t, 3))
-    # 3.1824 is the 97.5 % point of t with 3 degrees of freedom in printed tables
-    assert test.high == pytest.approx(3 + 3.1824 * math.sqrt(7 / 3), abs=1e-4) and not test.significant
 
 
 def test_splits_that_share_rows_mislead_the_plain_test_and_not_the_corrected_one():

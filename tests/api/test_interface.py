@@ -219,7 +219,7 @@ def test_a_split_is_scaled_can_be_undone_and_is_printed_by_its_shapes():
     assert "X=float64[200, 1]" in repr(data.rows)
 
 
-def test_a_saved_run_predicts_its_test_rows(results):
+def test_a_saved_run_predicts_its_test_rows_and_a_saved_classifier_names_classes(results):
     run = gpbench.load_run(gpbench.run(**LINEAR, results=results)[0].id, results=results)
     kept, data = run.test_predictions, gpbench.load("sinc")
     mean, std = run.predict(data.X[kept["row"]], return_std=True)
@@ -231,9 +231,6 @@ def test_a_saved_run_predicts_its_test_rows(results):
         run.predict(data.X[:4, 0])
     with pytest.raises(gpbench.ConfigError, match="is for classes"):
         run.predict_proba(data.X[:4])
-
-
-def test_a_saved_classifier_names_classes(results):
     run, data = gpbench.load_run(results=results), gpbench.load("wdbc")
     probabilities = run.predict_proba(data.frame[list(data.columns)[::-1]].head(50))
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)

@@ -98,20 +98,10 @@ def test_a_wrong_argument_is_one_line(tmp_path, monkeypatch):
         assert re.search(message if message.startswith("^") else re.escape(message), line), (call, line)
 
 
-WRONG = (
-    "run(method='seb')",
-    "run(method__inducng=3)",
-    "run(split=99)",
-    "run(dataset='no.csv', target='y')",
-    "multirun(method=['sep', 'seb'])",
-    "load('hart')",
-    "load_run('zzzz')",
-    "table('sep/tabel1')",
-    "compare('sep', 'sv')",
-    "frame('nowhere')",
-    "Regressor('sviii').fit([[1.0], [2.0]], [1.0, 2.0])",
-    "Classifier(options={'method.indcing': 3}).fit([[1.0], [2.0]], [0, 1])",
-)
+WRONG = ("run(method='seb')", "run(method__inducng=3)", "run(split=99)", "run(dataset='no.csv', target='y')")
+WRONG += ("multirun(method=['sep', 'seb'])", "load('hart')", "load_run('zzzz')", "table('sep/tabel1')")
+WRONG += ("compare('sep', 'sv')", "frame('nowhere')", "Regressor('sviii').fit([[1.0], [2.0]], [1.0, 2.0])")
+WRONG += ("Classifier(options={'method.indcing': 3}).fit([[1.0], [2.0]], [0, 1])",)
 _LINES = """
 import json, sys, traceback
 import gpbench

@@ -30,7 +30,7 @@ def until(metric, name, side, level):
     return {"metric": metric, "until": name, side: level}
 
 
-def test_numbers_of_a_trace():
+def test_numbers_of_a_trace_and_wrong_ones_are_one_line():
     for content, text, value in (
         ({"metric": "nll", "step": 1}, "nll at step 1", 0.7),
         ({"metric": "nll", "step": 9}, "nll at step 9", 0.6),
@@ -48,17 +48,11 @@ def test_numbers_of_a_trace():
         assert read.value(TRACE) == (value if value is None else pytest.approx(value)), text
         assert read.value({}) is None and str(read) == text and read.is_of_arrays
         assert read.is_of_seconds == ("seconds" in text)  # which depend on the machine
-
-
-def test_a_level_that_is_reached_before_the_trace_begins_is_at_no_known_step_and_records_need_no_array():
     later = {name: values[1:] for name, values in TRACE.items()}
     assert quantity(until("steps", "nll", "below", 0.55)).value(later) is None
     assert quantity(until("seconds", "nll", "below", 0.4)).value(later) == 5
     read = [quantity(name) for name in ("nll", "seconds", "objective", "diagnostics.relevant")]
     assert not any(one.is_of_arrays for one in read) and [one.is_of_seconds for one in read] == [0, 1, 0, 0]
-
-
-def test_a_wrong_number_of_a_trace_is_one_line():
     for content, message in (
         ("nll at step 10", "write a number of a trace as {metric: nll, step: 10}"),
         ({"metric": "nll"}, "give one of step and seconds"),

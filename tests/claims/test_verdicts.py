@@ -47,7 +47,7 @@ SLOPE, TREND = (
 )
 
 
-def test_slopes_and_trends(tmp_path):
+def test_slopes_trends_and_ranges_over_a_key_of_which_a_diverged_run_makes_an_infinite_one(tmp_path):
     lists = [replace(of, setting=json.dumps([[0]] * int(of.setting))) for of in SIZES]  # a list is a size
     for clause, records, word in (
         ({**SLOPE, "between": [1.9, 2.1], "pair": []}, SIZES, HOLDS),
@@ -59,6 +59,20 @@ def test_slopes_and_trends(tmp_path):
         ({**TREND, "falls": 0}, [of for of in SIZES if of.setting == SIZES[0].setting], "not run"),  # needs two
     ):
         assert judge(tmp_path, [clause], records).word == word, clause
+    clause = {"range": "nll", **A_B, "along": "setting"}
+    for bounds, word in (({"above": 0}, HOLDS), ({"between": [0.2, 0.25]}, HOLDS), ({"below": 0.1}, FAILS)):
+        verdict = judge(tmp_path, [clause | bounds], RATES)
+        assert verdict.word == word and verdict.clauses[0].numbers[0].estimate.value == pytest.approx(0.225)
+        report.evidence(verdict)
+    with pytest.raises(ConfigError, match="a has several cells of one setting on pima"):
+        judge(tmp_path, [{**clause, "above": 0, "where": {"method": "any"}, "a": {}}], RATES)
+    lost = [replace(r, status="diverged", metrics={"nll": None}) if r.id.startswith("a0.4") else r for r in RATES]
+    verdict = judge(tmp_path, [{"range": "nll", **A_B, "along": "setting", "above": 0}], lost)
+    assert verdict.word == LEANS_FOR and verdict.clauses[0].numbers[0].estimate.value == np.inf
+    counts = {"a": 110.0, "b": 100.0}
+    alone = [record(method, SETS[0], 0, row_operations=count) for method, count in counts.items()]
+    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.2}], alone).word == HOLDS
+    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.05}], alone).word == FAILS
 
 
 RATES = [
@@ -68,26 +82,6 @@ RATES = [
     for split in range(5)
 ]
 """By 0.3 and 0.075 the nll of a and b ranges over three rates."""
-
-
-def test_ranges_over_a_key(tmp_path):
-    clause = {"range": "nll", **A_B, "along": "setting"}
-    for bounds, word in (({"above": 0}, HOLDS), ({"between": [0.2, 0.25]}, HOLDS), ({"below": 0.1}, FAILS)):
-        verdict = judge(tmp_path, [clause | bounds], RATES)
-        assert verdict.word == word and verdict.clauses[0].numbers[0].estimate.value == pytest.approx(0.225)
-        report.evidence(verdict)
-    with pytest.raises(ConfigError, match="a has several cells of one setting on pima"):
-        judge(tmp_path, [{**clause, "above": 0, "where": {"method": "any"}, "a": {}}], RATES)
-
-
-def test_a_run_that_diverged_is_an_infinite_range_and_counts_need_one_split(tmp_path):
-    lost = [replace(r, status="diverged", metrics={"nll": None}) if r.id.startswith("a0.4") else r for r in RATES]
-    verdict = judge(tmp_path, [{"range": "nll", **A_B, "along": "setting", "above": 0}], lost)
-    assert verdict.word == LEANS_FOR and verdict.clauses[0].numbers[0].estimate.value == np.inf
-    counts = {"a": 110.0, "b": 100.0}
-    alone = [record(method, SETS[0], 0, row_operations=count) for method, count in counts.items()]
-    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.2}], alone).word == HOLDS
-    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.05}], alone).word == FAILS
 
 
 @pytest.mark.parametrize(("errors", "verdict"), [((0.1, 0.2), HOLDS), ((0.15, 0.17), LEANS_FOR)])
@@ -157,13 +151,24 @@ def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
     assert judge(tmp_path, [clause], uneven).word == HOLDS
 
 
-def test_memory_and_operations_of_steps_are_counted_not_estimated(tmp_path):
+def test_memory_and_operations_are_counted_and_a_diagnostic_is_read_as_a_metric(tmp_path):
     """n² + 50 n is no line in logarithms, but that of least squares has an exponent without an error."""
     for field in ("step_memory_mb", "step_operations"):
         sizes = [replace(of, **{field: 1e-6 * int(of.setting) * (int(of.setting) + 50)}) for of in SIZES]
         clause = {"slope": field, "of": {}, "along": "setting"}
         assert judge(tmp_path, [{**clause, "between": [1.5, 2.0]}], sizes).word == HOLDS
         assert judge(tmp_path, [{**clause, "below": 1.5}], sizes).word == FAILS
+    diagnosed = [
+        sample(f"{m}{split}", method=m, split=split, metrics={"rmse": 1.0}, diagnostics={"relevant": count + split})
+        for m, count in (("a", 400.0), ("b", 10.0))
+        for split in range(3)
+    ]
+    of_b = {"value": "diagnostics.relevant", "of": {"method": "b"}, "between": [7, 26]}
+    for clause, value in ((of_b, 11.0), ({"difference": "diagnostics.relevant", **A_B, "above": 0}, 390.0)):
+        (number,) = judge(tmp_path, [clause], diagnosed).clauses[0].numbers
+        assert (number.estimate.value, number.estimate.n) == (value, 3)
+    with pytest.raises(ConfigError, match=r"diagnostics\.relevance'.*diagnostics\.relevant"):
+        judge(tmp_path, [{**of_b, "value": "diagnostics.relevance"}], diagnosed)
 
 
 def test_clauses_must_all_hold_unless_any_is_enough_and_ratios_are_ratios_in_json(tmp_path):
@@ -239,17 +244,3 @@ def test_seconds_are_compared_on_the_machine_of_most_runs_that_both_sides_have(t
     verdict = judge(tmp_path, [clause], mixed)
     assert verdict.word == HOLDS
     assert {(number.estimate.n, number.machines) for number in verdict.clauses[0].numbers} == {(7, 1)}
-
-
-def test_a_diagnostic_is_read_as_a_metric_and_one_that_no_run_has_is_named(tmp_path):
-    diagnosed = [
-        sample(f"{m}{split}", method=m, split=split, metrics={"rmse": 1.0}, diagnostics={"relevant": count + split})
-        for m, count in (("a", 400.0), ("b", 10.0))
-        for split in range(3)
-    ]
-    of_b = {"value": "diagnostics.relevant", "of": {"method": "b"}, "between": [7, 26]}
-    for clause, value in ((of_b, 11.0), ({"difference": "diagnostics.relevant", **A_B, "above": 0}, 390.0)):
-        (number,) = judge(tmp_path, [clause], diagnosed).clauses[0].numbers
-        assert (number.estimate.value, number.estimate.n) == (value, 3)
-    with pytest.raises(ConfigError, match=r"diagnostics\.relevance'.*diagnostics\.relevant"):
-        judge(tmp_path, [{**of_b, "value": "diagnostics.relevance"}], diagnosed)

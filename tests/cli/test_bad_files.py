@@ -88,7 +88,7 @@ def test_a_card_with_one_split_says_so(tmp_path, call):
 # ----- modules
 
 
-def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch):
+def test_what_is_wrong_in_a_users_module_or_target_is_one_line(tmp_path, call, monkeypatch):
     (tmp_path / "method" / "mine.yaml").write_text("_target_: my_bad_method.M\nname: mine\n")
     for module, line in {
         "def x(:\n": "cannot import 'my_bad_method.M': invalid syntax (my_bad_method.py, line 1)",
@@ -106,6 +106,10 @@ def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch
         importlib.invalidate_caches()
         code, err = call("check", "mine", "--config-dir", tmp_path)
         assert code == 2 and line in err, module
+    for target in ("", ".a.M", "M", "os.system"):
+        (tmp_path / "method" / "mine.yaml").write_text(f'_target_: "{target}"\ncommand: "true"\n')
+        code, err = call("check", "mine", "--config-dir", tmp_path)
+        assert code == 2 and ("_target_" in err or "os.system is no gpbench.Method" in err)
 
 
 def test_a_class_that_ends_the_program_is_one_line(tmp_path, call, monkeypatch):
@@ -119,13 +123,6 @@ def test_a_class_that_ends_the_program_is_one_line(tmp_path, call, monkeypatch):
     assert status == 2 and "my_method_exits.py calls sys.exit(0): raise an error" in err
     with pytest.raises(gpbench.ConfigError, match=r"line 4 of .*my_method_exits\.py calls sys\.exit\(0\)"):
         gpbench.run(overrides=words, config_dir=tmp_path)
-
-
-def test_a_target_that_cannot_be_called_is_one_line(tmp_path, call):
-    for target in ("", ".a.M", "M", "os.system"):
-        (tmp_path / "method" / "mine.yaml").write_text(f'_target_: "{target}"\ncommand: "true"\n')
-        code, err = call("check", "mine", "--config-dir", tmp_path)
-        assert code == 2 and ("_target_" in err or "os.system is no gpbench.Method" in err)
 
 
 # ----- folders and files
@@ -178,7 +175,6 @@ def test_unknown_names_are_listed_in_reason():
         assert nearest(name, known) == hint
 
 
-def test_a_setting_is_that_setting_and_no_longer_one(results, capsys):
+def test_a_setting_is_that_setting_and_no_longer_one(results, printed):
     for wanted, count in (("m=15%", 2), ("m=15%, steps=3", 1), ("steps=3, m=15%", 1), ("", 1)):
-        assert cli.main(["table", "--results", str(results), "--setting", wanted, "--json"]) == 0
-        assert len(json.loads(capsys.readouterr().out)) == count, wanted
+        assert len(json.loads(printed("table", "--results", results, "--setting", wanted, "--json"))) == count, wanted

@@ -50,14 +50,11 @@ def test_broken_folders_give_exit_code_1_and_a_remedy(capsys, tmp_path, without_
     assert code == 1 and findings["results"]["state"] == "broken" and "GPBENCH_RESULTS" in findings["results"]["mend"]
 
 
-def test_a_jax_that_does_not_start_is_one_finding(capsys, monkeypatch):
-    monkeypatch.setattr("gpbench.runtime.configure", lambda: (_ for _ in ()).throw(RuntimeError("no\nbackend")))
-    code, findings = diagnosis(capsys)
-    assert code == 1 and findings["devices"]["value"] == "no backend" and "JAX_PLATFORMS" in findings["devices"]["mend"]
-
-
-def test_a_setting_that_no_run_takes_is_a_finding_with_its_remedy(capsys, monkeypatch):
+def test_a_setting_that_no_run_takes_and_a_jax_that_does_not_start_are_findings_with_remedies(capsys, monkeypatch):
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
     code, findings = diagnosis(capsys)
     assert code == 1 and findings["devices"]["value"].startswith("NVIDIA_TF32_OVERRIDE is set: ")
     assert findings["devices"]["mend"] == "leave it out"
+    monkeypatch.setattr("gpbench.runtime.configure", lambda: (_ for _ in ()).throw(RuntimeError("no\nbackend")))
+    code, findings = diagnosis(capsys)
+    assert code == 1 and findings["devices"]["value"] == "no backend" and "JAX_PLATFORMS" in findings["devices"]["mend"]

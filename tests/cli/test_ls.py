@@ -25,7 +25,7 @@ def results(tmp_path):
     return tmp_path
 
 
-def test_runs_are_filtered(results, capsys):
+def test_runs_are_filtered_and_aligned_text_without_a_terminal(results, capsys):
     for words, splits in {
         "": [0, 1, 2],
         "--status diverged": [1],
@@ -34,20 +34,16 @@ def test_runs_are_filtered(results, capsys):
         "--protocol clean --method sep": [1, 2],
     }.items():
         assert [r["split"] for r in listing(capsys, "runs", "--results", results, *words.split())] == splits, words
-
-
-def test_the_split_set_is_shown_where_runs_of_a_data_set_are_on_several(tmp_path, capsys):
-    for k, (name, setting) in enumerate((("kfold", ""), ("random90", ""), ("raetsch", "set=raetsch"))):
-        write(tmp_path, [sample(id=f"{k:016x}", split=4, split_set=name, setting=setting)])
-    assert main(["ls", "runs", "--results", str(tmp_path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [" of " in line for line in lines] == [False, True, True, False] and "4 of kfold" in lines[1]
-
-
-def test_runs_are_aligned_text_without_a_terminal(results, capsys):
     main(["ls", "runs", "--results", str(results)])
     header, *rows = capsys.readouterr().out.splitlines()
     assert len(rows) == 3 and all(row.find("pima") == header.find("dataset") for row in rows)
+
+
+def test_the_split_set_is_shown_where_runs_of_a_data_set_are_on_several(tmp_path, printed):
+    for k, (name, setting) in enumerate((("kfold", ""), ("random90", ""), ("raetsch", "set=raetsch"))):
+        write(tmp_path, [sample(id=f"{k:016x}", split=4, split_set=name, setting=setting)])
+    lines = printed("ls", "runs", "--results", tmp_path).splitlines()
+    assert [" of " in line for line in lines] == [False, True, True, False] and "4 of kfold" in lines[1]
 
 
 def test_a_default_results_folder_that_is_missing_has_no_runs_and_data_sets_have_task_size_and_title(

@@ -38,7 +38,7 @@ def test_version_and_help_are_said_and_verbs_are_imported_only_when_used(tmp_pat
     assert code == 0 and "gpbench.cli.run" not in out
 
 
-def test_an_error_is_one_line_with_its_exit_code_and_ctrl_c_a_stop_and_no_traceback(verb, capsys):
+def test_an_error_is_one_line_with_its_exit_code_ctrl_c_a_stop_and_a_bug_alone_keeps_its_traceback(verb, capsys):
     for error, code, line in (
         (DataError("two\n  lines"), DataError.exit_code, "two lines"),
         (OSError(errno.ENOSPC, "why", "/some/file"), 5, "/some/file: why; free some space"),
@@ -49,9 +49,6 @@ def test_an_error_is_one_line_with_its_exit_code_and_ctrl_c_a_stop_and_no_traceb
         verb(_raiser(error))
         assert cli.main(["doctor"]) == code
         assert capsys.readouterr().err == f"gpbench: {line}\n"
-
-
-def test_a_bug_keeps_its_traceback(verb):
     verb(_raiser(KeyError("a bug")))
     with pytest.raises(KeyError, match="a bug"):
         cli.main(["doctor"])

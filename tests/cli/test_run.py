@@ -20,14 +20,11 @@ def test_help_names_the_main_keys_and_gives_examples(capsys):
     assert all(word in out for word in ("dataset=", "method=", "split=all", "run.time_limit", "-m", "examples:"))
 
 
-def test_nothing_but_records_is_written(tmp_path):
+def test_nothing_but_records_is_written_and_the_table_shows_mean_and_standard_error_over_the_splits(tmp_path):
     code, _, err = gpbench(tmp_path, *RUN)
     assert (code, err) == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["runs"]
-
-
-def test_the_table_shows_mean_and_standard_error_over_the_splits(tmp_path):
     out = gpbench(tmp_path, *RUN, "split=all")[1]
     # nll 0.25, 0.5, 0.75: standard deviation 0.25, over the root of 3
     assert re.search(r"nll +0\.5000 ± 0\.1443", out)

@@ -22,58 +22,44 @@ def results(tmp_path):
     return tmp_path
 
 
-def test_a_run_is_shown_by_its_first_digits_or_as_the_last_with_its_folder_configuration_and_predictions(
-    results, capsys
-):
+def test_a_run_is_shown_by_its_first_digits_or_as_the_last_with_all_that_lies_in_its_folder(results, printed):
     for argv, split in ((["a0"], 0), (["--last"], 1)):
-        assert main(["show", *argv, "--results", str(results), "--json"]) == 0
-        answer = json.loads(capsys.readouterr().out)
+        answer = json.loads(printed("show", *argv, "--results", results, "--json"))
         assert answer["split"] == split and answer["config"] == {"method": {"m": "15%"}}
-    assert main(["show", "a0", "--results", str(results)]) == 0
-    text = capsys.readouterr().out
+    text = printed("show", "a0", "--results", results)
     assert "nll 0.5" in text and str(results / "runs" / "a000000000000000") in text and "m: 15%" in text
     for id, rows, line in (("a0", None, "predictions  none"), ("a1", 5, "predictions  of 5 test rows")):
-        assert main(["show", id, "--results", str(results), "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["predictions"] == rows
-        assert main(["show", id, "--results", str(results)]) == 0
-        assert line in capsys.readouterr().out
+        assert json.loads(printed("show", id, "--results", results, "--json"))["predictions"] == rows
+        assert line in printed("show", id, "--results", results)
 
 
-def test_rm_deletes_the_runs_named_and_nothing_where_one_is_unknown(results, capsys):
+def test_rm_deletes_the_runs_named_and_nothing_where_one_is_unknown(results, capsys, printed):
     words = ["--results", str(results)]
     (results / "runs" / "a000000000000000" / "record.json").write_text("{")  # damaged ones too
     assert main(["rm", "a1", "zz", *words]) == 2 and capsys.readouterr().err.count("\n") == 1
-    assert main(["rm", "a0", "--dry-run", *words]) == 0
-    assert capsys.readouterr().out == "would delete a000000000000000  a damaged record\n"
+    assert printed("rm", "a0", "--dry-run", *words) == "would delete a000000000000000  a damaged record\n"
     assert len(list((results / "runs").iterdir())) == 2
-    assert main(["rm", "a0", "a1", "a1", *words]) == 0
-    assert capsys.readouterr().out.splitlines()[1:] == ["deleted a100000000000000  pima  sep  m=15%  1"]
+    assert printed("rm", "a0", "a1", "a1", *words).splitlines()[1:] == ["deleted a100000000000000  pima  sep  m=15%  1"]
     assert list((results / "runs").iterdir()) == []
 
 
-def test_rm_refuses_a_collection_and_a_symbolic_link(results, capsys):
+def test_rm_refuses_a_collection_and_a_symbolic_link(results, refused):
     collection = str(results / "all.parquet")
     assert main(["collect", str(results), "--out", collection]) == 0
-    capsys.readouterr()
-    assert main(["rm", "a0", "--results", collection]) == 2
-    assert "is a collection to read from" in capsys.readouterr().err
+    assert "is a collection to read from" in refused("rm", "a0", "--results", collection)
     folder = results / "runs" / "a000000000000000"
     folder.symlink_to(folder.rename(results / "elsewhere"))
-    assert main(["rm", "a0", "--results", str(results)]) == 5
-    assert "is a symbolic link, not a folder" in capsys.readouterr().err
+    assert "is a symbolic link, not a folder" in refused("rm", "a0", "--results", results, code=5)
     assert folder.is_symlink() and (results / "elsewhere" / "record.json").exists()
 
 
-def test_a_folder_without_runs_stands_for_the_collection_in_it(results, tmp_path, capsys):
+def test_a_folder_without_runs_stands_for_the_collection_in_it(results, tmp_path, printed, refused):
     (tmp_path / "collected").mkdir()
     assert main(["collect", str(results), "--out", str(tmp_path / "collected" / "records.parquet")]) == 0
-    capsys.readouterr()
-    assert main(["show", "a1", "--results", str(tmp_path / "collected"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["split"] == 1
+    assert json.loads(printed("show", "a1", "--results", tmp_path / "collected", "--json"))["split"] == 1
     assert main(["show", "a1", "--results", str(tmp_path / "collected" / "records.parquet" / "x")]) == 2
     (tmp_path / "file").touch()
-    assert main(["show", "a1", "--results", str(tmp_path / "file")]) == 2
-    assert "is a file, and no results folder" in capsys.readouterr().err
+    assert "is a file, and no results folder" in refused("show", "a1", "--results", tmp_path / "file")
 
 
 def test_inputs_and_target_are_named_by_the_record_or_else_by_the_card():

@@ -28,7 +28,7 @@ def out(capsys, *argv):
     return capsys.readouterr().out
 
 
-def test_csv_and_json_agree(results, capsys):
+def test_csv_and_json_agree_filters_select_and_later_papers_and_missing_runs_are_listed_on_demand(results, capsys):
     rows = list(csv.DictReader(io.StringIO(out(capsys, "table", "--results", results, "--format", "csv"))))
     answer = json.loads(out(capsys, "table", "--results", results, "--json"))
     assert len(rows) == len(answer) == 4
@@ -36,6 +36,21 @@ def test_csv_and_json_agree(results, capsys):
         (t["dataset"], t["method"], pytest.approx(t["mean"])) for t in answer
     ]
     assert answer[0]["made_with"]["device"] == {"cpu": 3} and len(answer[0]["runs"]) == 3
+    for words, n in {
+        "--dataset pima": 2,
+        "--dataset pima,crabs --method svi": 2,
+        "--setting m=15%": 4,
+        "--metric nll,seconds": 8,
+        "--metric all --dataset pima": 6,
+        "--preset none": 4,
+        "--metric nll --metric seconds": 8,
+        "--dataset pima --dataset crabs --method svi": 2,
+    }.items():
+        assert len(json.loads(out(capsys, "table", "--results", results, "--json", *words.split()))) == n, words
+    assert "later papers" not in out(capsys, "table", "--results", results)
+    assert "bayesian_benchmarks" in out(capsys, "table", "--results", results, "--later")
+    text = out(capsys, "table", "sep/table1", "--preset", "full", "--missing", "--results", results)
+    assert text.startswith("Missing runs of sep/table1, preset full: 1,260 of 1,260.")
 
 
 def test_runs_within_a_budget_stand_in_a_table_only_where_a_setting_names_them(results, capsys):
@@ -57,20 +72,6 @@ def test_runs_within_a_budget_stand_in_a_table_only_where_a_setting_names_them(r
     assert len(rows) == 4 and {row["setting"] for row in rows} == {within}
 
 
-def test_filters_select_records(results, capsys):
-    for words, n in {
-        "--dataset pima": 2,
-        "--dataset pima,crabs --method svi": 2,
-        "--setting m=15%": 4,
-        "--metric nll,seconds": 8,
-        "--metric all --dataset pima": 6,
-        "--preset none": 4,
-        "--metric nll --metric seconds": 8,
-        "--dataset pima --dataset crabs --method svi": 2,
-    }.items():
-        assert len(json.loads(out(capsys, "table", "--results", results, "--json", *words.split()))) == n, words
-
-
 def test_a_method_with_runs_within_a_budget_alone_is_named_beside_what_shows_it(results, capsys):
     where, within = ["--results", results, "--json"], "m=15%, budget=20.0"
     Store(results).write(sample(id="e" * 16, method="gfitc", setting=within, metrics={"nll": 0.5}, budget=20.0), {}, {})
@@ -81,13 +82,6 @@ def test_a_method_with_runs_within_a_budget_alone_is_named_beside_what_shows_it(
         assert line.count("\n") == 1 and f"--setting '{within}'" in line
     assert "gfitc" in out(capsys, "table", "--method", "gfitc", *where)
     assert "gfitc" in out(capsys, "table", "--setting", within, *where)
-
-
-def test_later_papers_and_missing_runs_are_listed_on_demand(results, capsys):
-    assert "later papers" not in out(capsys, "table", "--results", results)
-    assert "bayesian_benchmarks" in out(capsys, "table", "--results", results, "--later")
-    text = out(capsys, "table", "sep/table1", "--preset", "full", "--missing", "--results", results)
-    assert text.startswith("Missing runs of sep/table1, preset full: 1,260 of 1,260.")
 
 
 def test_splits_select_runs_by_number_and_range(results, capsys):

@@ -75,10 +75,9 @@ def test_columns_that_would_be_too_narrow_become_lines_and_wide_ones_stay_column
     assert aligned(header, rows)[1].count(text) == 2
 
 
-def test_a_short_list_of_runs_says_once_what_they_share(results, monkeypatch, capsys):
+def test_a_short_list_of_runs_says_once_what_they_share(results, monkeypatch, printed):
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["ls", "runs", "--protocol", "clean"]) == 0
-    table, shared = capsys.readouterr().out.split("\n\n")
+    table, shared = printed("ls", "runs", "--protocol", "clean").split("\n\n")
     header, *rows = table.splitlines()
     assert header.split() == ["id", "dataset", "method", "split", "metrics"] and len(rows) == 27
     assert shared.startswith("all runs: status done, setting m=25%") and "protocol clean" in shared

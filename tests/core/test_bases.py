@@ -59,7 +59,7 @@ def test_random_features_estimate_the_kernel_without_bias(cls):
     assert (abs(mean - np.asarray(covariance(kernel, X))) < 4 * error).all()
 
 
-def test_a_feature_follows_from_its_seed_alone():
+def test_a_feature_follows_from_its_seed_alone_and_the_last_block_may_be_longer_than_what_is_left():
     """Whatever is evaluated with it, in either precision, stored or not."""
     kernel = SquaredExponential(jnp.asarray(0.3), jnp.asarray([0.2, -0.4, 1.0]))
     basis = RandomFeatures(jax.random.key(5), 40, 4, 0)
@@ -73,9 +73,6 @@ def test_a_feature_follows_from_its_seed_alone():
     np.testing.assert_allclose(evaluated(basis, *single, jnp.arange(10)), whole, atol=2e-6)
     longer = RandomFeatures(jax.random.key(5), 80, 4, 0)
     np.testing.assert_array_equal(values_of(longer, kernel, jnp.arange(10)), values_of(basis, kernel, jnp.arange(10)))
-
-
-def test_the_last_block_may_be_longer_than_what_is_left():
     kernel = SquaredExponential(jnp.asarray(0.3), jnp.asarray([0.2, -0.4, 1.0]))
     for basis in (KernelFunctions.around(X, 3), RandomFeatures(jax.random.key(0), 7, 3, 0)):
         values = np.asarray(values_of(basis, kernel, jnp.arange(3)))
@@ -136,8 +133,5 @@ def test_adagrad_of_some_blocks_is_adagrad_of_all_with_gradients_of_zero_elsewhe
     np.testing.assert_allclose(new, np.asarray(values) - 0.1 * total / np.sqrt(expected_sums), rtol=1e-12)
     np.testing.assert_allclose(new_sums, expected_sums, rtol=1e-12)
     np.testing.assert_array_equal(first, [True, True, False])
-
-
-def test_a_first_gradient_of_zero_changes_nothing():
     new, *_ = jax.jit(adagrad)(jnp.ones((2, 1)), jnp.zeros((2, 1)), jnp.asarray([0]), jnp.zeros((1, 1)), 0.1)
     np.testing.assert_array_equal(new, 1.0)

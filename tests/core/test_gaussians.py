@@ -37,7 +37,7 @@ def test_matched_site_gives_the_tilted_distribution_its_moments(y, mean, varianc
     np.testing.assert_allclose([posterior_mean, 1 / posterior_precision], [m, v], rtol=1e-7)
 
 
-def test_probit_has_the_closed_forms_of_its_derivatives_bit_by_bit():
+def test_probit_has_the_closed_forms_of_its_derivatives_and_stays_finite_far_in_the_wrong_tail():
     """As the committed results have them."""
     mean, variance, y = jnp.array([0.4, -3.0]), jnp.array([0.5, 2.0]), jnp.array([1.0, 1.0])
     log_z, slope, curvature = Probit().normaliser_derivatives(mean, variance, y)
@@ -47,9 +47,6 @@ def test_probit_has_the_closed_forms_of_its_derivatives_bit_by_bit():
     a = jnp.exp(jax.scipy.stats.norm.logpdf(z) - log_cdf) * y / jnp.sqrt(b)
     for ours, expected in ((log_z, log_cdf), (slope, a), (curvature, a**2 + a * mean / b)):
         np.testing.assert_array_equal(ours, expected)
-
-
-def test_probit_stays_finite_and_right_far_in_the_wrong_tail():
     log_z, slope, _ = Probit().normaliser_derivatives(jnp.array([-60.0]), jnp.array([0.0]), jnp.array([1.0]))
     np.testing.assert_allclose(log_z, norm.logcdf(-60.0), rtol=1e-12)
     np.testing.assert_allclose(slope, 60.0 + 1 / 60.0, rtol=1e-4)  # the Mills ratio's expansion
@@ -61,17 +58,17 @@ def test_the_normal_distribution_function_is_exact_in_both_tails(dtype, toleranc
     np.testing.assert_allclose(normal_cdf(jnp.asarray(z)), norm.cdf(z.astype("float64")), rtol=tolerance)
 
 
-def test_initial_sites_have_no_information_and_those_of_weight_0_none_at_all():
+def test_initial_sites_have_no_information_damping_keeps_fixed_points_and_a_cavity_times_its_site_is_the_marginal():
     sites = initial_sites(jnp.array([1.0, 0.0]))
     np.testing.assert_array_equal(sites.tau, 0.0)
     assert 0.0 < sites.nu[0] <= 1e-9 and sites.nu[1] == 0.0
-
-
-def test_damping_moves_a_fraction_of_the_way_and_keeps_fixed_points():
     old, new = Sites(jnp.array([1.0]), jnp.array([0.0])), Sites(jnp.array([3.0]), jnp.array([1.0]))
     half = damp(new, old, 0.5)
     assert (float(half.nu[0]), float(half.tau[0])) == (2.0, 0.5)
     assert float(damp(old, old, 0.3).nu[0]) == 1.0
+    at = marginals(Q, V, V, SITES)
+    np.testing.assert_allclose(1 / at.cavity_variance + SITES.nu, 1 / at.variance, rtol=1e-12)
+    np.testing.assert_allclose(at.cavity_mean / at.cavity_variance + SITES.tau, at.mean / at.variance, rtol=1e-12)
 
 
 M, N = 4, 6
@@ -80,12 +77,6 @@ V = jnp.asarray(RANDOM.normal(size=(M, N)) / 2)
 SITES = Sites(jnp.asarray(RANDOM.uniform(0.1, 0.6, N)), jnp.asarray(RANDOM.normal(size=N)))
 FACTOR = site_product(V, SITES)
 Q = FACTOR.posterior()
-
-
-def test_a_cavity_times_its_site_is_the_marginal():
-    at = marginals(Q, V, V, SITES)
-    np.testing.assert_allclose(1 / at.cavity_variance + SITES.nu, 1 / at.variance, rtol=1e-12)
-    np.testing.assert_allclose(at.cavity_mean / at.cavity_variance + SITES.tau, at.mean / at.variance, rtol=1e-12)
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["along the site", "along another direction"])

@@ -34,18 +34,17 @@ def test_the_kernel_is_the_squared_exponential_conditioned_on_a_mean_of_zero(len
     np.testing.assert_allclose(kernel.diag(jnp.asarray(X)), np.diag(kernel.cross(jnp.asarray(X), jnp.asarray(X))))
 
 
-def test_long_lengthscales_lose_no_digits_in_float32():
+def test_long_lengthscales_lose_no_digits_far_rows_are_finite_and_a_fixed_amplitude_keeps_the_diagonal():
     x = X.astype(np.float32)
     exact = unit(1000.0).cross(jnp.asarray(x, float), jnp.asarray(x, float))
     np.testing.assert_allclose(unit(1000.0, np.float32).cross(jnp.asarray(x), jnp.asarray(x)), exact, rtol=1e-5)
     np.testing.assert_allclose(exact, 1e-6 * x.astype(float) @ x.T, rtol=1e-4)  # for long lengthscales it is linear
-
-
-def test_values_and_gradients_are_finite_for_rows_far_apart():
     rows = jnp.asarray([[-30.0], [0.0], [25.0]])
     total = lambda log_square: jnp.sum(Orthogonal(jnp.zeros(()), log_square).cross(rows, rows) ** 2)
     value, slope = jax.value_and_grad(total)(jnp.asarray([2 * np.log(0.05)]))
     assert np.isfinite(value) and np.all(np.isfinite(slope))
+    kernel = unit(0.8)
+    np.testing.assert_allclose(fix_amplitude(kernel).diag(jnp.asarray(X)), kernel.diag(jnp.asarray(X)))
 
 
 @pytest.mark.parametrize(("lengthscale", "dtype"), [(2e-4, jnp.float32), (1e-9, jnp.float64), (1e-2, jnp.float64)])
@@ -81,8 +80,3 @@ def test_effects_of_an_anova_kernel_are_orthogonal_and_share_the_variance_of_its
     v = np.exp(np.asarray(kernel.log_variance))
     expected = [v[0] ** 2 * a @ M[0] @ a, v[0] ** 2 * a @ M[1] @ a, v[1] ** 2 * a @ (M[0] * M[1]) @ a]
     np.testing.assert_allclose(shares, expected, rtol=1e-8)
-
-
-def test_a_fixed_amplitude_keeps_the_diagonal():
-    kernel = unit(0.8)
-    np.testing.assert_allclose(fix_amplitude(kernel).diag(jnp.asarray(X)), kernel.diag(jnp.asarray(X)))

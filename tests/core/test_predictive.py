@@ -108,7 +108,7 @@ def test_the_slope_of_the_cdf_is_the_density(name):
     np.testing.assert_allclose(slope, np.exp(log_prob_of(predictive, y)), rtol=1e-5)
 
 
-def test_laplace_noise_has_the_convolution_in_closed_form():
+def test_laplace_noise_has_the_convolution_in_closed_form_and_stays_finite_far_from_its_rows():
     x = np.linspace(-9.0, 9.0, 50_001)
     weight = norm.pdf(x) * (x[1] - x[0])
     y, b = np.array([0.4, -1.3, -2.0]), np.sqrt(0.1)
@@ -117,9 +117,6 @@ def test_laplace_noise_has_the_convolution_in_closed_form():
     density = np.exp(log_prob_of(ours, jnp.asarray(y)))
     np.testing.assert_allclose(density, laplace.pdf(y[:, None], f, b) @ weight, rtol=1e-6)
     np.testing.assert_allclose(cdf_of(ours, jnp.asarray(y)), laplace.cdf(y[:, None], f, b) @ weight, rtol=1e-6)
-
-
-def test_laplace_noise_stays_finite_far_from_its_rows():
     far = LaplacePredictive(jnp.zeros(4), jnp.array([1e-9, 1.0, 1e4, 1.0]), jnp.array(1e-3))
     y = jnp.array([50.0, -50.0, 50.0, 0.0])
     log_prob = log_prob_of(far, y)

@@ -120,14 +120,11 @@ def test_momenta_are_unit_vectors_and_a_step_is_as_long_as_the_step_size_at_most
     np.testing.assert_allclose(end.chain.gradient, gradient, rtol=1e-10)
 
 
-def test_without_noise_the_energy_error_of_a_step_is_of_third_order():
+def test_without_noise_the_energy_error_is_of_third_order_and_a_momentum_is_forgotten_over_the_length():
     """The integrator is of second order and symmetric: half the step size, an eighth of the error."""
     errors = [np.abs(moved(START, 1.0, size, np.inf)[1].energy_error).mean() for size in (0.04, 0.02, 0.01)]
     np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 8.0, rtol=0.1)
-
-
-def test_a_momentum_is_forgotten_over_the_length():
-    """In a step of size ε its mean falls as e^(-ε / L), on a flat density, which does not turn it."""
+    # In a step of size ε its mean falls as e^(-ε / L), on a flat density, which does not turn it.
     chain, end = moved(START, 0.0, 0.5, 1.0)
     cosines = np.sum(chain.momentum * end.chain.momentum, axis=1)
     assert abs(cosines.mean() - np.exp(-0.5)) < 0.12

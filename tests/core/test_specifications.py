@@ -127,15 +127,12 @@ def test_every_anova_base_may_be_any_family_without_inputs():
         assert np.isfinite(cross(kernel)).all()
 
 
-def test_auto_chooses_by_the_task():
+def test_auto_chooses_by_the_task_and_a_choice_does_not_depend_on_the_order_of_its_options():
     auto = likelihood_spec("auto")
     names = {
         task: type(auto.initial(task, 3, noise=0.1, dtype="float64")) for task in ("regression", "binary", "multiclass")
     }
     assert names == {"regression": Gaussian, "binary": Probit, "multiclass": Softmax}
-
-
-def test_a_choice_is_hashable_and_does_not_depend_on_the_order_of_its_options():
     one, other = ({"student_t": dict(items)} for items in ([("df", 3), ("nodes", 32)], [("nodes", 32), ("df", 3)]))
     assert likelihood_spec(one) == likelihood_spec(other) == likelihood_spec(likelihood_spec(one))
     assert (

@@ -102,7 +102,7 @@ def test_a_head_that_is_none_is_refused_with_its_line(head, message):
         cells.read(head.encode(), {})
 
 
-def test_dates_order_the_rows_and_strings_are_left_out(tmp_path):
+def test_dates_order_the_rows_strings_are_left_out_and_weights_are_said_by_check_and_first_look(tmp_path, capsys):
     days = "".join(f"'pump {k}',{28 - k:02}/03/2021,{k * k % 7},{k}.5\n" for k in range(28))
     head = "@relation r\n@attribute who string\n@attribute day date dd/MM/yyyy\n@attribute a numeric\n"
     (tmp_path / "log.arff").write_text(f"{head}@attribute y numeric\n@data\n{days}")
@@ -111,9 +111,6 @@ def test_dates_order_the_rows_and_strings_are_left_out(tmp_path):
     source = {"kind": "file", "path": "log.arff", "target": "y", "order": "day", "drop": ["who"]}
     dataset = load({"name": "log", "task": "regression", "sources": [source]}, config_dirs=[tmp_path])
     assert (np.diff(dataset.order) == -86400).all()
-
-
-def test_weights_are_said_by_the_check_and_the_first_look(tmp_path, capsys):
     text = "@relation r\n@attribute x numeric\n@attribute y numeric\n@data\n"
     (tmp_path / "iw.arff").write_text(text + "".join(f"{k * k % 7},{k % 5}.5,{{{k % 3 + 1}}}\n" for k in range(30)))
     folders = with_cards([f"dataset={tmp_path}/iw.arff", "target=y"], [])[1]

@@ -25,16 +25,13 @@ BUILTIN = [
 OPTION = re.compile(r"""options(?:\.get\(|\[|, )"(\w+)""")
 
 
-def test_the_options_of_a_reader_are_those_that_it_reads():
+def test_the_options_of_a_reader_and_the_keys_of_a_split_set_are_those_that_it_reads():
     of_table = (tables.table, cells.read, lines.delimited, cells.Numbers.from_options)
     for name, entry in READERS.items():
         functions = of_table if name == "table" else (entry.function,)
         read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
         read |= {"outputs"} if name == "mat" else set()  # asked for by `in`
         assert {*entry.options.known} == read - {"variant"}, name
-
-
-def test_the_keys_of_a_split_set_are_those_that_its_rule_reads():
     for name, entry in SPLIT_SETS.items():
         source = inspect.getsource(entry.function)
         read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", source))
@@ -133,12 +130,9 @@ def test_a_card_that_is_wrong_gives_one_clear_line(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_name_that_is_a_path_is_refused():
+def test_a_name_that_is_a_path_and_an_unknown_argument_of_a_loader_are_refused():
     with pytest.raises(ConfigError, match="may hold letters"):
         cards.checked({"name": "../mine", "task": "binary", "sources": [{"kind": "file", "path": "a"}]})
-
-
-def test_an_unknown_argument_of_a_scikit_learn_loader_is_one_line():
     card = {"name": "mine", "task": "regression", "sources": [{"kind": "sklearn", "loader": "diabetes"}]}
     card["sources"][0]["arguments"] = {"n_class": 3}
     with pytest.raises(ConfigError, match=r"scikit-learn's load_diabetes: .*n_class"):

@@ -22,15 +22,12 @@ def new(own_data, text: str) -> np.ndarray:
     return new_rows.new_inputs("new.csv", card, dataset)
 
 
-def test_a_one_hot_column_becomes_an_input_for_each_level_in_their_order(own):
+def test_a_one_hot_column_has_an_input_for_each_level_and_an_ordinal_one_the_number_of_its_level(own):
     _, dataset = own({"city": CITIES, "x": range(8)}, ENCODE)
     assert dataset.columns == ("city=Bern", "city=Oslo", "city=Rome", "x")
     assert dataset.X[:, :3].tolist() == [[city == level for level in ("Bern", "Oslo", "Rome")] for city in CITIES]
     _, dataset = own({"zone": [10, 9, 9.0, 10], "x": range(4)}, {"encode": {"zone": "onehot"}})
     assert dataset.columns == ("zone=9", "zone=10", "x")
-
-
-def test_an_ordinal_column_has_the_number_of_its_level_in_the_order_of_the_card(own):
     sizes = {"size": ["L", "S", "M", "S"], "x": range(4)}
     assert own(sizes, {"encode": {"size": {"ordinal": ["S", "M", "L"]}}})[1].X[:, 0].tolist() == [2, 0, 1, 0]
     assert own(sizes, {"encode": {"size": "ordinal"}})[1].X[:, 0].tolist() == [0, 2, 1, 2]  # alphabetical

@@ -54,10 +54,13 @@ def test_the_check_from_python_is_that_of_the_command_and_no_shipped_card_is_to_
     assert report.rows == 112 and [finding.mend for finding in report.findings] == [""]
 
 
-def test_ordinary_data_have_nothing_doubtful():
+def test_ordinary_data_have_nothing_doubtful_and_targets_of_few_values_or_in_order_are_noted():
     assert report({"a": A, "b": B}).findings == []
     labels, one = np.where(NOISE > 0, "x", "y"), {"sets": {"random90": 1}}
     assert report({"a": A, "b": B}, labels, "binary", splits=one).findings == []
+    assert "'y' has 3 different values; task: multiclass if they are classes" in said({"a": A}, np.arange(N) % 3)
+    assert "'y' has one value" in said({"a": A}, np.ones(N))
+    assert "the rows are in the order of 'y'" in said({"a": A}, np.sort(TARGET))
 
 
 @pytest.mark.parametrize(
@@ -84,12 +87,6 @@ def test_an_input_that_separates_classes_is_named_and_one_that_does_not_quite_is
     assert "alone" not in said({"a": A, "c": swapped}, labels, "binary")
     three = np.digitize(A, [-0.5, 0.5]).astype(str)
     assert "'a' alone tells 'y'" in said({"a": A, "b": B}, three, "multiclass")
-
-
-def test_targets_of_few_values_and_in_order_are_noted():
-    assert "'y' has 3 different values; task: multiclass if they are classes" in said({"a": A}, np.arange(N) % 3)
-    assert "'y' has one value" in said({"a": A}, np.ones(N))
-    assert "the rows are in the order of 'y'" in said({"a": A}, np.sort(TARGET))
 
 
 def test_repeated_rows_of_each_split_are_counted_as_by_comparing_them_one_by_one():
@@ -129,7 +126,7 @@ def test_an_input_that_is_made_of_a_column_is_left_out_with_its_column():
     assert finding in check(card, dataset).findings
 
 
-def test_rows_that_lack_an_output_are_counted_and_findings_are_those_of_the_others():
+def test_rows_that_lack_an_output_a_time_or_a_group_are_counted_and_findings_are_those_of_the_others():
     y = np.column_stack([2 * A, np.abs(TARGET), TARGET])
     y[:20, 0] = y[50:, 1] = y[55:] = np.nan
     y[30, 1] = 1e200
@@ -146,9 +143,6 @@ def test_rows_that_lack_an_output_are_counted_and_findings_are_those_of_the_othe
         "mend it in the file, or mark it as missing",
     ) in found.findings
     assert (found.targets[0].name, found.targets[0].low) == ("u", (2 * A[20:55]).min())
-
-
-def test_rows_without_a_place_in_time_or_a_group_are_said():
     lines = "".join(f"{k % 3 or ''},{k % 4 or ''},{a},{b}\n" for k, (a, b) in enumerate(zip(A, TARGET, strict=True)))
     source = {"kind": "file", "target": "y", "order": "t", "group": "g"}
     raw = tables.table([f"t,g,a,y\n{lines}".encode()], source)

@@ -49,16 +49,13 @@ def test_a_saved_run_takes_tables_of_every_library_by_name(kind):
         new_inputs(TABLES[kind]({name: COLUMNS[name] for name in ("depth", "speed")}), CARD, MINE)
 
 
-def test_records_of_numpy_have_names_and_masked_cells_are_missing():
+def test_records_of_numpy_have_names_masked_cells_are_missing_and_numbers_are_no_texts_with_other_signs():
     rows = np.array([(1.0, 0.5, 7.0)], [("hull", float), ("depth", float), ("speed", float)])
     plain = {**CARD, "sources": [{**SOURCE, "codes": {}}]}
     assert new_inputs(rows, plain, MINE).tolist() == [[7.0, 0.5, 1.0]]
     masked = np.ma.masked_array([[7.0, 0.5, 1.0]], mask=[[False, True, False]])
     with pytest.raises(DataError, match=r"column 'depth' has 1 missing or infinite cells \(row 1\)"):
         new_inputs(masked, CARD, MINE)
-
-
-def test_numbers_are_numbers_where_the_files_of_a_data_set_have_other_signs():
     card = {**CARD, "sources": [{**SOURCE, "decimal": ",", "thousands": "."}]}
     (row,) = new_inputs(pandas.DataFrame({"speed": [123.456], "depth": [2], "hull": ["wood"]}), card, MINE)
     assert row.tolist() == [123.456, 2.0, 1.0]

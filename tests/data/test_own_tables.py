@@ -164,12 +164,9 @@ def test_new_rows_that_do_not_fit_are_a_line_without_advice_for_a_card(tmp_path,
     assert "`" not in str(caught.value) and "card" not in str(caught.value)
 
 
-def test_of_two_names_that_differ_in_case_the_exact_one_is_taken(tmp_path):
+def test_of_two_names_that_differ_in_case_the_exact_one_is_taken_and_without_names_the_position(tmp_path):
     (tmp_path / "new.csv").write_text("speed,Speed,depth\n1,2,3\n")
     assert new_rows.new_inputs(tmp_path / "new.csv", OWN, NEW).tolist() == [[1.0, 3.0]]
-
-
-def test_a_table_without_header_is_read_by_position_where_that_is_said(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("1,2\n3,4\n")
     assert new_rows.new_inputs(path, OWN, NEW, header=False).tolist() == [[1, 2], [3, 4]]

@@ -80,15 +80,12 @@ def _idx(array: np.ndarray) -> bytes:
     return gzip.compress(head + array.astype(np.uint8).tobytes())
 
 
-def test_idx_pairs_are_put_one_below_the_other():
+def test_idx_pairs_are_put_one_below_the_other_and_a_cut_off_file_is_refused():
     images = np.arange(24).reshape(3, 2, 4)
     blobs = [_idx(images[:2]), _idx(np.array([7, 8])), _idx(images[2:]), _idx(np.array([9]))]
     raw = readers.idx(blobs, {})
     np.testing.assert_array_equal(raw.X, images.reshape(3, 8))
     assert raw.target.tolist() == [7, 8, 9]
-
-
-def test_a_cut_off_idx_file_is_refused():
     whole = gzip.decompress(_idx(np.zeros((2, 3, 3))))
     for content in (whole[:-1], whole[:2], b"", gzip.compress(whole)[:-9]):
         with pytest.raises(DataError, match=r"idx|packed"):
@@ -110,16 +107,13 @@ def test_uci_datasets_puts_data_files_one_below_the_other_and_makes_folds_of_mas
             readers.uci_datasets(blobs, {})
 
 
-def test_npz_never_unpickles():
+def test_npz_takes_the_named_target_and_folds_and_never_unpickles():
+    raw = readers.npz([npz(X=np.ones((2, 1)), z=["a", "b"], fold=[0, 1])], {"target": "z", "folds": {"yang": "fold"}})
+    assert raw.target.tolist() == ["a", "b"] and raw.folds["yang"].tolist() == [0, 1]
     with pytest.raises(DataError, match="not the expected npz"):
         readers.npz([npz(X=np.ones((1, 1)), y=np.array([object()]))], {})
     with pytest.raises(DataError, match="not the expected npz"):
         readers.npz([b"no npz"], {})
-
-
-def test_npz_takes_the_named_target_and_folds():
-    raw = readers.npz([npz(X=np.ones((2, 1)), z=["a", "b"], fold=[0, 1])], {"target": "z", "folds": {"yang": "fold"}})
-    assert raw.target.tolist() == ["a", "b"] and raw.folds["yang"].tolist() == [0, 1]
 
 
 def test_a_matlab_file_gives_the_named_arrays():

@@ -61,7 +61,7 @@ def walks(*lengths: int) -> dict[str, np.ndarray]:
     return {"state": state, "act": RNG.uniform(-1, 1, (steps, 6)), "length": np.array(lengths, dtype=np.int16)}
 
 
-def test_a_walk_predicts_the_change_of_velocities_within_its_own_trajectory():
+def test_a_walk_predicts_the_change_of_velocities_within_its_own_trajectory_whose_length_must_fit():
     arrays = walks(3, 2)
     dataset = of_card("mujoco1", [npz(**arrays)])
     state = np.hstack([arrays["state"][:, :8], arrays["state"][:, 8:].clip(-10, 10)])
@@ -74,6 +74,11 @@ def test_a_walk_predicts_the_change_of_velocities_within_its_own_trajectory():
     np.testing.assert_array_equal(raw.X[:, :17], arrays["state"][rows])
     np.testing.assert_allclose(raw.target, np.diff(arrays["state"][:, 8:], axis=0)[rows])
     assert np.abs(raw.X).max() > 10  # which are not clipped
+    arrays = walks(3, 2)
+    short, narrow = {**arrays, "length": np.array([3, 3])}, {**arrays, "act": arrays["act"][:, :5]}
+    for wrong in (short, narrow, {"state": arrays["state"]}):
+        with pytest.raises(DataError, match=r"do not fit|no array 'act'"):
+            robots.mujoco_walk([npz(**wrong)], {"variant": "raw", "frames": 1})
 
 
 def test_mujoco2_has_the_step_before_too_and_loses_the_first_of_each_trajectory():
@@ -83,14 +88,6 @@ def test_mujoco2_has_the_step_before_too_and_loses_the_first_of_each_trajectory(
     np.testing.assert_array_equal(two.X, np.hstack([one.X[later], one.X[[0, 1, 4]]]))
     np.testing.assert_array_equal(two.y, one.y[later])
     assert two.groups.tolist() == [0, 0, 1] and two.columns[23] == "position_z_before"
-
-
-def test_walks_that_do_not_fit_their_lengths_are_one_clear_line():
-    arrays = walks(3, 2)
-    short, narrow = {**arrays, "length": np.array([3, 3])}, {**arrays, "act": arrays["act"][:, :5]}
-    for wrong in (short, narrow, {"state": arrays["state"]}):
-        with pytest.raises(DataError, match=r"do not fit|no array 'act'"):
-            robots.mujoco_walk([npz(**wrong)], {"variant": "raw", "frames": 1})
 
 
 def test_what_an_address_gives_without_a_checksum_is_kept_as_it_first_came(monkeypatch, store):

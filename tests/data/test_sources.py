@@ -147,13 +147,6 @@ def test_a_bad_download_never_lands_in_the_store(server, store, content, short, 
     assert stored(store) == []
 
 
-def test_an_address_for_people_is_named_but_not_fetched(server):
-    note = {"kind": "official", "at": server.at, "files": {"toy.xls": None}, "note": "an Excel file"}
-    with pytest.raises(DataError, match=r"toy.xls: an Excel file"):
-        load(make(note))
-    assert server.hits == []
-
-
 def test_a_damaged_store_is_said_and_mended(mirror_dir, store, capsys):
     card = make(MIRROR)
     load(card, mirror=mirror_dir)
@@ -195,7 +188,7 @@ def test_without_network_and_mirror_the_error_names_file_checksum_and_places(sto
         assert part in text and "\n" not in text
 
 
-def test_offline_asks_no_address_and_says_what_to_do_only_where_one_could_help(server, tmp_path):
+def test_offline_and_for_people_no_address_is_asked_and_what_to_do_is_said_where_one_could_help(server, tmp_path):
     remedy = "; run `gpbench data fetch toy` where there is a network and copy that store here"
     with pytest.raises(DataError, match="offline, so not downloaded") as caught:
         load(make(MIRROR, address(server.at)), offline=True)
@@ -203,6 +196,10 @@ def test_offline_asks_no_address_and_says_what_to_do_only_where_one_could_help(s
     with pytest.raises(DataError) as caught:
         load(make({"kind": "file", "path": str(tmp_path / "none.csv"), "target": -1}), offline=True)
     assert remedy not in str(caught.value)
+    note = {"kind": "official", "at": server.at, "files": {"toy.xls": None}, "note": "an Excel file"}
+    with pytest.raises(DataError, match=r"toy.xls: an Excel file"):
+        load(make(note))
+    assert server.hits == []
 
 
 def test_index_files_are_checked_too(tmp_path):

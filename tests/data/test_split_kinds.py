@@ -33,7 +33,7 @@ def parts(card, dataset):
     return [splits.indices(card, dataset, k) for k in range(splits.count(card))]
 
 
-def test_own_classes_are_stratified_unless_the_card_says_otherwise(own):
+def test_own_classes_are_stratified_unless_the_card_says_otherwise_and_a_class_of_one_row_trains(own):
     labels = ["a"] * 6 + ["b"] * 37 + ["c"] * 60
     card, dataset = own(rows_of(103) | {"y": labels}, task="multiclass")
     assert splits.identity(card) == {"set": "stratified90", "made_from": None} and splits.count(card) == 20
@@ -48,9 +48,6 @@ def test_own_classes_are_stratified_unless_the_card_says_otherwise(own):
     assert splits.identity(own(rows_of(20))[0])["set"] == "random90"
     card, _ = own(rows_of(103) | {"y": labels}, {"set": "random90"}, "multiclass")
     assert splits.identity(card)["set"] == "random90"
-
-
-def test_a_class_of_one_row_trains_and_one_of_two_is_never_all_tested(own):
     card, dataset = own(rows_of(30) | {"y": ["lone", "two", "two", *["many"] * 27]}, task="multiclass")
     for train, _ in parts(card, dataset):
         assert len(np.unique(dataset.y[train])) == 3
@@ -67,12 +64,9 @@ def test_folds_are_disjoint_and_cover_all_rows_and_repeats_are_other_folds(own, 
     assert min(len(train) for train, _ in parts(card, dataset)) == splits.sizes({**card, "rows": 40})[0]
 
 
-def test_the_number_of_folds_sets_runs_apart_and_the_number_of_repeats_does_not(own):
+def test_the_number_of_folds_sets_runs_apart_that_of_repeats_does_not_and_folds_keep_the_shares_of_classes(own):
     of = lambda **keys: splits.identity(own(rows_of(40), {"set": "kfold", **keys})[0])
     assert of() == of(folds=10) == of(repeats=3) == of(folds=10, sets={"kfold": 30}) != of(folds=5)
-
-
-def test_folds_keep_the_shares_of_classes(own):
     card, dataset = own(rows_of(47) | {"y": ["a"] * 13 + ["b"] * 34}, {"set": "kfold", "folds": 5}, "binary")
     assert {(dataset.y[test] == -1).sum() for _, test in parts(card, dataset)} == {2, 3}
     assert {(dataset.y[test] == 1).sum() for _, test in parts(card, dataset)} <= {6, 7}

@@ -37,14 +37,11 @@ def parquet(frame=FRAME) -> bytes:
     return frame.to_parquet(index=False)
 
 
-def test_a_sheet_is_chosen_by_its_name():
+def test_a_sheet_is_chosen_by_its_name_and_empty_cells_are_missing_and_not_zero():
     content = excel(notes=pandas.DataFrame({"text": ["none"]}), rows=FRAME)
     assert tables.table([content], OPTIONS | {"sheet": "rows"}).X.shape == (3, 3)
     with pytest.raises(DataError, match="no sheet 'row'; the file has notes, rows"):
         tables.table([content], OPTIONS | {"sheet": "row"})
-
-
-def test_empty_cells_are_missing_and_not_zero():
     frame = FRAME.assign(minutes=[1.0, None, 3.0])
     for content in (parquet(frame), excel(a=frame)):
         assert np.isnan(tables.table([content], OPTIONS).X[1, 1])
@@ -115,19 +112,18 @@ def test_a_sheet_has_all_of_its_rows_whatever_its_dimension_says(dimension):
         (lambda sheet: None, 60, None),
     ],
 )
-def test_what_a_sheet_says_beside_its_cells_is_said(change, rows, note, tmp_path, monkeypatch, capsys):
+def test_what_a_sheet_says_beside_its_cells_is_said(change, rows, note, tmp_path, monkeypatch, capsys, printed):
     monkeypatch.chdir(tmp_path)
     Path("t.xlsx").write_bytes(sheet(change))
     assert main(["run", "dataset=t.xlsx", "target=y", "method=constant", "split=0", "run.results=r"]) == 0
     first_look = capsys.readouterr().err
-    assert main(["data", "check", "t", "--config-dir", "."]) == 0
-    checked = capsys.readouterr().out
+    checked = printed("data", "check", "t", "--config-dir", ".")
     assert f"t: regression, {rows} rows" in checked
     assert (note is None or note in first_look) and (note or "alone tells") in checked
     assert ("hidden" in checked) == ("hidden" in (note or "")) and ("merged" in checked) == ("merged" in (note or ""))
 
 
-def test_a_formula_whose_value_the_file_lacks_is_named_and_one_with_a_value_is_read():
+def test_a_formula_whose_value_the_file_lacks_is_named_and_gaps_and_rows_without_numbers_are_where_they_stand():
     content = sheet(lambda sheet: sheet.__setitem__("A9", "=A8+7"))
     with pytest.raises(DataError, match=r"column 'a', row 8: '=A8\+7' is a formula whose value the file lacks: save"):
         tables.table([content], {"target": "y"})
@@ -135,9 +131,6 @@ def test_a_formula_whose_value_the_file_lacks_is_named_and_one_with_a_value_is_r
     assert tables.table([valued], {"target": "y"}).X[:, 0].tolist() == A
     in_notes = sheet(lambda sheet: sheet.__setitem__("C9", "=A8+7"))  # a column that is left out
     assert tables.table([in_notes], {"target": "y"}).X[:, 0].tolist() == A
-
-
-def test_gaps_and_rows_without_numbers_are_where_they_stand():
     content = sheet(lambda sheet: sheet.move_range("A3:B61", rows=1000))
     raw = tables.table([content], {"target": "y"})
     assert raw.X[:, 0].tolist() == A and "1,000 blank" in raw.account

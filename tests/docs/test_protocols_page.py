@@ -61,7 +61,7 @@ def test_every_protocol_has_the_same_keys_and_what_a_method_reads_is_there():
             assert (cfg["method"]["subset_rows"], cfg["method"]["noise_floor"]) == (1000, 1e-6)
 
 
-def test_evans2020_and_adam2018_are_clean_but_for_what_their_papers_and_programs_have():
+def test_evans2020_and_adam2018_are_clean_but_for_what_their_papers_have_and_halving_is_of_clean_alone():
     differing = {key: value for key, value in PROTOCOLS["evans2020"].items() if value != PROTOCOLS["clean"][key]}
     assert differing == {"name": "evans2020", "lengthscale_prior": None, "halving": False, "solver": "adagrad"}
     differing = {key: value for key, value in PROTOCOLS["adam2018"].items() if value != PROTOCOLS["clean"][key]}
@@ -72,9 +72,6 @@ def test_evans2020_and_adam2018_are_clean_but_for_what_their_papers_and_programs
     }
     text = {"inputs": "none", "targets": "none", "fixed_points": True, "target_noise": 1.0, "lengthscale_prior": None}
     assert differing == {"name": "adam2018", "halving": False, "solver": "adagrad", **text}
-
-
-def test_step_sizes_are_chosen_by_halving_in_clean_alone():
     assert [name for name, protocol in PROTOCOLS.items() if protocol["halving"]] == ["clean"]
     chosen = [compose(["dataset=kin40k", "method=svi_natural", f"protocol={name}"])["method"] for name in PROTOCOLS]
     assert [method["halving"] for method in chosen] == [name == "clean" for name in PROTOCOLS]

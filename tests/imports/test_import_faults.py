@@ -58,7 +58,7 @@ def test_a_fault_of_classification_is_one_line_with_file_data_set_split_and_row(
         assert f"theirs.parquet: moons split 0: row {table['row'][positive]} {line}" in error and error.count("\n") == 1
 
 
-def test_a_file_that_is_no_such_table_is_one_line(tmp_path, capsys):
+def test_a_file_that_is_no_such_table_or_no_file_of_predictions_is_one_line(tmp_path, capsys):
     t = regression()
     methods = ("a,b", "-a", ".a", "a/b")
     for table, line in (
@@ -77,9 +77,6 @@ def test_a_file_that_is_no_such_table_is_one_line(tmp_path, capsys):
         assert bring(tmp_path, table) in (2, 3), line
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and "theirs.parquet" in error and line in error
-
-
-def test_what_is_no_file_of_predictions_is_one_line(tmp_path, capsys):
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "other.parquet").write_bytes(b"PK")
     for file, code, line in (

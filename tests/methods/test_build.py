@@ -110,16 +110,9 @@ def test_a_method_without_a_target_and_a_module_that_python_cannot_parse_are_one
         build_method({"_target_": "unparsable.Method"})
 
 
-REFUSED = {
-    "inducing": (1.5, 0, -3, 20.0, float("nan"), True),
-    "steps": (-1, True),
-    "noise": (-1, 0.0, float("inf")),
-    "target_noise": (0, -0.1),
-    "natural_step": (0, 3.0),
-    "batch_size": (0,),
-    "rates": ([0.1, 0], [0.1, float("nan")], ["fast"]),
-    "trial_steps": (0,),
-}
+REFUSED = {"inducing": (1.5, 0, -3, 20.0, float("nan"), True), "steps": (-1, True), "noise": (-1, 0.0, float("inf"))}
+REFUSED |= {"target_noise": (0, -0.1), "natural_step": (0, 3.0), "batch_size": (0,)}
+REFUSED |= {"rates": ([0.1, 0], [0.1, float("nan")], ["fast"]), "trial_steps": (0,)}
 
 
 @pytest.mark.parametrize("field, value", [(field, value) for field, values in REFUSED.items() for value in values])

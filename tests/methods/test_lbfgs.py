@@ -38,13 +38,20 @@ def run(function, x, steps, **options):
     return x, state, values
 
 
-def test_the_first_step_only_evaluates():
+def test_the_first_step_only_evaluates_a_nan_is_too_far_and_extra_is_that_of_the_accepted_point():
     x = jnp.array([-1.2, 1.0])
     moved, state, _ = run(rosenbrock, x, 1)
     np.testing.assert_array_equal(moved, x)
     np.testing.assert_allclose(state.value, rosenbrock(x))
     np.testing.assert_allclose(state.gradient, jax.grad(rosenbrock)(x))
     assert not state.converged
+    # minimum at x = 1.8, not a number beyond 2, where the line search arrives by doubling
+    x, state, _ = run(lambda x: jnp.sum(-5.0 * x - jnp.log(2.0 - x)), jnp.array([0.0]), 40)
+    np.testing.assert_allclose(x, 1.8, atol=1e-4)
+    assert state.converged
+    # Each evaluation adds one to what the last accepted point had, so it counts accepted points.
+    _, state, _ = run(lambda x: 0.5 * jnp.sum(x**2), jnp.array([3.0, 4.0]), 3)
+    assert state.extra == 3
 
 
 def test_minimum_of_rosenbrock_from_several_starts_in_one_program_and_alone():
@@ -65,19 +72,6 @@ def test_a_converged_problem_stays_while_others_go_on():
     np.testing.assert_array_equal(few[0], [1.0, 1.0])
     assert states.converged.all()
     np.testing.assert_allclose(x[1], 1.0, atol=1e-3)
-
-
-def test_a_nan_is_too_far():
-    # minimum at x = 1.8, not a number beyond 2, where the line search arrives by doubling
-    x, state, _ = run(lambda x: jnp.sum(-5.0 * x - jnp.log(2.0 - x)), jnp.array([0.0]), 40)
-    np.testing.assert_allclose(x, 1.8, atol=1e-4)
-    assert state.converged
-
-
-def test_extra_is_that_of_the_accepted_point():
-    """Each evaluation adds one to what the last accepted point had, so it counts accepted points."""
-    _, state, _ = run(lambda x: 0.5 * jnp.sum(x**2), jnp.array([3.0, 4.0]), 3)
-    assert state.extra == 3
 
 
 def test_same_optimum_as_l_bfgs_b_of_scipy_on_svi():
@@ -166,15 +160,12 @@ def test_l_bfgs_first_evaluates_and_keeps_the_by_products_of_where_it_is(data):
     np.testing.assert_allclose(objective[-1], -method.loss(later.parameters, data, key=KEY)[0], rtol=1e-12)
 
 
-def test_update_counts_and_trainable_freezes(data):
+def test_update_counts_trainable_freezes_and_the_objective_is_that_of_where_a_step_started(data):
     method = Guided(name="guided", optimiser=optax.adam(0.1))
     state, _ = train(method, data, 7)
     assert state.variables == 7
     np.testing.assert_array_equal(state.parameters[1], 1.0)
     assert (state.parameters[0] != 0.0).all()
-
-
-def test_the_objective_of_an_optax_step_is_that_of_where_it_started(data):
     method = Ridge(name="ridge", optimiser=optax.sgd(0.02))
     _, objective = train(method, data, 1)
     np.testing.assert_allclose(objective, [-0.5 * data.y @ data.y], rtol=1e-12)

@@ -104,13 +104,10 @@ def points(X):
     return ScaledFeatures(X, jnp.zeros_like(X))
 
 
-def test_generalised_features_of_scale_1_are_values_of_f():
+def test_generalised_features_of_scale_1_are_values_of_f_with_data_too():
     Z, X = inputs(6, seed=2), inputs(5)
     np.testing.assert_allclose(points(Z).cross(KERNEL, X), KERNEL.cross(Z, X), rtol=1e-12)
     np.testing.assert_allclose(points(Z).gram(KERNEL), KERNEL.cross(Z, Z), rtol=1e-12)
-
-
-def test_features_with_data_are_features_with_features_of_scale_1():
     features, X = scaled_features(6), inputs(5)
     np.testing.assert_allclose(features.cross(KERNEL, X), features.gram(KERNEL, points(X)), rtol=1e-12)
 

@@ -73,20 +73,13 @@ def test_without_a_period_training_starts_from_one_unit_of_its_inputs():
         np.testing.assert_array_equal(periods(kernel), np.ones(count))
 
 
-METHODS = {
-    "svi": ["method.inducing=5"],
-    "vsgpr": ["method.inducing=5"],
-    "gpr": [],
-    "sep": ["method.inducing=5"],
-    "gfitc": ["method.inducing=5"],
-    "pep": ["method.inducing=5"],
-    "cagp": ["method.actions=5"],
-    "vif": ["method.inducing=5", "method.neighbours=3"],
-    "sgpr_greedy": ["method.inducing=5"],
-    "gam": ["method.inducing=5"],
-    "dsdgp": ["method.inducing=5", "method.hidden=[1]"],
-    "svgp": ["method.inducing=5", "method.subset_rows=null"],
-    "qsgp": ["method.features=inducing", "method.basis=null", "method.optimiser=null", "method.subset_rows=null"],
+METHODS = {"svi": ["method.inducing=5"], "vsgpr": ["method.inducing=5"], "gpr": [], "sep": ["method.inducing=5"]}
+METHODS |= {"gfitc": ["method.inducing=5"], "pep": ["method.inducing=5"], "cagp": ["method.actions=5"]}
+METHODS |= {"vif": ["method.inducing=5", "method.neighbours=3"], "sgpr_greedy": ["method.inducing=5"]}
+METHODS |= {"gam": ["method.inducing=5"], "dsdgp": ["method.inducing=5", "method.hidden=[1]"]}
+METHODS |= {"svgp": ["method.inducing=5", "method.subset_rows=null"]}
+METHODS |= {
+    "qsgp": ["method.features=inducing", "method.basis=null", "method.optimiser=null", "method.subset_rows=null"]
 }
 
 

@@ -69,7 +69,7 @@ def test_of_runs_made_again_the_oldest_or_the_newest_is_collected(words, nll, tm
     assert "1 of these have several records" in capsys.readouterr().out
 
 
-def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder, capsys):
+def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder, capsys, printed):
     later = "2027-01-01T00:00:00"
     Store(folder / "there").write(record("a" * 16, metrics={"nll": 0.5 + 1e-9, "error": 0.2}, created=later), {}, {})
     Store(folder / "there").write(record("c" * 16, metrics={"rmse": 1.1, "test_ll": -2.5}, created=later), {}, {})
@@ -78,8 +78,7 @@ def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder
     capsys.readouterr()
     # a collection is collected like a folder
     words = [str(folder / "here.parquet"), str(folder / "there"), "--out", str(folder / "all.parquet"), "--json"]
-    assert main(["collect", *words]) == 0
-    summary = json.loads(capsys.readouterr().out)
+    summary = json.loads(printed("collect", *words))
     assert (summary["records"], summary["differing"]) == (5, ["c" * 16])
     assert open_store(folder / "all.parquet").get("c" * 16).metrics["rmse"] == 1
 

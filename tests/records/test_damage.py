@@ -43,26 +43,20 @@ def test_every_flipped_bit_of_another_file_is_noticed_said_once_and_mended(store
     assert store.get(A) == record() and store.trace(A).keys() == TRACE.keys()
 
 
-def test_a_file_of_another_run_is_noticed(store):
+def test_a_file_of_another_run_is_noticed_and_predictions_may_be_deleted(store):
     store.write(record(B), CONFIG, {"step": np.arange(9)})
     (store.runs / B / "predictions.parquet").write_bytes((store.runs / A / "predictions.parquet").read_bytes())
     assert store.get(B) is None and store.predictions(B) == {} and store.get(A) == record()
-
-
-def test_predictions_may_be_deleted(store):
     (store.runs / A / "predictions.parquet").unlink()
     assert store.get(A) == record() and store.predictions(A) == {}
 
 
-def test_a_record_from_before_checksums_is_read(store):
-    (store.runs / A / "record.json").write_text(json.dumps(raw(), indent=1) + "\n")
-    assert store.get(A) == record() == store.all(whole=True)[0] and store.config(A) == CONFIG
-
-
-def test_a_record_that_was_edited_is_named(store, capsys):
+def test_a_record_that_was_edited_is_named_and_one_from_before_checksums_is_read(store, capsys):
     path = store.runs / A / "record.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"metrics": {"nll": 0.1}}))
     assert store.all() == [] and "is not what was written" in capsys.readouterr().err
+    (store.runs / A / "record.json").write_text(json.dumps(raw(), indent=1) + "\n")
+    assert store.get(A) == record() == store.all(whole=True)[0] and store.config(A) == CONFIG
 
 
 def test_a_damaged_run_is_not_collected(store, tmp_path, capsys):

@@ -37,14 +37,11 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_clean_checkout_is_clean_and_changed_code_makes_it_dirty(checkout):
+def test_changed_code_makes_a_checkout_dirty_and_a_package_in_another_has_no_commit(checkout, monkeypatch):
     (checkout / "table.csv").write_text("a result")
     assert len(environment.commit()["commit"]) == 40 and environment.commit()["dirty"] is False
     (checkout / "gpbench" / "new.py").write_text("2")
     assert environment.commit()["dirty"] is True
-
-
-def test_a_package_inside_another_repository_has_no_commit(checkout, monkeypatch):
     monkeypatch.setattr(environment, "_ROOT", checkout / "gpbench")
     assert environment.commit() == {"commit": None, "dirty": None}
 

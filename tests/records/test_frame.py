@@ -125,34 +125,16 @@ FEW = [
 ]
 
 
-@pytest.mark.parametrize(
-    "conditions, ids",
-    [
-        (["dataset=heart"], "bc"),
-        (["dataset=pima,heart"], "abc"),
-        (["setting=m=15%, x=1"], "a"),
-        (["split=1"], "b"),
-        (["split>0", "split<=10"], "bc"),
-        (["metrics.nll<0.5"], "a"),
-        (["metrics.nll=null"], "bc"),
-        (["dirty=true"], "a"),
-        (["dirty<2"], ""),
-        ([], "abc"),
-    ],
-)
-def test_conditions_keep_the_records_that_meet_all_of_them(conditions, ids):
-    assert "".join(record.id for record in filters.matching(FEW, conditions)) == ids
+IDS = {"dataset=heart": "bc", "dataset=pima,heart": "abc", "setting=m=15%, x=1": "a", "split=1": "b", "dirty=true": "a"}
+IDS |= {"split>0; split<=10": "bc", "metrics.nll<0.5": "a", "metrics.nll=null": "bc", "dirty<2": "", "": "abc"}
+WRONG = {"datset=x": "did you mean dataset", "metrics.nl<1": r"did you mean metrics\.nll"}
+WRONG |= {"split<a": "'a' is no number", "split": "write FIELD=VALUE"}
 
 
-@pytest.mark.parametrize(
-    "condition, line",
-    [
-        ("datset=x", "did you mean dataset"),
-        ("metrics.nl<1", r"did you mean metrics\.nll"),
-        ("split<a", "'a' is no number"),
-        ("split", "write FIELD=VALUE"),
-    ],
-)
-def test_a_mistake_is_one_line(condition, line):
-    with pytest.raises(ConfigError, match=line):
-        filters.matching(FEW, [condition])
+def test_conditions_keep_the_records_that_meet_all_of_them_and_a_wrong_one_is_a_line():
+    for conditions, ids in IDS.items():
+        met = filters.matching(FEW, conditions.split("; ") if conditions else [])
+        assert "".join(record.id for record in met) == ids, conditions
+    for condition, line in WRONG.items():
+        with pytest.raises(ConfigError, match=line):
+            filters.matching(FEW, [condition])

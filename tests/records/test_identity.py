@@ -9,47 +9,31 @@ from gpbench.config.compose import compose
 from gpbench.errors import ConfigError
 from gpbench.records.identity import SCHEMA, cell_id, identify, run_id
 
-BASE = {
-    "method": {"name": "sep", "m": "15%", "rate": 1.0, "hidden": [3, 2]},
-    "protocol": {"name": "clean", "jitter": 1e-6},
-    "data": {"name": "wdbc"},
-    "data_checksum": "ab12",
-    "split": 0,
-    "seed": 0,
-}
+BASE = {"method": {"name": "sep", "m": "15%", "rate": 1.0, "hidden": [3, 2]}}
+BASE |= {"protocol": {"name": "clean", "jitter": 1e-6}, "data": {"name": "wdbc"}, "data_checksum": "ab12", "split": 0}
+BASE |= {"seed": 0}
 
 
 def without(*keys):
     return {key: value for key, value in BASE.items() if key not in keys}
 
 
-def test_an_id_is_16_hex_digits_that_depend_on_values_alone():
+def test_an_id_is_16_hex_digits_that_depend_on_values_alone_and_a_cell_leaves_out_split_and_seed():
     of_method = lambda method: run_id(**{**BASE, "method": method})
     assert len(run_id(**BASE)) == 16 and int(run_id(**BASE), 16)
     assert of_method(dict(reversed(BASE["method"].items()))) == run_id(**BASE)
     assert of_method({**BASE["method"], "hidden": (3, 2)}) == run_id(**BASE)
     assert of_method({**BASE["method"], "rate": 1}) != run_id(**BASE)  # a whole number is no float
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"split": 1},
-        {"seed": 1},
-        {"data_checksum": "ab13"},
-        {"data": {"name": "pima"}},
-        {"method": {**BASE["method"], "rate": 1.5}},
-        {"protocol": {**BASE["protocol"], "jitter": 1e-5}},
-        {"method": {**BASE["method"], "rate": True, "m": None}},
-    ],
-)
-def test_every_part_of_the_identity_changes_the_id(change):
-    assert run_id(**{**BASE, **change}) != run_id(**BASE)
-
-
-def test_cell_is_the_identity_without_split_and_seed():
     assert cell_id(**without("split", "seed")) == cell_id(**without("split", "seed"))
     assert cell_id(**without("split", "seed", "data"), data={"name": "pima"}) != cell_id(**without("split", "seed"))
+
+
+def test_every_part_of_the_identity_changes_the_id():
+    method, protocol = BASE["method"], BASE["protocol"]
+    changes = [{"split": 1}, {"seed": 1}, {"data_checksum": "ab13"}, {"data": {"name": "pima"}}]
+    changes += [{"method": method | {"rate": 1.5}}, {"method": method | {"rate": True, "m": None}}]
+    for change in [*changes, {"protocol": protocol | {"jitter": 1e-5}}]:
+        assert run_id(**BASE | change) != run_id(**BASE), change
 
 
 CARD = {"name": "wdbc", "task": "binary", "splits": {"set": "random90", "sets": {"random90": 5}}}
@@ -59,10 +43,6 @@ CONFIG = {"method": {"name": "svi", "inducing": 20}, "protocol": PROTOCOL, "data
 
 def identity(**sections):
     return identify({**CONFIG, **sections}, "ab12")
-
-
-def test_the_identity_has_a_schema_number():
-    assert identity()["schema"] == SCHEMA
 
 
 @pytest.mark.parametrize(
@@ -82,12 +62,13 @@ def test_what_reaches_arrays_metrics_or_the_record_changes_the_id_and_nothing_el
     assert (identity(**{section: change}) == identity()) == is_same
 
 
-def test_a_key_added_later_with_its_implied_value_leaves_the_runs_before_it_as_they_are():
+def test_the_identity_has_a_schema_number_and_a_key_added_later_with_its_implied_value_changes_nothing():
     def later(value, implied="gaussian"):
         return identity(method=CONFIG["method"] | {"likelihood": value}, implied={"likelihood": implied})
 
     assert later("gaussian") == identity() != later("laplace")
     assert later(1.0, implied=1.0) == identity() != later(1, implied=1.0)
+    assert identity()["schema"] == SCHEMA
 
 
 def test_the_section_implied_is_not_part_of_the_method(tmp_path):
@@ -108,13 +89,10 @@ def test_nan_in_a_configuration_is_refused():
         run_id(**{**BASE, "protocol": {"jitter": float("nan")}})
 
 
-def test_id_is_the_same_in_another_process():
+def test_id_is_the_same_in_another_process_and_records_import_neither_jax_nor_numpy():
     code = f"from gpbench.records.identity import run_id; print(run_id(**{BASE!r}))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == run_id(**BASE)
-
-
-def test_records_import_neither_jax_nor_numpy():
     code = (
         "import sys; from gpbench.records import collection, environment as e, identity, plan, store; "
         "e.facts(); assert not {'jax', 'numpy'} & set(sys.modules)"

@@ -35,15 +35,14 @@ def stored(folder, *texts):
 
 
 @pytest.mark.parametrize("name", ["packages", f"packages/{NAME}.txt"])
-def test_a_run_is_kept_where_its_list_cannot_be(name, tmp_path, capsys):
+def test_a_run_is_kept_where_its_list_cannot_be(name, tmp_path, refused):
     """A file where the folder must be, or a folder where the file must be."""
     place = tmp_path / name
     place.parent.mkdir(exist_ok=True)
     place.write_text("x") if name == "packages" else place.mkdir()
     stored(tmp_path, LIST)
     assert len(Store(tmp_path).all()) == 3
-    assert main(["show", "0" * 16, "--packages", "--results", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
+    said = refused("show", "0" * 16, "--packages", "--results", tmp_path)
     assert (
         f"{place} is a file, and a folder is needed there; move the file" if place.is_file() else "delete it"
     ) in said
@@ -54,7 +53,7 @@ def collect(out, *sources):
     return out
 
 
-def test_the_list_has_every_installed_package_once_with_the_version_that_is_imported():
+def test_the_list_has_every_installed_package_once_with_its_version_and_a_record_names_its_checksum():
     expected = {}
     for package in metadata.distributions():
         expected.setdefault(canonicalize_name(package.metadata["Name"]), package.version)
@@ -62,6 +61,9 @@ def test_the_list_has_every_installed_package_once_with_the_version_that_is_impo
     assert {line.name: str(line.specifier) for line in lines} == {name: f"=={expected[name]}" for name in expected}
     assert [line.name for line in lines] == sorted(expected)
     assert packages.versions()["hydra-core"] == metadata.version("hydra-core")
+    facts = environment.facts()
+    assert facts["packages"] == hashlib.sha256(packages.installed().encode()).hexdigest()[:16]
+    assert {name: packages.versions().get(name) for name in environment._PACKAGES}.items() <= facts["versions"].items()
 
 
 @pytest.mark.parametrize("content", [b"Name: \xff", b"Name: a b\nVersion: 1", b"Version: 1", b"Name: a\n\nVersion: 1"])
@@ -74,12 +76,6 @@ def test_a_package_that_does_not_say_what_it_is_is_left_out(content, tmp_path, m
         (tmp_path / f"{name}-1.dist-info" / "METADATA").write_bytes(text)
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     assert packages.versions.__wrapped__() == {"my-own": "1.0+b"}
-
-
-def test_a_record_names_the_list_by_its_checksum():
-    facts = environment.facts()
-    assert facts["packages"] == hashlib.sha256(packages.installed().encode()).hexdigest()[:16]
-    assert {name: packages.versions().get(name) for name in environment._PACKAGES}.items() <= facts["versions"].items()
 
 
 def test_results_folder_collection_and_archive_have_the_same_list_and_each_once(tmp_path):
@@ -116,48 +112,37 @@ def test_a_thousand_records_of_one_list_take_the_room_of_one(tmp_path):
     assert sizes[1] - sizes[0] > len(text) / 2 and sizes[3] - sizes[2] < 1.1 * (sizes[1] - sizes[0])
 
 
-def test_records_without_a_list_are_collected_as_before(tmp_path, capsys):
+def test_records_without_a_list_are_collected_as_before(tmp_path, capsys, refused):
     results = stored(tmp_path / "results", "")
     out = collect(tmp_path / "all.parquet", results)
     assert "package_list" not in pq.read_schema(out).names and collection._read_packages(out) == {}
     assert open_store(out).all() == Store(results).all() and "packages" not in open_store(out).all()[0].to_json()
     assert main(["show", "000", "--results", str(out)]) == 0 and "packages" not in capsys.readouterr().out
-    assert main(["show", "000", "--packages", "--results", str(out)]) == 2
-    error = capsys.readouterr().err
+    error = refused("show", "000", "--packages", "--results", out)
     assert "before records named all installed packages" in error and error.count("\n") == 1
 
 
-def test_show_says_how_many_packages_there_were_and_lists_them(tmp_path, capsys):
+def test_show_says_how_many_packages_there_were_and_lists_them(tmp_path, capsys, printed):
     results = stored(tmp_path / "results", LIST)
-    assert main(["show", "000", "--results", str(results)]) == 0
-    assert f"{NAME} (2 installed: --packages lists them)" in capsys.readouterr().out
+    assert f"{NAME} (2 installed: --packages lists them)" in printed("show", "000", "--results", results)
     for source in (results, collect(tmp_path / "all.parquet", results)):
-        capsys.readouterr()
-        assert main(["show", "000", "--packages", "--results", str(source)]) == 0
-        assert capsys.readouterr().out == LIST
+        assert printed("show", "000", "--packages", "--results", source) == LIST
         assert main(["show", "000", "--packages", "--json", "--results", str(source)]) == 0
         assert json.loads(capsys.readouterr().out) == gpbench.load_run("000", results=source).packages
     assert gpbench.load_run("000", results=results).packages == {"jax": "0.10.0", "scipy": "1.17"}
 
 
-DAMAGES = {
-    "another list": OTHER.encode(),
-    "no text": b"\xff\x00",
-    "a line more": LIST.encode() + b"evil==1\n",
-    "nothing": b"",
-    "too long": LIST.encode() * 60_000,
-    None: None,
-}
+DAMAGES = {"another list": OTHER.encode(), "no text": b"\xff\x00", "a line more": LIST.encode() + b"evil==1\n"}
+DAMAGES |= {"nothing": b"", "too long": LIST.encode() * 60_000, None: None}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_wrong_or_missing_list_is_one_line_and_no_obstacle(damage, tmp_path, capsys):
+def test_a_wrong_or_missing_list_is_one_line_and_no_obstacle(damage, tmp_path, capsys, refused):
     results = stored(tmp_path / "results", LIST, LIST, OTHER)
     path = results / "packages" / f"{NAME}.txt"
     path.unlink() if damage is None else path.write_bytes(DAMAGES[damage])
     reason = f"no list of packages with the checksum {NAME}" if damage is None else str(path)
-    assert main(["show", "000", "--packages", "--results", str(results)]) == 2
-    error = capsys.readouterr().err
+    error = refused("show", "000", "--packages", "--results", results)
     assert reason in error and error.count("\n") == 1
     assert main(["show", "000", "--results", str(results)]) == 0 and reason in capsys.readouterr().out
     assert main(["table", "--results", str(results), "--out", str(tmp_path / "crate.zip")]) == 0
@@ -198,11 +183,10 @@ def test_a_control_character_is_no_version():
             packages.verified(text.encode(), packages.checksum(text))
 
 
-def test_of_several_folders_the_one_with_a_whole_list_answers(tmp_path, capsys):
+def test_of_several_folders_the_one_with_a_whole_list_answers(tmp_path, printed):
     here, there = (stored(tmp_path / name, LIST) for name in ("here", "there"))
     (here / "packages" / f"{NAME}.txt").write_text(OTHER)
-    assert main(["show", "000", "--packages", "--results", str(here), "--results", str(there)]) == 0
-    assert capsys.readouterr().out == LIST
+    assert printed("show", "000", "--packages", "--results", here, "--results", there) == LIST
     assert collection._read_packages(collect(tmp_path / "all.parquet", here, there)) == {NAME: LIST}
     (there / "packages" / f"{NAME}.txt").unlink()
     with pytest.raises(ConfigError, match="the checksum differs"):

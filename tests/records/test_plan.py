@@ -21,19 +21,13 @@ def records(of, **fields):
     return {run.id: replace(sample(run.id), **{"schema": SCHEMA, "kept": False} | fields) for run in of.runs}
 
 
-def test_a_plan_survives_json():
+def test_a_plan_survives_json_and_runs_of_one_cell_differ_by_their_split_and_seed_but_not_by_their_output():
     planned = plan()
     assert RunPlan.from_json(planned.to_json()) == planned and json.loads(planned.to_json())["runs"][0]["split"] == 0
-
-
-def test_runs_of_one_cell_differ_by_their_split_and_seed_alone():
     first, second = plan().runs
     assert (first.split, second.split) == (0, 2) and first.cell == second.cell and first.id != second.id
     (other,) = plan("split=0", "seed=1").runs
     assert other.cell == first.cell and other.id != first.id
-
-
-def test_each_output_has_a_cell_and_a_name():
     runs = plan("dataset=kuka_sim1", "method=linear", "split=0", "output=[0,3]").runs
     assert [(run.output, run.output_name) for run in runs] == [(0, "y1"), (3, "y4")]
     assert len({run.cell for run in runs}) == len({run.id for run in runs}) == 2
@@ -47,13 +41,10 @@ def test_where_and_how_a_run_is_made_changes_its_id_only_with_a_budget_or_for_it
     assert len({plan(*words, "split=0").runs[0].id for words in others}) == 5
 
 
-def test_what_is_recorded_is_not_missing():
+def test_what_is_recorded_is_not_missing_and_a_record_of_another_configuration_seed_or_split_is_no_such():
     planned, known = plan(), records(plan("split=2"))
     assert list(planned.recorded(known)) == [planned.runs[1].id] and planned.missing(known) == [planned.runs[0]]
     assert planned.missing(records(planned)) == [] and planned.missing({}) == list(planned.runs)
-
-
-def test_a_record_of_another_configuration_seed_or_split_stands_for_no_run():
     for other in (plan("method=logistic"), plan("seed=1"), plan("split=1")):
         assert plan().recorded(records(other)) == {}
 

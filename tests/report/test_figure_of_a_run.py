@@ -85,7 +85,7 @@ def test_a_run_that_kept_nothing_to_draw_is_told_in_one_line(results):
         draw_traces([record], [{}])
 
 
-def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each_run(additive, tmp_path, capsys):
+def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_each(additive, tmp_path, capsys, printed):
     records = [the_run(additive, name) for name in ("gam", "linear")]
     traces = [Store(additive).trace(record.id) for record in records]
     figure = draw_traces(records, traces, ["rmse"])
@@ -96,8 +96,7 @@ def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each
         np.testing.assert_array_equal(line.get_xdata(), trace["seconds"] / record.group)
     ids = [record.id for record in records]
     words = ["--results", str(additive), "--out", str(tmp_path)]
-    assert main(["plot", *ids, *words]) == 0
-    assert capsys.readouterr().out.split()[0] == str(tmp_path / f"{ids[0]}-and-1.png")
+    assert printed("plot", *ids, *words).split()[0] == str(tmp_path / f"{ids[0]}-and-1.png")
     assert main(["plot", *ids, "--metric", "rsme", *words]) == 2
     assert "no trace of these runs has the metric 'rsme'; did you mean rmse" in capsys.readouterr().err
     assert main(["plot", ids[0], "sep/fig2", *words]) == 2 and "one figure at a time" in capsys.readouterr().err
@@ -172,14 +171,12 @@ def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results,
     assert figure.get_suptitle() == f"friedman, split 0: {the_run(results, 'linear').method}, protocol clean"
 
 
-def test_a_run_that_no_kind_suits_and_other_methods_that_keep_too_many_inputs_are_one_line(tmp_path, capsys):
+def test_a_run_that_no_kind_suits_and_other_methods_that_keep_too_many_inputs_are_one_line(tmp_path, refused):
     Store(tmp_path).write(sample(), {}, {})
     for words in ([], ["--kind", "all"]):
-        assert main(["plot", "--last", *words, "--results", str(tmp_path)]) == 2
-        assert "there is nothing to draw of run" in capsys.readouterr().err
+        assert "there is nothing to draw of run" in refused("plot", "--last", *words, "--results", tmp_path)
     words = ["dataset=friedman", "split=0", "method=linear", "run.keep=true", f"run.results={tmp_path}"]
-    assert main(["run", *words]) == 2
-    assert "run.keep=true is for data with one or two inputs, and these have 10" in capsys.readouterr().err
+    assert "run.keep=true is for data with one or two inputs, and these have 10" in refused("run", *words)
 
 
 def test_the_learning_curve_is_the_trace_against_seconds_and_steps(results):

@@ -56,7 +56,7 @@ def test_a_curve_is_the_mean_in_seconds_of_one_split_and_one_extreme_value_does_
     assert axis.get_ylim()[1] < 2
 
 
-def test_where_every_panel_would_be_empty_there_is_one_line_and_no_figure():
+def test_a_figure_of_nothing_of_empty_panels_or_of_traces_without_seconds_is_one_line():
     cells = [cell({"method": "sep", "size": "4"}, record("a"))]
     kept = "no run here has kept its arrays"
     for figure, line in (
@@ -67,6 +67,11 @@ def test_where_every_panel_would_be_empty_there_is_one_line_and_no_figure():
     ):
         with pytest.raises(ConfigError, match=line):
             drawn(experiment(**figure), cells, arrays=lambda id: {})
+    of_traces = experiment(kind="traces", panels=["nll"], colour="method")
+    with pytest.raises(ConfigError, match="gpbench reproduce sep/test --preset full"):
+        drawn(of_traces, [cell({"method": "sep"})])
+    with pytest.raises(ConfigError, match="the trace of a has no seconds"):
+        drawn(of_traces, [cell({"method": "sep"}, record("a"))], arrays=lambda id: {"nll": np.ones(3)})
 
 
 def test_a_panel_whose_metric_is_in_no_trace_says_so_and_the_caption_names_presets():
@@ -146,14 +151,6 @@ def test_scaling_has_seconds_against_devices_of_which_simulated_ones_are_hollow(
     (axis,) = drawn(experiment(kind="scaling", along="run.devices", colour="method"), cells).axes
     assert axis.collections[0].get_offsets().tolist() == [[2, 3.0]]
     assert "devices that share cores" in [text.get_text() for text in axis.get_legend().get_texts()]
-
-
-def test_a_figure_of_nothing_and_one_of_traces_without_seconds_are_one_line():
-    of_traces = experiment(kind="traces", panels=["nll"], colour="method")
-    with pytest.raises(ConfigError, match="gpbench reproduce sep/test --preset full"):
-        drawn(of_traces, [cell({"method": "sep"})])
-    with pytest.raises(ConfigError, match="the trace of a has no seconds"):
-        drawn(of_traces, [cell({"method": "sep"}, record("a"))], arrays=lambda id: {"nll": np.ones(3)})
 
 
 def test_a_metric_that_is_undefined_is_said_in_its_panel():

@@ -8,7 +8,6 @@ from browser import CHROMIUM, Browser
 
 from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.ranks import rank_table
-from gpbench.cli import main
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
 
@@ -101,11 +100,10 @@ def test_typing_in_the_filter_leaves_the_rows_with_every_word(site, browser):
 
 
 @pytest.mark.parametrize("methods", [("sep", "svi", "gfitc"), ("gfitc", "svi")])
-def test_chosen_ranks_are_those_of_the_verb(site, results, browser, capsys, methods):
+def test_chosen_ranks_are_those_of_the_verb(site, results, browser, capsys, methods, printed):
     capsys.readouterr()
     words = ["rank", "--results", str(results), "--preset", "full", "--setting", "m=15%", "--method", ",".join(methods)]
-    assert main([*words, "--json"]) == 0
-    expected = json.loads(capsys.readouterr().out)
+    expected = json.loads(printed(*words, "--json"))
     browser.open(site / "ranks.html")
     ranks = browser.value(f"""(() => {{
       return ranking(ranksData(document.querySelector("details.ranks")), {json.dumps(methods)});

@@ -49,15 +49,12 @@ def kept(rate, seconds) -> str:
     return f'{{"facts": {{{rates}}}, "results": {{"step": {result}}}}}'
 
 
-def test_a_slower_machine_is_not_slower_code(bench):
+def test_a_slower_machine_is_not_slower_code_and_more_products_than_the_threshold_are(bench):
     _, of = bench
     before, now = results(of, 2e9, step=1.0, start=3.0), results(of, 1e9, step=2.0, start=6.1)
     lines, is_slower = of.compare(now, before)
     assert not is_slower and now.ratios(before) == pytest.approx({"step": 1.0, "start": 6.1 / 6})
     assert lines[1].split() == ["1.02", "alike", "start"]
-
-
-def test_what_takes_more_products_than_the_threshold_allows_is_slower(bench):
     _, of = bench
     before, now = results(of, 1e9, step=1.0, start=1.0, old=1.0), results(of, 1e9, step=1.3, start=0.5, new=9.0)
     lines, is_slower = of.compare(now, before)

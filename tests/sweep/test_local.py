@@ -35,12 +35,9 @@ def environments(overrides=(), **run):
     return [here.environment(slot, overrides) for slot in range(here.at_a_time)]
 
 
-def test_eight_jobs_on_eight_gpus_have_one_each(gpus):
+def test_eight_jobs_on_eight_gpus_have_one_each_and_more_jobs_than_gpus_share_them(gpus):
     gpus(8)
     assert environments() == [{"CUDA_VISIBLE_DEVICES": str(i)} for i in range(8)]
-
-
-def test_more_jobs_than_gpus_share_them_and_their_memory(gpus):
     gpus(2)
     variables = environments(jobs=4)
     assert [env["CUDA_VISIBLE_DEVICES"] for env in variables] == ["0", "1", "0", "1"]

@@ -29,14 +29,11 @@ def test_an_epoch_visits_every_row_once(size):
         assert (visits == 1).all()
 
 
-def test_only_the_last_block_is_filled_up_with_rows_of_weight_zero():
+def test_only_the_last_block_is_filled_up_with_rows_of_weight_zero_and_rows_and_targets_are_those_of_the_index():
     batch = steps(5, 5)
     full = np.asarray(batch.weight.sum(axis=1))
     assert sorted(full) == [3, 5, 5, 5, 5]
     assert all(len(set(rows)) == 5 for rows in np.asarray(batch.index).tolist())
-
-
-def test_rows_and_targets_are_those_of_the_index():
     batch = steps(5, 5)
     np.testing.assert_array_equal(batch.X, DATA.X[batch.index])
     np.testing.assert_array_equal(batch.y, DATA.y[batch.index])

@@ -132,14 +132,11 @@ def test_a_run_without_memory_is_recorded_as_such_only_where_it_has_a_budget(tmp
         job(tmp_path, *RUN)
 
 
-def test_a_budget_is_of_one_run(tmp_path):
+def test_a_budget_is_of_one_run_a_dry_run_says_so_and_a_sweep_has_a_process_for_each(tmp_path, capsys):
     with pytest.raises(ConfigError, match=r"run.budget is of one run, and this job has 2"):
         job(tmp_path, *RUN[:-1], "split=[0,1]", "run.budget=10")
     with pytest.raises(ConfigError, match=r"run.budget is of one process"):
         job(tmp_path, *RUN, "run.processes=2", "run.budget=10")
-
-
-def test_a_dry_run_says_so_of_several_runs_and_a_sweep_has_a_process_for_each(capsys):
     words = ["--dry-run", "dataset=moons", "method=logistic", "split=[0,1]", "run.budget=10"]
     assert main(["run", *words]) == 6
     assert "fails: run.budget is of one run, and this job has 2: add -m" in capsys.readouterr().out

@@ -90,18 +90,15 @@ def test_energies_posteriors_and_test_numbers_are_equal_on_any_number_of_devices
                 np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
-def test_more_devices_than_there_are_is_one_line():
+def test_more_devices_than_there_are_and_peers_that_cannot_be_read_are_one_line(monkeypatch):
     with pytest.raises(ConfigError, match=r"run\.devices=1000: JAX finds"):
         Devices(1000)
-
-
-def test_rows_that_fill_up_are_rows_again_in_turn():
-    np.testing.assert_array_equal(fill(np.arange(6).reshape(3, 2), 5), [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3]])
-
-
-def test_peers_that_cannot_be_read_are_one_line(monkeypatch):
     monkeypatch.setenv("GPBENCH_PEERS", "node1:7777,0")
     with pytest.raises(ConfigError, match="HOST:PORT,INDEX,NUMBER"):
         runtime.peers()
     monkeypatch.setenv("GPBENCH_PEERS", "node1:7777,0,2")
     assert runtime.peers() == ("node1:7777", 0, 2)
+
+
+def test_rows_that_fill_up_are_rows_again_in_turn():
+    np.testing.assert_array_equal(fill(np.arange(6).reshape(3, 2), 5), [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3]])

@@ -126,7 +126,7 @@ def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, 
     assert float(cell["mean"]) == pytest.approx(mean) and int(cell["n_splits"]) == len(records["done"])
 
 
-def test_a_full_disk_stops_a_job_in_one_line_and_keeps_the_earlier_records(tmp_path, capsys):
+def test_a_full_disk_stops_a_job_in_one_line_and_keeps_the_earlier_records(tmp_path, refused):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", disk], capture_output=True)
@@ -138,9 +138,7 @@ def test_a_full_disk_stops_a_job_in_one_line_and_keeps_the_earlier_records(tmp_p
         earlier = Store(disk).all()
         with contextlib.suppress(OSError):
             (disk / "filler").write_bytes(bytes(2**20))
-        capsys.readouterr()
-        assert cli.main([*words, "split=1"]) == StorageError.exit_code
-        err = capsys.readouterr().err
+        err = refused(*words, "split=1", code=StorageError.exit_code)
         assert "cannot use the results folder" in err and "No space left" in err and err.count("\n") == 1
         assert Store(disk).all() == earlier
         (disk / "filler").unlink()

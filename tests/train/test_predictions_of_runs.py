@@ -38,13 +38,21 @@ def test_the_rows_are_the_test_rows_of_the_split_with_the_targets_of_the_data_se
         np.testing.assert_allclose(predictions["target"], dataset.y[test], rtol=1e-12)
 
 
-def test_the_metrics_of_classes_follow_from_them(of_classes):
+def test_the_metrics_of_classes_and_of_values_follow_from_them_in_original_units(of_classes, of_values):
     records, store = of_classes
     for record in records:
         predictions = store.predictions(record.id)
         assert -predictions["log_prob"].mean() == pytest.approx(record.metrics["nll"], rel=1e-6)
         chosen = 2 * log_probs(predictions).argmax(axis=1) - 1
         assert np.mean(chosen != predictions["target"]) == pytest.approx(record.metrics["error"])
+    ([record], store) = of_values
+    predictions = store.predictions(record.id)
+    assert predictions["log_prob"].mean() == pytest.approx(record.metrics["test_ll"], rel=1e-6)
+    residuals = predictions["target"] - predictions["mean"]
+    assert np.sqrt(np.mean(residuals**2)) == pytest.approx(record.metrics["rmse"], rel=1e-9)
+    inside = np.abs(residuals) <= 1.959964 * np.sqrt(predictions["variance"])
+    assert inside.mean() == pytest.approx(record.metrics["coverage95"])
+    assert log_probs(predictions).shape == (len(residuals), 0)
 
 
 def test_errors_over_test_rows_follow_from_them(of_classes, of_values):
@@ -63,17 +71,6 @@ def test_errors_over_test_rows_follow_from_them(of_classes, of_values):
     log_prob = predictions["log_prob"].astype(float)
     assert record.row_stderr["test_ll"] == pytest.approx(log_prob.std(ddof=1) / root, rel=1e-6)
     assert record.row_stderr["mnlp"] == record.row_stderr["test_ll"]
-
-
-def test_the_metrics_of_values_follow_from_them_in_original_units(of_values):
-    ([record], store) = of_values
-    predictions = store.predictions(record.id)
-    assert predictions["log_prob"].mean() == pytest.approx(record.metrics["test_ll"], rel=1e-6)
-    residuals = predictions["target"] - predictions["mean"]
-    assert np.sqrt(np.mean(residuals**2)) == pytest.approx(record.metrics["rmse"], rel=1e-9)
-    inside = np.abs(residuals) <= 1.959964 * np.sqrt(predictions["variance"])
-    assert inside.mean() == pytest.approx(record.metrics["coverage95"])
-    assert log_probs(predictions).shape == (len(residuals), 0)
 
 
 def test_false_keeps_none_and_auto_none_of_many_rows(tmp_path, monkeypatch):

@@ -26,7 +26,7 @@ def saved(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", FAST)
-def test_the_test_rows_are_predicted_as_they_were_scored(tmp_path, name, capsys):
+def test_the_test_rows_are_predicted_as_they_were_scored(tmp_path, name, capsys, printed):
     record = run(tmp_path, f"dataset={name}", "split=2", *FAST[name])
     kept, data = Store(tmp_path).predictions(record.id), load_data(read(name))
     frame = pandas.DataFrame(data.X[kept["row"]], columns=data.columns or None)
@@ -44,28 +44,17 @@ def test_the_test_rows_are_predicted_as_they_were_scored(tmp_path, name, capsys)
         np.testing.assert_allclose(np.log(ours.iloc[:, 1]), kept["log_prob_1"], rtol=1e-5, atol=1e-6)
     if data.columns:
         by_name.to_csv(tmp_path / "rows.csv", index=False)
-        assert main(["predict", "--last", *words]) == 0
-        assert capsys.readouterr().out == (tmp_path / "out.csv").read_text()
+        assert printed("predict", "--last", *words) == (tmp_path / "out.csv").read_text()
 
 
-def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(saved, tmp_path, capsys):
+def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(saved, tmp_path, refused):
     (tmp_path / "rows.csv").write_text("1\n")
-    words = [
-        "--results",
-        saved,
-        "--data",
-        tmp_path / "rows.csv",
-        "--no-header",
-        "--out",
-        tmp_path / "rows.csv" / "p.csv",
-    ]
-    words = [*map(str, words)]
-    assert main(["predict", "--last", *words]) == 5
-    assert "rows.csv is a file, and a folder is needed there" in capsys.readouterr().err
-    assert main(["predict", "--last", *words[:-1], str(tmp_path / "p.pdf")]) == 2
-    assert "p.pdf: predictions are csv: choose a file that ends in .csv" in capsys.readouterr().err
-    assert main(["predict", "--last", *words[:-1], str(tmp_path / "rows.csv")]) == 2
-    assert "that is the table of --data" in capsys.readouterr().err and (tmp_path / "rows.csv").read_text() == "1\n"
+    rows = tmp_path / "rows.csv"
+    words = ["predict", "--last", "--results", saved, "--data", rows, "--no-header", "--out"]
+    assert "rows.csv is a file, and a folder is needed there" in refused(*words, rows / "p.csv", code=5)
+    line = "p.pdf: predictions are csv: choose a file that ends in .csv"
+    assert line in refused(*words, tmp_path / "p.pdf") and "that is the table of --data" in refused(*words, rows)
+    assert rows.read_text() == "1\n"
 
 
 @pytest.mark.parametrize(
@@ -76,10 +65,9 @@ def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(saved, tmp
         ("x1\n1\n\n2\nnan\n", "1 missing or infinite"),
     ],
 )
-def test_what_cannot_be_predicted_is_one_line(saved, tmp_path, text, says, capsys):
+def test_what_cannot_be_predicted_is_one_line(saved, tmp_path, text, says, refused):
     (tmp_path / "rows.csv").write_text(text)
-    assert main(["predict", "--last", "--results", str(saved), "--data", str(tmp_path / "rows.csv")]) == 3
-    error = capsys.readouterr().err.strip()
+    error = refused("predict", "--last", "--results", saved, "--data", tmp_path / "rows.csv", code=3).strip()
     assert says in error and "\n" not in error and "rows.csv" in error
 
 

@@ -72,15 +72,12 @@ def test_grid_predictions_rows_and_inducing_points_are_kept(tmp_path):
     assert third.created == again.created  # asked for less, it is the same run
 
 
-def test_regression_on_one_input_keeps_mean_and_variance(tmp_path):
+def test_regression_on_one_input_keeps_mean_and_variance_and_more_than_two_are_refused(tmp_path):
     _, trace = traced(tmp_path, "dataset=sinc", "method=linear", "run.keep=true")
     grid, X = trace["kept_grid"], trace["kept_X"]
     assert grid.shape == (1200, 1) and trace["kept_mean"].shape == trace["kept_var"].shape == (1200,)
     span = np.ptp(X)  # pictures may extrapolate by as much on either side
     np.testing.assert_allclose([grid.min(), grid.max()], [X.min() - span, X.max() + span], rtol=1e-5)
-
-
-def test_more_than_two_inputs_are_refused_in_one_line(tmp_path):
     with pytest.raises(ConfigError, match="one or two inputs, and these have 30"):
         traced(tmp_path, "dataset=wdbc", "method=constant", "run.keep=true")
 
@@ -99,12 +96,9 @@ def test_a_straight_line_has_its_own_slope_however_often_it_is_recorded(every):
     assert _last_slope(straight, 1, rows=50) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_only_the_last_three_tenths_of_the_training_count():
+def test_only_the_last_three_tenths_of_the_training_count_and_too_few_points_or_numbers_not_finite_have_none():
     bent = trace(50, 1000, lambda t: np.where(t < 700.0, 5.0 * t, 3500.0))
     assert _last_slope(bent, 0, rows=1) == pytest.approx(0.0, abs=1e-9)
-
-
-def test_too_few_points_or_numbers_that_are_not_finite_have_none():
     assert _last_slope({}, 0, rows=1) is None
     assert _last_slope(trace(1000, 1000, lambda t: t), 0, rows=1) is None
     assert _last_slope(trace(100, 1000, lambda t: t * np.nan), 0, rows=1) is None

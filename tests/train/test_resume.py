@@ -17,14 +17,8 @@ from gpbench.train.checkpoint import Checkpoint
 ROOT = Path(__file__).resolve().parents[2]
 # A second or two of training, in chunks of a few milliseconds, each with a checkpoint.
 WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "method.steps=200", "run.trace_every=1"]
-SEP = [
-    "dataset=moons",
-    "method=sep_minibatch",
-    "method.inducing=8",
-    "method.batch_size=64",
-    "method.steps=80",
-    "run.trace_every=2",
-]
+SEP = ["dataset=moons", "method=sep_minibatch", "method.inducing=8", "method.batch_size=64", "method.steps=80"]
+SEP += ["run.trace_every=2"]
 OFTEN = "run.checkpoint_every=0.0001"
 
 
