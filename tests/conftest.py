@@ -88,7 +88,7 @@ def pytest_collection(session):
 
 def pytest_collection_modifyitems(items):
     """Tests that start processes and wait for them come first: the last ones that xdist deals out are then short."""
-    waiting = {"test_cluster.py", "test_devices.py", "test_processes.py", "test_resume.py", "test_sweep.py"}
+    waiting = {"test_cluster.py", "test_devices.py", "test_resume.py", "test_sweep.py"}
     items.sort(key=lambda item: (item.path.name not in waiting, item.path))
     for item in items:
         if item.nodeid in _SLOW:

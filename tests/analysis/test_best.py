@@ -73,12 +73,16 @@ def test_average_ranks_and_wilcoxons_test_with_holms_correction_over_data_sets()
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06]) and holm([]) == []
 
 
-def test_no_difference_is_claimed_over_few_data_sets_or_outputs_of_one():
+def test_no_difference_is_claimed_over_few_data_sets_and_names_leave_out_what_all_settings_share():
     result = best_methods(records(["set1", "set2", "set3"]), "rmse")
     assert result.worse == [] and result.smallest_p > 0.05 and result.verdict_on("c", "set1") == "worse"
     runs = [r for output in ("x", "y") for r in records(output=output)]
     result = best_methods(runs, "rmse")
     assert len(result.datasets) == 2 and result.p == {} and result.worse == []
+    runs = [r for m in ("m=50, batch=200", "m=100, batch=200") for r in records(methods=("a",), setting=m)]
+    sheet = best_sheet.sheet(best_methods([*runs, *records(methods=("b",), setting="m=50")], "rmse"), "scope")
+    names = {row[0] for row in sheet.grids[0].rows}
+    assert names == {"a m=50", "a m=100", "b m=50"} and "settings of all: a batch=200" in sheet.remarks
 
 
 def test_runs_not_held_out_or_diverged_count_nowhere_and_sets_without_a_common_split_are_left_out():
@@ -146,10 +150,3 @@ def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two_and_a_card_the
     with pytest.raises(ConfigError, match="or say how many rows it has by rows"):
         gpbench.best(data=str(card), results=results)
     assert len(gpbench.best(task="regression", rows="30k-60k", inputs="8", results=results).frame) == 3
-
-
-def test_names_leave_out_what_all_settings_of_a_method_share_and_a_line_says_it():
-    runs = [r for m in ("m=50, batch=200", "m=100, batch=200") for r in records(methods=("a",), setting=m)]
-    sheet = best_sheet.sheet(best_methods([*runs, *records(methods=("b",), setting="m=50")], "rmse"), "scope")
-    names = {row[0] for row in sheet.grids[0].rows}
-    assert names == {"a m=50", "a m=100", "b m=50"} and "settings of all: a batch=200" in sheet.remarks

@@ -117,11 +117,19 @@ def test_ties_share_ranks_rounding_breaks_none_and_too_few_data_sets_for_a_test_
     assert enough.groups == () and not any("too few" in line for line in ranks.ranking_notes(enough))
 
 
-def test_the_metrics_direction_decides_who_is_first_and_one_without_it_ranks_nothing():
+def test_the_metrics_direction_decides_and_means_are_over_the_splits_that_all_have():
     values = [[1.0, 2.0], [1.0, 3.0]]
     assert of(values, "ab", "nll").methods == ("a", "b") and of(values, "ab", "test_ll").methods == ("b", "a")
     with pytest.raises(ConfigError, match="coverage95 ranks no method"):
         of([[0.94, 0.96], [0.9, 0.95]], names="ab", metric="coverage95")
+    ranking = ranking_of({d: {"a": {0: 0.1, 1: 9.0}, "b": {0: 0.2}} for d in ("heart", "pima")})
+    assert ranking.methods == ("a", "b")
+    one = {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
+    ranking = ranking_of({"pima": one, "heart": one, "crabs": {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}})
+    assert "ranked on a single split: 2 of 3" in ranks.ranking_notes(ranking)
+    diverged = record("pima", "a", 1, None, status="diverged")
+    ranking = ranking_of({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[diverged])
+    assert ranking.diverged == ("a on pima (1)",)
 
 
 def test_a_data_set_without_one_of_the_methods_is_left_out_and_fewer_than_two_are_one_line():
@@ -137,17 +145,6 @@ def test_a_data_set_without_one_of_the_methods_is_left_out_and_fewer_than_two_ar
             ranking_of(table)
 
 
-def test_means_are_over_the_splits_that_all_have_and_single_splits_and_diverged_runs_are_named():
-    ranking = ranking_of({d: {"a": {0: 0.1, 1: 9.0}, "b": {0: 0.2}} for d in ("heart", "pima")})
-    assert ranking.methods == ("a", "b")
-    one = {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
-    ranking = ranking_of({"pima": one, "heart": one, "crabs": {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}})
-    assert "ranked on a single split: 2 of 3" in ranks.ranking_notes(ranking)
-    diverged = record("pima", "a", 1, None, status="diverged")
-    ranking = ranking_of({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[diverged])
-    assert ranking.diverged == ("a on pima (1)",)
-
-
 def test_outputs_of_one_data_set_are_not_independent_and_naval_is_not_for_ranking():
     two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     outputs = {f"arm y{k}": two for k in range(7)}
@@ -155,7 +152,6 @@ def test_outputs_of_one_data_set_are_not_independent_and_naval_is_not_for_rankin
         ranks.rank_table(Comparison("nmse", outputs))
     (caveat,) = ranks.rank_table(Comparison("nmse", outputs | {"pima": two})).caveats
     assert caveat == "outputs and split sets of one data set are not independent, which makes p too small: arm (7)"
-    two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     naval = {"naval": {**two, "c": {0: 0.1}}, "naval groups90": two}
     ranking = ranks.rank_table(Comparison("nll", {"pima": two, **naval, "heart": two}))
     assert ranking.methods == ("a", "b") and ranking.datasets == ("pima", "heart")

@@ -104,15 +104,12 @@ def test_a_clause_about_traces(tmp_path):
         json.dumps(report.as_dict(verdict), allow_nan=False)
 
 
-def test_a_run_has_its_share_of_the_seconds_of_its_group(tmp_path):
+def test_a_run_has_its_share_of_the_seconds_of_its_group_and_one_without_traces_is_not_run(tmp_path):
     """Those of the traces of b are three times those of a."""
     clause = {"ratio": {"metric": "seconds", "step": 5}, **A_B, "above": 0.1}
     for groups, ratio in (({}, 1 / 3), ({"b": 3}, 1), ({"a": 2}, 1 / 6)):
         (number,) = judge(tmp_path, clause, traces(0.1), groups).clauses[0].numbers
         assert math.exp(number.estimate.value) == pytest.approx(ratio)
-
-
-def test_runs_without_traces_are_not_run_and_a_misspelt_number_of_arrays_is_named(tmp_path):
     verdict = judge(tmp_path, {"difference": {"metric": "nll", "step": 3}, **A_B, "below": 0}, {})
     assert verdict.word == "not run" and "no trace" in verdict.reason
     misspelt = {"ratio": {"metric": "nl", "step": 1}}
@@ -134,7 +131,7 @@ def plane(boundary, points):
     }
 
 
-def test_distances_of_points_and_classes_are_those_of_their_definitions():
+def test_distances_of_points_and_classes_are_those_of_their_definitions_and_curves_have_one_grid():
     run = plane(0.01, [[0.25, 0.0], [-0.45, 0.5], [0.95, -0.9]])
     assert kept.boundary_distance(run) == pytest.approx(0.5, abs=1e-9)  # the boundary is at 0.05
     assert kept.boundary_distance(plane(7, [[0, 0]])) is None
@@ -146,6 +143,11 @@ def test_distances_of_points_and_classes_are_those_of_their_definitions():
     between = np.mean((a["kept_X"][:, 0] > -0.05) & (a["kept_X"][:, 0] < 0.45))
     assert kept.COMPARISONS["class_agreement"](a, b) == pytest.approx(1 - between)
     assert kept.COMPARISONS["class_agreement"](a, a) == 1
+    run, other = curves()
+    assert kept.COMPARISONS["std_correlation"](run, other) == pytest.approx(1)
+    assert kept.COMPARISONS["std_ratio"](run, other) == kept.COMPARISONS["std_ratio"](other, run) == pytest.approx(2)
+    assert kept.COMPARISONS["mean_distance"](run, other) == pytest.approx(0.3)
+    assert kept.COMPARISONS["std_ratio"](run, {**other, "kept_grid": 2 * run["kept_grid"]}) is None
 
 
 @pytest.mark.parametrize("order", [0, 1])
@@ -170,14 +172,6 @@ def curves():
     shape = 1 + x[:, 0] ** 2
     run = {"kept_grid": x, "kept_var": shape, "kept_mean": np.sin(x[:, 0]), "kept_X": np.array([[-1.0], [1.0]])}
     return run, {**run, "kept_var": 4 * shape, "kept_mean": run["kept_mean"] + 0.3}
-
-
-def test_curves_are_compared_on_one_grid():
-    run, other = curves()
-    assert kept.COMPARISONS["std_correlation"](run, other) == pytest.approx(1)
-    assert kept.COMPARISONS["std_ratio"](run, other) == kept.COMPARISONS["std_ratio"](other, run) == pytest.approx(2)
-    assert kept.COMPARISONS["mean_distance"](run, other) == pytest.approx(0.3)
-    assert kept.COMPARISONS["std_ratio"](run, {**other, "kept_grid": 2 * run["kept_grid"]}) is None
 
 
 @pytest.mark.parametrize("pair", [curves(), (plane(0.01, [[0.2, 0.1]]), plane(0.3, [[0.4, 0.5]]))])

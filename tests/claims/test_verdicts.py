@@ -37,9 +37,16 @@ TRUE = [
 ]
 
 
-def test_verdicts_where_the_truth_is_known(tmp_path):
+def test_verdicts_where_the_truth_is_known_and_seconds_on_the_machine_of_most_runs(tmp_path):
     for clause, verdict in TRUE:
         assert judge(tmp_path, [clause]).word == verdict, clause
+    # Of b three splits are of a machine on which it takes as long as a: they do not count.
+    clause = {"ratio": "seconds", **A_B, "above": 2}
+    moved = {"seconds": {"train": 3.0}, "host": {"cores": 16}}
+    mixed = [replace(of, **moved) if of.method == "b" and of.split < 3 else of for of in RECORDS]
+    verdict = judge(tmp_path, [clause], mixed)
+    assert verdict.word == HOLDS
+    assert {(number.estimate.n, number.machines) for number in verdict.clauses[0].numbers} == {(7, 1)}
 
 
 SLOPE, TREND = (
@@ -98,16 +105,13 @@ def test_errors_of_a_single_split_differ_by_its_test_rows(tmp_path, errors, verd
     assert report.marks(ratio) == "one split" and report.evidence(ratio).endswith("those of b; no error is known")
 
 
-def test_a_preset_selects_the_runs_of_a_claim_without_experiments(tmp_path):
+def test_a_preset_selects_the_runs_of_a_claim_and_a_size_that_it_lacks_is_judged_in_the_other(tmp_path):
     """In the quick preset, b is better than a."""
     quick = [replace(r, id=f"q{r.id}", preset="quick", metrics={"nll": 1 - r.metrics["nll"]}) for r in RECORDS]
     for preset, word in (("full", HOLDS), ("quick", FAILS)):
         verdict = judge(tmp_path, [{"difference": "nll", **A_B, "below": 0}], RECORDS + quick, preset=preset)
         assert (verdict.word, verdict.preset) == (word, preset)
-
-
-def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
-    """And methods are called as the experiment calls them, whatever their own names."""
+    # And methods are called as the experiment calls them, whatever their own names.
     sizes = {"quick": ("1", "2"), "full": ("4",)}
 
     def planned(id, preset):
@@ -234,13 +238,3 @@ def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
         for records in (RECORDS, RECORDS[::-1], store.all(), collection.open_store(tmp_path / "records.parquet").all())
     )
     assert all(other.evidence == first.evidence and other.word == first.word for other in others)
-
-
-def test_seconds_are_compared_on_the_machine_of_most_runs_that_both_sides_have(tmp_path):
-    """Of b three splits are of a machine on which it takes as long as a: they do not count."""
-    clause = {"ratio": "seconds", **A_B, "above": 2}
-    moved = {"seconds": {"train": 3.0}, "host": {"cores": 16}}
-    mixed = [replace(of, **moved) if of.method == "b" and of.split < 3 else of for of in RECORDS]
-    verdict = judge(tmp_path, [clause], mixed)
-    assert verdict.word == HOLDS
-    assert {(number.estimate.n, number.machines) for number in verdict.clauses[0].numbers} == {(7, 1)}

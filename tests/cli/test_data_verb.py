@@ -1,9 +1,10 @@
-"""`gpbench data`: what it prints, in text and in JSON, and how soon."""
+"""`gpbench data`: what it prints, in text and in JSON; `gpbench doctor`: what is broken, and how to repair it."""
 
 import json
 
 import pytest
 
+from gpbench.cli import doctor, main
 from gpbench.cli.verbs import Verb, split_words
 from gpbench.data import cards, load
 from gpbench.errors import ConfigError, DataError, StorageError
@@ -67,3 +68,50 @@ def test_fetch_into_a_store_that_cannot_be_written_fails(tmp_path, capsys):
     with pytest.raises(StorageError, match="cannot store moons"):
         run("fetch", "moons")
     assert "is not kept in" in capsys.readouterr().err
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path, monkeypatch):
+    for name in ("STORE", "RESULTS", "CACHE"):
+        monkeypatch.setenv(f"GPBENCH_{name}", str(tmp_path / name.lower()))
+    monkeypatch.delenv("GPBENCH_MIRROR", raising=False)
+
+
+def diagnosis(capsys, *argv):
+    code = main(["doctor", *map(str, argv), "--json"])
+    return code, {finding["what"]: finding for finding in json.loads(capsys.readouterr().out)}
+
+
+@pytest.fixture
+def without_jax(monkeypatch):
+    monkeypatch.setattr(doctor, "_devices", lambda: iter([doctor.Finding("devices", "ok", "none asked")]))
+
+
+def test_a_usable_machine_has_all_findings_and_an_unfit_setting_is_one_with_its_remedy(capsys, monkeypatch):
+    code, findings = diagnosis(capsys)
+    names = {"versions", "commit", "devices", "precision", "XLA_FLAGS", "results", "mirror"}
+    assert code == 0 and set(findings) == names | {"data store", "compile cache", "data sets"}
+    assert "cpu" in findings["devices"]["value"] or "gpu" in findings["devices"]["value"]
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
+    code, findings = diagnosis(capsys)
+    assert code == 1 and findings["devices"]["value"].startswith("NVIDIA_TF32_OVERRIDE is set: ")
+    assert findings["devices"]["mend"] == "leave it out"
+    monkeypatch.setattr("gpbench.runtime.configure", lambda: (_ for _ in ()).throw(RuntimeError("no\nbackend")))
+    code, findings = diagnosis(capsys)
+    assert code == 1 and findings["devices"]["value"] == "no backend" and "JAX_PLATFORMS" in findings["devices"]["mend"]
+
+
+def test_it_makes_no_folders_and_broken_ones_are_faults_with_a_remedy(capsys, tmp_path, without_jax, monkeypatch):
+    diagnosis(capsys)
+    assert list(tmp_path.iterdir()) == []
+    code, findings = diagnosis(capsys)
+    assert code == 0 and findings["data sets"]["state"] == "note"
+    assert "pima" in findings["data sets"]["value"] and "wdbc" not in findings["data sets"]["value"]
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror" / "pima.npz").write_bytes(b"")
+    assert "pima" not in diagnosis(capsys, "--mirror", tmp_path / "mirror")[1]["data sets"]["value"]
+    code, findings = diagnosis(capsys, "--mirror", tmp_path / "none")
+    assert code == 1 and findings["mirror"]["state"] == "broken" and "--mirror" in findings["mirror"]["mend"]
+    (tmp_path / "file").write_text("")
+    code, findings = diagnosis(capsys, "--results", tmp_path / "file")
+    assert code == 1 and findings["results"]["state"] == "broken" and "GPBENCH_RESULTS" in findings["results"]["mend"]

@@ -48,12 +48,6 @@ def verb(folder, capsys, name, *words):
     return code, captured.out, captured.err
 
 
-def test_a_results_folder_of_any_name_is_one_word(tmp_path):
-    for name in ("a b", "it's", "back\\", "a\\'b"):
-        (word,) = read([reproduce_verb._results(tmp_path / name)])
-        assert word.value == str(tmp_path.resolve() / name)
-
-
 def test_it_runs_every_job_once_and_makes_table_and_figure(folder):
     code, out, err = json.loads((folder / "first.json").read_text())
     assert (code, err) == (0, "") and "2 jobs: 2 done" in out
@@ -122,7 +116,7 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, pr
     assert all(file.is_file() for file in files)
 
 
-def test_words_choose_among_the_values_that_an_experiment_sets(tmp_path, capsys):
+def test_words_choose_among_the_values_of_an_experiment_and_a_results_folder_is_one_word(tmp_path, capsys):
     for words, jobs, runs in (
         ("gpbench/leaderboard_regression --preset full run.budget=20", 231, 693),
         ("gpbench/leaderboard_regression --preset full run.budget=1200", 231, 693),
@@ -131,6 +125,9 @@ def test_words_choose_among_the_values_that_an_experiment_sets(tmp_path, capsys)
     ):
         assert main(["reproduce", *words.split(), "--dry-run", "--results", str(tmp_path)]) == 0
         assert capsys.readouterr().out.splitlines()[-1] == f"{jobs} jobs; {runs} runs to train"
+    for name in ("a b", "it's", "back\\", "a\\'b"):
+        (word,) = read([reproduce_verb._results(tmp_path / name)])
+        assert word.value == str(tmp_path.resolve() / name)
 
 
 def test_its_jobs_run_where_the_launcher_says(folder):

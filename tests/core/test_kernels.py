@@ -182,16 +182,13 @@ def test_anova_is_the_sum_over_all_subsets_of_inputs(order):
     np.testing.assert_allclose(cross(kernel), explicit, rtol=1e-12)
 
 
-def test_anova_of_full_order_with_equal_variances_is_a_product_less_one():
+def test_anova_of_full_order_is_a_product_less_one_and_sums_and_products_are_made_of_their_parts():
     """Π_d (1 + z_d) = Σ_r e_r, the empty set included."""
     spec = kernel_spec({"anova": {"order": 3}})
     kernel = eqx.tree_at(lambda k: k.log_variance, spec.initial(jnp.asarray(X), start="median_each"), jnp.zeros(3))
     l2 = np.exp(kernel.bases.kernel.log_lengthscale2[:, 0])
     z = np.exp(-0.5 * (X[:, None] - Y[None]) ** 2 / l2)
     np.testing.assert_allclose(cross(kernel), np.prod(1 + z, axis=-1) - 1, rtol=1e-12)
-
-
-def test_sums_products_and_active_inputs_are_made_of_their_parts():
     a, b = stationary(Matern12), stationary(SquaredExponential)
     product = kernel_spec({"product": ["matern12", "squared_exponential"]}).initial(jnp.asarray(X), start="median")
     parts = [kernel_spec(name).initial(jnp.asarray(X), start="median") for name in ("matern12", "squared_exponential")]

@@ -40,13 +40,18 @@ def test_own_reverse_rule_equals_autodiff_through_cholesky_and_solve(n):
     np.testing.assert_allclose(ours + ours.T, theirs + theirs.T, atol=1e-6)
 
 
-def test_jitter_grows_until_a_singular_gram_matrix_factorises():
+def test_jitter_grows_until_a_singular_matrix_factorises_and_float32_ones_are_factorised_in_float64():
     x = jnp.linspace(0, 1, 90)[:, None]
     K = jnp.exp(-0.5 * (x - x.T) ** 2 / 100.0)  # numerically of rank 3
     singular = K - 1e-9 * jnp.eye(90)  # and not even positive: the first jitters are too small
     A = inverse_cholesky(singular)
     assert np.isfinite(A).all()
     assert describe_failure("K", singular) == ""
+    K = positive_definite(40, dtype=jnp.float32) + 1e4  # condition number beyond float32's reach of 1e7
+    A = inverse_cholesky(K)
+    assert A.dtype == jnp.float32
+    exact = np.linalg.inv(np.linalg.cholesky(np.asarray(K, np.float64) + 1e-6 * float(jnp.diag(K).mean()) * np.eye(40)))
+    np.testing.assert_allclose(A, exact, atol=1e-5 * np.abs(exact).max())
 
 
 def test_a_matrix_beyond_all_jitter_gives_nan_and_an_account_and_leaves_the_others_of_a_batch_alone():
@@ -58,14 +63,6 @@ def test_a_matrix_beyond_all_jitter_gives_nan_and_an_account_and_leaves_the_othe
     A = jax.vmap(inverse_cholesky)(jnp.stack([good, bad]))
     np.testing.assert_allclose(A[0] @ good @ A[0].T, np.eye(4), atol=1e-8)
     assert np.isnan(A[1]).any()
-
-
-def test_float32_matrices_are_factorised_in_float64():
-    K = positive_definite(40, dtype=jnp.float32) + 1e4  # condition number beyond float32's reach of 1e7
-    A = inverse_cholesky(K)
-    assert A.dtype == jnp.float32
-    exact = np.linalg.inv(np.linalg.cholesky(np.asarray(K, np.float64) + 1e-6 * float(jnp.diag(K).mean()) * np.eye(40)))
-    np.testing.assert_allclose(A, exact, atol=1e-5 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("n", [5, 70])

@@ -90,7 +90,6 @@ def test_builtin_data_are_the_same_on_every_machine_and_need_no_download(name):
             SOURCE.format("kind: file, path: a, reader: npz, drop: [a]"),
             r'drop=\["a"\]: must be a list, each entry a whole number from 0',
         ),
-        (FILE + "incomplete: dropp", "the card: incomplete=dropp: must be drop or null"),
         (SOURCE.format("kind: web").replace("binary", "ranking"), "task=ranking: must be binary, multiclass,"),
         (FILE + "labels: {a: no, b: 1}", "the code of label 'a'=false: must be a whole number"),
         (FILE + "splits: {sets: {random09: 5}}", "splits.sets has an unknown key 'random09'; did you mean random90"),
@@ -109,17 +108,12 @@ def test_builtin_data_are_the_same_on_every_machine_and_need_no_download(name):
             SOURCE.format("kind: file, path: a, target: y, order: {d: '%Q'}"),
             "must be a column, or a mapping from it to",
         ),
-        (
-            SOURCE.format("kind: file, path: a, target: y, order: {1: 2, 3: 4}"),
-            "must be a column, or a mapping from it",
-        ),
         (SOURCE.format("kind: sklearn, loader: wine, reader: npz"), "the sklearn source has an unknown key 'reader'"),
         (SOURCE.format("kind: sklearn, loader: svmlight_file"), "loader=svmlight_file: must be breast_cancer,"),
         (SOURCE.format("kind: sklearn, loader: iris, arguments: {as_frame: true}"), "a mapping with `scaled` of"),
         (FILE + "splits: {set: kfold, folds: 101, repeats: 100}", "splits: one set has 10,100, and 10,000 are the"),
         (SOURCE.format("kind: generated, generator: sinc, seed: 0, rows: 3000000"), "whole number from 1 to 2,097,152"),
         (SOURCE.format("kind: generated, generator: sinc, seed: 0, row: 9"), "the generated source lacks rows"),
-        (SOURCE.format("kind: file, path: a, target: y, labels: {a: 0.5}"), "the code of label 'a'=0.5: must be"),
     ],
 )
 def test_a_card_that_is_wrong_gives_one_clear_line(tmp_path, text, message):
@@ -188,7 +182,6 @@ def test_a_reader_of_ones_own_is_named_by_its_target_by_a_file_or_by_an_entry_po
     [
         ("theirs", "unknown reader 'theirs'"),
         ("{separator: ;}", "reader: _target_=null: write MODULE.NAME"),
-        ("{_target_: rows}", "reader: _target_=rows: write MODULE.NAME"),
         ("{_target_: reader_of_cards.columns}", "'reader_of_cards.columns': reader_of_cards has no 'columns'; "),
         ("[npz]", 'reader=["npz"]: must be the name of a reader'),
     ],
@@ -199,13 +192,10 @@ def test_a_reader_of_ones_own_that_is_wrong_gives_one_clear_line(user, reader, m
     assert "\n" not in str(caught.value)
 
 
-def test_a_name_that_is_taken_is_refused(user):
+def test_a_name_that_is_taken_is_refused_and_a_card_is_checked_once_a_run(user, monkeypatch):
     (user / "reader" / "npz.yaml").write_text(TARGET)
     with pytest.raises(ConfigError, match="the name npz is built in"):
         own(user, "npz")
-
-
-def test_a_card_is_checked_once_a_run(monkeypatch):
     checks = []
     check = config.check
     monkeypatch.setattr(config, "check", lambda *args: checks.append(args) or check(*args))

@@ -192,13 +192,10 @@ def test_the_task_and_the_spelling_are_guessed(folder, name, content, target, ta
     assert (dataset.task, dataset.X.shape[1]) == (task, columns)
 
 
-def test_a_first_look_is_a_configuration_on_the_command_line_and_in_python(folder, printed):
+def test_a_first_look_is_a_configuration_and_a_metric_beside_its_table_is_left_out(folder, printed):
     assert "name: pump_1" in printed("run", "dataset=tables/pump 1.csv", "target=drag", "method=linear", "--cfg")
     data = gpbench.load("tables/pump 1.csv")
     assert data.columns[:2] == ("speed", "valve") and len(data.y) == 30
-
-
-def test_a_metric_beside_a_table_whose_folder_is_not_named_is_left_out(folder, printed):
     (folder / "tables" / "metric").mkdir()
     (folder / "tables" / "metric" / "spread.yaml").write_text(
         "_target_: beside.spread\nbetter: lower\ntasks: [regression]\n"

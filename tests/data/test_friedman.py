@@ -64,15 +64,12 @@ def drive(position: float, velocity: float, push: int) -> tuple[float, float]:
     return position, 0.0 if position == -1.2 else velocity
 
 
-def test_values_satisfy_bellmans_equation_at_random_nodes():
+def test_values_satisfy_bellmans_equation_are_0_at_the_goal_and_fall_with_the_distance_from_it():
     axes = np.linspace(-1.2, 0.5, SIDE), np.linspace(-0.07, 0.07, SIDE)
     between = RegularGridInterpolator(axes, VALUES.reshape(SIDE, SIDE))
     for node in DRAWS.choice(np.flatnonzero(STATES[:, 0] < 0.5), 300, replace=False):
         after = [drive(*STATES[node], push) for push in (-1, 0, 1)]
         assert VALUES[node] == pytest.approx(between(after).max() - 1, abs=10 * mountain_car.TOLERANCE)
-
-
-def test_values_are_0_at_the_goal_and_fall_with_the_distance_from_it():
     assert not VALUES[STATES[:, 0] == 0.5].any() and (VALUES[STATES[:, 0] < 0.5] <= -1).all()
     at = lambda *state: (mountain_car.interpolation(np.array([state]), SIDE) @ VALUES)[0]
     assert at(0.45, 0.07) > at(0.0, 0.07) > at(0.0, 0.0) > at(-0.5, 0.0)

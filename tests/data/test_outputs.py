@@ -44,13 +44,10 @@ def test_a_users_table_gives_every_output_its_name_and_every_row_its_group_that_
     np.testing.assert_array_equal(dataset.groups, np.delete(np.arange(40) % 5, 3))
 
 
-def test_numbers_count_columns_where_a_table_has_no_header():
+def test_numbers_count_columns_without_a_header_and_outputs_and_groups_are_part_of_the_checksum():
     raw = tables.table([b"1 2 3 9\n4 5 6 8\n"], {"target": [-2, 1], "group": 3, "delimiter": "space"})
     assert (raw.X.tolist(), raw.target.tolist(), raw.groups) == ([[1], [4]], [["3", "2"], ["6", "5"]], ["9", "8"])
     assert raw.outputs == ()
-
-
-def test_outputs_and_groups_are_part_of_the_checksum_and_a_list_of_one_output_is_not():
     X, y = np.eye(4), np.arange(8.0).reshape(4, 2)
     raws = [Raw(X, y), Raw(X, y[:, 0]), Raw(X, y[:, ::-1])]
     raws += [Raw(X, y, groups=groups) for groups in ([0, 0, 1, 1], [0, 1, 1, 1])]
@@ -58,16 +55,7 @@ def test_outputs_and_groups_are_part_of_the_checksum_and_a_list_of_one_output_is
     assert from_raw(TOY, Raw(X, y[:, :1])).checksum == from_raw(TOY, raws[1]).checksum
 
 
-def test_the_store_keeps_outputs_and_groups(write, store):
-    card, load_it = write()
-    card["checksum"] = load_it().checksum
-    first, second_copy = load_it(), local.get(card, store)  # the second load puts it there
-    assert second_copy.outputs == first.outputs and second_copy.checksum == first.checksum
-    np.testing.assert_array_equal(second_copy.y, first.y)
-    np.testing.assert_array_equal(second_copy.groups, first.groups)
-
-
-def test_groups90_keeps_groups_whole_and_tests_about_a_tenth_of_them(write):
+def test_groups90_keeps_groups_whole_and_the_store_keeps_outputs_and_groups(write, store):
     card, load_it = write([f"{i},{i // 4},{i % 7},{i},{-i}" for i in range(80)])
     dataset = load_it()
     tested = []
@@ -77,6 +65,12 @@ def test_groups90_keeps_groups_whole_and_tests_about_a_tenth_of_them(write):
         assert not set(dataset.groups[train]) & set(dataset.groups[test])
         tested.append(tuple(sorted(test)))
     assert len(set(tested)) == 3
+    card, load_it = write()
+    card["checksum"] = load_it().checksum
+    first, second_copy = load_it(), local.get(card, store)  # the second load puts it there
+    assert second_copy.outputs == first.outputs and second_copy.checksum == first.checksum
+    np.testing.assert_array_equal(second_copy.y, first.y)
+    np.testing.assert_array_equal(second_copy.groups, first.groups)
 
 
 @pytest.mark.parametrize("output", [0, 1])

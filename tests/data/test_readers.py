@@ -4,11 +4,11 @@ import gzip
 import io
 import struct
 import tarfile
-import zipfile
 
 import numpy as np
 import pytest
 import scipy.io
+from bombs import zipped
 from small_tables import npz
 
 from gpbench.data import archives, readers, tables
@@ -116,7 +116,7 @@ def test_npz_takes_the_named_target_and_folds_and_never_unpickles():
         readers.npz([b"no npz"], {})
 
 
-def test_a_matlab_file_gives_the_named_arrays():
+def test_a_matlab_file_gives_the_named_arrays_and_a_zip_or_tar_the_named_member():
     buffer = io.BytesIO()
     scipy.io.savemat(buffer, {"data": np.eye(2), "target": [[1], [-1]]}, do_compression=True)
     raw = readers.mat([buffer.getvalue()], {"matrix": "data", "target": "target"})
@@ -125,14 +125,14 @@ def test_a_matlab_file_gives_the_named_arrays():
     for content, name in ((buffer.getvalue(), "other"), (buffer.getvalue()[:-20], "data"), (b"", "data")):
         with pytest.raises(DataError, match="not the expected MATLAB file"):
             readers.mat([content], {"matrix": name, "target": "target"})
-
-
-def _zip(**members) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
+    assert archives.member(zipped({"UCI CBM Dataset/data.txt": b"1 2"}), "UCI CBM Dataset/data.txt") == b"1 2"
+    assert archives.member(_tar_gz("a/b.asc", b"3"), "a/b.asc") == b"3"
+    for archive in (zipped({"a": b"1"}), _tar_gz("a", b"1")):
+        with pytest.raises(DataError, match="no member 'b'"):
+            archives.member(archive, "b")
+    for archive in (b"nothing", zipped({"a": b"x" * 100})[:-30]):
+        with pytest.raises(DataError, match="damaged"):
+            archives.member(archive, "a")
 
 
 def _tar_gz(name: str, content: bytes) -> bytes:
@@ -142,14 +142,3 @@ def _tar_gz(name: str, content: bytes) -> bytes:
         info.size = len(content)
         archive.addfile(info, io.BytesIO(content))
     return buffer.getvalue()
-
-
-def test_a_member_of_a_zip_or_tar_is_read_by_name_in_memory():
-    assert archives.member(_zip(**{"UCI CBM Dataset/data.txt": b"1 2"}), "UCI CBM Dataset/data.txt") == b"1 2"
-    assert archives.member(_tar_gz("a/b.asc", b"3"), "a/b.asc") == b"3"
-    for archive in (_zip(a=b"1"), _tar_gz("a", b"1")):
-        with pytest.raises(DataError, match="no member 'b'"):
-            archives.member(archive, "b")
-    for archive in (b"nothing", _zip(a=b"x" * 100)[:-30]):
-        with pytest.raises(DataError, match="damaged"):
-            archives.member(archive, "a")

@@ -72,13 +72,17 @@ def test_the_number_of_folds_sets_runs_apart_that_of_repeats_does_not_and_folds_
     assert {(dataset.y[test] == 1).sum() for _, test in parts(card, dataset)} <= {6, 7}
 
 
-def test_groups_are_never_on_both_sides_of_a_fold(own):
+def test_groups_are_never_on_both_sides_of_a_fold_and_blocks_of_time_have_equal_numbers_of_rows(own):
     person = RNG.integers(0, 9, 60).tolist()
     card, dataset = own(rows_of(60, person=person), {"set": "groups_kfold", "folds": 4, "repeats": 3}, group="person")
     for train, test in parts(card, dataset):
         assert {*dataset.groups[train]}.isdisjoint(dataset.groups[test]) and len(train) + len(test) == 60
     tests = [test for _, test in parts(card, dataset)]
     assert sorted(np.concatenate(tests[:4])) == list(range(60)) and dataset.columns == ("x",)
+    card, dataset = own(rows_of(53, day=list(range(53))), {"set": "temporal", "folds": 6}, order="day")
+    # as scikit-learn's TimeSeriesSplit(6): six blocks of 53 // 7 rows at the end
+    for k, (train, test) in enumerate(parts(card, dataset)):
+        assert sorted(train) == list(range(11 + 7 * k)) and test.tolist() == list(range(11 + 7 * k, 18 + 7 * k))
 
 
 @pytest.mark.parametrize("ties", [1, 7])
@@ -93,13 +97,6 @@ def test_the_past_trains_and_the_future_tests(own, ties):
             tested += [times[test].min(), times[test].max()]
         assert tested == sorted(tested) and tested[-1] == times.max() and dataset.columns == ("x",)
     assert own(rows_of(12, day=list(range(12))), order="day", keep=["day"])[1].columns == ("x", "day")
-
-
-def test_blocks_of_time_have_equal_numbers_of_rows_where_no_times_are_equal(own):
-    card, dataset = own(rows_of(53, day=list(range(53))), {"set": "temporal", "folds": 6}, order="day")
-    # as scikit-learn's TimeSeriesSplit(6): six blocks of 53 // 7 rows at the end
-    for k, (train, test) in enumerate(parts(card, dataset)):
-        assert sorted(train) == list(range(11 + 7 * k)) and test.tolist() == list(range(11 + 7 * k, 18 + 7 * k))
 
 
 def test_fixed_rows_come_from_columns_or_a_file(own):

@@ -49,7 +49,14 @@ def test_a_sheet_is_chosen_by_its_name_and_empty_cells_are_missing_and_not_zero(
         assert last.columns == ("cup", "minutes", "n") and last.target.astype(float).tolist() == [1.5, 2.0, 0.1]
 
 
-def test_a_damaged_or_huge_file_is_one_line(monkeypatch):
+def test_a_damaged_or_huge_file_and_a_table_that_needs_more_memory_than_is_free_are_one_line(monkeypatch):
+    content = archives.Content(b"", b"")
+    content.size = 10**9
+    monkeypatch.setattr(memory, "free_host_memory", lambda: 4 * 10**9)
+    archives.require_memory(3 * 10**9, content)
+    monkeypatch.setattr(memory, "free_host_memory", lambda: 2 * 10**9)
+    with pytest.raises(DataError, match=r"needs 3\.0 GB, and 2\.0 GB of memory are free: split it, or save it for"):
+        archives.require_memory(3 * 10**9, content)
     for content in (parquet()[:-20], parquet()[:50], excel(a=FRAME)[:400], b"PK\x03\x04" + bytes(100)):
         with pytest.raises(DataError, match="not a readable"):
             tables.table([content], OPTIONS)
@@ -209,13 +216,3 @@ def test_the_sizes_of_a_feather_file_are_those_that_arrow_unpacks(compression):
     assert sum(rows for rows, _ in sizes) == 20
     batches = sum(size for rows, size in sizes if rows)
     assert table.nbytes <= batches + 100 and batches <= table.nbytes + 64 * 10
-
-
-def test_a_table_that_needs_more_memory_than_is_free_is_one_line(monkeypatch):
-    content = archives.Content(b"", b"")
-    content.size = 10**9
-    monkeypatch.setattr(memory, "free_host_memory", lambda: 4 * 10**9)
-    archives.require_memory(3 * 10**9, content)
-    monkeypatch.setattr(memory, "free_host_memory", lambda: 2 * 10**9)
-    with pytest.raises(DataError, match=r"needs 3\.0 GB, and 2\.0 GB of memory are free: split it, or save it for"):
-        archives.require_memory(3 * 10**9, content)

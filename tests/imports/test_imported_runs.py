@@ -25,14 +25,11 @@ def beside_ours(tmp_path_factory):
     return folder / "results"
 
 
-def test_tables_ranks_and_comparisons_mark_them_and_comparisons_have_rows_and_splits(beside_ours, printed):
+def test_tables_ranks_comparisons_the_site_csv_and_json_mark_them(beside_ours, printed, capsys):
     for words in ("table", "rank", "compare theirs linear", "compare theirs linear --metric test_ll"):
         out = printed(*words.split(), "--results", beside_ours)
         assert "imported: predictions of another program" in out and "theirs (theirs.parquet, SHA-256" in out
     assert "friedman: over 2 splits with 200 test rows A - B has the variance" in out
-
-
-def test_the_site_csv_and_json_say_which_are_imported(beside_ours, capsys, printed):
     from gpbench.analysis.cells import group_runs
 
     for cell in group_runs(Store(beside_ours).all()):
@@ -156,14 +153,11 @@ def test_a_file_may_say_why_it_has_no_predictions(tmp_path):
         assert set(record.undefined.values()) == {reason} and {"test_ll", "rmse", "crps"} <= record.metrics.keys()
 
 
-def test_what_says_that_it_is_lost_needs_the_rows_of_the_split_and_says_it_in_each(tmp_path, capsys):
+def test_what_is_lost_needs_the_rows_of_the_split_and_predictions_beside_the_reason_are_refused(tmp_path, capsys):
     table = regression(lost="over time").drop(columns=["mean", "variance"])
     assert bring(tmp_path, table.iloc[1:]) == 3 and "test rows is missing" in capsys.readouterr().err
     table.loc[0, "lost"] = None
     assert bring(tmp_path, table) == 3 and "has another value of lost than the first row" in capsys.readouterr().err
-
-
-def test_predictions_beside_a_reason_why_there_are_none_are_refused(tmp_path, capsys):
     for lost, message in (
         (0.0, "lost is 0.0: write why"),
         (False, "lost is False: write why"),

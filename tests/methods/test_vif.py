@@ -61,11 +61,16 @@ def five():
     return method, *evaluated_with(method), dense(5)
 
 
-def test_neighbours_are_the_rows_before_with_the_largest_residual_correlation(five):
+def test_neighbours_are_the_rows_before_with_the_largest_correlation_and_empty_places_count_nothing(five):
     _, _, state, (near, _) = five
     found = state.optimiser.extra.neighbours
     for j in range(N):
         np.testing.assert_array_equal(np.asarray(found.index)[j][np.asarray(found.mask)[j]], near[j])
+    method, _, state, _ = five
+    near = state.optimiser.extra.neighbours
+    other = Neighbours(jnp.where(near.mask, near.index, 7), near.mask)
+    values = [jax.jit(lambda n: method.evidence(PARAMETERS, DATA, n)[0])(n) for n in (near, other)]
+    np.testing.assert_allclose(*values, rtol=1e-12)
 
 
 def test_evidence_and_predictions_are_those_of_the_dense_joint_gaussian(five):
@@ -104,14 +109,6 @@ def test_without_neighbours_it_is_fitc_with_all_rows_before_gpr_and_without_indu
     far = eqx.tree_at(lambda p: p.layer.features.Z, PARAMETERS, jnp.full((1, 2), 1e3))
     value = jax.jit(lambda p: method_with(5).evidence(p, DATA)[0])(far)
     np.testing.assert_allclose(value, log_density(dense(5, sparse=False)[1]), rtol=1e-7)
-
-
-def test_places_without_a_neighbour_count_for_nothing(five):
-    method, _, state, _ = five
-    near = state.optimiser.extra.neighbours
-    other = Neighbours(jnp.where(near.mask, near.index, 7), near.mask)
-    values = [jax.jit(lambda n: method.evidence(PARAMETERS, DATA, n)[0])(n) for n in (near, other)]
-    np.testing.assert_allclose(*values, rtol=1e-12)
 
 
 def test_training_ends_with_neighbours_that_belong_to_its_parameters_and_its_points_stay():

@@ -122,7 +122,7 @@ def test_a_damaged_claim_blocks_no_longer_than_it_is_silent(tmp_path, content):
         pass
 
 
-def test_a_claim_from_the_future_is_dead_unless_it_is_heard(tmp_path, monkeypatch):
+def test_a_holder_is_heard_and_a_claim_from_the_future_is_dead_unless_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "_BEAT_S", 0.2)
     _left(tmp_path, "dead", silent=-3600, host="elsewhere", pid=1)
     assert locks.holder(tmp_path, "dead") is None
@@ -130,9 +130,6 @@ def test_a_claim_from_the_future_is_dead_unless_it_is_heard(tmp_path, monkeypatc
     path = tmp_path / "claims" / "alive"
     threading.Timer(0.1, os.utime, (path, (time.time() + 3601,) * 2)).start()
     assert locks.holder(tmp_path, "alive") == "process 1 on elsewhere"
-
-
-def test_a_holder_is_heard(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "_BEAT_S", 0.05)
     with locks.claim(tmp_path, ["a"]):
         path = tmp_path / "claims" / "a"

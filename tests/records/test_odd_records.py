@@ -128,11 +128,16 @@ def test_a_trace_that_no_run_leaves_is_one_line(changed, fault, store, capsys):
     assert re.search(f"{fault}; .* trains it again\n$", capsys.readouterr().err)
 
 
-def test_predictions_of_too_many_rows_are_one_line(store, monkeypatch, capsys):
+def test_too_many_predictions_and_a_folder_for_a_collection_are_one_line(store, monkeypatch, capsys, tmp_path, refused):
     monkeypatch.setattr(limits, "PREDICTIONS", 10_000)
     (store.runs / A / "record.json").write_text(json.dumps(raw()))
     arrays.write_predictions(store.runs / A, {"row": np.zeros(4000)})
     assert store.predictions(A) == {} and "unpacks to 32,007 bytes, and 10,000 are the most" in capsys.readouterr().err
+    (out := tmp_path / "records.parquet").mkdir()
+    line = "it is a folder, and a file is needed there"
+    assert main(["collect", str(store.runs.parent), "--out", str(out)]) == 5
+    assert f"cannot write {out}: {line}; name another file" in capsys.readouterr().err
+    assert f"cannot read {out} ({line})" in refused("table", "--results", out)
 
 
 @pytest.mark.parametrize("name", ["record.json", *folder.FILES])
@@ -144,14 +149,6 @@ def test_a_pipe_or_a_device_in_a_record_is_one_line(name, make, store, capsys):
     assert store.get(A) is None and store.all(whole=True) == []
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and ("it is a folder, and a file is needed there" in said) == path.is_dir()
-
-
-def test_a_folder_where_a_collection_must_be_is_one_line(store, tmp_path, capsys, refused):
-    (out := tmp_path / "records.parquet").mkdir()
-    line = "it is a folder, and a file is needed there"
-    assert main(["collect", str(store.runs.parent), "--out", str(out)]) == 5
-    assert f"cannot write {out}: {line}; name another file" in capsys.readouterr().err
-    assert f"cannot read {out} ({line})" in refused("table", "--results", out)
 
 
 def hostile(path, record_texts, **columns):

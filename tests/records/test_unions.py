@@ -58,13 +58,15 @@ def table(capsys, *words):
     return {row["method"]: row["n_splits"] for row in json.loads(out)}, err
 
 
-def test_shipped_runs_are_read_where_nothing_is_recorded_and_one_line_says_so(capsys):
+def test_shipped_runs_are_read_where_nothing_is_recorded_or_the_default_is_a_collection(capsys, shipped, monkeypatch):
     rows, err = table(capsys)
     assert rows == {"sep": 3, "svi": 3}
     assert err == "gpbench: nothing recorded here: these are the 6 runs that ship with gpbench\n"
     for words in (["ls", "runs"], ["show", "--last"], ["rank", "--dataset", "pima"], ["show", "0000000000000001"]):
         main(words)
         assert capsys.readouterr().err.startswith("gpbench: nothing recorded here: these are the 6 runs")
+    monkeypatch.setenv("GPBENCH_RESULTS", str(shipped / "sep"))
+    assert table(capsys) == ({"sep": 3, "svi": 3}, "")
 
 
 def test_own_runs_that_answer_and_a_folder_that_is_named_are_read_alone(tmp_path, capsys):
@@ -74,6 +76,12 @@ def test_own_runs_that_answer_and_a_folder_that_is_named_are_read_alone(tmp_path
     capsys.readouterr()
     own(tmp_path / "own", runs("sep", 32))
     assert table(capsys) == ({"sep": 3}, "")
+
+
+def test_python_names_both_results_where_own_runs_lack_a_method(tmp_path):
+    own(tmp_path / "own", runs("mine", 32))
+    with pytest.raises(AbsentError, match=r"known are mine; results=\['.*own', 'shipped'\] reads those that ship too"):
+        gpbench.compare("mine", "svi")
 
 
 def test_shipped_runs_answer_where_own_ones_have_no_such_run(tmp_path, capsys):
@@ -93,11 +101,6 @@ def test_an_unknown_id_is_one_line_that_names_the_shipped_files_once_and_both_li
     assert line.endswith("; of figures, `gpbench ls experiments`") and "records.parquet" not in line
 
 
-def test_a_default_folder_may_have_a_collection_as_one_that_is_named_may(shipped, monkeypatch, capsys):
-    monkeypatch.setenv("GPBENCH_RESULTS", str(shipped / "sep"))
-    assert table(capsys) == ({"sep": 3, "svi": 3}, "")
-
-
 @pytest.mark.parametrize(
     "words, line",
     [
@@ -112,12 +115,6 @@ def test_a_name_that_own_or_shipped_runs_lack_is_told_from_one_that_neither_has(
     own(tmp_path / "own", runs("mine", 32))
     err = refused(*words.split())
     assert err.startswith(f"gpbench: {line}") and err.count("\n") == 1
-
-
-def test_python_names_both_results_where_own_runs_lack_a_method(tmp_path):
-    own(tmp_path / "own", runs("mine", 32))
-    with pytest.raises(AbsentError, match=r"known are mine; results=\['.*own', 'shipped'\] reads those that ship too"):
-        gpbench.compare("mine", "svi")
 
 
 def test_own_and_shipped_runs_stand_beside_each_other_where_both_are_asked_for(tmp_path, capsys, printed):
@@ -149,10 +146,13 @@ def test_a_verb_that_writes_refuses_a_second_folder_and_deletes_no_shipped_run(t
     assert (shipped / "sep" / "records.parquet").read_bytes() == before
 
 
-def test_an_id_of_a_shipped_run_is_found_without_reading_other_papers(monkeypatch):
+def test_the_records_of_every_paper_ship_and_an_id_is_found_without_reading_other_papers(monkeypatch):
     read, files = collection.read, []
     monkeypatch.setattr(collection, "read", lambda path: files.append(path.parent.name) or read(path))
     assert open_one().get("0" * 16).method == "sep" and files == ["sep"]
+    monkeypatch.delenv("GPBENCH_SHIPPED")
+    folders = {path.parent.name for path in (paths.conf_dir().parent / "results").glob("*/records.parquet")}
+    assert folders == {path.parent.name for path in paths.shipped_files()} and len(folders) == 7
 
 
 def test_answers_of_own_runs_come_first(tmp_path):
@@ -165,12 +165,6 @@ def test_answers_of_own_runs_come_first(tmp_path):
 
     with pytest.raises(AbsentError, match="own"):
         first_answer(None, fail)
-
-
-def test_the_records_of_every_paper_ship(monkeypatch):
-    monkeypatch.delenv("GPBENCH_SHIPPED")
-    folders = {path.parent.name for path in (paths.conf_dir().parent / "results").glob("*/records.parquet")}
-    assert folders == {path.parent.name for path in paths.shipped_files()} and len(folders) == 7
 
 
 def test_of_a_folder_and_its_collection_the_folder_is_read_which_has_more(tmp_path):

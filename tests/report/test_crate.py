@@ -213,15 +213,12 @@ CITED = {
 }
 
 
-def test_its_bibliography_is_what_gpbench_cite_prints(crate_of, printed):
+def test_its_bibliography_is_what_gpbench_cite_prints_and_no_file_has_a_path_or_the_host(crate_of, printed, tmp_path):
     for name, cited in CITED.items():
         text = files_of(crate_of(name))["references.bib"].decode()
         keys = re.findall(r"^@\w+\{([^,]+),", text, re.MULTILINE)
         assert len(keys) == len({*keys}) and {*keys} == {work.key for work in references.references(cited)}
         assert {*printed("cite", *cited).strip().split("\n\n")} == {*text.strip().split("\n\n")}
-
-
-def test_no_file_has_a_path_or_the_name_of_the_host(crate_of, tmp_path):
     for name in WORDS:
         files = files_of(crate_of(name))
         texts = [content.decode() for file, content in files.items() if Path(file).suffix not in (".png", ".parquet")]

@@ -68,7 +68,7 @@ def test_the_verb_writes_png_and_pdf_named_by_the_run_beside_a_file_of_collected
     assert {path.parent for path in tmp_path.rglob("*.png")} == {tmp_path}
 
 
-def test_a_run_that_kept_nothing_to_draw_is_told_in_one_line(results):
+def test_the_learning_curve_is_the_trace_and_a_run_that_kept_nothing_is_told_in_one_line(results):
     record = the_run(results, "linear")
     of_three = {"kept_grid": np.zeros((4, 2)), "kept_X": np.zeros((3, 2)), "kept_log_probs": np.zeros((4, 3))}
     for arrays, line in (
@@ -83,6 +83,12 @@ def test_a_run_that_kept_nothing_to_draw_is_told_in_one_line(results):
             draw_run(record, arrays)
     with pytest.raises(ConfigError, match="these runs have no traces"):
         draw_traces([record], [{}])
+    record = the_run(results, "logistic")
+    trace = Store(results).trace(record.id)
+    above, _, _, below, *_ = draw_learning(record, trace).axes
+    np.testing.assert_array_equal(above.lines[0].get_xdata(), trace["seconds"] / record.group)
+    np.testing.assert_array_equal(below.lines[0].get_xdata(), trace["step"])
+    np.testing.assert_array_equal(below.lines[0].get_ydata(), trace["objective"])
 
 
 def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_each(additive, tmp_path, capsys, printed):
@@ -119,7 +125,6 @@ def test_pit_coverage_intervals_and_residuals_are_those_of_the_predictions():
     levels, coverage = right.lines[-1].get_data()
     at95 = np.flatnonzero(np.isclose(levels, 0.95))[0]
     assert coverage[at95] == np.mean(np.abs(z) <= norm.ppf(0.975))
-    predictions, z = of_regression()
     outside = checks.draw_intervals(predictions).axes[0].collections[-1]
     assert len(outside.get_offsets()) == np.sum(np.abs(z) > 1.96)
     figure = checks.draw_residuals(predictions)
@@ -177,15 +182,6 @@ def test_a_run_that_no_kind_suits_and_other_methods_that_keep_too_many_inputs_ar
         assert "there is nothing to draw of run" in refused("plot", "--last", *words, "--results", tmp_path)
     words = ["dataset=friedman", "split=0", "method=linear", "run.keep=true", f"run.results={tmp_path}"]
     assert "run.keep=true is for data with one or two inputs, and these have 10" in refused("run", *words)
-
-
-def test_the_learning_curve_is_the_trace_against_seconds_and_steps(results):
-    record = the_run(results, "logistic")
-    trace = Store(results).trace(record.id)
-    above, _, _, below, *_ = draw_learning(record, trace).axes
-    np.testing.assert_array_equal(above.lines[0].get_xdata(), trace["seconds"] / record.group)
-    np.testing.assert_array_equal(below.lines[0].get_xdata(), trace["step"])
-    np.testing.assert_array_equal(below.lines[0].get_ydata(), trace["objective"])
 
 
 def test_the_relevance_of_a_run_is_that_of_its_kernel(tmp_path):

@@ -109,12 +109,18 @@ def test_every_record_stands_whole_on_the_page_of_its_cell(site, results):
     assert records == {one.id: known(one.to_json()) for one in Store(results).all()}
 
 
-def test_no_name_leads_out_of_the_site(tmp_path):
+def test_no_name_leads_out_of_the_site_and_a_folder_with_other_files_is_left_alone(tmp_path, results, refused):
     for name in ("../../etc/passwd", "/etc", "a/b", "..", ".hidden", sites.HOSTILE, "a\\b", "ü?"):
         for kind in ("dataset", "experiment"):
             path = page(kind, name)
             assert (tmp_path / path).resolve().is_relative_to(tmp_path / kind) and "?" not in path and "\\" not in path
             assert path != page(kind, name + "-") and not Path(path).name.startswith(".")
+    mine = tmp_path / "thesis.tex"
+    mine.write_text("years of work")
+    for out in (tmp_path, mine):
+        error = refused("report", "--results", results, "--out", out)
+        assert ("not part of a report" in error or "is a file" in error) and error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_diverged_dirty_and_quick_runs_inputs_and_published_values_are_seen_wherever_they_show(read):
@@ -171,7 +177,6 @@ def test_the_start_page_answers_three_questions_in_order_with_the_boards_of_best
     labels = [values.get("aria-label", "") for tag, values in reader.tags if tag == "svg"]
     assert any(label.startswith("Average ranks: ") for label in labels)
     words = ["best", "--task", "binary", "--rows=1000-9999", "--metric", "nll", "--protocol", "hl2016"]
-    reader = read["index.html"]
     assert f"gpbench {' '.join(words)}" in reader.text
     answer = json.loads(printed(*words, "--results", results, "--json"))["answer"]
     assert f"{answer}." in reader.text
@@ -194,11 +199,16 @@ def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read,
     assert "claims/mine.html" in read["index.html"].links
 
 
-def test_a_wrong_file_of_claims_is_named_and_left_out(results, tmp_path, capsys):
-    site = sites.make(results, tmp_path / "site")
+def test_a_wrong_file_of_claims_is_left_out_and_the_documentation_linked_where_it_is_a_page(results, tmp_path, capsys):
+    site = sites.make(results, tmp_path / "site", "--docs", "../index.html")
     err = capsys.readouterr().err
     assert err.startswith("gpbench: left out: ") and "wrong.yaml: a" in err and err.count("\n") == 1
     assert not (site / "claims" / "wrong.html").exists() and (site / "claims" / "mine.html").exists()
+    assert "targets" in (site / "badge.svg").read_text()
+    assert "../../index.html" in Reader(site / "dataset" / "pima.html").links
+    for address in ("nonsense", "javascript:alert(1)", "javascript:x.html"):
+        assert main(["report", "--results", str(results), "--out", str(tmp_path / "s"), "--docs", address]) == 2
+        assert "neither an http address nor a page" in capsys.readouterr().err
 
 
 def test_a_data_set_has_its_methods_as_dots_and_a_cell_its_curves_or_says_that_it_has_no_traces(read):
@@ -251,15 +261,6 @@ def test_the_same_inputs_make_the_same_bytes_and_vector_pictures_follow_the_colo
         assert not re.search("#000000|#ffffff", text.partition("</style>")[2]), picture
 
 
-def test_a_folder_with_other_files_is_left_alone(results, tmp_path, refused):
-    mine = tmp_path / "thesis.tex"
-    mine.write_text("years of work")
-    for out in (tmp_path, mine):
-        error = refused("report", "--results", results, "--out", out)
-        assert ("not part of a report" in error or "is a file" in error) and error.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
 def test_a_newer_report_takes_the_place_of_an_older_one_and_of_nothing_else(records, results, tmp_path):
     """Though the list of its files points outside."""
     few = sites.write(tmp_path / "few", [r for r in records if r.dataset == "pima"])
@@ -284,12 +285,3 @@ definition.names = lambda folders=(): ["sep/fig1_left"]  # for speed
 sys.exit(main({words!r}) or "jax" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
-
-
-def test_the_badge_and_the_documentation_are_linked_where_that_is_an_address_or_a_page(results, tmp_path, capsys):
-    out = sites.make(results, tmp_path / "site", "--docs", "../index.html")
-    assert "targets" in (out / "badge.svg").read_text()
-    assert "../../index.html" in Reader(out / "dataset" / "pima.html").links
-    for address in ("nonsense", "javascript:alert(1)", "javascript:x.html"):
-        assert main(["report", "--results", str(results), "--out", str(tmp_path / "s"), "--docs", address]) == 2
-        assert "neither an http address nor a page" in capsys.readouterr().err

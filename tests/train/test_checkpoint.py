@@ -31,10 +31,16 @@ def same(loaded) -> bool:
     return facts == FACTS and all(a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True) for a, b in pairs)
 
 
-def test_what_is_saved_is_loaded_and_without_a_checkpoint_nothing(checkpoint, tmp_path):
+def test_what_is_saved_is_loaded_and_deleting_leaves_nothing_even_of_a_killed_process(checkpoint, tmp_path):
     assert same(checkpoint.load(STATE)) and checkpoint.facts() == FACTS
     none = Checkpoint(tmp_path / "none", "abc")
     assert none.load(STATE) is None and none.facts() is None
+    folder: Path = checkpoint.path.parent
+    (folder / ".abc.npz.12345.tmp").write_bytes(b"half")
+    (folder / "other.npz").write_bytes(b"")
+    checkpoint.delete()
+    checkpoint.delete()
+    assert [path.name for path in folder.iterdir()] == ["other.npz"]
 
 
 def test_a_state_of_another_shape_type_or_size_does_not_fit_and_is_never_unpickled(checkpoint):
@@ -74,12 +80,3 @@ def test_a_folder_that_cannot_be_made_and_a_full_disk_are_one_line(tmp_path, che
         checkpoint.save({"a": jnp.ones(100_000)}, TRACE, FACTS)
     assert same(checkpoint.load(STATE))
     assert [path.name for path in checkpoint.path.parent.iterdir()] == ["abc.npz"]
-
-
-def test_deleting_leaves_nothing_even_of_a_process_killed_while_it_wrote(checkpoint):
-    folder: Path = checkpoint.path.parent
-    (folder / ".abc.npz.12345.tmp").write_bytes(b"half")
-    (folder / "other.npz").write_bytes(b"")
-    checkpoint.delete()
-    checkpoint.delete()
-    assert [path.name for path in folder.iterdir()] == ["other.npz"]

@@ -168,14 +168,11 @@ def test_what_is_no_fault_of_the_class_passes(error):
     assert str(caught.value) == "as it was"
 
 
-def test_an_error_of_our_own_classes_stays_what_it_is_with_an_optimiser_of_optax_too():
+def test_an_error_of_our_own_classes_stays_what_it_is_and_an_author_can_have_the_traceback(monkeypatch, refused):
     method = {"_target_": "gpbench.methods.vi.svi.SVI", "optimiser": {"_target_": "optax.adam"}}
     cfg = {"method": method, "config_dirs": []}
     with pytest.raises(KeyError), one_line_if_users_code(cfg):
         raise KeyError("a bug")
-
-
-def test_an_author_can_have_the_traceback(monkeypatch, refused):
     monkeypatch.setenv("GPBENCH_TRACEBACK", "1")
     err = refused("rn")
     assert err.startswith("Traceback") and re.search(r"\ngpbench: no verb 'rn'.*\n$", err)

@@ -69,13 +69,10 @@ def test_settings_that_make_arithmetic_less_exact_are_refused_and_others_taken(n
     arithmetic.fix()
 
 
-def test_a_file_of_flags_is_refused_before_xla_ends_the_process(monkeypatch):
+def test_a_file_of_flags_and_data_that_jax_cuts_to_32_bits_are_refused(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "flags.txt")
     with pytest.raises(ConfigError, match=r"^XLA_FLAGS=flags.txt: write the flags themselves"):
         runtime.configure(device="cpu")
-
-
-def test_data_that_jax_cuts_to_32_bits_are_refused():
     data = group()
     data.X = np.asarray(data.X)
     with jax.enable_x64(False), pytest.raises(ConfigError, match=r"^JAX makes float32 of float64: .* leave that out$"):
