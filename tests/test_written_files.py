@@ -62,6 +62,7 @@ def test_a_link_stays_one_and_one_to_itself_becomes_the_file(written):
         assert written(link) == 0 and link.is_symlink() and len(content := written.file.read_bytes()) > 100
     assert written(written.file) == 0 and written.file.read_bytes()[:4] == content[:4]
     assert {*written.file.parent.iterdir()} == {written.file, link.parent} and [*link.parent.iterdir()] == [link]
+    written.file.unlink()
     written.file.symlink_to(written.file)
     assert written(written.file) == 0 and written.file.is_file() and not written.file.is_symlink()
 
