@@ -180,6 +180,7 @@ MISTAKES = {
     "key given twice, once optional": (["method.points=1", "optional.method.points=2"], "method.points is given twice"),
     "key given twice in a sweep": (["-m", "seed=1,2", "seed=3"], "leave one out, or write seed=1,2,3\n"),
     "folder of Hydra's": (["hydra.run.dir=here"], "hydra.run.dir=here: gpbench reads only hydra/launcher=NAME and"),
+    "another sweeper": (["-m", "hydra/sweeper=optuna"], "hydra/sweeper=optuna: gpbench reads only"),
     "launcher without -m": (["hydra/launcher=slurm"], "hydra/launcher=slurm: only sweeps have a launcher: add -m"),
     "no such folder": (["--config-dir", "nowhere"], "nowhere: no such folder"),
 }
