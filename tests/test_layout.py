@@ -1,6 +1,7 @@
 """The rooms of the house stand on floors and within budgets: a file imports from its own room and lower floors."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -60,7 +61,8 @@ def imports_of(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module and not node.level, f"{path}: imports are absolute"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
@@ -96,6 +98,19 @@ def test_every_room_has_a_floor_and_a_file_imports_from_its_own_room_and_lower_f
         if FLOOR[other] >= FLOOR[room_of(path)]
     ]
     assert not upwards, "; ".join(sorted(upwards))
+
+
+def test_a_method_imports_core_and_shared_parts_and_never_another_methods_file():
+    files = {".".join((*p.relative_to(PACKAGE.parent).with_suffix("").parts,)): p for p in PACKAGE.rglob("*.py")}
+    methods = {name: path for name, path in files.items() if name.startswith("gpbench.methods.")}
+    shared = re.compile(
+        r"gpbench\.(core|(errors|registry|runtime|schema|methods\.base|methods\.protocols|"
+        r"methods\.parts)\b|methods\.\w+\.base$)"
+    )
+    for name, path in methods.items():
+        others = imported_files(path, files.keys()) - {name}
+        assert path.name == "__init__.py" or not {other for other in others if not shared.match(other)}, name
+    assert len(methods) > 10
 
 
 def room_lines() -> Counter[str]:

@@ -17,13 +17,15 @@ RNG = np.random.default_rng(0)
 ACTIVE = [(0,), (1,), (2,), (3,), (4,), (0, 1)]
 
 
-def test_effects_have_the_mean_0_over_each_input():
+def test_effects_have_the_mean_0_over_each_input_and_inputs_out_of_order_are_refused():
     for inputs in ACTIVE:
         fixed = np.full((len(NODES), len(inputs)), 0.3)
         for d in range(len(inputs)):
             x = fixed.copy()
             x[:, d] = NODES
             assert abs(WEIGHTS @ builtin.friedman_effect(inputs, x)) < 1e-10
+    with pytest.raises(ValueError, match="ascending"):
+        builtin.friedman_effect((1, 0), RNG.uniform(size=(3, 2)))
 
 
 def test_effects_and_the_mean_add_up_to_the_function():
@@ -37,11 +39,6 @@ def test_effects_and_the_mean_add_up_to_the_function():
     assert offset[0] == pytest.approx(mean, rel=1e-10)
     others = [inputs for size in (1, 2) for inputs in itertools.combinations(range(6), size) if inputs not in ACTIVE]
     assert not any(builtin.friedman_effect(inputs, X[:, list(inputs)]).any() for inputs in others)
-
-
-def test_inputs_out_of_order_are_refused():
-    with pytest.raises(ValueError, match="ascending"):
-        builtin.friedman_effect((1, 0), RNG.uniform(size=(3, 2)))
 
 
 @pytest.mark.parametrize(("generator", "correlation"), [("friedman_effects", 0.0), ("friedman_copula", 0.8)])
@@ -67,15 +64,12 @@ def drive(position: float, velocity: float, push: int) -> tuple[float, float]:
     return position, 0.0 if position == -1.2 else velocity
 
 
-def test_values_satisfy_bellmans_equation_at_random_nodes():
+def test_values_satisfy_bellmans_equation_are_0_at_the_goal_and_fall_with_the_distance_from_it():
     axes = np.linspace(-1.2, 0.5, SIDE), np.linspace(-0.07, 0.07, SIDE)
     between = RegularGridInterpolator(axes, VALUES.reshape(SIDE, SIDE))
     for node in DRAWS.choice(np.flatnonzero(STATES[:, 0] < 0.5), 300, replace=False):
         after = [drive(*STATES[node], push) for push in (-1, 0, 1)]
         assert VALUES[node] == pytest.approx(between(after).max() - 1, abs=10 * builtin.TOLERANCE)
-
-
-def test_values_are_0_at_the_goal_and_fall_with_the_distance_from_it():
     assert not VALUES[STATES[:, 0] == 0.5].any() and (VALUES[STATES[:, 0] < 0.5] <= -1).all()
     at = lambda *state: (builtin.interpolation(np.array([state]), SIDE) @ VALUES)[0]
     assert at(0.45, 0.07) > at(0.0, 0.07) > at(0.0, 0.0) > at(-0.5, 0.0)
@@ -120,15 +114,12 @@ def test_the_card_has_a_grid_without_noise_to_test_and_draws_with_noise_to_train
     assert noise[2500:].std() == pytest.approx(2, abs=4 * 2 / np.sqrt(2 * 2500))  # four standard errors
 
 
-def test_other_seeds_give_other_draws_and_the_same_grid(monkeypatch):
+def test_other_seeds_give_other_draws_and_the_same_grid_which_needs_its_number_of_rows(monkeypatch):
     monkeypatch.setattr(builtin, "NODES", SIDE)
     source = cards.read("mountain_car")["sources"][0]
     one, same, other = (builtin.generated({**source, "rows": 2600, "seed": seed}) for seed in (0, 0, 1))
     np.testing.assert_array_equal(one.target, same.target)
     np.testing.assert_array_equal(one.target[:2500], other.target[:2500])
     assert (one.X[2500:] != other.X[2500:]).all()
-
-
-def test_fewer_rows_than_the_grid_has_are_one_clear_line():
     with pytest.raises(ConfigError, match="rows=100: must be at least 2500, the grid of test states"):
         builtin.generated({"generator": "mountain_car", "seed": 0, "rows": 100})

@@ -12,6 +12,7 @@ import zipfile
 import numpy as np
 import pytest
 import requests
+from bombs import packed
 from scipy.io import savemat
 from servers import serving
 from small_tables import npz
@@ -23,12 +24,6 @@ from gpbench.data.dataset import Raw
 from gpbench.errors import DataError
 
 ZEROS = np.zeros(4000)
-
-
-def packed(write, *args, **options):
-    file = io.BytesIO()
-    write(file, *args, **options)
-    return file.getvalue()
 
 
 def tar(mode, content=bytes(32_000)):
@@ -79,12 +74,14 @@ def test_what_unpacks_to_too_much_is_one_line_with_both_sizes(unpack, monkeypatc
     assert "\n" not in str(caught.value)
 
 
-def test_what_unpacks_to_less_is_read():
+def test_what_unpacks_to_less_is_read_and_a_download_that_is_cut_off_is_no_file(at):
     assert readers.npz([NPZ], {}).X.shape == (4000,)
     assert readers.mat([MAT], {"matrix": "x", "target": "y"}).X.size == 4000
     for mode in ("w", "w:gz", "w:bz2", "w:xz"):
         assert archives.member(tar(mode, b"content"), "a") == b"content"
     assert archives.open_decompressed(lzma.compress(b"a\nb")).readlines() == [b"a\n", b"b"]
+    with pytest.raises(files.Absent, match="no answer"):
+        files.from_address(at, "short", None)
 
 
 def headed(header):
@@ -156,11 +153,6 @@ def test_a_download_has_limits(name, limits, line, at):
     with pytest.raises(DataError, match=line):
         files.download(at + name, **limits)
     assert time.monotonic() - begun < 3
-
-
-def test_a_download_that_is_cut_off_is_no_file(at):
-    with pytest.raises(files.Absent, match="no answer"):
-        files.from_address(at, "short", None)
 
 
 @pytest.mark.parametrize("target", ["http://elsewhere/a", "//elsewhere/a", "ftp://elsewhere/a", "b"])

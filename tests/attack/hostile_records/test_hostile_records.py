@@ -144,7 +144,7 @@ def test_two_hundred_hostile_records_are_read_and_nothing_runs(tmp_path, saved, 
     attack(MANY, tmp_path, saved, trap, capsys)
 
 
-def test_a_plan_on_stdin_names_no_code(tmp_path, trap, monkeypatch, capsys):
+def test_a_plan_on_stdin_names_no_code(tmp_path, trap, monkeypatch, refused):
     from gpbench.config.compose import compose
     from gpbench.records.plan import RunPlan
 
@@ -154,8 +154,7 @@ def test_a_plan_on_stdin_names_no_code(tmp_path, trap, monkeypatch, capsys):
         cfg = {**plan.cfg, "method": method, "config_dirs": [str(tmp_path / "evil")]}
         text = RunPlan(cfg, plan.data_checksum, plan.runs).to_json()
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        assert main(["run", "--plan"]) == ConfigError.exit_code
-        assert target in capsys.readouterr().err
+        assert target in refused("run", "--plan", code=ConfigError.exit_code)
     assert not [*trap.marks.iterdir()]
 
 
