@@ -19,8 +19,7 @@ TESTS ?= -n 3 --dist worksteal
 # For a second version of Python or JAX: a few tests of each part that depends on one of them.
 SMOKE = \
 	tests/test_packaging.py \
-	tests/core/test_linalg.py tests/core/test_natural_gradient.py tests/core/test_psi.py tests/core/test_quadrature.py \
-	tests/core/test_gaussians.py \
+	tests/core/test_linalg.py tests/core/test_natural_gradient.py tests/core/test_psi.py tests/core/test_gaussians.py \
 	tests/data/test_readers.py \
 	tests/methods/test_decoupled.py::test_one_basis_for_both_has_the_bound_of_svi \
 	tests/methods/test_gfitc.py::test_gfitc_is_full_ep_on_its_prior_and_so_on_the_gp_itself_where_the_inducing_points_are_the_data \

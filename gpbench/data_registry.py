@@ -3,16 +3,14 @@
 The tables serve the check of cards, the layer of data that calls the functions, and the page of settings."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from gpbench import custom, targets
-from gpbench.errors import require_known
+from gpbench import targets
 from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, TEXTS, Key, Keys, optional, required
-from gpbench.registry import TARGET
+from gpbench.registry import TARGET, Registry
 from gpbench.schema import Range, is_whole, parse
 
 
@@ -86,8 +84,9 @@ def _reader(path: str, package: str = "", extra: str = "", **options: Key) -> _E
     return _Entry(f"gpbench.data.{path}", Keys(options), package, extra)
 
 
-READERS: Mapping[str, _Entry] = {
-    "npz": _reader(
+READERS = Registry(
+    "reader",
+    npz=_reader(
         "readers.npz",
         target=optional("any", "Array of the targets.", "y"),
         group=optional("any", "Array of the groups of rows."),
@@ -96,7 +95,7 @@ READERS: Mapping[str, _Entry] = {
         folds=optional(MAPPING, "Index arrays of split sets, by the name that gpbench gives them."),
         drop=_DROP,
     ),
-    "table": _reader(
+    table=_reader(
         "tables.table",
         target=_TARGET,
         group=optional("any", "Column that says which rows belong together."),
@@ -120,33 +119,33 @@ READERS: Mapping[str, _Entry] = {
         codes=optional(MAPPING_OF_MAPPINGS, "Numbers for the texts of a column: {column: {text: number}}."),
         encode=optional(ENCODINGS, "Encodings of columns of categories."),
     ),
-    "mapped": _reader(
+    mapped=_reader(
         "mapped.mapped",
         target=optional("any", "Column of the target: the first, 0, or the last; of Parquet any name.", -1),
     ),
-    "libsvm": _reader("readers.libsvm", inputs=optional(_COUNT, "Number of inputs; by default the largest index.")),
-    "idx": _reader("readers.idx"),
-    "uci_datasets": _reader("readers.uci_datasets", drop=_DROP),
-    "mat": _reader(
+    libsvm=_reader("readers.libsvm", inputs=optional(_COUNT, "Number of inputs; by default the largest index.")),
+    idx=_reader("readers.idx"),
+    uci_datasets=_reader("readers.uci_datasets", drop=_DROP),
+    mat=_reader(
         "readers.mat",
         matrix=required("any", "Array of the inputs, or one for each file, with the targets at the end."),
         target=optional("any", "Array of the targets."),
         outputs=optional(_COUNT, "Number of targets in the last columns."),
     ),
-    "airline_csv": _reader("formats.airline_csv"),
-    "airline_npz": _reader("formats.airline_npz"),
-    "kuka": _reader("robots.kuka"),
-    "mujoco_walk": _reader("robots.mujoco_walk", frames=optional([1, 2], "Frames of the motion in an input.", 1)),
-    "year_zip": _reader("formats.year_zip", rows=required(_COUNT, "Number of rows.")),
-    "fingerprints_npz": _reader("formats.fingerprints_npz", bits=_BITS, target=_TARGET),
-    "smiles_csv": _reader(
-        *("formats.smiles_csv", "rdkit", "chem"),
+    airline_csv=_reader("readers.airline_csv"),
+    airline_npz=_reader("readers.airline_npz"),
+    kuka=_reader("robots.kuka"),
+    mujoco_walk=_reader("robots.mujoco_walk", frames=optional([1, 2], "Frames of the motion in an input.", 1)),
+    year_zip=_reader("readers.year_zip", rows=required(_COUNT, "Number of rows.")),
+    fingerprints_npz=_reader("readers.fingerprints_npz", bits=_BITS, target=_TARGET),
+    smiles_csv=_reader(
+        *("readers.smiles_csv", "rdkit", "chem"),
         smiles=required("any", "Column of the SMILES texts, or a list of columns."),
         target=_TARGET,
         radius=required("whole", "Radius of the fingerprint, in bonds."),
         bits=_BITS,
     ),
-}
+)
 """The readers.  Those that depend on a card's `variant` have it from the card."""
 
 _TRAIN, _TEST = "Number of training rows.", "Number of test rows."
@@ -170,17 +169,6 @@ SPLIT_SETS: Mapping[str, _Entry] = {
     for name, keys in _SPLIT_KEYS.items()
 }
 """The split sets, with the keys of a card's section `splits` besides `set` and `sets`."""
-
-
-def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
-    """A source's reader with a custom name replaced by its `_target_` and options."""
-    if isinstance(reader, str):
-        reader = custom.own("reader", reader, folders, READERS) or reader
-    if isinstance(reader, str):
-        require_known(reader, READERS, f"{subject}: unknown reader {reader!r}:")
-    if isinstance(reader, Mapping):
-        targets.check_path(reader.get(TARGET), "reader")
-    return reader
 
 
 def function_and_options(reader: str | Mapping[str, Any]) -> tuple[Callable, Mapping[str, Any]]:

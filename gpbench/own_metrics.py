@@ -7,13 +7,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import custom, targets, yamls
+from gpbench import plugins, targets
 from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require
-from gpbench.registry import AUTO, TARGET
+from gpbench.registry import AUTO, TARGET, Registry
 from gpbench.schema import Range
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ NAMES = (
 """Names of our metrics, those of `gpbench.metrics.METRICS`."""
 COUNTED = ("step_memory_mb", "step_operations", "row_operations")
 """Fields of a record that claims compare like metrics: counted, so that they have no error and depend on no machine."""
-_RESERVED = (*NAMES, "objective", *COUNTED, "all")
+_OURS = Registry("metric", **dict.fromkeys([*NAMES, "objective", *COUNTED, "all"]))
 _LINE = Range(lambda text: isinstance(text, str) and text.isprintable() and len(text) <= 200, "a text of one line")
 _KEYS = {
     **{"title": _LINE, "unit": _LINE},
@@ -163,7 +162,7 @@ def _imported(own: OwnMetric) -> OwnMetric:
 
 def _installed() -> Iterator[OwnMetric]:
     """The metrics that entry points name, each a `gpbench.metrics.Metric`."""
-    for point in sorted(custom.installed(GROUP, entry_points), key=lambda point: (point.name, point.value)):
+    for point in plugins.points(GROUP):
         from gpbench.metrics import Metric
 
         try:
@@ -180,27 +179,22 @@ def _installed() -> Iterator[OwnMetric]:
 
 def _read(path: Path) -> OwnMetric:
     """A file's declaration, checked."""
-    content = yamls.read(path)
-    target = content.get(TARGET) if isinstance(content, dict) else None
-    is_mapping = isinstance(target, str) and "." in target
-    values = {key: content.get(key, "") if is_mapping else "" for key in _KEYS}
-    name_fault = _name_fault(path.stem)
+    content = _OURS.content(path)
+    values = {key: content.pop(key, "") for key in _KEYS}
     refuse(
         f"{path}: ",
-        (name_fault, f"{name_fault}; rename the file"),
-        (not is_mapping, f"must be a mapping with a line `{TARGET}: MODULE.FUNCTION`"),
+        (not path.stem.isidentifier(), f"{_name_fault(path.stem)}; rename the file"),
         *(
             (not range.contains(values[key]), f"{key} must be {range.text}, not {as_word(values[key])}")
             for key, range in _KEYS.items()
         ),
     )
-    options = {str(key): value for key, value in content.items() if key not in (TARGET, *_KEYS)}
     title, unit, better, tasks = values.values()
-    return OwnMetric(path.stem, str(path), title, unit, better, tuple(tasks), str(target), options)
+    return OwnMetric(path.stem, str(path), title, unit, better, tuple(tasks), content.pop(TARGET), content)
 
 
 def _name_fault(name: str) -> str:
     """The reason for which a metric cannot have a name; "" where it can."""
-    if name in _RESERVED:
+    if name in _OURS:
         return f"the name {name} is built in"
     return "" if name.isidentifier() else f"the name {name} must have letters, digits and underscores only"

@@ -1,21 +1,32 @@
-"""Methods that other installed packages bring, by entry points of the group `gpbench.methods`, each of whose values is
-an importable package with `method/NAME.yaml`, and other groups as in a folder of `--config-dir`."""
+"""What other installed packages bring, by entry points of the groups `gpbench.KINDs`.  One of `gpbench.methods` is an
+importable package with `method/NAME.yaml`, and other groups as in a folder of `--config-dir`."""
 
 import importlib.util
 import sys
+from collections.abc import Sequence
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 _GROUP = "gpbench.methods"
 
 
 @cache
-def folders() -> tuple[Path, ...]:
-    """Configuration folders of the installed packages that have one; broken entry points are reported on stderr and
-    skipped."""
+def points(group: str) -> tuple[EntryPoint, ...]:
+    """The entry points of a group, read once in a process: reading them opens a file of every installed package."""
+    return tuple(sorted(entry_points(group=group), key=lambda point: (point.name, point.value)))
+
+
+def folders(config_dirs: Sequence[Path] = ()) -> list[Path]:
+    """All folders with group files besides gpbench's: the user's, and those of installed packages."""
+    return [*config_dirs, *_installed()]
+
+
+@cache
+def _installed() -> tuple[Path, ...]:
+    """The folders of the packages that have one; broken entry points are reported on stderr and skipped."""
     result: list[Path] = []
-    for point in sorted(entry_points(group=_GROUP), key=lambda point: (point.name, point.value)):
+    for point in points(_GROUP):
         try:
             spec = importlib.util.find_spec(point.value)
             locations = list(spec.submodule_search_locations or ()) if spec else []

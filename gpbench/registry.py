@@ -1,15 +1,18 @@
-"""The kernels and likelihoods of gpbench, for code that starts without JAX: dotted paths, options, ranges, tasks.  The
-classes declare their options by `setting`; a test holds these tables equal to them."""
+"""Names in configurations, for code that starts without JAX: those of gpbench, here kernels and likelihoods with their
+dotted paths, options, ranges and tasks, and those of users.  Classes declare their options by `setting`; a test holds
+the tables equal to them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from gpbench import targets
+from gpbench import plugins, targets, yamls
 from gpbench.errors import ConfigError, as_word, either, nearest, refuse, require, require_known
 from gpbench.schema import RANGE, Range, Words, is_number, is_whole, parse, settings
 
 TARGET = "_target_"
+_E = TypeVar("_E")
 
 
 def is_list(value: Any) -> bool:
@@ -47,42 +50,70 @@ class Entry:
     tasks: tuple[str, ...] = ()
 
 
+class Registry(dict[str, _E]):
+    """The entries of gpbench of one kind, by name, beside which users have their own: a file KIND/NAME.yaml in a folder
+    of `--config-dir`, or an entry point NAME of the group gpbench.KINDs, stands for a `_target_` and options.  The
+    folders are those that the user gives, never those that a record mentions."""
+
+    def __init__(self, kind: str, **entries: _E):
+        super().__init__(entries)
+        self.kind = kind
+
+    def content(self, path: Path) -> dict[str, Any]:
+        """The content of a user's file, checked: its name is none of gpbench's, and it has a `_target_`."""
+        content = yamls.read(path)
+        has_target = yamls.is_section(content) and "." in str(content.get(TARGET))
+        mend = f"must be a mapping with a line `{TARGET}: MODULE.NAME`"
+        is_ours = path.stem in self, f"the name {path.stem} is built in; rename the file"
+        refuse(f"{path}: ", is_ours, (not has_target, mend))
+        return content
+
+    def own(self, name: str, folders: Sequence[Path]) -> dict[str, Any] | None:
+        """The mapping with a `_target_` behind a user's name; None for any other name."""
+        for path in (path for folder in folders if (path := folder / self.kind / f"{name}.yaml").is_file()):
+            return self.content(path)
+        points = () if name in self else plugins.points(f"gpbench.{self.kind}s")
+        return next(({TARGET: point.value.replace(":", ".")} for point in points if point.name == name), None)
+
+
 _K, _L = "gpbench.core.kernels.", "gpbench.core.likelihoods."
 _SCALES: Mapping[str, Words | Range] = {"isotropic": "flag"}
 
-KERNELS: Mapping[str, Entry] = {
-    "squared_exponential": Entry(_K + "SquaredExponential", _SCALES),
-    "matern12": Entry(_K + "Matern12", _SCALES),
-    "matern32": Entry(_K + "Matern32", _SCALES),
-    "matern52": Entry(_K + "Matern52", _SCALES),
-    "rational_quadratic": Entry(_K + "RationalQuadratic", {**_SCALES, "alpha": "positive"}),
-    "periodic": Entry(_K + "Periodic", {**_SCALES, "period": "positive or null"}),
-    "linear": Entry(_K + "Linear"),
-    "constant": Entry(_K + "Constant"),
-    "orthogonal": Entry(_K + "Orthogonal"),
-    "sum": Entry(_K + "Sum"),
-    "product": Entry(_K + "Product"),
-    "anova": Entry(_K + "ANOVA", {"order": "count", "base": ONE_INPUT_KERNEL}),
-}
+KERNELS = Registry(
+    "kernel",
+    squared_exponential=Entry(_K + "SquaredExponential", _SCALES),
+    matern12=Entry(_K + "Matern12", _SCALES),
+    matern32=Entry(_K + "Matern32", _SCALES),
+    matern52=Entry(_K + "Matern52", _SCALES),
+    rational_quadratic=Entry(_K + "RationalQuadratic", {**_SCALES, "alpha": "positive"}),
+    periodic=Entry(_K + "Periodic", {**_SCALES, "period": "positive or null"}),
+    linear=Entry(_K + "Linear"),
+    constant=Entry(_K + "Constant"),
+    orthogonal=Entry(_K + "Orthogonal"),
+    sum=Entry(_K + "Sum"),
+    product=Entry(_K + "Product"),
+    anova=Entry(_K + "ANOVA", {"order": "count", "base": ONE_INPUT_KERNEL}),
+)
 """The families of kernels.  All but sums and products have the option `inputs`, the columns they are functions of."""
 
-LIKELIHOODS: Mapping[str, Entry] = {
-    "gaussian": Entry(_L + "Gaussian", {"floor": "nonnegative"}, ("regression",)),
-    "laplace": Entry(_L + "Laplace", {"floor": "nonnegative"}, ("regression",)),
-    "student_t": Entry(_L + "StudentT", {"df": "positive", "learn_df": "flag", "nodes": FROM_EIGHT}, ("regression",)),
-    "heteroscedastic": Entry(_L + "Heteroscedastic", {"nodes": "count"}, ("regression",)),
-    "poisson": Entry(_L + "Poisson", {"nodes": "count"}, ("count",)),
-    "negative_binomial": Entry(_L + "NegativeBinomial", {"nodes": "count", "start": "positive"}, ("count",)),
-    "probit": Entry(_L + "Probit", {"nodes": "count"}, ("binary",)),
-    "logistic": Entry(_L + "Logistic", {"nodes": "count"}, ("binary",)),
-    "softmax": Entry(_L + "Softmax", {"samples": POWER_OF_TWO}, ("multiclass",)),
-    "robust_max": Entry(_L + "RobustMax", {"epsilon": PROBABILITY, "nodes": "count"}, ("multiclass",)),
-}
+LIKELIHOODS = Registry(
+    "likelihood",
+    gaussian=Entry(_L + "Gaussian", {"floor": "nonnegative"}, ("regression",)),
+    laplace=Entry(_L + "Laplace", {"floor": "nonnegative"}, ("regression",)),
+    student_t=Entry(_L + "StudentT", {"df": "positive", "learn_df": "flag", "nodes": FROM_EIGHT}, ("regression",)),
+    heteroscedastic=Entry(_L + "Heteroscedastic", {"nodes": "count"}, ("regression",)),
+    poisson=Entry(_L + "Poisson", {"nodes": "count"}, ("count",)),
+    negative_binomial=Entry(_L + "NegativeBinomial", {"nodes": "count", "start": "positive"}, ("count",)),
+    probit=Entry(_L + "Probit", {"nodes": "count"}, ("binary",)),
+    logistic=Entry(_L + "Logistic", {"nodes": "count"}, ("binary",)),
+    softmax=Entry(_L + "Softmax", {"samples": POWER_OF_TWO}, ("multiclass",)),
+    robust_max=Entry(_L + "RobustMax", {"epsilon": PROBABILITY, "nodes": "count"}, ("multiclass",)),
+)
 
 AUTO: Mapping[str, str] = {"regression": "gaussian", "count": "poisson", "binary": "probit", "multiclass": "softmax"}
 """The likelihood of each task that "auto" stands for."""
 
-KINDS: Mapping[str, Mapping[str, Entry]] = {"kernel": KERNELS, "likelihood": LIKELIHOODS}
+KINDS = {table.kind: table for table in (KERNELS, LIKELIHOODS)}
 """The tables by the key of a method's section."""
 
 COMPOSITES = ("sum", "product")  # kernels made of a list of kernels, as in {sum: [linear, matern52]}
@@ -100,6 +131,12 @@ class _Choice:
     def is_own(self) -> bool:
         """True for a class that is named by its path."""
         return "." in self.name
+
+
+def name_and_options(value: Any) -> tuple[Any, Any]:
+    """The name and the options of {NAME: OPTIONS}; of any other value itself, and None."""
+    is_pair = isinstance(value, Mapping) and len(value) == 1 and TARGET not in value
+    return next(iter(value.items())) if is_pair else (value, None)
 
 
 def read(kind: str, value: Any, task: str | None = None) -> _Choice:
@@ -125,6 +162,24 @@ def read(kind: str, value: Any, task: str | None = None) -> _Choice:
     return _Choice(name, options)
 
 
+def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
+    """A value in which every name from a file or an entry point is replaced by its `_target_` and options."""
+    name, options = name_and_options(value)
+    if isinstance(options, list) and name in COMPOSITES:
+        return {name: [expand(kind, entry, folders) for entry in options]}
+    is_name = isinstance(name, str) and isinstance(options, Mapping | None)
+    target = KINDS[kind].own(name, folders) if is_name else None
+    return {**target, **(options or {})} if target else value
+
+
+def custom_paths(kind: str, value: Any) -> list[str]:
+    """The dotted paths of the custom classes in an expanded value."""
+    choice = read(kind, value)
+    if kind == "kernel" and choice.name in COMPOSITES:
+        return [path for entry in choice.options["parts"] for path in custom_paths(kind, entry)]
+    return [choice.name] if choice.is_own else []
+
+
 def check_options(kind: str, name: str, options: Mapping[str, Any], ranges: Mapping[str, Words | Range]) -> None:
     """Raises ConfigError for an option that has no range, or a value outside its range."""
     known = {**ranges, "inputs": _COLUMNS} if kind == "kernel" else ranges
@@ -145,9 +200,7 @@ def check_family(
     """
     if accepted is None:
         return
-    options: Any = None
-    if isinstance(value, Mapping) and len(value) == 1:
-        ((value, options),) = value.items()
+    value, options = name_and_options(value)
     family = getattr(value, "family", getattr(value, "name", value))
     inputs = options.get("inputs") if isinstance(options, Mapping) else getattr(value, "inputs", None)
     if family in ("auto", *accepted) and inputs is None:
@@ -168,7 +221,7 @@ def options_of(cls: type) -> dict[str, Words | Range]:
 
 def load(kind: str, name: str, base: type | None = None) -> Any:
     """The class of a name of gpbench, or of a dotted path.  Raises ConfigError as `gpbench.targets.load` does."""
-    table = KINDS.get(kind, {})
+    table: Mapping[str, Entry] = KINDS.get(kind, {})
     return targets.resolve(table[name].path) if name in table else targets.load(name, kind, base)
 
 
@@ -189,13 +242,10 @@ def load_class(kind: str, name: str, base: type) -> Any:
 
 def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     """The name and the options of a value."""
-    name, options = value, None
+    name, options = name_and_options(value)
     if isinstance(value, Mapping) and TARGET in value:
-        name = value[TARGET]
-        options = {key: option for key, option in value.items() if key != TARGET}
+        name, options = value[TARGET], {key: option for key, option in value.items() if key != TARGET}
         targets.check_path(name, kind)
-    elif isinstance(value, Mapping) and len(value) == 1:
-        ((name, options),) = value.items()
     if not isinstance(name, str):
         form = f"a {kind} is a name or a name with its options, not {as_word(value)}"
         raise ConfigError(f"{form}: choose {either(_names(kind))}")

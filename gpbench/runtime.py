@@ -11,7 +11,7 @@ from gpbench import arithmetic, paths
 from gpbench.core import memory
 from gpbench.errors import ConfigError, require
 
-# With "cuda" alone JAX fails by an assertion where there is no GPU; `require_gpu` says it better.
+# With "cuda" alone JAX fails by an assertion where there is no GPU; `start` says it better.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
 _settings: tuple[str | None, float | None, int] | None = None
 """Device, share of memory and number of devices of the last `configure` before JAX was imported; None without one."""
@@ -126,14 +126,16 @@ def start(device: str | None = None, *, joins: bool = False) -> tuple[int, int]:
     if joins:
         join()
     arithmetic.fix()
-    if device == "gpu":
-        require_gpu()
     try:
-        jax.devices()
+        devices = jax.devices()
+        reason = "it finds none" if device == "gpu" and devices[0].platform == "cpu" else ""
     except (AssertionError, RuntimeError) as error:
         reason = str(error).partition("\n")[0] or "there is none"
         names = os.environ.get("JAX_PLATFORMS", "")
-        raise ConfigError(f"JAX_PLATFORMS={names}: JAX finds no such device ({reason}); set it to cpu") from error
+        fault = f"JAX_PLATFORMS={names}: JAX finds no such device ({reason}); set it to cpu"
+        require(device == "gpu", fault, ConfigError)
+    fact = f"JAX cannot use a GPU here ({reason}); `gpbench doctor` says what it sees"
+    require(not reason, f"run.device=gpu: {fact}", ConfigError)
     return (jax.process_index(), jax.process_count()) if joins else (0, 1)
 
 
@@ -214,18 +216,6 @@ def devices_here(count: int) -> int:
 
     alone = jax.process_count() == 1 or ((processes := peers()) is not None and processes[0].startswith("127."))
     return count if alone else jax.local_device_count()
-
-
-def require_gpu() -> None:
-    """Starts JAX's backend.  Raises ConfigError where JAX cannot compute on a GPU."""
-    import jax
-
-    try:
-        has_gpu, reason = jax.devices()[0].platform != "cpu", "it finds none"
-    except RuntimeError as error:
-        has_gpu, reason = False, str(error)
-    fact = f"JAX cannot use a GPU here ({reason}); `gpbench doctor` says what it sees"
-    require(has_gpu, f"run.device=gpu: {fact}", ConfigError)
 
 
 def device_name() -> str:

@@ -12,13 +12,12 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib.machinery import ModuleSpec
-from importlib.metadata import entry_points
 from os import PathLike
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from gpbench import paths
+from gpbench import paths, plugins
 from gpbench.errors import ConfigError, as_word, either, nearest, require
 
 _GROUPS = tuple(f"gpbench.{kind}" for kind in ("methods", "kernels", "likelihoods", "readers", "metrics"))
@@ -28,8 +27,11 @@ _folders: list[Path] = []
 
 
 def add_folders(folders: "Iterable[str | PathLike[str]]") -> list[Path]:
-    """The absolute paths of these folders of the user's, whose modules become importable and allowed as targets."""
+    """The absolute paths of these folders of the user's, whose modules become importable and allowed as targets.
+    Raises ConfigError for one that is not there."""
     absolute = [paths.expanded(folder).resolve() for folder in folders]
+    for folder in absolute:
+        require(folder.is_dir(), f"--config-dir {folder}: no such folder", ConfigError)
     sys.path[:0] = [str(path) for path in absolute if str(path) not in sys.path]
     _folders.extend(path for path in absolute if path not in _folders)
     return absolute
@@ -136,9 +138,7 @@ def _spec(top: str) -> ModuleSpec | None:
 @cache
 def _packages() -> frozenset[str]:
     """The packages that entry points of gpbench's groups lead into."""
-    return frozenset(
-        point.value.partition(":")[0].partition(".")[0] for group in _GROUPS for point in entry_points(group=group)
-    )
+    return frozenset(re.split("[:.]", point.value)[0] for group in _GROUPS for point in plugins.points(group))
 
 
 def _reason(error: BaseException, module: str, name: str) -> str:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpbench.analysis.reproduction import Comparison, comparisons, recorded_presets
+from gpbench.analysis.reproduction import Reproduction, recorded_presets, reproductions
 from gpbench.experiments import definition
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.plan import Planner, plan
@@ -67,7 +67,7 @@ def section(paper: str, records: Sequence[Record], planner: Planner) -> str:
     }
     in_order = sorted(named.values(), key=lambda experiment: not experiment.title.startswith(_NUMBERED))
     planned = [entry for experiment in in_order for entry in _planned(experiment, by_id, planner)]
-    compared = comparisons(planned)
+    compared = reproductions(planned)
     counts = Counter(comparison.exclusion for comparison in compared if comparison.exclusion)
     letters = {reason: chr(ord("a") + k) for k, (reason, _) in enumerate(counts.most_common())}
     lines = [f"## {paper}", "", *textwrap.wrap(f"{PAPERS[paper]}.", 120), ""]
@@ -92,7 +92,7 @@ def _row(
     experiment: Experiment,
     preset: str,
     cells: Sequence[Cell],
-    compared: Sequence[Comparison],
+    compared: Sequence[Reproduction],
     letters: Mapping[str, str],
 ) -> str:
     """A line of a table: an experiment's runs, its comparisons, and the letters of the reasons against targets."""

@@ -16,10 +16,10 @@ import optax
 import yaml
 
 from gpbench import data_registry, paths, registry, schema
-from gpbench.config import card_keys, declared
+from gpbench.config import cards, declared
 from gpbench.config.build import declaration_of
 from gpbench.config.compose import Composer
-from gpbench.config.protocol import KEYS
+from gpbench.config.values import PROTOCOL as KEYS
 from gpbench.core import optimisers
 from gpbench.errors import as_word
 from gpbench.methods.base import Method
@@ -121,8 +121,8 @@ def _row(key: str, words: Any, value: Any, meaning: str) -> str:
 
 def keys_of_cards() -> list[str]:
     """The lines about the keys of cards, of their sources with readers, and of their split sets."""
-    tables = {"A card": card_keys.CARD, "Every source": card_keys.SOURCE, "`splits`": card_keys.SPLITS}
-    tables |= {f"A source of kind `{name}`": keys for name, keys in card_keys.KINDS.items()}
+    tables = {"A card": cards.CARD, "Every source": cards.SOURCE, "`splits`": cards.SPLITS}
+    tables |= {f"A source of kind `{name}`": keys for name, keys in cards.KINDS.items()}
     tables |= {f"A source with the reader `{name}`": entry.options for name, entry in data_registry.READERS.items()}
     tables |= {f"`splits` with the set `{name}`": entry.options for name, entry in data_registry.SPLIT_SETS.items()}
     lines = ["", "## Cards", "", "The keys of cards of data sets; [Data](data.md) explains them."]

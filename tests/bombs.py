@@ -1,18 +1,17 @@
 """Small files of a stranger's that would fill the memory, or take hours: each is made in a folder, in a moment."""
 
 import gzip
-import http.server
 import inspect
 import io
-import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.io import savemat
+from servers import serving
 
 _TEXT = "x" * 10**6
 
@@ -210,26 +209,17 @@ RECORDS: Mapping[str, tuple[str, Callable[[], bytes], Sequence[str], str]] = {
 def served() -> Iterator[str]:
     """The address of files that have no end: what is sent is zeros, packed by gzip or not, with its length or not."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            if "packed" in self.path:
-                self.send_header("Content-Encoding", "gzip")
-            if "stated" in self.path:
-                self.send_header("Content-Length", str(10**9))
-            self.end_headers()
-            block = gzip.compress(b"0,0\n" * 2**22) if "packed" in self.path else b"0,0\n" * 2**18
-            try:
-                for _ in range(1000):
-                    self.wfile.write(block)
-            except OSError:
-                pass
+    def answer(handler) -> None:
+        handler.send_response(200)
+        if "packed" in handler.path:
+            handler.send_header("Content-Encoding", "gzip")
+        if "stated" in handler.path:
+            handler.send_header("Content-Length", str(10**9))
+        handler.end_headers()
+        block = gzip.compress(b"0,0\n" * 2**22) if "packed" in handler.path else b"0,0\n" * 2**18
+        with suppress(OSError):
+            for _ in range(1000):
+                handler.wfile.write(block)
 
-        def log_message(self, *args) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with serving(answer) as address:
+        yield address

@@ -88,7 +88,7 @@ def pytest_collection(session):
 
 def pytest_collection_modifyitems(items):
     """Tests that start processes and wait for them come first: the last ones that xdist deals out are then short."""
-    waiting = {"test_cluster.py", "test_devices.py", "test_processes.py", "test_resume.py", "test_sweep.py"}
+    waiting = {"test_cluster.py", "test_devices.py", "test_resume.py", "test_sweep.py"}
     items.sort(key=lambda item: (item.path.name not in waiting, item.path))
     for item in items:
         if item.nodeid in _SLOW:
@@ -155,3 +155,21 @@ def mirror() -> Path:
     if not _MIRROR:
         pytest.skip("GPBENCH_MIRROR names no mirror of the data files")
     return Path(_MIRROR)
+
+
+@pytest.fixture
+def printed(capsys):
+    """A function from a command's words to what it prints; it ends with code 0."""
+    return lambda *words: _said(capsys, words, 0).out
+
+
+@pytest.fixture
+def refused(capsys):
+    """A function from a command's words to what it says on stderr; it ends with code 2, or another one."""
+    return lambda *words, code=2: _said(capsys, words, code).err
+
+
+def _said(capsys, words, code):
+    capsys.readouterr()  # of what went before
+    assert importlib.import_module("gpbench.cli").main([*map(str, words)]) == code
+    return capsys.readouterr()

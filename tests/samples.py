@@ -1,4 +1,4 @@
-"""Records for tests, with the fields that all records have, and a disk that is full."""
+"""Records for tests, with the fields that all records have, a disk that is full, and the choice of settings."""
 
 import errno
 import io
@@ -40,3 +40,19 @@ class FullDisk(io.FileIO):
     def write(self, content):
         super().write(content[:10])
         raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def chosen_state(method, data, *, key):
+    """The state of a member with these rows, a `Batch`, after the choice of its settings, before its first step."""
+    import jax
+    from gpbench.data.members import Member
+
+    from gpbench.train.group import Fit, Group, initial
+    from gpbench.train.programs import Programs, lay_out
+    from gpbench.train.search import search
+
+    X, y, weight = data.X[None], data.y[None], data.weight[None] if data.is_weighted else None
+    group = Group([Member(0)], X, y, X[:, :1], y[:, :1], data.classes, key[None], key[None], weight=weight)
+    programs, run = Programs(method), Fit(initial(method, group))
+    search(programs, group, lay_out(programs.devices, group), run, method.trial_steps)
+    return jax.tree.map(lambda leaf: leaf[0], run.state)

@@ -168,13 +168,15 @@ def test_mistakes_are_a_value_error_of_one_line():
         Classifier(options=FEW).fit(X, np.ones(len(X)))
 
 
-def test_random_state_is_the_seed_a_generator_of_it_or_none():
+def test_random_state_is_the_seed_or_its_generator_and_jax_without_64_bit_types_is_an_error():
     def seed(state):
         return Regressor("svi", random_state=state)._composed(9)["seed"]
 
     assert (seed(3), seed(np.int64(3)), Regressor("svi")._composed(9)["seed"]) == (3, 3, 0)
     assert seed(np.random.RandomState(5)) == seed(np.random.RandomState(5)) != seed(np.random.RandomState(6))
     assert seed(None) != seed(None)
+    code = "import jax; from gpbench.estimators import Regressor; Regressor('linear').fit([[0], [1], [2]], [0, 1, 3])"
+    assert in_a_new_process(code).startswith("ValueError: JAX was imported without 64-bit types")
 
 
 def in_a_new_process(code: str, *words) -> str:
@@ -183,11 +185,6 @@ def in_a_new_process(code: str, *words) -> str:
     command = [sys.executable, "-c", code, *map(str, words)]
     process = subprocess.run(command, env=environment, capture_output=True, text=True)
     return (process.stdout or process.stderr).splitlines()[-1]
-
-
-def test_jax_without_64_bit_types_is_an_error_and_not_changed():
-    code = "import jax; from gpbench.estimators import Regressor; Regressor('linear').fit([[0], [1], [2]], [0, 1, 3])"
-    assert in_a_new_process(code).startswith("ValueError: JAX was imported without 64-bit types")
 
 
 _SMALL = {"method.basis": 50, "method.basis_batch": 10, "method.block": 10}
@@ -265,58 +262,6 @@ def test_an_error_of_a_users_method_is_one_line_in_fit_and_in_predict(tmp_path):
         model.predict(X)
 
 
-WEIGHTS = np.random.default_rng(2).integers(0, 4, size=60)
-
-
-@pytest.mark.parametrize("method", ["linear", "gpr"])
-def test_a_weight_is_a_number_of_repeats_through_scaling_training_and_prediction(method):
-    options = {"method.steps": 3} | ({"method.lengthscale_start": "root_median"} if method == "gpr" else {})
-    weighted = Regressor(method, options=options, weights="repeats").fit(X, F, sample_weight=WEIGHTS)
-    repeated = Regressor(method, options=options).fit(X.repeat(WEIGHTS, axis=0), F.repeat(WEIGHTS))
-    assert weighted._y_scaler.scale == pytest.approx(float(repeated._y_scaler.scale), rel=1e-12)
-    np.testing.assert_allclose(weighted._x_scaler.shift, repeated._x_scaler.shift, rtol=1e-12)
-    if method == "linear":
-        pairs = zip(weighted.predict(X, return_std=True), repeated.predict(X, return_std=True), strict=True)
-        for ours, expected in pairs:
-            np.testing.assert_allclose(ours, expected, rtol=1e-7)
-
-
-@pytest.mark.parametrize("method", ["linear", "gpr", "svi"])
-def test_weights_are_precisions_relative_to_their_mean(method):
-    """Whatever their scale; equal ones, which as repeats make the noise smaller, change nothing."""
-    fit = lambda w, **kind: Regressor(method, options={"method.steps": 20}, **kind).fit(X, F, sample_weight=w)
-    spread = lambda *args, **kind: fit(*args, **kind).predict(X, return_std=True)
-    plain, equal = spread(None), spread(np.full(60, 10.0))
-    np.testing.assert_array_equal(plain, equal)
-    np.testing.assert_allclose(spread(WEIGHTS), spread(0.25 * WEIGHTS), rtol=1e-12)
-    with pytest.warns(UserWarning, match="^sample_weight has the mean 10, and repeats count as that many times"):
-        repeats = spread(np.full(60, 10.0), weights="repeats")
-    assert np.abs(repeats[1] / plain[1] - 1).max() > 1e-3
-
-
-def test_repeats_keep_scikit_learns_equivalence():
-    estimator = Regressor("linear", weights="repeats")
-    named = [
-        check for _, check in estimator_checks_generator(estimator) if "equivalence_on_dense" in check.func.__name__
-    ]
-    assert named
-    for check in named:
-        check(estimator)
-
-
-def test_precisions_are_those_of_weighted_least_squares():
-    counted = WEIGHTS > 0
-    w, rows = WEIGHTS[counted] / WEIGHTS[counted].mean(), np.c_[X[counted], np.ones(counted.sum())]
-    model = Regressor("linear", options={"method.ridge": 0.0}).fit(X, F, sample_weight=WEIGHTS)
-    gram = rows.T @ (w[:, None] * rows)
-    coefficients = np.linalg.solve(gram, rows.T @ (w * F[counted]))
-    s2 = np.sum(w * (F[counted] - rows @ coefficients) ** 2) / (len(w) - rows.shape[1])
-    new = np.c_[X, np.ones(60)]
-    mean, std = model.predict(X, return_std=True)
-    np.testing.assert_allclose(mean, new @ coefficients, rtol=1e-6)
-    np.testing.assert_allclose(std**2, s2 * (1 + np.sum(new @ np.linalg.inv(gram) * new, axis=1)), rtol=1e-6)
-
-
 BAGS = {
     "with weights": (BaggingRegressor(Regressor("linear"), n_estimators=2), F),
     "without weights": (BaggingRegressor(Regressor("pbp", options={"method.hidden": [2], "method.steps": 2}), 2), F),
@@ -332,46 +277,12 @@ def test_ensembles_of_scikit_learn_fit_methods_with_and_without_weights(ensemble
     assert len(ensemble.estimators_) == 2 and predicted.shape == (60,)
 
 
-def test_a_method_without_weights_takes_whole_numbers_as_repeated_rows():
-    options = {"method.inducing": 3, "method.steps": 2}
-    weighted = Classifier(options=options).fit(X, F > 0, sample_weight=WEIGHTS)
-    repeated = Classifier(options=options).fit(X.repeat(WEIGHTS, axis=0), F.repeat(WEIGHTS) > 0)
-    np.testing.assert_array_equal(weighted.predict_proba(X), repeated.predict_proba(X))
-
-
-def test_unfit_weights_are_one_line_for_boosting_too():
-    few = "sample_weight sums to 1, and a weight w is w rows, so that fewer than two are left: multiply"
-    for weight, line in (
-        ([1.0, 2.0], "sample_weight has the shape (2,): give one weight for each of the 60 rows"),
-        (np.full(60, "a"), "sample_weight must be numbers, one for each row"),
-        ([1.0] * 59 + [-1.0], "sample_weight[59] is -1: weights must be finite, and at least 0"),
-        ([1.0] * 59 + [np.nan], "sample_weight[59] is nan: weights must be finite, and at least 0"),
-        (np.zeros(60), "sample_weight is zero in all rows but 0: at least two rows must count"),
-        (np.full(60, 1 / 60), few),
-        (np.full(60, 1.5), "method sep takes whole numbers alone as sample_weight, as repeats: use one of alacarte"),
-    ):
-        with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
-            Classifier(weights="repeats").fit(X, F > 0, sample_weight=weight)
-        assert "\n" not in str(caught.value)
-    line = r"^sample_weight sums to 1, .*AdaBoostClassifier gives weights that sum to 1: use BaggingClassifier$"
-    for method in ("sep", "logistic"):
-        with pytest.raises(ValueError, match=line):
-            AdaBoostClassifier(Classifier(method, weights="repeats")).fit(X, F > 0)
-    with pytest.raises(ValueError, match=r"^repeated rows need "), pytest.warns(UserWarning):
-        Classifier(weights="repeats").fit(X, F > 0, sample_weight=np.full(60, 1e12))
-    with pytest.raises(ValueError, match=r"^weights='equal': give 'precision' or 'repeats'"):
-        Classifier(weights="equal").fit(X, F > 0)
-
-
-def test_the_methods_that_the_message_and_the_guide_name_take_weights():
+def test_options_are_mappings_numbers_and_words_and_the_methods_that_the_guide_names_take_weights():
     shipped = {path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")}
     page = (ROOT / "docs" / "how-to" / "estimators.md").read_text()
     (sentence,) = re.findall(r"Most sparse GPs, (.*?) take any weights", page, re.DOTALL)
     named = {*re.findall(r"\w+", sentence)} & shipped
     assert named and named <= {*methods(lambda declared: declared["sample_weights"])}
-
-
-def test_options_are_mappings_in_lists_numbers_of_numpy_and_words_of_a_command_line():
     kernel = {"sum": [{"periodic": {"period": 70.0}}, "linear"]}
     for value in (kernel, "{sum: [{periodic: {period: 70.0}}, linear]}"):
         options = {"method.kernel": value, "method.steps": np.int64(3), "method.rates": ()}

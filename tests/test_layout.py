@@ -1,6 +1,7 @@
 """The rooms of the house stand on floors and within budgets: a file imports from its own room and lower floors."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -16,7 +17,6 @@ FLOORS = [
     {"npz", "outputs", "pages", "schema", "scored", "targets", "yamls"},
     {"arguments", "metrics", "papers"},
     {"registry", "keys"},
-    {"custom"},
     {"arithmetic", "core", "data_registry", "own_metrics"},
     {"methods", "runtime"},
     {"config"},
@@ -33,19 +33,19 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_700,
-    ("core",): 6_260,
-    ("methods",): 6_900,
-    ("data",): 5_060,
+    ("base",): 2_650,
+    ("core",): 5_960,
+    ("methods",): 6_610,
+    ("data",): 5_050,
     ("config",): 1_390,
-    ("records", "experiments"): 2_970,
+    ("records", "experiments"): 2_960,
     ("train",): 2_500,
-    ("sweep",): 1_290,
+    ("sweep",): 1_280,
     ("analysis",): 4_760,
-    ("claims",): 1_940,
-    ("report",): 3_130,
-    ("cli", "api"): 3_960,
-    ("contract", "estimators", "imports", "papers"): 2_500,
+    ("claims",): 1_910,
+    ("report",): 3_060,
+    ("cli", "api"): 3_900,
+    ("contract", "estimators", "imports", "papers"): 2_480,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""
@@ -61,7 +61,8 @@ def imports_of(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module and not node.level, f"{path}: imports are absolute"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
@@ -97,6 +98,19 @@ def test_every_room_has_a_floor_and_a_file_imports_from_its_own_room_and_lower_f
         if FLOOR[other] >= FLOOR[room_of(path)]
     ]
     assert not upwards, "; ".join(sorted(upwards))
+
+
+def test_a_method_imports_core_and_shared_parts_and_never_another_methods_file():
+    files = {".".join((*p.relative_to(PACKAGE.parent).with_suffix("").parts,)): p for p in PACKAGE.rglob("*.py")}
+    methods = {name: path for name, path in files.items() if name.startswith("gpbench.methods.")}
+    shared = re.compile(
+        r"gpbench\.(core|(errors|registry|runtime|schema|methods\.base|methods\.protocols|"
+        r"methods\.parts)\b|methods\.\w+\.base$)"
+    )
+    for name, path in methods.items():
+        others = imported_files(path, files.keys()) - {name}
+        assert path.name == "__init__.py" or not {other for other in others if not shared.match(other)}, name
+    assert len(methods) > 10
 
 
 def room_lines() -> Counter[str]:

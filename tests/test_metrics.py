@@ -1,4 +1,6 @@
-"""Every metric has the right value, unit and direction."""
+"""Every metric has the right value, unit and direction, and its standard error over test rows."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,8 +8,9 @@ from jax import numpy as jnp
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from gpbench.core.predictive import GaussianPredictive, LaplacePredictive
+from gpbench.core.predictive import CategoricalPredictive, CountPredictive, GaussianPredictive, LaplacePredictive
 from gpbench.metrics import BOUNDS, METRICS, Scored, better, score, undefined
+from gpbench.scored import row_stderrs
 
 RNG = np.random.default_rng(1)
 
@@ -50,7 +53,7 @@ def test_the_better_model_is_better_in_every_metric(task):
             assert ranked[0] == good[name] != bad[name], name
 
 
-def test_nll_and_error_are_mean_loss_and_misclassified_fraction_even_of_one_class():
+def test_nll_error_auc_and_brier_are_those_of_their_definitions_and_of_scikit_learn():
     y = np.array([1.0, -1.0, 1.0, -1.0])
     p = np.array([0.9, 0.2, 0.4, 0.7])  # of +1
     values = score("binary", classes(y, np.stack([1 - p, p], axis=1)))
@@ -60,9 +63,17 @@ def test_nll_and_error_are_mean_loss_and_misclassified_fraction_even_of_one_clas
         p = 0.9 if y > 0 else 0.1
         assert score("binary", classes(np.full(3, y), np.tile([1 - p, p], (3, 1))))["error"] == 0
     assert better("seconds") == "lower" and better("vlb") == "higher"
+    p = np.round(RNG.uniform(0.05, 0.95, size=300), 1)  # with ties
+    y = np.where(RNG.uniform(size=300) < p, 1.0, -1.0)
+    values = score("binary", classes(y, np.stack([1 - p, p], axis=1)))
+    assert values["auc"] == pytest.approx(roc_auc_score(y, p), rel=1e-12)
+    assert values["brier"] == pytest.approx(2 * np.mean((p - (y > 0)) ** 2))
+    for p, auc in (([0.1, 0.2, 0.8], 1.0), ([0.9, 0.8, 0.1], 0.0), ([0.4, 0.4, 0.4], 0.5)):
+        probs = np.stack([1 - np.array(p), p], axis=1)
+        assert score("binary", classes(np.array([-1.0, -1.0, 1.0]), probs))["auc"] == auc
 
 
-def test_regression_metrics_are_in_their_units():
+def test_regression_metrics_are_in_their_units_and_the_bound_in_original_ones():
     """Scaling the targets changes nothing in original and in standardised units."""
     y, mean = RNG.normal(5, 2, size=50), RNG.normal(5, 2, size=50)
     original = gaussian(y, mean, np.full(50, 1.7), y_train_var=4.0)
@@ -74,15 +85,22 @@ def test_regression_metrics_are_in_their_units():
     assert a["test_ll"] == pytest.approx(np.mean(original.log_prob)) == pytest.approx(-a["mnlp"])
     assert a["ll_std"] == pytest.approx(a["test_ll"] + np.log(2))
     assert a["nmse"] == pytest.approx(a["rmse"] ** 2 / np.var(y))
+    # The density of y = mean + std t is that of t divided by std: a bound on N rows falls by N log std.
+    zeros = dict.fromkeys(("y", "log_prob", "mean", "crps", "low95", "high95"), np.zeros(4))
+    arrays = {**zeros, "var": np.ones(4), "cdf": np.full(4, 0.5)}
+    bound = score(
+        "regression",
+        Scored(**arrays, train_rows=50, expected_log_prob=np.array([-1.0, -2.0, -3.0, -2.0]), kl=30.0, y_std=np.e),
+    )
+    assert bound["vlb"] == pytest.approx(50 * (-2.0 - 1.0) - 30.0)
+    assert bound["vlb_per_row"] == pytest.approx(bound["vlb"] / 50)
+    assert not set(BOUNDS) & set(score("regression", Scored(**arrays)))
 
 
-def test_a_calibrated_model_has_a_calibration_error_near_zero():
+def test_a_calibrated_model_has_a_calibration_error_near_zero_and_95_percent_intervals_that_cover():
     for task, metric in (("binary", "ece"), ("multiclass", "ece"), ("regression", "coverage_error")):
         good, bad = (score(task, scored)[metric] for scored in good_and_bad(task))
         assert good < 0.04 < 0.15 < bad, task
-
-
-def test_the_95_percent_interval_of_the_truth_covers_95_percent_and_its_width_is_in_original_units():
     good, bad = (score("regression", scored) for scored in good_and_bad("regression"))
     assert good["coverage95"] == pytest.approx(0.95, abs=0.014)  # 4 standard errors of 4,000 rows
     assert good["width95"] == pytest.approx(2 * 1.959964 * 0.3 * 3.0, rel=1e-6)
@@ -102,17 +120,6 @@ def test_brier_is_the_sum_over_classes_and_crps_the_mean_in_original_units():
     )
     assert right < sharp and right < blunt
     assert right == pytest.approx(5 / np.sqrt(np.pi), rel=0.05)  # E crps(N(0, 1), N(0, 1))
-
-
-def test_auc_is_that_of_scikit_learn_and_of_pairs_and_brier_twice_the_squared_error():
-    p = np.round(RNG.uniform(0.05, 0.95, size=300), 1)  # with ties
-    y = np.where(RNG.uniform(size=300) < p, 1.0, -1.0)
-    values = score("binary", classes(y, np.stack([1 - p, p], axis=1)))
-    assert values["auc"] == pytest.approx(roc_auc_score(y, p), rel=1e-12)
-    assert values["brier"] == pytest.approx(2 * np.mean((p - (y > 0)) ** 2))
-    for p, auc in (([0.1, 0.2, 0.8], 1.0), ([0.9, 0.8, 0.1], 0.0), ([0.4, 0.4, 0.4], 0.5)):
-        probs = np.stack([1 - np.array(p), p], axis=1)
-        assert score("binary", classes(np.array([-1.0, -1.0, 1.0]), probs))["auc"] == auc
 
 
 @pytest.mark.filterwarnings("error")
@@ -145,14 +152,55 @@ def test_coverage_is_that_of_intervals_or_of_the_densitys_own_cdf():
     assert right < 0.015 < 0.04 < wrong
 
 
-def test_the_bound_is_in_original_units_with_the_held_out_rows_in_the_place_of_all():
-    """The density of y = mean + std t is that of t divided by std: a bound on N rows falls by N log std."""
-    zeros = dict.fromkeys(("y", "log_prob", "mean", "crps", "low95", "high95"), np.zeros(4))
-    arrays = {**zeros, "var": np.ones(4), "cdf": np.full(4, 0.5)}
-    bound = score(
-        "regression",
-        Scored(**arrays, train_rows=50, expected_log_prob=np.array([-1.0, -2.0, -3.0, -2.0]), kl=30.0, y_std=np.e),
-    )
-    assert bound["vlb"] == pytest.approx(50 * (-2.0 - 1.0) - 30.0)
-    assert bound["vlb_per_row"] == pytest.approx(bound["vlb"] / 50)
-    assert not set(BOUNDS) & set(score("regression", Scored(**arrays)))
+WITHOUT = {"ece", "auc", "coverage_error", "seconds"}
+"""Metrics that are no functions of means over rows."""
+
+
+def rows_of(task, n=60, seed=0):
+    """A test set of unequal rows, with units of its own."""
+    rng = np.random.default_rng(seed)
+    if task == "regression":
+        y, mean, var = rng.normal(size=n), 0.5 * rng.normal(size=n), rng.uniform(0.2, 1.5, size=n)
+        predictive, units = GaussianPredictive(jnp.asarray(mean), jnp.asarray(var)), {"y_std": 3.0, "y_train_var": 1.3}
+        units |= {"expected_log_prob": rng.normal(size=n), "kl": 7.0, "train_rows": 500}
+    elif task == "count":
+        y = rng.poisson(3.0, size=n).astype(float)
+        predictive, units = CountPredictive(jnp.asarray(rng.normal(1.0, 0.3, n)), jnp.full(n, 0.2)), {}
+    else:
+        classes = {"binary": 2, "multiclass": 3}[task]
+        codes = rng.integers(classes, size=n)
+        y = (2.0 * codes - 1.0) if task == "binary" else codes.astype(float)
+        predictive, units = CategoricalPredictive(jnp.asarray(rng.normal(size=(n, classes)))), {}
+    return Scored(y=y, **{k: np.asarray(v) for k, v in predictive.arrays(jnp.asarray(y)).items()}, **units)
+
+
+def selected(scored, rows):
+    arrays = {name: value for name, value in vars(scored).items() if isinstance(value, np.ndarray) and len(value)}
+    return replace(scored, **{name: value[rows] for name, value in arrays.items()})
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression", "count"])
+def test_the_error_of_every_metric_is_that_of_rows_left_out_one_at_a_time(task):
+    """The jackknife (Efron and Tibshirani 1993, chapter 11): exact for means, first order for functions of means."""
+    scored = rows_of(task)
+    n, values = len(scored.y), score(task, scored)
+    errors = row_stderrs(values, scored)
+    assert set(errors) == set(values) - WITHOUT
+    left = [score(task, selected(scored, np.arange(n) != row)) for row in range(n)]
+    for name, error in errors.items():
+        replicates = np.array([value[name] for value in left])
+        jackknife = np.sqrt((n - 1) / n * np.sum((replicates - replicates.mean()) ** 2))
+        # nmse divides by a variance with n, which falls by a row's own distance too: a term of the next order
+        assert error == pytest.approx(jackknife, rel={"rmse": 0.05, "rmse_std": 0.05, "nmse": 0.1}.get(name, 1e-9)), (
+            name
+        )
+
+
+def test_an_error_of_no_rows_to_compare_is_absent():
+    names = score("regression", scored := rows_of("regression"))
+    assert row_stderrs(names, rows_of("regression", n=1)) == {}
+    assert set(names) - set(row_stderrs(names, replace(scored, mean=scored.y))) == {
+        "rmse",
+        "rmse_std",
+        "coverage_error",
+    }

@@ -1,9 +1,15 @@
-"""Workers of the test runner import the tests in orders of their own, and must collect the same tests in one order."""
+"""Workers must collect the same tests in one order; the annotations of gpbench are checked while the tests run."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+
+from gpbench.core.kernels import SquaredExponential
+from gpbench.data import cards
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,3 +40,20 @@ def test_tests_in_the_order_of_a_set_are_noticed(tmp_path):
     )
     one, other = (collected(["test_set.py"], seed, tmp_path) for seed in (1, 2))
     assert one != other and sorted(one) == sorted(other)
+
+
+KERNEL = SquaredExponential(jnp.asarray(0.0), jnp.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: KERNEL.cross(jnp.ones((4, 2)), jnp.ones(2)),
+        lambda: SquaredExponential("0", jnp.zeros(2)),
+        lambda: cards.read(3),
+    ],
+    ids=["a shape", "a field", "a type"],
+)
+def test_a_wrong_argument_is_noticed(call):
+    with pytest.raises(TypeError, match=r"[Tt]ype"):
+        call()

@@ -55,8 +55,11 @@ def record(method, split, value, **described):
     return sample(f"{method}{split:015d}", **facts, metrics={"mine": value}, own_metrics=own)
 
 
-def test_our_names_are_those_of_our_metrics():
+def test_our_names_are_those_of_our_metrics_and_a_record_with_another_description_is_refused():
     assert set(own_metrics.NAMES) == set(METRICS)
+    for described in ({"better": "up"}, {"title": "two\nlines"}, {"unit": 3}):
+        with pytest.raises(ValueError, match=r"own_metrics\.mine is no title, unit and direction"):
+            record("a", 0, 1.0, **described)
 
 
 def test_a_metric_sees_original_units_and_has_an_error_over_rows_unless_it_is_one_number(folder):
@@ -75,11 +78,17 @@ def test_a_metric_sees_original_units_and_has_an_error_over_rows_unless_it_is_on
     assert errors == {"rows": pytest.approx(np.std([2.0, 4.0, 0.0, 8.0], ddof=1) / 2.0)}
 
 
-def test_files_in_folders_of_the_folder_are_no_metrics(folder):
+def test_files_in_folders_of_the_folder_are_no_metrics_and_the_check_finds_a_wrong_direction(folder):
     declare(folder)
     (folder / "metric" / "old").mkdir()
     (folder / "metric" / "old" / "mine.yaml").write_text("a draft")
     assert [*own_metrics.declarations([folder, folder])] == ["mine"]
+    for direction, verdict in (("lower", "kept"), ("higher", "broken")):
+        declare(folder, better=direction)
+        findings = list(examine_metric(own_metrics.get("mine", [folder], {})))
+        assert [finding.verdict for finding in findings] == ["kept", verdict, "kept"]
+    with pytest.raises(ConfigError, match="no custom metric 'mien'; did you mean mine"):
+        own_metrics.get("mien", [folder], {})
 
 
 def test_a_metric_that_fails_is_reported_once_with_its_file_and_left_out(folder, capsys):
@@ -98,7 +107,7 @@ def test_a_declaration_that_is_none_stops_a_command_before_it_starts(folder):
         ({"name": "rmse"}, "the name rmse is built in"),
         ({"name": "objective"}, "the name objective is built in"),
         ({"name": "a-b"}, "letters, digits and underscores"),
-        ({"_target_": "absolute"}, "_target_: MODULE.FUNCTION"),
+        ({"_target_": "absolute"}, "_target_: MODULE.NAME"),
         ({"better": "less"}, "better must be lower or higher"),
         ({"tasks": "[classification]"}, "tasks must be a list of"),
         ({"title": "[1]"}, "title must be a text"),
@@ -123,18 +132,9 @@ def test_entry_points_name_metrics_and_broken_ones_are_left_out(monkeypatch, cap
     ]
     load = lambda point: metric if point.name != "broken" else 1 / 0
     monkeypatch.setattr(importlib.metadata.EntryPoint, "load", load)
-    monkeypatch.setattr(own_metrics, "entry_points", lambda group: points if group == own_metrics.GROUP else [])
+    monkeypatch.setattr(own_metrics.plugins, "points", lambda group: points if group == own_metrics.GROUP else [])
     assert own_metrics.load([]).score("regression", scored().in_original_units())[0] == {"mine": 2.0}
     assert [line.split()[6] for line in capsys.readouterr().err.splitlines()] == ["broken", "rmse"]
-
-
-def test_the_check_finds_a_wrong_direction(folder):
-    for direction, verdict in (("lower", "kept"), ("higher", "broken")):
-        declare(folder, better=direction)
-        findings = list(examine_metric(own_metrics.get("mine", [folder], {})))
-        assert [finding.verdict for finding in findings] == ["kept", verdict, "kept"]
-    with pytest.raises(ConfigError, match="no custom metric 'mien'; did you mean mine"):
-        own_metrics.get("mien", [folder], {})
 
 
 def test_tables_and_rankings_take_title_and_direction_from_the_records():
@@ -146,9 +146,3 @@ def test_tables_and_rankings_take_title_and_direction_from_the_records():
     assert {entry.better for entry in entries(cells, ["mine"])} == {"higher"}
     mixed = [*records, record("c", 0, 1.0, better="lower")]
     assert find("mine", mixed).better is None  # records that contradict each other rank nothing
-
-
-def test_a_record_with_another_description_is_refused():
-    for described in ({"better": "up"}, {"title": "two\nlines"}, {"unit": 3}):
-        with pytest.raises(ValueError, match=r"own_metrics\.mine is no title, unit and direction"):
-            record("a", 0, 1.0, **described)

@@ -48,8 +48,12 @@ def imports(path: Path) -> set[str]:
 FILES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
 
 
-def test_no_modules_import_each_other_so_that_every_one_can_be_the_first():
+def test_every_module_can_be_the_first_and_what_smoke_and_the_list_of_slow_tests_name_exists():
     graphlib.TopologicalSorter({name: imports(path) for name, path in FILES.items()}).prepare()
+    for selected in [*smoke_selection(), *dict.fromkeys(name.partition("[")[0] for name in SLOW)]:
+        path, _, name = selected.partition("::")
+        assert (ROOT / path).exists(), selected
+        assert not name or f"\ndef {name}(" in (ROOT / path).read_text(), selected
 
 
 def test_the_wheel_holds_every_file_of_the_package_and_of_conf(tmp_path, monkeypatch):
@@ -87,10 +91,3 @@ def smoke_selection() -> list[str]:
 
 
 SLOW = (ROOT / "tests" / "slow.txt").read_text().splitlines()
-
-
-def test_what_the_smoke_selection_and_the_list_of_slow_tests_name_exists():
-    for selected in [*smoke_selection(), *dict.fromkeys(name.partition("[")[0] for name in SLOW)]:
-        path, _, name = selected.partition("::")
-        assert (ROOT / path).exists(), selected
-        assert not name or f"\ndef {name}(" in (ROOT / path).read_text(), selected

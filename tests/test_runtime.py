@@ -54,12 +54,9 @@ def python(code: str, folder: Path, **more: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_mapped_gradients_through_cholesky_do_not_hang(tmp_path):
+def test_mapped_gradients_through_cholesky_do_not_hang_and_a_second_process_compiles_nothing(tmp_path):
     # the case that hung for ever on two cores without the flag; `python` has a time limit
     assert python(DEADLOCK, tmp_path) == ["True float64"]
-
-
-def test_a_second_process_compiles_nothing(tmp_path):
     first, second = python(COMPILE, tmp_path), python(COMPILE, tmp_path)
     assert first[0] == second[0]
     assert int(first[1].split()[0]) > 0
@@ -121,7 +118,7 @@ from gpbench import runtime
 from gpbench.errors import ConfigError
 runtime.configure(device="gpu")
 try:
-    runtime.require_gpu()
+    runtime.start("gpu")
 except ConfigError as error:
     print(error)
 """
@@ -179,7 +176,7 @@ print(300 < memory.peak_mb() - before < 400)
     assert python(show, tmp_path) == ["True"]
 
 
-def test_memory_that_is_too_little_and_an_unknown_device_are_one_line(monkeypatch):
+def test_too_little_memory_an_unknown_device_and_errors_of_tracing_are_said_with_their_remedy(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 8e9)
     with pytest.raises(ConfigError, match=r"^work need 32\.0 TB, and 8\.0 GB of memory are free: try fewer features"):
         memory.require_memory(32e12, "work", "features")
@@ -187,9 +184,6 @@ def test_memory_that_is_too_little_and_an_unknown_device_are_one_line(monkeypatc
         memory.require_memory(9.5e9, "work")
     with pytest.raises(ConfigError, match="a device is one of cpu, gpu"):
         runtime.configure(device="abacus")
-
-
-def test_errors_of_tracing_are_said_with_their_remedy():
     import jax
 
     for function, remedy in (

@@ -1,11 +1,16 @@
-"""Files that a user names with --out: complete or as they were, by each of the functions that write them."""
+"""Files that a user names with --out are complete or as they were; sizes of Parquet's pages are those of its footer."""
 
+import io
 import os
 import threading
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from samples import FullDisk, grid, write
 
+from gpbench import pages
 from gpbench.cli import main
 from gpbench.errors import StorageError
 
@@ -48,7 +53,7 @@ def test_a_full_disk_leaves_the_older_file_as_it_was(written, monkeypatch, capsy
     assert written.file.read_text() == "older" and [*written.file.parent.iterdir()] == [written.file]
 
 
-def test_a_link_stays_one_and_its_file_is_written(written):
+def test_a_link_stays_one_and_one_to_itself_becomes_the_file(written):
     link = written.file.parent / "link" / written.file.name
     link.parent.mkdir()
     for _ in range(2):  # its file is not there at first
@@ -57,9 +62,7 @@ def test_a_link_stays_one_and_its_file_is_written(written):
         assert written(link) == 0 and link.is_symlink() and len(content := written.file.read_bytes()) > 100
     assert written(written.file) == 0 and written.file.read_bytes()[:4] == content[:4]
     assert {*written.file.parent.iterdir()} == {written.file, link.parent} and [*link.parent.iterdir()] == [link]
-
-
-def test_a_link_to_itself_becomes_the_file(written):
+    written.file.unlink()
     written.file.symlink_to(written.file)
     assert written(written.file) == 0 and written.file.is_file() and not written.file.is_symlink()
 
@@ -82,3 +85,43 @@ def test_a_card_that_finds_no_room_is_not_there(tmp_path, monkeypatch, capsys):
         assert main(words) == StorageError.exit_code
     assert "No space left on device" in capsys.readouterr().err and not [*(tmp_path / "dataset").iterdir()]
     assert main(words) == 0
+
+
+TABLE = pa.table(
+    {
+        "text": [None, "x", "a longer text"] * 1000,
+        "real": np.random.default_rng(0).normal(size=3000),
+        "flag": [True, False, None] * 1000,
+        "list": [[1, 2], [], None] * 1000,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compression": "none"},
+        {"data_page_version": "2.0", "compression": "zstd"},
+        {"use_dictionary": False, "data_page_size": 100},
+        {"row_group_size": 700, "write_page_checksum": True},
+        {"write_statistics": False, "write_page_index": True},
+    ],
+)
+def test_the_pages_unpack_to_what_the_footer_says_less_their_headers(options):
+    pq.write_table(TABLE, file := io.BytesIO(), **options)
+    facts = pq.read_metadata(file)
+    groups = [facts.row_group(k) for k in range(facts.num_row_groups)]
+    stated = sum(group.total_byte_size for group in groups)
+    size = pages.unpacked_size(file.getvalue(), facts)
+    headers = 120 * (stated // 90 if "data_page_size" in options else 12 * len(groups))
+    assert stated - headers < size < stated and size > stated / 3
+
+
+@pytest.mark.parametrize("damage", [bytes(40), b"\xff" * 40, b"\x1c" * 40, b"\x19" * 40, b""])
+def test_what_is_no_header_is_an_error(damage):
+    pq.write_table(TABLE, file := io.BytesIO())
+    content = file.getvalue()
+    damaged = content[:4] + damage + content[4 + len(damage) :] if damage else content[:100]
+    with pytest.raises((ValueError, LookupError, RecursionError)):
+        pages.unpacked_size(damaged, pq.read_metadata(file))

@@ -5,7 +5,7 @@ A cell never mixes configurations.  Diverged runs, and those for which a metric 
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
@@ -141,19 +141,19 @@ def group_runs(records: Iterable[Record], *, by_preset: bool = False) -> list[Ce
     groups = gather((cell_key(record, by_preset=by_preset), record) for record in records)
     label_fields = _LABEL_FIELDS if by_preset else _LABEL_FIELDS[:-1]
     labels = _labels({key: group[0] for key, group in groups.items()}, label_fields)
-    cells = []
-    for key, (first, *others) in groups.items():
-        cell = CellRuns(
-            dataset=first.dataset,
-            output="" if first.output is None else str(first.output),
-            method=first.method,
-            setting=first.setting,
+    cells = [
+        CellRuns(
+            dataset=own[0].dataset,
+            output="" if own[0].output is None else str(own[0].output),
+            method=own[0].method,
+            setting=own[0].setting,
             label=labels[key],
-            preset="+".join(sorted({record.preset for record in (first, *others) if record.preset})),
-            held_out=first.held_out is not False,
-            records=(first, *others),
+            preset="+".join(sorted({record.preset for record in own if record.preset})),
+            held_out=own[0].held_out is not False,
+            records=tuple(own),
         )
-        cells.append(cell)
+        for key, own in groups.items()
+    ]
     return sorted(cells, key=lambda c: [natural(text) for text in (c.dataset, c.output, c.method, c.label)])
 
 
@@ -188,10 +188,14 @@ def entry(cell: CellRuns, metric: str) -> Entry:
     return replace(entry, undefined=absences(cell.records, metric), row_stderr=fmean(known) if is_known else None)
 
 
-def by_split(cell: CellRuns, metric: str) -> Mapping[int, float]:
-    """The metric by split, averaged over seeds, without diverged runs and those for which it does not exist."""
+def by_split(
+    cell: CellRuns, metric: str, value_of: Callable[[Record], float | None] | None = None
+) -> Mapping[int, float]:
+    """The metric by split, averaged over seeds, without diverged runs and those for which it does not exist; `value_of`
+    gives one that records do not have."""
     if metric not in cell.known:
-        pairs = ((record.split, _value(record, metric)) for record in cell.records if not record.diverged)
+        value_of = value_of or functools.partial(_value, metric=metric)
+        pairs = ((record.split, value_of(record)) for record in cell.records if not record.diverged)
         values = gather((split, value) for split, value in pairs if value is not None)
         cell.known[metric] = {split: fmean(seeds) for split, seeds in values.items()}
     return cell.known[metric]

@@ -1,8 +1,9 @@
 """Methods side by side on data sets: the values that ranks, tests and the best methods are made of; names of their
 settings, and the main one of each method."""
 
+import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
@@ -11,9 +12,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from gpbench.analysis.cells import CellRuns, by_split
+from gpbench.analysis.cells import CellRuns, by_split, group_runs
 from gpbench.analysis.grouping import gather
-from gpbench.analysis.statistics import TTest, largest_ratio, paired_t_test
+from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
+from gpbench.metrics import ranking_direction
 from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.absences import absence, absences
 from gpbench.records.record import Record
@@ -21,7 +23,7 @@ from gpbench.records.record import Record
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods on data sets, compared by one metric on the splits that they share."""
+    """Methods on data sets, compared by one metric on the splits that they share: runs are paired here alone."""
 
     metric: str
     values: Mapping[str, Mapping[str, Mapping[int, float]]]  # by data set, method and split, where there are any
@@ -36,9 +38,44 @@ class Comparison:
                 values[dataset][method] = splits
         return cls(metric, values, cells)
 
+    @classmethod
+    def of_settings(cls, cells: Sequence[CellRuns], metric: str) -> "Comparison":
+        """The comparison of cells, by the `labels` of their methods, on data sets with a value."""
+        compared = cls.from_cells(dict(zip(zip(row_names(cells), labels(cells)), cells)), metric)
+        datasets = dict.fromkeys(dataset for dataset, method in compared.cells if method in compared.values[dataset])
+        return replace(compared, values={dataset: compared.values[dataset] for dataset in datasets})
+
+    @classmethod
+    def from_records(cls, records: Iterable[Record], metric: str) -> "Comparison":
+        """The comparison of all settings of methods with the metric of which these are the recorded runs."""
+        return cls.of_settings(with_metric(group_runs(records), metric), metric)
+
     @property
     def records(self) -> list[Record]:
         return [record for cell in self.cells.values() for record in cell.records]
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods with a value, in the order in which they come."""
+        return list(dict.fromkeys(method for row in self.values.values() for method in row))
+
+    def array(self, methods: Sequence[str]) -> Float[ndarray, "K D S"]:
+        """The values by method, data set and split, splits in ascending order; NaN where there is none."""
+        splits = sorted({split for row in self.values.values() for values in row.values() for split in values})
+        rows = [[row.get(method, {}) for row in self.values.values()] for method in methods]
+        return np.array([[[values.get(split, np.nan) for split in splits] for values in row] for row in rows])
+
+    def pairs(self, dataset: str, a: str, b: str, splits: Sequence[int] | None = None) -> list[tuple[float, float]]:
+        """The values of both methods on these splits, by default on those that both have."""
+        of_a, of_b = (self.values[dataset].get(method, {}) for method in (a, b))
+        return [(of_a[k], of_b[k]) for k in (common_splits([of_a, of_b]) if splits is None else splits)]
+
+    def outcomes(self, a: str, b: str, ties: Callable[[float, float], bool] = operator.eq) -> tuple[int, int, int]:
+        """The numbers of splits of all data sets on which `a` has the better value, both tie, and `b` has it."""
+        sign = 1 if ranking_direction(self.metric, self.records) == "lower" else -1
+        pairs = [pair for dataset in self.values for pair in self.pairs(dataset, a, b)]
+        n_ties, wins = sum(ties(*pair) for pair in pairs), sum(sign * x < sign * y for x, y in pairs if not ties(x, y))
+        return wins, n_ties, len(pairs) - n_ties - wins
 
     @cached_property
     def diverged(self) -> dict[tuple[str, str], int]:
@@ -56,19 +93,11 @@ class Comparison:
         rows = [(self.values[dataset], common) for dataset, common in splits.items()]
         return np.array([[fmean(row[method][split] for split in common) for method in methods] for row, common in rows])
 
-    def test(self, dataset: str, a: str, b: str, splits: Sequence[int]) -> TTest:
-        """The corrected t test of the differences a - b on these splits."""
-        of_a, of_b = self.values[dataset][a], self.values[dataset][b]
-        ratio = largest_ratio([self.cells[dataset, a].ratio, self.cells[dataset, b].ratio])
-        return paired_t_test([of_a[split] - of_b[split] for split in splits], ratio)
-
-
-def comparison(cells: Sequence[CellRuns], metric: str) -> Comparison:
-    """The comparison of the cells that have the metric, or whose runs all diverged, on data sets with a value."""
-    cells = with_metric(cells, metric)
-    compared = Comparison.from_cells(dict(zip(zip(row_names(cells), labels(cells)), cells)), metric)
-    datasets = dict.fromkeys(dataset for dataset, method in compared.cells if method in compared.values[dataset])
-    return replace(compared, values={dataset: compared.values[dataset] for dataset in datasets})
+    def test(self, dataset: str, a: str, b: str, splits: Sequence[int], ratio: float | None = None) -> TTest:
+        """The corrected t test of the differences a - b on these splits; `ratio` is by default the larger of both."""
+        if ratio is None:
+            ratio = largest_ratio([self.cells[dataset, a].ratio, self.cells[dataset, b].ratio])
+        return paired_t_test([x - y for x, y in self.pairs(dataset, a, b, splits)], ratio)
 
 
 RULE = (

@@ -48,17 +48,7 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
 
 
 def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """The sheet of a table of values: a grid for each block, with the best of each row marked.
-
-    The options of the table are
-
-    - `rows`: Key whose values have rows, or `output` for the outputs of the data set.
-    - `columns`: Key or keys whose values have columns.
-    - `metrics`: Metrics, a block for each.
-    - `blocks`: Key or keys whose values have blocks of their own; optional.
-    - `average`: Metric whose average over data sets is the last row of the first block; optional.
-    - `printed`: Values of the keys `blocks` that the paper ran; the others have no printed values beside; optional.
-    """
+    """The sheet of a table of values: a grid for each block, with the best of each row marked."""
     blocks = table_blocks(experiment, planned)
     columns = column_labels(experiment, planned)
     entries = [entry for block in blocks for entry in block.entries]

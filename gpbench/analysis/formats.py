@@ -59,19 +59,16 @@ def format_of(out: Path | None, choice: str | None = None, others: Iterable[str]
     """The format that is chosen, or that the ending of a file names; "terminal" without an ending, and without a file.
     Raises ConfigError: the ending names no format, or another one than the chosen.
     """
-    if choice:
-        of_ending = _ENDINGS.get(out.suffix.lower(), choice) if out else choice
-        if of_ending not in (choice, "terminal"):  # a .txt may hold any of them
-            raise ConfigError(
-                f"--out {out} is {_NAMES[of_ending]} and --format {choice} is {_NAMES[choice]}: leave one of them out"
-            )
-        return choice
-    if out is None or not out.suffix:
-        return "terminal"
-    if (format := _ENDINGS.get(out.suffix.lower())) is None:
+    ending = out.suffix.lower() if out else ""
+    format = _ENDINGS.get(ending, "" if ending else "terminal")
+    if choice and format not in ("", choice, "terminal"):  # a .txt may hold any of them
+        raise ConfigError(
+            f"--out {out} is {_NAMES[format]} and --format {choice} is {_NAMES[choice]}: leave one of them out"
+        )
+    if not choice and not format:
         endings = ", ".join([*_ENDINGS, *others])
         raise ConfigError(f"--out {out}: the ending says the form: {endings}; or choose one by --format")
-    return format
+    return choice or format
 
 
 def plain(sheet: Sheet) -> Sheet:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.analysis.best import is_held_out, rows_of
+from gpbench.analysis.grouping import gather
 from gpbench.data import cards
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record
@@ -54,9 +55,8 @@ class Kind:
 
     def nearest(self, records: Sequence[Record], folders: Sequence[Path] = ()) -> list[str]:
         """The recorded data sets of this task whose numbers of rows, then of inputs, are nearest, with their sizes."""
-        sizes: dict[str, int] = {}
-        for record in Kind(self.task).records(records, folders):
-            sizes[record.dataset] = max(sizes.get(record.dataset, 0), rows_of(record))
+        rows = gather((record.dataset, rows_of(record)) for record in Kind(self.task).records(records, folders))
+        sizes = {name: max(numbers) for name, numbers in rows.items()}
         inputs = {name: _facts(name, folders).get("inputs") or 0 for name in sizes}
         order = sorted(sizes, key=lambda n: (_gap(self.rows, sizes[n]), _gap(self.inputs, inputs[n]), n))
         words = {name: f", {number:,} inputs" if number else "" for name, number in inputs.items()}

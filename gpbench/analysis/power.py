@@ -11,6 +11,7 @@ the means of splits vary by the mean over splits of s²/n, where s² is the vari
 rest of their variance is due to splits.
 """
 
+import bisect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,17 +41,6 @@ _MOST = 10**6  # number of splits beyond which more of them change nothing
 _LARGE = 100.0  # noncentrality that is significant with any number of splits, and that SciPy's functions still compute
 
 
-@dataclass(frozen=True)
-class Power:
-    """The power of the splits of a difference, in units of the metric."""
-
-    difference: Difference  # the observed difference, which has a test
-    sd: float  # standard deviation of the differences between splits
-    smallest: float  # smallest true difference that `difference.n` splits show
-    floor: float  # smallest true difference that any number of splits shows
-    needed: float  # splits that show a true difference of the observed size; infinite where a million are too few
-
-
 def power_of(noncentrality: float, n: int) -> float:
     """The probability that the two-sided test over n splits rejects: P(|T| > t) for a noncentral T."""
     from scipy.special import nctdtr, stdtrit
@@ -78,37 +68,29 @@ def splits_needed(difference: float, sd: float, ratio: float) -> float:
 
     if difference == 0 or not enough(_MOST):
         return math.inf
-    few, many = 1, _MOST
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle) else (middle, many)
-    return many
+    return bisect.bisect_left(range(_MOST), True, lo=2, key=enough)
 
 
 def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
     """The sheet of the power of comparisons: a line for each difference with a test.  Raises ConfigError: no difference
     has a test.
     """
-    tested = []
-    for d in differences:
-        if d.test.stderr is not None and d.ratio is not None:
-            sd = d.test.stderr / _stderr(1.0, d.n, d.ratio)
-            smallest, floor = (smallest_difference(sd, n, d.ratio) for n in (d.n, _MOST))
-            tested.append(Power(d, sd, smallest, floor, splits_needed(d.test.mean, sd, d.ratio)))
-    if not tested:
+    powers = [(d, row) for d in differences if (row := _row(d))]
+    if not powers:
         raise ConfigError(
             "no power without a test, which needs two splits that both sides have, a known correction of their"
             " variance, and records with the numbers of training and test rows: train more splits with `gpbench run`"
         )
-    records = [record for p in tested for record in p.difference.records]
+    records = [record for d, _ in powers for record in d.records]
     sides = f"{a.value} - {b.value}"
     header = ("data set", sides, "sd of splits", "corrected se", "n", "smallest with n", "with any n", "splits needed")
+    lines = tuple(_line(d, row) for d, row in powers)
     return Sheet(
-        title=f"Power of the comparison of {a.value} with {b.value} on {counted(len(tested), 'data set')}.",
-        grids=[Grid(title(differences[0].metric, records), header, tuple(map(_line, tested)))],
+        title=f"Power of the comparison of {a.value} with {b.value} on {counted(len(powers), 'data set')}.",
+        grids=[Grid(title(differences[0].metric, records), header, lines)],
         remarks=[*feet(NOTE, differences), *(seconds_lines(records) if differences[0].metric == "seconds" else [])],
         facts=facts_of(records),
-        rows=[_row(p) for p in tested],
+        rows=[row for _, row in powers],
     )
 
 
@@ -116,27 +98,30 @@ def _stderr(sd: float, n: int, ratio: float) -> float:
     return sd * math.sqrt(1 / n + ratio)
 
 
-def _row(p: Power) -> dict:
-    """The numbers of a line by name; `splits_needed` is "never" where no number is enough."""
-    d = p.difference
+def _row(d: Difference) -> dict:
+    """The numbers of a line by name, {} without a test; `splits_needed` is "never" where no number is enough."""
+    if d.test.stderr is None or d.ratio is None:
+        return {}
+    sd = d.test.stderr / _stderr(1.0, d.n, d.ratio)
+    needed = splits_needed(d.test.mean, sd, d.ratio)
     return {
         **pair_names(d),
         "difference": d.test.mean,
-        "sd": p.sd,
+        "sd": sd,
         "stderr": d.test.stderr,
         "n_splits": d.n,
         "test_train_ratio": d.ratio,
-        "smallest_difference": p.smallest,
-        "floor": p.floor,
-        "splits_needed": "never" if math.isinf(p.needed) else int(p.needed),
+        "smallest_difference": smallest_difference(sd, d.n, d.ratio),
+        "floor": smallest_difference(sd, _MOST, d.ratio),
+        "splits_needed": "never" if math.isinf(needed) else int(needed),
     }
 
 
-def _line(p: Power) -> tuple[str, ...]:
-    d = p.difference
-    needed = "never" if math.isinf(p.needed) else f"{int(p.needed):,}"
-    numbers = (number(p.sd), number(d.test.stderr), str(d.n), number(p.smallest), number(p.floor))
-    return (d.name, f"{d.test.mean:+.4g}", *numbers, needed)
+def _line(d: Difference, row: Mapping) -> tuple[str, ...]:
+    needed = row["splits_needed"]
+    floors = (number(row["smallest_difference"]), number(row["floor"]))
+    words = (f"{d.test.mean:+.4g}", number(row["sd"]), number(row["stderr"]), str(d.n), *floors)
+    return (d.name, *words, needed if needed == "never" else f"{needed:,}")
 
 
 _Reader = Callable[[Record], Mapping[str, np.ndarray]]  # maps a record to its kept predictions; empty without any

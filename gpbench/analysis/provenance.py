@@ -55,15 +55,10 @@ def provenance_lines(records: Iterable[Record]) -> list[str]:
 def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> list[str]:
     """A line on the properties in which the machines of these runs differ, if any, by which seconds are not
     comparable."""
-    texts = lambda record: tuple((name, str(value or "unknown")) for name, value in _machine(record).items())
-    machines = Counter({record.id: texts(record) for record in records}.values())
-    if len(machines) < 2:
-        return []
+    machines = [*{record.id: _machine(record) for record in records}.values()]
     differing = []
-    for name in dict.fromkeys(name for machine in machines for name, _ in machine if name not in without):
-        counts: Counter[str] = Counter()
-        for machine, n in machines.items():
-            counts[dict(machine).get(name, "unknown")] += n
+    for name in dict.fromkeys(name for machine in machines for name in machine if name not in without):
+        counts = Counter(str(machine.get(name) or "unknown") for machine in machines)
         if len(counts) > 1:
             differing.append(f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(counts.items())))
     return [f"seconds are not comparable where these differ: {'; '.join(differing)}"] if differing else []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry
-from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, comparison, main_names, with_metric
+from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, main_names, with_metric
 from gpbench.analysis.experiment import by_dataset, facts, missing_line, preset_lines
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.provenance import LEAKED, seconds_lines
@@ -42,10 +42,8 @@ def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[s
     ConfigError: none of the rankings is possible; the message is that of the first (`ranks.rank_table`).
     """
     sets: dict[str, Sequence[str] | None] = {ALL: None, **options.get("sets", {})}
-    results = []
-    for metric in options["metrics"]:
-        rows = selected_rows(experiment, planned, options, metric)
-        results += [_set_ranking(name, members, metric, rows) for name, members in sets.items()]
+    rows = {metric: selected_rows(experiment, planned, options, metric) for metric in options["metrics"]}
+    results = [_set_ranking(name, of_set, metric, rows[metric]) for metric in rows for name, of_set in sets.items()]
     if not any(result.ranking for result in results):
         raise ConfigError(f"{experiment.id}: {results[0].name}: {results[0].problem}")
     return results
@@ -78,8 +76,7 @@ def shared_notes(results: Sequence[SetRanking]) -> list[str]:
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
     """The sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.  The best of each
-    set is marked, and those that are not significantly different from it.  The options `label`, `metrics` and `sets`
-    are those of `rankings`.  Raises ConfigError: as `rankings` does.
+    set is marked, and those that are not significantly different from it.  Raises ConfigError: as `rankings` does.
     """
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
@@ -119,8 +116,8 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes
     """
     require_known(str(test), TESTS, f"no test {test!r}")
     timed = seconds_lines(record for cell in cells for record in cell.records) if metric == "seconds" else []
-    caveats = [*cells_notes(with_metric(cells, metric)), *notes, *timed]
-    return rank_table(comparison(cells, metric), test, caveats)
+    cells = with_metric(cells, metric)
+    return rank_table(Comparison.of_settings(cells, metric), test, [*cells_notes(cells), *notes, *timed])
 
 
 def _set_ranking(
@@ -136,8 +133,7 @@ def _set_ranking(
     marked = lambda method: method + LEAKED_MARK if method in leaked else method
     cells = {(dataset, marked(method)): cell for (dataset, method), cell in cells.items()}
     compared = Comparison.from_cells(cells, metric)
-    ranked = {method for row in compared.values.values() for method in row}
-    others = [method for method in dict.fromkeys(method for _, method in cells) if method not in ranked]
+    others = [method for method in dict.fromkeys(method for _, method in cells) if method not in compared.methods]
     caveats = [f"not ranked, without runs: {', '.join(others)}"] if others else []
     caveats += [LEAKED] if leaked else []
     try:
@@ -153,21 +149,20 @@ def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
     """The average ranks by set with their marks, and the statistics of each set below."""
     ranked = [result.ranking for result in group if result.ranking]
     methods = dict.fromkeys(method for ranking in ranked for method in ranking.methods)
-    columns: list[dict[str, Text]] = []
-    for result in group:
-        column = {}
-        if ranking := result.ranking:
-            critical = f"{ranking.critical:.2f}" if ranking.critical else ""
-            numbers = map(Text, (str(len(ranking.datasets)), f"{ranking.p:.2g}", critical))
-            column = {name: Text(f"{average:.2f}", mark) for name, average, mark in ranking.standings}
-            column |= dict(zip(_STATISTICS, numbers))
-        columns.append(column)
+    columns = [_column(result.ranking) if result.ranking else {} for result in group]
     known = ranked[0].known if ranked else find(metric)
     return Grid(
         f"average rank, {known.heading if known else metric}",
         ("method", *(result.methods for result in group)),
         tuple((name, *(column.get(name, "") for column in columns)) for name in (*methods, *_STATISTICS)),
     )
+
+
+def _column(ranking: Ranking) -> dict[str, Text]:
+    critical = f"{ranking.critical:.2f}" if ranking.critical else ""
+    numbers = map(Text, (str(len(ranking.datasets)), f"{ranking.p:.2g}", critical))
+    standings = {name: Text(f"{average:.2f}", mark) for name, average, mark in ranking.standings}
+    return standings | dict(zip(_STATISTICS, numbers))
 
 
 def _rows(result: SetRanking, ranking: Ranking) -> list[dict]:

@@ -1,4 +1,4 @@
-"""Recorded numbers beside the printed ones: a comparison for each entry of the papers' tables, counts by paper."""
+"""Reproductions: recorded numbers beside printed ones, in the papers' tables; and their counts by paper."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from gpbench.experiments.status import Cell
 from gpbench.papers.published import Published
 from gpbench.records.record import Record
 
-_OUTCOMES = ("equal", "better", "worse")  # outcomes of a comparison with a target, in the order in which they are shown
+_OUTCOMES = ("equal", "better", "worse")  # outcomes beside a target, in the order in which they are shown
 
 _PlannedCells = tuple[Experiment, str, Sequence[Cell]]
 """An experiment, a preset, and the preset's cells with their records."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Reproduction:
     """A recorded number beside a printed one, at its place in an experiment's table."""
 
     experiment: str  # id of the experiment
@@ -58,11 +58,11 @@ class Comparison:
         return f"{', '.join(filter(None, [self.experiment, self.row, self.column]))}: {self.entry.metric}"
 
 
-def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
+def reproductions(planned: Iterable[_PlannedCells]) -> list[Reproduction]:
     """Every recorded entry with a published value, in the tables of these experiments.  A published number counts once:
     at its place in the first table that has it.
     """
-    by_number: dict[tuple, Comparison] = {}
+    by_number: dict[tuple, Reproduction] = {}
     for experiment, preset, cells in planned:
         if not any(cell.records for cell in cells) or (experiment.table or {}).get("kind", "values") != "values":
             continue
@@ -70,17 +70,17 @@ def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
             for row, entries in block.rows.items():
                 for column, entry in entries.items():
                     if (printed := entry.published) and entry.mean is not None:
-                        comparison = Comparison(experiment.id, preset, block.title, row, column, entry, printed)
-                        by_number.setdefault(comparison.number, comparison)
+                        reproduction = Reproduction(experiment.id, preset, block.title, row, column, entry, printed)
+                        by_number.setdefault(reproduction.number, reproduction)
     return [*by_number.values()]
 
 
-def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()) -> list[Comparison]:
-    """The comparisons of all experiments, each in its `recorded_presets`."""
+def load_reproductions(records: Sequence[Record], config_dirs: Sequence[Path] = ()) -> list[Reproduction]:
+    """The reproductions of all experiments, each in its `recorded_presets`."""
     by_id = {record.id: record for record in records}
     planner = plan.Planner(config_dirs)
     experiments = [definition.read(id, config_dirs) for id in definition.names(config_dirs)]
-    return comparisons(planned for e in experiments for planned in recorded_presets(e, by_id, planner, config_dirs))
+    return reproductions(planned for e in experiments for planned in recorded_presets(e, by_id, planner, config_dirs))
 
 
 def recorded_presets(
@@ -122,12 +122,12 @@ class PaperSummary:
 
 
 def summaries(
-    compared: Sequence[Comparison], claims: Mapping[str, Mapping[str, int]] | None = None
+    compared: Sequence[Reproduction], claims: Mapping[str, Mapping[str, int]] | None = None
 ) -> list[PaperSummary]:
-    """Counts by paper, in the order of the comparisons; papers with claims only come last."""
+    """Counts by paper, in the order of the reproductions; papers with claims only come last."""
     claims = claims or {}
-    papers = dict.fromkeys([*(comparison.paper for comparison in compared), *claims])
-    numbers = {paper: [comparison for comparison in compared if comparison.paper == paper] for paper in papers}
+    papers = dict.fromkeys([*(ours.paper for ours in compared), *claims])
+    numbers = {paper: [ours for ours in compared if ours.paper == paper] for paper in papers}
     targets = {paper: [c.outcome for c in own if not c.exclusion] for paper, own in numbers.items()}
     outcomes = {paper: {name: words.count(name) for name in _OUTCOMES} for paper, words in targets.items()}
     return [PaperSummary(paper, len(numbers[paper]), outcomes[paper], claims.get(paper, {})) for paper in papers]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gpbench.analysis.grouping import gather
+from gpbench.errors import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +42,14 @@ AnyText = str | Text
 def text_of(text: AnyText) -> Text:
     """A text as a cell."""
     return Text(text) if isinstance(text, str) else text
+
+
+def render(
+    text: AnyText, notes: Mapping[str, str], marks: Mapping[str, str], escape: Callable[[str], str] = printable
+) -> str:
+    """A cell as a format writes it: its text, escaped, within its mark, and the letters of its notes."""
+    cell = text_of(text)
+    return marks.get(cell.mark if cell.text else "", "%s") % escape(cell.text) + "".join(cell.letters(notes))
 
 
 @dataclass(frozen=True)

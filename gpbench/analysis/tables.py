@@ -5,16 +5,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from gpbench import paths
 from gpbench.analysis.cells import CellRuns, Entry, caveats
+from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import counted, natural, number
 from gpbench.analysis.provenance import facts_of, provenance, run_facts, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
-from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
+from gpbench.analysis.statistics import common_splits, largest_ratio
 from gpbench.metrics import find
 from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.record import Record
@@ -85,11 +87,9 @@ def placed_sheet(
     entries = [*placed.values()]
     usual = _usual_splits(entries)
     one_split = {entry.n_splits for entry in entries if entry.n_splits} == {1}
-    grids, printed = _grids(placed, header, lambda entry: _value_cell(entry, usual, one_split)), []
-    for grid in _grids(placed, header, _printed):
-        heading = text_of(grid.title)
-        bare = f"beside the paper: {_UNIT.sub('', heading.text)}"
-        printed.append(replace(grid, title=replace(heading, text=bare)))
+    grids = _grids(placed, header, lambda entry: _value_cell(entry, usual, one_split))
+    bare = lambda title: replace(title, text=f"beside the paper: {_UNIT.sub('', title.text)}")
+    printed = [replace(grid, title=bare(text_of(grid.title))) for grid in _grids(placed, header, _printed)]
     names = [c for grid in (*grids, *printed) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
     single = _OVER_ROWS if any(entry.row_stderr is not None for entry in entries) else _SINGLE
     beside = _DIFFERENCE if any(entry.delta_se is not None for entry in entries) else _BESIDE
@@ -240,30 +240,29 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
     splits that all of them share.  Entries with few splits (`has_few`), that are not held out, or of data sets that are
     not for ranking take no part; nothing is marked below two common splits, or where a ratio of test rows is unknown.
     """
-    values = {k: entry.values for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
-    values = {k: splits for k, splits in values.items() if not _few(splits, values.values())}
-    common = common_splits(values.values())
-    ratio = largest_ratio(row[k].cell.ratio for k in values)
-    if len(values) < 2 or len(common) < 2 or ratio is None:
+    ranked = {str(k): entry for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
+    ranked = {k: entry for k, entry in ranked.items() if not _few(entry, ranked.values())}
+    common = common_splits(entry.values for entry in ranked.values())
+    ratio = largest_ratio(entry.cell.ratio for entry in ranked.values())
+    if len(ranked) < 2 or len(common) < 2 or ratio is None:
         return list(row)
-    sign = 1 if row[min(values)].better == "lower" else -1
-    best = min(values, key=lambda k: sign * fmean(values[k][s] for s in common))
-
-    marked = list(row)
-    for k in values:
-        test = paired_t_test([values[k][s] - values[best][s] for s in common], ratio)
-        marked[k] = replace(row[k], mark="best" if k == best else "" if test.significant else "tied")
-    return marked
+    first = next(iter(ranked.values()))
+    compared = Comparison(first.metric, {"": {k: entry.values for k, entry in ranked.items()}})
+    (means,) = compared.means({"": common}, [*ranked])
+    best = [*ranked][int(np.argmin(means if first.better == "lower" else -means))]
+    tests = {k: compared.test("", k, best, common, ratio) for k in ranked}
+    marks = {k: "best" if k == best else "" if test.significant else "tied" for k, test in tests.items()}
+    return [replace(entry, mark=marks.get(str(k), entry.mark)) for k, entry in enumerate(row)]
 
 
 def has_few(row: Sequence[Entry]) -> bool:
     """Whether an entry has fewer than half of the splits of another, and would confine the comparison."""
-    every = [entry.values for entry in row if entry.values and _is_ranked(entry)]
-    return any(_few(values, every) for values in every)
+    every = [entry for entry in row if entry.values and _is_ranked(entry)]
+    return any(_few(entry, every) for entry in every)
 
 
-def _few(values: Mapping[int, float], every: Iterable[Mapping[int, float]]) -> bool:
-    return 2 * len(values) < max(map(len, every))
+def _few(entry: Entry, every: Iterable[Entry]) -> bool:
+    return 2 * entry.n_splits < max(other.n_splits for other in every)
 
 
 def _is_ranked(entry: Entry) -> bool:

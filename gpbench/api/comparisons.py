@@ -12,6 +12,7 @@ from gpbench.analysis import best as methods
 from gpbench.analysis import best_sheet, comparison, differences, rankings, ranks, sides
 from gpbench.analysis import power as powers
 from gpbench.analysis.cells import group_runs
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.kinds import TASKS, Kind, number_range
 from gpbench.api.selection import Filters, matching, select, settings_of, single_metric, without_budget
 from gpbench.api.tables import Table
@@ -66,7 +67,36 @@ def best(
       gpbench best --task regression --rows 30k-60k
       gpbench best --data boston --seconds 60
     """
-    dirs = folders(config_dir)
+    kind, dirs = _kind(task, rows, inputs, data, folders(config_dir))
+    scope = f"{kind}; protocol {protocol}, held-out rows alone"
+    if seconds is not None:
+        require(seconds > 0, f"seconds={seconds:g}: must be above 0", ConfigError)
+        scope += f"; at most {seconds:g} seconds of training"
+
+    def answer(stores: Sequence[Store]) -> tuple[methods.BestMethods, list[str]]:
+        records = latest(recorded(stores))
+        by_protocol = gather((record.protocol, record) for record in kind.records(records, dirs))
+        matches = by_protocol.pop(protocol, [])
+        sets = {name: ", ".join(sorted({run.dataset for run in runs})) for name, runs in sorted(by_protocol.items())}
+        elsewhere = "; ".join(f"--protocol {name} ({names})" for name, names in sets.items())
+        if not matches:
+            near = [] if elsewhere else kind.nearest(records, dirs)
+            hint = f"; other protocols have: {elsewhere}" if elsewhere else ""
+            hint += f"; the nearest recorded data are {', '.join(near)}" if near else ""
+            raise AbsentError(f"no recorded run has {scope}{hint}")
+        matches = without_budget(matches)
+        notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] if elsewhere else []
+        return methods.best_methods(matches, single_metric(metric, matches), seconds), notes
+
+    comparison, notes = first_answer(results, answer)
+    sheet = best_sheet.sheet(comparison, scope, notes, whole=whole)
+    return Table(sheet, best_sheet.as_dict(comparison, scope), records=comparison.records, results=results)
+
+
+def _kind(
+    task: str | None, rows: str | int | None, inputs: str | int | None, data: str | None, dirs: list[Path]
+) -> tuple[Kind, list[Path]]:
+    """The kind of data that is asked for, and the folders with that of a data set's card."""
     if data is not None:
         card, dirs = _card(data, dirs)
         is_right = task is None or card["task"] in TASKS.get(task, ())
@@ -75,32 +105,7 @@ def best(
     if task is None:
         raise ConfigError(f"say --task, one of {', '.join(TASKS)}, or --data with a data set")
     require_known(task, TASKS, f"no task {task!r}")
-    kind = Kind(task, number_range(rows, "rows"), number_range(inputs, "inputs"))
-    scope = f"{kind}; protocol {protocol}, held-out rows alone"
-    if seconds is not None:
-        require(seconds > 0, f"seconds={seconds:g}: must be above 0", ConfigError)
-        scope += f"; at most {seconds:g} seconds of training"
-
-    def answer(stores: Sequence[Store]) -> tuple[methods.BestMethods, list[str]]:
-        records = latest(recorded(stores))
-        similar = kind.records(records, dirs)
-        others: dict[str, set[str]] = {}  # data sets by protocol
-        for record in similar:
-            others.setdefault(record.protocol, set()).add(record.dataset)
-        own = others.pop(protocol, None)
-        elsewhere = "; ".join(f"--protocol {name} ({', '.join(sorted(sets))})" for name, sets in sorted(others.items()))
-        if not own:
-            near = kind.nearest(records, dirs) if not elsewhere else []
-            hint = f"; other protocols have: {elsewhere}" if elsewhere else ""
-            hint += f"; the nearest recorded data are {', '.join(near)}" if near else ""
-            raise AbsentError(f"no recorded run has {scope}{hint}")
-        matches = without_budget([record for record in similar if record.protocol == protocol])
-        notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] if elsewhere else []
-        return methods.best_methods(matches, single_metric(metric, matches), seconds), notes
-
-    comparison, notes = first_answer(results, answer)
-    sheet = best_sheet.sheet(comparison, scope, notes, whole=whole)
-    return Table(sheet, best_sheet.as_dict(comparison, scope), records=comparison.records, results=results)
+    return Kind(task, number_range(rows, "rows"), number_range(inputs, "inputs")), dirs
 
 
 def _card(data: str, dirs: list[Path]) -> tuple[dict[str, Any], list[Path]]:

@@ -8,12 +8,13 @@ from typing import Any
 
 from gpbench import paths, plugins, schema
 from gpbench.analysis import printing
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.api.selection import Names, names
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.config.card_keys import CARD
+from gpbench.config.cards import CARD
 from gpbench.errors import ConfigError, printable, require, require_known
 from gpbench.records import filters
 from gpbench.records.absences import absence
@@ -113,9 +114,7 @@ def ls(
 
 
 def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """{name, description} of each file of a group, the description from its first comment line.  Of files with the same
-    name, that of gpbench counts.
-    """
+    """The name of each file of a group, and the description in its first comment line."""
     files = _files(group, config_dirs)
     for name in sorted(files, key=printing.natural):
         with open(files[name], encoding="utf-8", errors="replace") as lines:
@@ -125,7 +124,7 @@ def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict[str, 
 
 def _files(group: str, config_dirs: Sequence[Path]) -> Mapping[str, Path]:
     """The files of a group by name: gpbench's, those of these folders and of installed packages."""
-    return paths.yaml_files(group, (*config_dirs, *plugins.folders()))
+    return paths.yaml_files(group, plugins.folders(config_dirs))
 
 
 def _runs(
@@ -144,10 +143,8 @@ def _runs(
             require_known(name, known, f"no run has {group} {name!r}")
     equal = [f"{name}={','.join(values)}" for name, values in fields.items()]
     records = filters.matching(records, [*equal, *conditions])
-    sets: dict[str, set[str | None]] = {}
-    for record in records:
-        sets.setdefault(record.dataset, set()).add(record.split_set)
-    rows = [_row(record, len(sets[record.dataset]) > 1) for record in records]
+    sets = gather((record.dataset, record.split_set) for record in records)
+    rows = [_row(record, len({*sets[record.dataset]}) > 1) for record in records]
     return Listing("runs", rows, [record.to_json() for record in records], records=records, results=results)
 
 
@@ -159,18 +156,12 @@ def _row(record: Record, has_sets: bool) -> dict[str, str]:
     if has_sets and f"set={record.split_set}" not in row["setting"]:
         row["split"] += f" of {record.split_set}"
     created = (record.created or "")[:16].replace("T", " ")
-    return {
-        **row,
-        "metrics": ", ".join(metrics),
-        "train s": printing.number(record.seconds.get("train")),
-        "created": created,
-    }
+    seconds = printing.number(record.seconds.get("train"))
+    return {**row, "metrics": ", ".join(metrics), "train s": seconds, "created": created}
 
 
 def _fitted(columns: dict[str, tuple[str, ...]], width: int | None) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """The columns of runs that fit the width, without `created`, further metrics and what all runs share where they do
-    not, and the lines below them, which say that.
-    """
+    """The columns of runs that fit the width, and the lines below them, which name what all runs share."""
 
     def fits() -> bool:
         return width is None or sum(max(map(len, (name, *cells))) + 2 for name, cells in columns.items()) <= width + 2

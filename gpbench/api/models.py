@@ -80,8 +80,7 @@ class RecordedRun:
 
     @checked
     def plot(self, kind: str | None = None) -> "Figure":
-        """Draws a picture of the run of a kind in `pictures`, as "calibration"; by default of what it kept, or else its
-        trace."""
+        """Draws a picture of a kind in `pictures`, as "calibration"; by default of what it kept, or else its trace."""
         from gpbench.report.figures import offers
 
         content = offers.RunContent.read(self._store, self.record)

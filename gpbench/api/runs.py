@@ -2,11 +2,12 @@
 
 import html
 from collections.abc import Iterable, Sequence
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, overload
 
+from gpbench.analysis.grouping import gather
 from gpbench.api.words import Folders
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, printable, require_known
@@ -86,18 +87,15 @@ class Runs(Sequence[Record]):
         return load_run(self[0], results=self.results, config_dir=config_dir).predict(X, return_std=return_std)
 
     def _mean_stderr(self, metric: str) -> tuple[float, float]:
-        finished = [record for record in self._records if not record.diverged]
+        finished = [record for record in self if not record.diverged]
         known = {name for record in finished for name in record.metrics}
         require_known(metric, known, f"no run has the metric {metric!r}")
-        mean, stderr = _mean_stderr(finished, metric)
-        return nan if mean is None else mean, nan if stderr is None else stderr
+        return _mean_stderr(finished, metric)
 
     def _blocks(self) -> list[tuple[str, dict[str, str]]]:
         """The names of each data set, method, setting and protocol, with the values of its rows by name."""
         fields = ("dataset", "method", "setting", "protocol")
-        groups: dict[tuple[str, ...], list[Record]] = {}
-        for record in self._records:
-            groups.setdefault(tuple(str(getattr(record, field)) for field in fields), []).append(record)
+        groups = gather((tuple(str(getattr(record, field)) for field in fields), record) for record in self)
         return [(printable("  ".join(names)).rstrip(), _rows(records)) for names, records in groups.items()]
 
     @property
@@ -152,19 +150,19 @@ def _rows(records: Sequence[Record]) -> dict[str, str]:
 def _mean_text(records: Sequence[Record], metric: str) -> str:
     """Mean ± standard error over splits, and why runs have no value."""
     mean, stderr = _mean_stderr(records, metric)
-    text = "" if mean is None else f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
+    text = "" if isnan(mean) else f"{mean:.4f}" if isnan(stderr) else f"{mean:.4f} ± {stderr:.4f}"
     return ", ".join(filter(None, [text, absences_text(absences(records, metric))]))
 
 
-def _mean_stderr(records: Sequence[Record], metric: str) -> tuple[float | None, float | None]:
-    """Mean and standard error over the splits that have a value, of each the mean over its seeds, then over outputs,
-    which are of the same rows; None where there is none.
-    """
+def _mean_stderr(records: Sequence[Record], metric: str) -> tuple[float, float]:
+    """Mean and standard error over splits, of each the mean over seeds, then over outputs; NaN for none."""
     from gpbench.analysis.cells import by_split, group_runs  # here: they import NumPy, and words are checked without it
     from gpbench.analysis.statistics import mean_stderr
 
-    splits: dict[tuple, list[float]] = {}
-    for cell in group_runs(records):
-        for split, value in by_split(cell, metric).items():
-            splits.setdefault((cell.dataset, cell.split_set, cell.method, cell.label, split), []).append(value)
-    return mean_stderr([fmean(outputs) for outputs in splits.values()]) if splits else (None, None)
+    splits = gather(
+        ((cell.dataset, cell.split_set, cell.method, cell.label, split), value)
+        for cell in group_runs(records)
+        for split, value in by_split(cell, metric).items()
+    )
+    mean, stderr = mean_stderr(list(map(fmean, splits.values()))) if splits else (nan, None)
+    return mean, nan if stderr is None else stderr

@@ -66,8 +66,8 @@ def matching(records: Sequence[Record], filters: Filters) -> list[Record]:
         require(values or value is None, f"{field} names no value: leave it out for all of them", AbsentError)
         if field == "split":
             values = [number for text in values for number in _numbers(text, known)]
-        if unknown := [name for name in values if name not in known]:
-            raise AbsentError(f"no run has {field} {unknown[0]!r}; {nearest(unknown[0], known)}")
+        for name in values:
+            require_known(name, known, f"no run has {field} {name!r}", AbsentError)
         if values:
             records = [record for record in records if _name(record, field) in values]
     if settings := settings_of(filters):
@@ -106,15 +106,11 @@ def without_budget(records: Sequence[Record]) -> list[Record]:
     methods = {record.method for record in selected}
     settings = {record.method: record.setting for record in records if record.budget is not None}
     absent, others = sorted(settings.keys() - methods), sorted(settings.keys() & methods)
+    setting = f"--setting {settings[(absent or others)[0]]!r}"
     parts = [f"left out, for all their runs have a budget: {listed(absent)}"] if absent else []
     parts += [f"left out: the runs within a budget of {listed(others)}"] if others else []
-    setting = f"--setting {settings[(absent or others)[0]]!r}"
-    if absent:
-        hint = f"`gpbench table --method {absent[0]}` shows {absent[0]}, and {setting} all"
-    else:
-        hint = f"`gpbench table {setting}` shows all"
-    parts.append(f"{hint} of this setting")
-    print(printable(f"gpbench: {'; '.join(parts)}"), file=sys.stderr)
+    hint = f"--method {absent[0]}` shows {absent[0]}, and {setting} all" if absent else f"{setting}` shows all"
+    print(printable(f"gpbench: {'; '.join(parts)}; `gpbench table {hint} of this setting"), file=sys.stderr)
     return selected
 
 

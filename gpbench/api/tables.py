@@ -244,7 +244,6 @@ def verify(
 
     config_dirs = folders(config_dir)
     selections = list(claims.select_claims(name, config_dirs))
-    files = paths.yaml_files("protocol", (*config_dirs, *plugins.folders()))
 
     def judge(stores: Sequence[Store]) -> "list[verdicts.Verdict]":
         store = union(stores)
@@ -252,6 +251,7 @@ def verify(
         by_id = {record.id: record for record in records}
         planner = plan.Planner(config_dirs)  # experiments of several claims share jobs
         if protocol is not None:
+            files = paths.yaml_files("protocol", plugins.folders(config_dirs))
             require_known(protocol, {*files, *(record.protocol for record in records)}, f"no protocol {protocol!r}")
         return [
             verdict
@@ -268,6 +268,6 @@ def verify(
         ]
 
     judged = first_answer(results, judge, lambda judgement: all(verdict.reason for verdict in judgement))
-    sheet = report.sheet(judged, details)
     rows = [report.as_dict(verdict) for verdict in judged]
-    return Table(sheet, rows, exit_code=int(any(row["verdict"] in ("fails", "refuted") for row in rows)))
+    is_refuted = any(row["verdict"] in ("fails", "refuted") for row in rows)
+    return Table(report.sheet(judged, details), rows, exit_code=int(is_refuted))

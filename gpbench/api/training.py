@@ -11,7 +11,8 @@ from gpbench import runtime
 from gpbench.api.runs import Runs
 from gpbench.api.words import Folders, folders, with_cards, with_results, words
 from gpbench.arguments import checked
-from gpbench.config.compose import Composer, applicable, compose
+from gpbench.config.compose import Composer, compose
+from gpbench.config.values import Config, Run
 from gpbench.config.words import require_once, word
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, require
 from gpbench.records.absences import divergence
@@ -86,7 +87,7 @@ def run(
     return runs
 
 
-def require_one_job(cfg: Mapping[str, Any]) -> None:
+def require_one_job(cfg: Config) -> None:
     """Raises ConfigError for a configuration that asks for several processes of a sweep, but is of one job."""
     jobs = cfg["run"]["jobs"]
     fault = f"run.jobs={jobs}: these are the processes of a sweep: add -m, or leave the word out"
@@ -133,7 +134,7 @@ def multirun(
     settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
     cfg = compose([*settings, f"run.jobs={word(jobs)}"], config_dirs)
     launcher = chosen_launcher([text for text in texts if text.startswith("hydra")], config_dirs)
-    listed, lines = applicable(listed, Composer(config_dirs))
+    listed, lines = Composer(config_dirs).applicable(listed)
     print("\n".join([*lines, ""]), end="")
     sweep = Jobs(config_dirs, cfg["run"], *launcher)
     sweep.launch(listed)
@@ -153,11 +154,8 @@ def _words_of_choices(key: str, value: Any) -> list[str]:
     return [text for choice in values for text in words({key: choice})]
 
 
-def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
-    """Trains and records the missing runs of a configuration in this process, which can set up JAX or has done so.
-
-    Returns all runs of its plan; with `run.processes` in the first process alone, and none in the others.
-    """
+def train_here(cfg: Config, plan: RunPlan | None = None) -> Runs:
+    """The runs of a configuration, trained here where they are missing; of several processes the first has them."""
     from gpbench.train import session
     from gpbench.train.stop import StopRequest
 
@@ -168,7 +166,7 @@ def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
     return Runs(records, plan.results, recorded_before)
 
 
-def _trains_here(run: Mapping[str, Any]) -> bool:
+def _trains_here(run: Run) -> bool:
     """True if this process can train with these settings: JAX has them, or is not imported yet."""
     own = run["processes"] != 1 or any(run[key] is not None for key in ("cores", "memory_fraction", "budget"))
     in_main_thread = threading.current_thread() is threading.main_thread()  # the only one that can handle signals

@@ -14,9 +14,7 @@ Folders = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 def words(keys: Mapping[str, Any], overrides: Iterable[str] = ()) -> list[str]:
-    """The words KEY=VALUE of these keys, in which two underscores stand for a dot, followed by others.  Raises
-    ConfigError where two have one key.
-    """
+    """The words KEY=VALUE of these keys, in which two underscores stand for a dot, followed by others."""
     texts = [*(f"{key.replace('__', '.')}={word(value)}" for key, value in keys.items()), *overrides]
     require_once(texts)
     return texts

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from gpbench import paths, yamls
 from gpbench.claims.estimates import Region
 from gpbench.claims.quantities import COMPARISONS, Quantity
-from gpbench.errors import ConfigError, require_known
+from gpbench.errors import ConfigError, refuse, require_known
 from gpbench.keys import MAPPINGS, Keys, optional, required
 from gpbench.schema import Range, is_number
 
@@ -147,13 +147,12 @@ def _region(content: Mapping[str, Any], kind: str, subject: str) -> Region:
     low = float(content.get("above", content.get("rises", low)))
     high = float(content.get("below", content.get("falls", high)))
     words = "`falls: 0` or `rises: 0`" if kind == "monotone" else "above, below, between: [a, b] or within"
-    problems = {
-        f"no {kind} lies between {low:g} and {high:g}: give the lower end first": low >= high,
-        f"say where the {kind} lies: {words}": math.isinf(low) and math.isinf(high),
-        "every ratio is above 0: give another end": is_logarithmic and (high <= 0 or (low <= 0 and math.isinf(high))),
-    }
-    if wrong := [text for text, is_wrong in problems.items() if is_wrong]:
-        raise ConfigError(f"{subject}: {wrong[0]}")
+    refuse(
+        f"{subject}: ",
+        (low >= high, f"no {kind} lies between {low:g} and {high:g}: give the lower end first"),
+        (math.isinf(low) and math.isinf(high), f"say where the {kind} lies: {words}"),
+        (is_logarithmic and (high <= 0 or (low <= 0 and math.isinf(high))), "every ratio is above 0: give another end"),
+    )
     if is_logarithmic:
         low, high = math.log(low) if low > 0 else -math.inf, math.log(high)
     return Region(low, high)
@@ -237,18 +236,17 @@ def _claim(paper: str, id: str, content: Any, subject: str, shipped: bool) -> Cl
     ways = [key for key in ("clauses", "test", "reason") if content.get(key)]
     unnamed = [test for test in tests if not _TEST.fullmatch(test)]
     test = "a `test` that proves it, " if shipped else ""
-    own, undecided = (
-        not shipped and ("test" in content or "proves" in content),
-        not ways and not content.get("elsewhere"),
+    is_decided = len(ways) == 1 or (not ways and content.get("elsewhere"))
+    refuse(
+        f"{subject}: ",
+        (
+            not shipped and ("test" in content or "proves" in content),
+            "a `test` is one of gpbench's, and proves its claims alone: give `clauses`",
+        ),
+        (not is_decided, f"a claim has `clauses`, {test}or a `reason` why it has none; or `elsewhere`"),
+        ("proves" in content and "test" not in content, "`proves` is of a `test`: name it as tests/FILE.py::NAME"),
+        (unnamed, f"test {''.join(unnamed[:1])}: name it as tests/FILE.py::NAME"),
     )
-    problems = {
-        "a `test` is one of gpbench's, and proves its claims alone: give `clauses`": own,
-        f"a claim has `clauses`, {test}or a `reason` why it has none; or `elsewhere`": undecided or len(ways) > 1,
-        "`proves` is of a `test`: name it as tests/FILE.py::NAME": "proves" in content and "test" not in content,
-        f"test {''.join(unnamed[:1])}: name it as tests/FILE.py::NAME": unnamed,
-    }
-    if wrong := [text for text, is_wrong in problems.items() if is_wrong]:
-        raise ConfigError(f"{subject}: {wrong[0]}")
     clauses = enumerate(content.get("clauses", []), 1)
     return Claim(
         paper=paper,

@@ -1,14 +1,7 @@
 """Metrics of clauses: those of records, and numbers of a run's trace and of the arrays that `run.keep=true` kept.
 
-A clause names a metric of records, `diagnostics.NAME`, or `kept.NAME` (`SUMMARIES`); or has a mapping:
-
-- `{metric: nll, step: 10}`, `{metric: nll, seconds: 2.5}`: the last point of the trace by then;
-- `{metric: steps, until: nll, below: 0.3}`, or `seconds`, or `above`: the first point at which it is, infinite without
-  one, unknown where the trace begins with one after the first step.
-
-The metric of a trace is that on the test rows, or `objective`.  Seconds are those of training, of which runs that were
-trained together have equal shares.
-
+docs/reference/claims.md says how a clause names them.  The metric of a trace is that on the test rows, or `objective`;
+its seconds are those of training, of which runs that were trained together have equal shares.
 Kept inputs are in the units in which the method was trained, nearly always standard deviations.  A collection has the
 arrays of the first split of a cell, and of the others `extracts`: for banana, a hundredth of the bytes.
 """
@@ -23,7 +16,6 @@ from jaxtyping import Float, Int, UInt8
 from numpy import ndarray
 
 from gpbench.analysis import effects
-from gpbench.data.builtin import friedman_effect
 from gpbench.errors import ConfigError, require_known
 from gpbench.keys import Keys, optional, required
 
@@ -51,16 +43,14 @@ def _inactive_share(run: Arrays) -> float | None:
     if "kept_effect1_inputs" not in run or "kept_shares" not in run:
         return None
     shares = []
-    for size in (1, 2):
-        for i, inputs in enumerate(run.get(f"kept_effect{size}_inputs", ())):
-            x, _, _ = effects.original(run, size, i)
-            if not friedman_effect(tuple(map(int, inputs)), x).any():
-                shares.append(float(run["kept_shares"][:, int(run[f"kept_effect{size}_place"][i])].mean()))
+    for size, i in effects.places(run):
+        if not effects.truth(run, size, i).any():
+            shares.append(float(run["kept_shares"][:, int(run[f"kept_effect{size}_place"][i])].mean()))
     return max(shares, default=None)
 
 
 def _effect(number: int) -> Callable[[Arrays], float | None]:
-    return lambda run: effects.errors(run, friedman_effect)[number] if "kept_effect1_inputs" in run else None
+    return lambda run: effects.errors(run)[number] if "kept_effect1_inputs" in run else None
 
 
 SUMMARIES: Mapping[str, Callable[[Arrays], float | None]] = {
@@ -136,10 +126,12 @@ def _classes(run: Arrays) -> Int[ndarray, " G"]:
     return run["kept_log_probs"].argmax(axis=1)
 
 
-def _row_classes(run: Arrays) -> UInt8[ndarray, " n"] | None:
+def _row_classes(run: Arrays) -> UInt8[ndarray, " n"]:
     """The predicted class at the nearest point of the grid to each training row."""
-    nearest = _nearest(run["kept_X"], run["kept_grid"])
-    return None if nearest is None else _classes(run)[nearest].astype(np.uint8)
+    from scipy.spatial import cKDTree
+
+    _, nearest = cKDTree(run["kept_grid"]).query(run["kept_X"])
+    return _classes(run)[nearest].astype(np.uint8)
 
 
 def _var_within(run: Arrays) -> Float[ndarray, " g"]:
@@ -148,7 +140,7 @@ def _var_within(run: Arrays) -> Float[ndarray, " g"]:
     return run["kept_var"][((grid >= rows.min(axis=0)) & (grid <= rows.max(axis=0))).all(axis=1)]
 
 
-_EXTRACTS: Mapping[str, tuple[set[str], Callable[[Arrays], ndarray | None]]] = {
+_EXTRACTS: Mapping[str, tuple[set[str], Callable[[Arrays], ndarray]]] = {
     "inducing": ({"kept_inducing"}, lambda run: run["kept_inducing"]),
     # the first and the last point: with these and its size, a grid is known
     "corners": ({"kept_grid"}, lambda run: run["kept_grid"][[0, -1]]),
@@ -158,18 +150,6 @@ _EXTRACTS: Mapping[str, tuple[set[str], Callable[[Arrays], ndarray | None]]] = {
     "mean": ({"kept_mean"}, lambda run: run["kept_mean"]),
 }
 """What comparisons read of each run: the arrays that it needs, and its function."""
-
-
-def _nearest(rows: Float[ndarray, "n D"], grid: Float[ndarray, "G D"]) -> Int[ndarray, " n"] | None:
-    """The place of the nearest point of a grid to each row; None unless the grid has all pairs of its coordinates."""
-    axes, places = zip(*(np.unique(column, return_inverse=True) for column in grid.T))
-    shape = tuple(map(len, axes))
-    if np.prod(shape) != len(grid):
-        return None
-    order = np.zeros(len(grid), int)
-    order[np.ravel_multi_index(places, shape)] = np.arange(len(grid))
-    along = [np.abs(column[:, None] - axis).argmin(axis=1) for column, axis in zip(rows.T, axes)]
-    return order[np.ravel_multi_index(along, shape)]
 
 
 def _distances(a: Float[ndarray, "n D"], b: Float[ndarray, "m D"]) -> Float[ndarray, "n m"]:

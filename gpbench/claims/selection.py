@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import NamedTuple
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
@@ -68,13 +67,8 @@ class KeyedCell:
             return {}
         if not quantity.is_of_arrays:
             return by_split(self.runs, quantity.metric)
-        known, name = self.runs.known, str(quantity)
-        if name not in known:
-            arrays = lambda r: {} if r.diverged else share_seconds(r, self.read(r.id))
-            pairs = ((record.split, quantity.value(arrays(record))) for record in self.records)
-            values = gather((split, value) for split, value in pairs if value is not None)
-            known[name] = {split: fmean(seeds) for split, seeds in values.items()}
-        return known[name]
+        of_arrays = lambda record: quantity.value(share_seconds(record, self.read(record.id)))
+        return by_split(self.runs, str(quantity), of_arrays)
 
     def arrays(self, split: int) -> Arrays:
         """The trace and the kept arrays of a split; empty where it has none."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from gpbench import custom, own_metrics, plugins, registry, runtime, targets, yamls
+from gpbench import own_metrics, plugins, registry, runtime, yamls
 from gpbench.analysis import printing
 from gpbench.config.compose import compose
 from gpbench.config.words import require_once
@@ -45,14 +45,13 @@ def check(
     require(rows is None or rows >= 10, f"--rows {rows}: give at least 10", ConfigError)
     method = method.removeprefix("method=")
     require_once([f"method={method}", *overrides])
-    folders = targets.add_folders(config_dir)
     kind, colon, name = method.rpartition(":")
     if colon:
         for option, value in {"rows": rows, "platform": platform}.items():
             require(value is None, f"--{option}: {method} is no method; leave the option out", ConfigError)
-        examined = _of_family(kind, name, overrides, folders)
+        examined = _of_family(kind, name, overrides, config_dir)
     else:
-        examined = _of_method(method, overrides, folders, rows, platform)
+        examined = _of_method(method, overrides, config_dir, rows, platform)
     findings = []
     for finding in examined:
         findings.append(finding)
@@ -75,8 +74,10 @@ def _of_method(
     device = "cpu" if platform else cfg["run"]["device"]  # a program is lowered for others on any machine
     runtime.configure(device=device)
     runtime.start(device)
+    from gpbench.config.build import check_class
     from gpbench.contract import findings, lowering
 
+    check_class(cfg["method"])
     if platform:
         return lowering.examine_platform(cfg["method"], platform, rows)
     return findings.examine(cfg["method"], rows)
@@ -89,16 +90,14 @@ def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Pat
     for word in words:
         require("=" in word, f"cannot read {word!r}; write KEY=VALUE", ConfigError)
     options = {key: yamls.load(value) for key, _, value in (word.partition("=") for word in words)}
-    folders = [*folders, *plugins.folders()]
+    folders = plugins.folders(folders)
     runtime.configure(device="cpu")
     if kind == "metric":
-        metric = own_metrics.get(name, folders, options)
+        value: Any = own_metrics.get(name, folders, options)
     else:
-        value = custom.expand(kind, {name: options}, folders)
+        value = registry.expand(kind, {name: options}, folders)
         registry.read(kind, value)
     runtime.start()
     from gpbench.contract import families
 
-    if kind == "metric":
-        return families.examine_metric(metric)
-    return families.examine_kernel(value) if kind == "kernel" else families.examine_likelihood(value)
+    return getattr(families, f"examine_{kind}")(value)

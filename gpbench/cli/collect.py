@@ -9,7 +9,7 @@ from gpbench import paths
 from gpbench.analysis.cells import cell_key
 from gpbench.claims import quantities
 from gpbench.cli.output import Answer
-from gpbench.errors import ConfigError, require
+from gpbench.errors import ConfigError, listed, require
 from gpbench.records import arrays, collection, packages
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -47,14 +47,12 @@ def collect(*results: Path, out: Path = Path("records.parquet"), newest: bool = 
     rows = [(record, _portable(store.config_text(record.id))) for record, store in merged]
     lists = packages.texts((record for record, _ in merged), union([*stores]).packages)
     collection.write(out, rows, _traces(merged), lists)
-    counts = [(str(folder), len(own)) for folder, own in zip(folders, contents)]
-    sources = [{"results": folder, "records": count} for folder, count in counts]
-    lines = [f"{count:>8,}  {folder}" for folder, count in [*counts, (f"different runs in {out}", len(merged))]]
+    sources = [{"results": str(folder), "records": len(own)} for folder, own in zip(folders, contents)]
+    lines = [f"{source['records']:>8,}  {source['results']}" for source in sources]
+    lines.append(f"{len(merged):>8,}  different runs in {out}")
     if differing:
-        some = ", ".join([*differing[:5], *(["..."] if len(differing) > 5 else [])])
-        lines.append(
-            f"{len(differing)} of these have several records whose metrics differ by more than rounding: {some}"
-        )
+        fault = "of these have several records whose metrics differ by more than rounding"
+        lines.append(f"{len(differing)} {fault}: {listed(differing)}")
     data = {"out": str(out), "records": len(merged), "from": sources, "differing": differing}
     return Answer(data, "\n".join(lines))
 
@@ -78,8 +76,7 @@ def _merge(pairs: Sequence[_Stored], *, newest: bool) -> tuple[list[_Stored], li
 
 
 def _traces(pairs: Sequence[_Stored]) -> dict[str, bytes]:
-    """The thinned traces of these records by id, with what the run kept for pictures; of other splits than the first of
-    a cell, with what claims read of that."""
+    """The traces of these records by id: thinned, and of other splits than the first of a cell what claims read."""
     first: dict[tuple, tuple[int, int]] = {}
     for record, _ in pairs:
         key, member = cell_key(record), (record.split, record.seed)
@@ -95,6 +92,7 @@ def _traces(pairs: Sequence[_Stored]) -> dict[str, bytes]:
 
 def _same(a: Record, b: Record) -> bool:
     """Whether two records of a run have the same metrics, up to rounding."""
-    pairs = [(value, b.metrics.get(name)) for name, value in a.metrics.items()]
-    is_equal = all(x == y or (x is not None and y is not None and isclose(x, y, rel_tol=_TOLERANCE)) for x, y in pairs)
-    return is_equal and (a.status, a.metrics.keys()) == (b.status, b.metrics.keys())
+    if (a.status, a.metrics.keys()) != (b.status, b.metrics.keys()):
+        return False
+    pairs = [(value, b.metrics[name]) for name, value in a.metrics.items()]
+    return all(x == y or (x is not None and y is not None and isclose(x, y, rel_tol=_TOLERANCE)) for x, y in pairs)

@@ -31,6 +31,16 @@ class Places(TypedDict):
     config_dir: Sequence[Path]
 
 
+def _of_each(action: Callable[[_Card, Places], _Described]) -> Callable[..., int]:
+    """The verb of an action on each data set."""
+
+    def call(*names: str, **places: Unpack[Places]) -> int:
+        return _each(names, places, action)
+
+    call.__doc__ = action.__doc__
+    return call
+
+
 def ls(**places: Unpack[Places]) -> int:
     """One line per data set."""
     return _each(["all"], places, _ls)
@@ -45,36 +55,76 @@ def fetch(*names: str, offline: bool = False, again: bool = False, **places: Unp
     """
 
     def fetched(card: _Card, places: Places) -> _Described:
-        dataset = _loaded(card, places, offline=offline, again=again)
-        stored = _stored(card, places)
+        name, dataset, stored = card["name"], _loaded(card, places, offline=offline, again=again), _stored(card, places)
         if stored:
-            require(stored.is_file(), f"cannot store {card['name']} in {stored.parent}", StorageError)
+            fault = f"cannot store {name} in {stored.parent}: set GPBENCH_STORE or --store to another folder"
+            require(stored.is_file(), fault, StorageError)
         row = {"rows": len(dataset.y), "checksum": dataset.checksum, "stored": stored and str(stored)}
-        return {"name": card["name"], **row}, f"{card['name']:<16} {stored or 'not stored: its card has no checksum'}"
+        return {"name": name, **row}, f"{name:<16} {stored or 'not stored: its card has no checksum'}"
 
     return _each(names, places, fetched)
 
 
-def verify(*names: str, **places: Unpack[Places]) -> int:
+@_of_each
+def verify(card: _Card, places: Places) -> _Described:
     """Check store, mirror and built-in data against the checksums of the cards."""
-    return _each(names, places, _verify)
+    from gpbench.data import sources, store
+    from gpbench.data.dataset import checksum
+    from gpbench.data.files import Absent
+
+    folder, mirror = places["store"] or paths.store_dir(), places["mirror"] or paths.mirror_dir()
+    searched = sources.folders(places["config_dir"], folder)
+    loaders: dict = {f"store {folder}": partial(store.get, card, folder)}
+    for source in card["sources"]:
+        if source["kind"] not in ("official", "copy"):
+            loaders[sources.describe(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=searched)
+    states: dict[str, str] = {}
+    checksums: dict[str, str] = {}
+    bad: list[str] = []
+    for name, load in loaders.items():
+        states[name] = "absent"
+        try:
+            if dataset := load():
+                states[name] = "right" if card.get("checksum") else "no checksum in the card"
+                checksums["checksum"] = dataset.checksum
+                checksums |= {"folds_checksum": checksum(dataset.folds)} if dataset.folds else {}
+        except Absent:
+            pass
+        except (DataError, ConfigError) as error:
+            states[name] = str(error)
+            bad.append(name)
+    lines = [f"{card['name']:<16} {key}: {value}" for key, value in {**states, **checksums}.items()]
+    return {"name": card["name"], "places": states, **checksums, "bad": bad}, "\n".join(lines)
 
 
-def info(*names: str, **places: Unpack[Places]) -> int:
+@_of_each
+def info(card: _Card, places: Places) -> _Described:
     """Print all fields of the card, the inputs and the target."""
-    return _each(names, places, _info)
+    from gpbench.data.sources import describe
+
+    names, target = [*map(str, card.get("columns") or [])], None
+    if any(source["kind"] == "file" for source in card["sources"]):
+        with contextlib.suppress(DataError):  # `check` says what is wrong
+            dataset = _loaded(card, places, offline=True)
+            names, target = [*dataset.columns], listed(dataset.outputs or [dataset.target])
+    sources = [describe(source) for source in card["sources"]]
+    row = {**card, **_summary(card, places), "sources": sources, "input_names": names, "target_name": target}
+    inputs = ": ".join(filter(None, [f"{row['inputs'] or len(names)}", listed(names)]))
+    values = {**row, "inputs": inputs if inputs != "0" else None, "target": row.get("target") or target}
+    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
+    lines = [(key, values[key]) for key in (*keys, "checksum") if values.get(key) not in (None, "")]
+    lines += [("splits", row["splits"])] + [("source", source) for source in sources]
+    lines += [("oddity", oddity) for oddity in card.get("oddities") or []] + [("stored", row["stored"] or "no")]
+    return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
 
 
-def check(*names: str, **places: Unpack[Places]) -> int:
+@_of_each
+def check(card: _Card, places: Places) -> _Described:
     """Describe the rows and name what is doubtful in them: notes, each with how to mend it."""
+    from gpbench.data.checks import check
 
-    def checked(card: _Card, places: Places) -> _Described:
-        from gpbench.data.checks import check
-
-        report = check(card, _loaded(card, places, quiet=True))
-        return report.to_json(), str(report)
-
-    return _each(names, places, checked)
+    report = check(card, _loaded(card, places, quiet=True))
+    return report.to_json(), str(report)
 
 
 def rows(*names: str, split: int, set: str | None = None, out: Path | None = None, **places: Unpack[Places]) -> int:
@@ -121,35 +171,17 @@ def probe(*names: str, **places: Unpack[Places]) -> int:
 
     known, places = _resolve(names, places)
     addresses = [address for name in known for address in files.addresses(cards.read(name, places["config_dir"]))]
-    answers, rows = [], []
+    answers = []
     for answer in files.ask(addresses):
         answers.append(answer)
-        rows.append(
-            {
-                "name": answer.dataset,
-                "url": answer.url,
-                "problem": answer.problem or None,
-                "bytes": answer.size,
-                "redirect": answer.redirect or None,
-                "checksum_compared": answer.compared,
-            }
-        )
         if not places["json"]:
-            words = [
-                answer.problem or "answers",
-                "" if answer.size is None else f"{answer.size:,} bytes",
-                "checksum right" if answer.compared and not answer.problem else "",
-                f"redirects to {answer.redirect}" if answer.redirect else "",
-                "" if answer.read else "not read by gpbench",
-            ]
-            print(f"{answer.dataset:<16} {answer.url}: {', '.join(filter(None, words))}", flush=True)
+            print(answer, flush=True)
     unavailable = files.unavailable(answers)
     if places["json"]:
-        print_json({"files": rows, "unavailable": unavailable})
-    if unavailable:
-        fault = f"no address answers for {', '.join(unavailable)}; find a copy and add it to the card"
-        print(f"gpbench: {fault}", file=sys.stderr)
-    return DataError.exit_code if unavailable else 0
+        print_json({"files": [answer.to_json() for answer in answers], "unavailable": unavailable})
+    fault = f"no address answers for {', '.join(unavailable)}; find a copy and add it to the card"
+    require(not unavailable, fault)
+    return 0
 
 
 def _resolve(names: Sequence[str], places: Places) -> tuple[list[str], Places]:
@@ -205,16 +237,9 @@ def _loaded(card: _Card, places: Places, **options: Any) -> Any:
 
 def _summary(card: _Card, places: Places) -> dict:
     stored = _stored(card, places)
-    return {
-        "name": card["name"],
-        "task": card["task"],
-        "rows": card.get("rows"),
-        "inputs": card.get("inputs"),
-        "outputs": card.get("outputs", 1),
-        "splits": split_sets(card),
-        "title": card.get("title", ""),
-        "stored": str(stored) if stored and stored.is_file() else None,
-    }
+    size = {"rows": card.get("rows"), "inputs": card.get("inputs"), "outputs": card.get("outputs", 1)}
+    facts = {"name": card["name"], "task": card["task"], **size, "splits": split_sets(card)}
+    return {**facts, "title": card.get("title", ""), "stored": str(stored) if stored and stored.is_file() else None}
 
 
 def _stored(card: _Card, places: Places) -> Path | None:
@@ -233,57 +258,5 @@ def _ls(card: _Card, places: Places) -> _Described:
     return row, f"{facts.rstrip()}\n{'':<16} {row['title']}" if is_long else f"{facts} {row['title']}"
 
 
-def _info(card: _Card, places: Places) -> _Described:
-    """Describes a data set by its card; the names of a user's inputs are those of the table."""
-    from gpbench.data.sources import describe
-
-    names, target = [*map(str, card.get("columns") or [])], None
-    if any(source["kind"] == "file" for source in card["sources"]):
-        with contextlib.suppress(DataError):  # `check` says what is wrong
-            dataset = _loaded(card, places, offline=True)
-            names, target = [*dataset.columns], listed(dataset.outputs or [dataset.target])
-    sources = [describe(source) for source in card["sources"]]
-    row = {**card, **_summary(card, places), "sources": sources, "input_names": names, "target_name": target}
-    inputs = ": ".join(filter(None, [f"{row['inputs'] or len(names)}", listed(names)]))
-    values = {**row, "inputs": inputs if inputs != "0" else None, "target": row.get("target") or target}
-    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
-    lines = [(key, values[key]) for key in (*keys, "checksum") if values.get(key) not in (None, "")]
-    lines += [("splits", row["splits"])] + [("source", source) for source in sources]
-    lines += [("oddity", oddity) for oddity in card.get("oddities") or []] + [("stored", row["stored"] or "no")]
-    return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
-
-
 def _plain(value) -> str:
     return ", ".join(f"{key}: {item}" for key, item in value.items()) if isinstance(value, Mapping) else str(value)
-
-
-def _verify(card: _Card, places: Places) -> _Described:
-    """Verifies all copies that need no download, and prints the checksum, also for a card without one."""
-    from gpbench.data import sources, store
-    from gpbench.data.dataset import checksum
-    from gpbench.data.files import Absent
-
-    folder, mirror = places["store"] or paths.store_dir(), places["mirror"] or paths.mirror_dir()
-    searched = sources.folders(places["config_dir"], folder)
-    loaders: dict = {f"store {folder}": partial(store.get, card, folder)}
-    for source in card["sources"]:
-        if source["kind"] not in ("official", "copy"):
-            loaders[sources.describe(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=searched)
-    states: dict[str, str] = {}
-    checksums: dict[str, str] = {}
-    bad: list[str] = []
-    for name, load in loaders.items():
-        try:
-            dataset = load()
-            state = "absent" if dataset is None else "right" if card.get("checksum") else "no checksum in the card"
-        except Absent:
-            dataset, state = None, "absent"
-        except (DataError, ConfigError) as error:
-            dataset, state = None, str(error)
-            bad.append(name)
-        if dataset:
-            checksums["checksum"] = dataset.checksum
-            checksums |= {"folds_checksum": checksum(dataset.folds)} if dataset.folds else {}
-        states[name] = state
-    lines = [f"{card['name']:<16} {key}: {value}" for key, value in {**states, **checksums}.items()]
-    return {"name": card["name"], "places": states, **checksums, "bad": bad}, "\n".join(lines)

@@ -1,20 +1,17 @@
 """`gpbench import`: scores predictions of other programs by our metrics on our splits, and records them as imported."""
 
-import hashlib
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from gpbench import paths, targets
+from gpbench import paths, plugins
 from gpbench.analysis import printing
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.leaderboard import DIVISIONS, cpu_budget, eligible
 from gpbench.cli.output import Answer
-from gpbench.errors import ConfigError, require, require_known
+from gpbench.errors import ConfigError, listed, require, require_known
 from gpbench.records.record import Record
-
-_NAME = re.compile(r"\w[\w.-]*")
 
 
 def import_files(
@@ -46,41 +43,26 @@ def import_files(
     from gpbench import runtime
 
     runtime.configure(device="cpu")  # before pandas imports NumPy
-    from gpbench.api.listings import descriptions
     from gpbench.data.store import warn
-    from gpbench.imports import scoring, submissions
+    from gpbench.imports import scoring
     from gpbench.records.collection import open_store
     from gpbench.train.doubts import warnings
 
-    config_dir = targets.add_folders(config_dir)
-    seconds = None if budget is None else cpu_budget(budget)
-    paths_ = [file.resolve() for file in files]
-    for k, file in enumerate(files):
-        require(paths_[k] not in paths_[:k], f"{file} is named twice: leave it out once", ConfigError)
-    protocols = [item["name"] for item in descriptions("protocol", config_dir)]
-    ours = {item["name"] for item in descriptions("method", ())}
-    runs = []
-    for file in files:  # all are checked before any is recorded
-        imported = submissions.read(file)
-        require_known(protocol, protocols, f"no protocol {protocol!r}")
-        for name in (submission.method for submission in imported):
-            fault = "a name has letters, digits, _, - and . only, and does not begin with - or ."
-            require(_NAME.fullmatch(name), f"{file}: method {name!r}: {fault}", ConfigError)
-            fault = f"{file}: method {name!r} is one of gpbench's; give yours a name of its own"
-            require(name.lower() not in ours, fault, ConfigError)
-        checksum = hashlib.sha256(file.read_bytes()).hexdigest()
-        importer = scoring.Importer(protocol, precision, set, checksum, config_dir, seconds)
-        runs += importer.score(imported)
+    originals: dict[Path, Path] = {}
+    for file in files:
+        fault = f"{file} is named twice: leave it out once"
+        require(originals.setdefault(file.resolve(), file) is file, fault, ConfigError)
+    require_known(protocol, paths.yaml_files("protocol", plugins.folders(config_dir)), f"no protocol {protocol!r}")
+    importer = scoring.Importer(protocol, precision, set, config_dir, None if budget is None else cpu_budget(budget))
+    runs = [run for file in files for run in importer.score(file)]  # all are checked before any is recorded
     store = open_store(results or paths.results_dir())
     n_new = scoring.write(runs, store, again=again)
     records = [run.record for run in runs]
-    for key in dict.fromkeys((run.dataset, run.method, run.setting) for run in records):
-        for text in warnings([run for run in records if (run.dataset, run.method, run.setting) == key]):
+    for group in gather(((run.dataset, run.method, run.setting), run) for run in records).values():
+        for text in warnings(group):
             warn(text)
     if budget is not None:
-        on_boards = {run.id for division in DIVISIONS.values() for run in eligible(records, division, budget)}
-        if absent := [record for record in records if record.id not in on_boards]:
-            _say_absent(absent)
+        _say_absent(records, budget)
     metrics = lambda run: ", ".join(f"{name} {printing.number(value)}" for name, value in run.metrics.items())
     rows = [(r.dataset, str(r.output or ""), r.method, r.setting, str(r.split), metrics(r)) for r in records]
     lines = printing.aligned(("data set", "output", "method", "setting", "split", "metrics"), rows, printing.width())
@@ -89,9 +71,10 @@ def import_files(
     return Answer([record.to_json() for record in records], "\n".join(lines))
 
 
-def _say_absent(absent: list[Record]) -> None:
-    """Says on stderr which runs with a budget are on no board."""
-    names = sorted({f"{r.dataset} split {r.split}, protocol {r.protocol}" for r in absent})
-    some = ", ".join([*names[:3], *(["..."] if len(absent) > 3 else [])])
-    text = f"gpbench: {printing.counted(len(absent), 'run')} of no board ({some})"
-    print(f"{text}: boards have protocol clean, and the data sets and splits of their division", file=sys.stderr)
+def _say_absent(records: list[Record], budget: int) -> None:
+    """Says on stderr which of these runs within a budget are on no board."""
+    on_boards = {run.id for division in DIVISIONS.values() for run in eligible(records, division, budget)}
+    absent = [run for run in records if run.id not in on_boards]
+    if names := sorted({f"{run.dataset} split {run.split}, protocol {run.protocol}" for run in absent}):
+        text = f"gpbench: {printing.counted(len(absent), 'run')} of no board ({listed(names, 3)})"
+        print(f"{text}: boards have protocol clean, and the data sets and splits of their division", file=sys.stderr)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from gpbench import paths, targets
+from gpbench import paths
 from gpbench.analysis.leaderboard import CORES, cpu_budget, division_of, eligible, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet
 from gpbench.api.leaderboards import board_of, board_table
@@ -51,20 +51,19 @@ def add(
     """
     from gpbench.sweep.jobs import Jobs
 
-    folders = targets.add_folders(config_dir)
     folder = results_folder(results)
     fault = f"--results {folder}: runs are recorded in a folder: name one, and --with-shipped"
     require(folder.suffix != SUFFIX, fault, ConfigError)
     words = _jobs(division, budget, overrides, folder)
-    planned = [plan for plan in plans(words, folders) if isinstance(plan, RunPlan)]
+    planned = [plan for plan in plans(words, config_dir) if isinstance(plan, RunPlan)]
     ids, shared = [run.id for plan in planned for run in plan.runs], planned[0].cfg["run"]
-    sweep = Jobs(folders, {**shared, "jobs": jobs})
+    sweep = Jobs(config_dir, {**shared, "jobs": jobs})
     stores = results or [folder, *([SHIPPED] if paths.shipped_files() else [])]
     _require_others(ids, division, budget, [item for item in stores if item == SHIPPED or Path(item).exists()])
     if dry_run:
         from gpbench.sweep.display import preview
 
-        return preview(words, folders)
+        return preview(words, config_dir)
     most = shared["budget"]
     minutes = len(ids) * most / 60
     print(f"gpbench: {len(ids)} runs of at most {most:g} CPU seconds, {minutes:.0f} minutes", file=sys.stderr)

@@ -49,12 +49,6 @@ def output_folder(results: Named) -> Path:
     return folder.parent if folder.suffix == SUFFIX else folder
 
 
-def require_run(run: str | None, last: bool) -> None:
-    """Raises ConfigError unless either RUN or --last is given."""
-    fault = "give the id of one run, or --last; `gpbench ls runs` lists the runs"
-    require(bool(run) != last, fault, ConfigError)
-
-
 def write(
     answer: Any,
     *,

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from gpbench import targets
 from gpbench.cli.output import Answer, Named, output_folder
 from gpbench.errors import AbsentError, ConfigError, StorageError, require
 from gpbench.experiments.definition import Experiment
@@ -54,7 +53,6 @@ def plot(
     """
     fault = "give the id of a figure, or of runs, or --last; `gpbench ls runs` lists the runs"
     require(bool(ids) != last, fault, ConfigError)
-    folders = targets.add_folders(config_dir)
     of_runs = all(re.fullmatch("[0-9a-f]+", id) for id in ids)
     subject = _PRINTED if ids == (_PRINTED,) else "runs" if of_runs else "figures"
     subjects = {"kind": "runs", "metric": "runs", "preset": "figures", "all-settings": "figures"}
@@ -66,23 +64,18 @@ def plot(
     cells: list[Cell] = []
     lacks: dict[str, str] = {}
     if subject == _PRINTED:
-        from gpbench.analysis.reproduction import load_comparisons
+        from gpbench.analysis.reproduction import load_reproductions
         from gpbench.report import figures
         from gpbench.report.figures.printed import draw_printed
 
-        load = lambda stores: load_comparisons(latest(recorded(stores)), folders)
+        load = lambda stores: load_reproductions(latest(recorded(stores)), config_dir)
         files = figures.save(draw_printed(first_answer(results, load, lambda answer: not answer)), folder / _PRINTED)
     elif subject == "runs":
         files, lacks = _draw_runs(ids, kind, metric, folder, results)
     else:
-        files, cells = _draw_figures(ids, preset, all_settings, folders, folder, results)
+        files, cells = _draw_figures(ids, preset, all_settings, config_dir, folder, results)
     data = {"files": [str(file) for file in files], "missing": sum(len(cell.missing) for cell in cells)}
-    data |= {"kinds": lacks} if subject == "runs" else {}
-    if lacks and not kind:
-        suits = ",".join(name for name, lack in lacks.items() if not lack)
-        lines = [f"  {name} needs {lack}" for name, lack in lacks.items() if lack]
-        print(f"suits this run: --kind {suits}, or all", *lines, sep="\n", file=sys.stderr)
-    return Answer(data, summary(files, cells))
+    return Answer(data | ({"kinds": lacks} if subject == "runs" else {}), summary(files, cells))
 
 
 def _draw_figures(
@@ -122,7 +115,12 @@ def _draw_runs(
             raise
         raise AbsentError(f"{error}; of figures, `gpbench ls experiments`") from error
     if len(records) == 1 and not metric:
-        return plot_run(store, records[0], kind, folder)
+        files, lacks = plot_run(store, records[0], kind, folder)
+        if not kind:
+            suits = ",".join(name for name, lack in lacks.items() if not lack)
+            lines = [f"  {name} needs {lack}" for name, lack in lacks.items() if lack]
+            print(f"suits this run: --kind {suits}, or all", *lines, sep="\n", file=sys.stderr)
+        return files, lacks
     require(not kind, "--kind is for one run without --metric; several runs have their traces drawn", ConfigError)
     figure = draw_traces(records, [store.trace(record.id) for record in records], metric.split(",") if metric else ())
     others = f"-and-{len(records) - 1}" if len(records) > 1 else ""

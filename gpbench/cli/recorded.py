@@ -8,7 +8,7 @@ from typing import Any
 from gpbench import paths, yamls
 from gpbench.analysis import printing
 from gpbench.api.models import load_run
-from gpbench.cli.output import Answer, require_run, write_text
+from gpbench.cli.output import Answer, write_text
 from gpbench.errors import ConfigError, listed, printable, require
 from gpbench.records.absences import absence
 from gpbench.records.collection import open_existing, open_store
@@ -23,7 +23,7 @@ def show(run: str | None = None, *, last: bool = False, packages: bool = False, 
         packages: only the packages that were installed, for pip
         json: print JSON: the record, `config`, rows of `predictions`; with --packages the version of each
     """
-    require_run(run, last)
+    _require_run(run, last)
     content = load_run(run, results=results)
     if packages:
         versions = content.packages
@@ -44,6 +44,12 @@ def show(run: str | None = None, *, last: bool = False, packages: bool = False, 
     lines += [f"folder  {content.folder}", f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}"]
     lines += ["", yamls.dump(config).rstrip()] if config else []
     return Answer({**record.to_json(), "predictions": rows, "config": config}, "\n".join(lines))
+
+
+def _require_run(run: str | None, last: bool) -> None:
+    """Raises ConfigError unless either RUN or --last is given."""
+    fault = "give the id of one run, or --last; `gpbench ls runs` lists the runs"
+    require(bool(run) != last, fault, ConfigError)
 
 
 def inputs_line(record: Record, config: Mapping[str, Any]) -> str:
@@ -85,7 +91,7 @@ def predict(
       gpbench run dataset=heart run.save=true
       gpbench predict --last --data patients.csv
     """
-    require_run(run, last)
+    _require_run(run, last)
     if out:
         is_csv = out.suffix.lower() in ("", ".csv", ".txt")
         require(is_csv, f"--out {out}: predictions are csv: choose a file that ends in .csv", ConfigError)

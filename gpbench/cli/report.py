@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gpbench import paths, targets
+from gpbench import paths
 from gpbench.analysis import printing
 from gpbench.api.listings import descriptions
 from gpbench.api.selection import without_budget
@@ -45,23 +45,22 @@ def report(
     require(is_address, f"--docs {docs}: neither an http address nor a page, as ../index.html", ConfigError)
     every = latest(recorded(stores))  # among which an experiment has those within the budget that it says
     records = without_budget(every)
-    config_dirs = targets.add_folders(config_dir)
-    readable, faults = cards.readable(config_dirs)
+    readable, faults = cards.readable(config_dir)
     for fault in faults:
         _leave_out(fault)
-    planned = list(_planned(every, config_dirs))
+    planned = list(_planned(every, config_dir))
     store = union(stores)
     content = site.Facts(
         records=records,
         planned=planned,
-        verdicts=_verdicts(records, planned, config_dirs, store),
+        verdicts=_verdicts(records, planned, config_dir, store),
         cards=readable,
-        methods={item["name"]: item["description"] for item in descriptions("method", config_dirs)},
+        methods={item["name"]: item["description"] for item in descriptions("method", config_dir)},
         trace=store.trace,
         config=store.config_text,
         figures=_figures(planned),
         shipped={run for file in paths.shipped_files() for run in collection.read_times(file)},
-        folders=config_dirs,
+        folders=config_dir,
         docs=docs,
     )
     files = site.write_site(out, site.render_pages(content))

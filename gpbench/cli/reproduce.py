@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from gpbench import paths, targets
+from gpbench import paths
 from gpbench.analysis.formats import format_of
 from gpbench.cli.output import check_place, write_sheet
 from gpbench.cli.plot import save_figures, summary
 from gpbench.config.compose import compose
+from gpbench.config.values import Run
 from gpbench.config.words import LAUNCHER, require_once, word
 from gpbench.errors import ConfigError, GpbenchError, either, require
 from gpbench.experiments.definition import PRESETS, Experiment
@@ -58,13 +59,12 @@ def reproduce(
     from gpbench.records.collection import open_store
     from gpbench.sweep.display import preview
 
-    folders = targets.add_folders(config_dir)
     shared = [*([f"run.jobs={jobs}"] if jobs is not None else []), *([_results(results)] if results else [])]
     require_once([*overrides, *shared, f"run.preset={preset}"], "")
     of_jobs = [text for text in overrides if text.startswith(_OF_JOBS)]
-    settings = compose([*of_jobs, *shared], folders)["run"]
+    settings = compose([*of_jobs, *shared], config_dir)["run"]
     store = open_store(Path(settings["results"]))
-    definition, cells = plan.load(experiment, preset, folders, store)
+    definition, cells = plan.load(experiment, preset, config_dir, store)
     is_file = definition.table and not definition.pictures
     if is_file:
         format_of(out, format)  # refused before the hours of the runs
@@ -77,10 +77,10 @@ def reproduce(
         # cells of several outputs are one job
         listed = [[*job, *words] for job in dict.fromkeys(tuple(job_words(cell.job)) for cell in to_run)]
         if dry_run:
-            return preview(listed, folders)
+            return preview(listed, config_dir)
         launchers = [text for text in overrides if text.startswith(LAUNCHER)]
-        failure = _launch(listed, settings, folders, launchers)
-        definition, cells = plan.load(experiment, preset, folders, store)
+        failure = _launch(listed, settings, config_dir, launchers)
+        definition, cells = plan.load(experiment, preset, config_dir, store)
     if any(cell.records for cell in cells):
         try:
             if definition.table:
@@ -97,10 +97,7 @@ def reproduce(
 
 
 def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells: Sequence[Cell]) -> list[Cell]:
-    """The cells that agree with the command line, which may choose among values of a key that the experiment sets.
-
-    Raises ConfigError for a key or a value that it has not: runs of others would be no cell's.
-    """
+    """The cells that agree with words, which choose among values of a key that the experiment sets, and no others."""
     selected = list(cells)
     for text in words:
         key, equals, value = text.partition("=")
@@ -124,7 +121,7 @@ def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells:
 
 
 def _launch(
-    jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path], launchers: Sequence[str]
+    jobs: Sequence[Sequence[str]], settings: Run, folders: Sequence[Path], launchers: Sequence[str]
 ) -> GpbenchError | None:
     """Runs the jobs as a sweep does, where these words say; what went wrong, if anything, for later."""
     from gpbench.sweep.jobs import Jobs

@@ -3,10 +3,9 @@
 import contextlib
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from json import dumps, loads
 from pathlib import Path
-from typing import Any
 
 from gpbench import paths, yamls
 from gpbench.api import words
@@ -15,8 +14,9 @@ from gpbench.api.training import require_one_job, train_here
 from gpbench.cli.plot import plot_run
 from gpbench.cli.recorded import inputs_line
 from gpbench.config.compose import compose
+from gpbench.config.values import Config
 from gpbench.config.words import require_once
-from gpbench.errors import ConfigError, DivergedError, as_word, printable, require
+from gpbench.errors import ConfigError, DivergedError, as_word, printable, refuse, require
 from gpbench.records.absences import divergence
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
@@ -70,14 +70,15 @@ def run(
       gpbench run dataset=moons run.keep=true --plot all
       gpbench run --config-dir mine dataset=mydata method=mymethod
     """
-    sweep_plan = RunPlan.from_json(sys.stdin.buffer.read()) if plan else None  # of a job of a sweep, which has no words
     texts, folders = list(overrides), words.folders(config_dir)
-    if not plan:
-        if cfg and "job" in texts:  # as Hydra's --cfg job
-            texts.remove("job")
-        require_once(texts, "" if multirun else " and add -m")
-        texts, folders = words.with_cards(texts, folders)
-        _check_options(multirun, cfg, dry_run, plot, json)
+    if plan:  # of a job of a sweep, which has no words
+        whole = RunPlan.from_json(sys.stdin.buffer.read())
+        return _train(whole.cfg, whole, None, json)
+    if cfg and "job" in texts:  # as Hydra's --cfg job
+        texts.remove("job")
+    require_once(texts, "" if multirun else " and add -m")
+    texts, folders = words.with_cards(texts, folders)
+    _check_options(multirun, cfg, dry_run, plot, json)
     if multirun:
         from gpbench.sweep.launcher import sweep
 
@@ -86,26 +87,30 @@ def run(
         from gpbench.sweep.display import preview
 
         return preview([texts], folders, sweep=False)
-    config = sweep_plan.cfg if sweep_plan else compose(texts, folders)
+    config = compose(texts, folders)
     if cfg:
-        settings = {key: value for key, value in config.items() if key not in _DERIVED}
-        text = dumps(settings)  # a value that two sections share is written twice, without YAML's anchors
+        # as JSON first: a value that two sections share is written twice, without YAML's anchors
+        text = dumps({key: value for key, value in config.items() if key not in _DERIVED})
         print(yamls.dump(loads(text), allow_unicode=True), end="")
         return 0
-    if not plan:
-        require_one_job(config)
+    require_one_job(config)
+    return _train(config, None, plot, json)
+
+
+def _train(config: Config, plan: RunPlan | None, plot: str | None, json: bool) -> int:
+    """Trains what is missing of a configuration, or of a job's plan, and prints the results."""
     several = processes.needed(config["run"])
     fault = "--plot is for runs of one process: leave it out; `gpbench plot RUN --kind A,B` draws later"
     require(not (plot and several), fault, ConfigError)
     if not (json or plan) and config["run"]["progress"] and sys.stderr.isatty():
         print(_title(config), file=sys.stderr, flush=True)  # before JAX, which takes seconds to import
     if several:
-        whole = RunPlan.from_config(config)
+        whole = plan or RunPlan.from_config(config)
         with claim(whole.results, [run.id for run in whole.missing(Store(whole.results))]):
             return processes.run(whole, json=json)
     # what a method of the user prints stands beside the JSON, not in it
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
-        runs = train_here(config, sweep_plan)
+        runs = train_here(config, plan)
     if not runs:  # another process of this run speaks for it
         return 0
     if json:
@@ -127,16 +132,14 @@ def _check_options(multirun: bool, cfg: bool, dry_run: bool, plot: str | None, j
     """Raises ConfigError for options that do not go together, and for a kind of picture of which there is none."""
     listing = "--cfg" if cfg else "--dry-run"
     unread = "--dry-run" if cfg and dry_run else "--json" if json else "--plot" if plot else ""
-    fault = ""
-    if plot and (multirun or json):
-        fault = "--plot is for one job, without -m and --json; `gpbench plot RUN --kind A,B` draws others"
-    elif multirun and json:
-        fault = "--json is for one job, without -m; `gpbench ls runs --json` lists the records of a sweep"
-    elif (cfg or dry_run) and unread:
-        fault = f"{unread}: {listing} trains nothing; leave {unread} out"
-    elif multirun and cfg:
-        fault = "--cfg is for one job, without -m; --dry-run lists the jobs of a sweep"
-    require(not fault, fault, ConfigError)
+    others = "`gpbench plot RUN --kind A,B` draws others"
+    refuse(
+        "",
+        (plot and (multirun or json), f"--plot is for one job, without -m and --json; {others}"),
+        (multirun and json, "--json is for one job, without -m; `gpbench ls runs --json` lists the records of a sweep"),
+        ((cfg or dry_run) and unread, f"{unread}: {listing} trains nothing; leave {unread} out"),
+        (multirun and cfg, "--cfg is for one job, without -m; --dry-run lists the jobs of a sweep"),
+    )
     if plot and plot != "all":
         from gpbench.report.figures import offers
 
@@ -144,7 +147,7 @@ def _check_options(multirun: bool, cfg: bool, dry_run: bool, plot: str | None, j
             offers.check_kind(kind)
 
 
-def _title(cfg: Mapping[str, Any]) -> str:
+def _title(cfg: Config) -> str:
     """A line that says what a configuration runs."""
     split = dumps(cfg["split"], separators=(",", ":")).strip('"')
     changes = [f"{key}={as_word(value)}" for key, value in cfg["changes"].items()]
@@ -154,7 +157,7 @@ def _title(cfg: Mapping[str, Any]) -> str:
     return printable(f"{names}: {' '.join(words)}")
 
 
-def _next(cfg: Mapping[str, Any], runs: Runs) -> str:
+def _next(cfg: Config, runs: Runs) -> str:
     """A command that shows more of what was run: one run in full, or several in a table."""
     verb = "show --last" if len(runs) == 1 else f"table --dataset {shlex.quote(str(cfg['dataset']['name']))}"
     if runs.results.resolve() != paths.results_dir().resolve():

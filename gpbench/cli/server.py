@@ -21,7 +21,7 @@ _LONGEST = 2**18
 """Largest number of bytes of a message."""
 
 
-def _import(run: dict[str, Any]) -> None:
+def _import(run: Any) -> None:
     """Imports what jobs with this `run` section need.  Of an error the jobs tell, which meet it again."""
     with contextlib.suppress(Exception, SystemExit):
         from gpbench import runtime

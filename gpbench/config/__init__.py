@@ -3,5 +3,5 @@
 from gpbench import lazy
 
 __getattr__, __dir__, __all__ = lazy.attach(
-    __name__, {"build": ("build_method",), "compose": ("Composer", "folders"), "values": ("check_values",)}
+    __name__, {"build": ("build_method",), "compose": ("Composer",), "values": ("check_values",)}
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from gpbench import custom, registry, targets
+from gpbench import registry, targets
 from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError, as_word, either, located, require, require_known
 from gpbench.methods.base import Method
@@ -24,10 +24,9 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def build_method(node: Mapping[str, Any]) -> Method:
-    """The method with the class and the fields of a configuration's `method` section."""
-    check_class(node)
+    """The method with the class and the fields of a `method` section, which `check_class` has checked."""
     try:
-        method = _constructed({key: custom.without_target(key, value) for key, value in node.items()}, "method")
+        method = _constructed(node, "method")
     except GpbenchError:
         raise
     except (Exception, SystemExit) as error:  # whatever a constructor of the user's raises
@@ -44,8 +43,14 @@ def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
     constructed."""
     for name, value in node.items():
         if name != "_target_":
-            for key, path in targets.entries(custom.without_target(name, value), f"method.{name}"):
-                targets.check_called(path, key, folders)
+            for key, path in targets.entries(value, f"method.{name}"):
+                if not _is_family(name, path):
+                    targets.check_called(path, key, folders)
+
+
+def _is_family(kind: str, path: str) -> bool:
+    """True for the class of a kernel or a likelihood, which a method makes of its mapping itself."""
+    return kind in registry.KINDS and callable(getattr(registry.load(kind, path, object), "initial", None))
 
 
 def _constructed(value: Any, key: str) -> Any:
@@ -56,7 +61,7 @@ def _constructed(value: Any, key: str) -> Any:
     if not isinstance(value, Mapping):
         return value
     entries = {name: _constructed(entry, f"{key}.{name}") for name, entry in value.items()}
-    if "_target_" not in value:
+    if "_target_" not in value or _is_family(key.removeprefix("method.").partition(".")[0], value["_target_"]):
         return OmegaConf.create(entries, flags={"allow_objects": True})
     fields = {name: entry for name, entry in entries.items() if name not in _HYDRA_KEYS}
     target, is_partial = targets.load(value["_target_"], key), bool(value.get("_partial_"))
@@ -72,37 +77,37 @@ def _call_once(target: Callable[..., Any], is_partial: bool, /, *args: Any, **fi
 
 
 def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> None:
-    """Checks what needs imports in a `method` section: a user's class, and optimisers of other libraries."""
+    """Checks what needs imports in a `method` section, a user's class, and kernels, likelihoods and optimisers of other
+    libraries; and that it is for the task of the card."""
+    tasks, families = None, registry.KINDS.keys() & node.keys()
     if str(node.get("_target_")) in declared.classes():
         for key, value in node.items():
-            if key in registry.KINDS:
-                _check_family(key, value)
-            elif isinstance(value, Mapping) and "_target_" in value:
+            if key not in families and isinstance(value, Mapping) and "_target_" in value:
                 _check_signature(value, f"method.{key}")
-        return
-    cls = _check_signature(node, "method")
-    check_declarations(cls)
-    name = cls.__name__
-    is_tuple = isinstance(cls.tasks, tuple | list | set | frozenset)
-    require(is_tuple, f"{name}: tasks must be a tuple, such as tasks = ('regression',)", ConfigError)
-    for task in sorted(cls.tasks):
-        require_known(task, registry.AUTO, f"{name}: no task {task!r}")
-    declaration = declaration_of(cls)
-    for kind in registry.KINDS.keys() & node.keys():
-        if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
-            _check_family(kind, node[kind])
-    declared.check_declared(node, declaration, name)
+    else:
+        cls = _check_signature(node, "method")
+        check_declarations(cls)
+        tasks, name = cls.tasks, cls.__name__
+        is_tuple = isinstance(tasks, tuple | list | set | frozenset)
+        require(is_tuple, f"{name}: tasks must be a tuple, such as tasks = ('regression',)", ConfigError)
+        for task in sorted(tasks):
+            require_known(task, registry.AUTO, f"{name}: no task {task!r}")
+        declaration = declaration_of(cls)
+        families = {f for f in families if declaration["settings"].get(f, {"range": f})["range"] == f}
+        declared.check_declared(node, declaration, name)
+    for kind in families:
+        _check_family(kind, node[kind])
     if card is not None:
-        declared.check_task(node, card, cls.tasks)
+        declared.check_task(node, card, tasks)
 
 
 def _check_family(kind: str, value: Any) -> None:
-    """Check the custom classes in the value of a kernel or a likelihood: what they declare, and their options."""
+    """Checks the custom classes in the value of a kernel or a likelihood: what they declare, and their options."""
     from gpbench.core.kernels import kernel_spec
     from gpbench.core.likelihoods import likelihood_spec
 
     with located(f"method.{kind}"):
-        if paths := custom.custom_paths(kind, value):
+        if paths := registry.custom_paths(kind, value):
             (kernel_spec if kind == "kernel" else likelihood_spec)(value)
         for path in paths:
             check_declarations(registry.load(kind, path))
@@ -138,6 +143,9 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
         raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
     constructor, name = targets.load(target, key, Method), target.rpartition(".")[2]
     is_class = isinstance(constructor, type)
+    is_other = key == "method" and not (is_class and issubclass(constructor, Method))
+    no_method = f"method: {target} is no gpbench.Method: derive its class from gpbench.Method"
+    require(is_class or not is_other, no_method, ConfigError)
     try:
         fields = inspect.signature(constructor).parameters
     except (TypeError, ValueError):
@@ -146,9 +154,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     require(not abstract, f"{key}: {target} lacks {abstract}; see docs/how-to/own_method.md", ConfigError)
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
-    values = {name: custom.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
-    is_other = key == "method" and not (is_class and issubclass(constructor, Method))
-    no_method = f"method: {target} is no gpbench.Method: derive its class from gpbench.Method"
+    values = {name: value for name, value in node.items() if name not in _HYDRA_KEYS}
     is_nameless = not is_open and "name" in values.keys() - parameters.keys()  # every method has the field
     require(not (is_other and is_nameless), no_method, ConfigError)
     has_ranges = settings(constructor) if is_class and hasattr(constructor, "__dataclass_fields__") else {}
@@ -157,7 +163,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
             require_known(field, parameters, f"{key}.{field}: {name} has no such field")
         if field in parameters and field not in has_ranges:
             _check_annotation(f"{key}.{field}", value, parameters[field].annotation)
-        if isinstance(value, dict) and "_target_" in value:
+        if isinstance(value, dict) and "_target_" in value and not _is_family(field, value["_target_"]):
             _check_signature(value, f"{key}.{field}")
     require(not is_other, no_method, ConfigError)
     for field in (name for name, p in parameters.items() if p.default is p.empty and name not in values):

@@ -1,17 +1,18 @@
 """From the words of a command line to a plain, resolved configuration; every mistake in them is one line."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from gpbench import custom, own_metrics, paths, plugins, yamls
-from gpbench.config import card_keys, cards, declared, merge, protocol, words
-from gpbench.config.values import check_values
+from gpbench import own_metrics, paths, plugins, registry, yamls
+from gpbench.config import cards, declared, merge, words
+from gpbench.config.values import PROTOCOL_DEFAULTS, Config, check_values
 from gpbench.config.words import GROUPS, Word
-from gpbench.errors import ConfigError, either, nearest, require, require_known
+from gpbench.errors import ConfigError, either, located, nearest, refuse, require_known
+from gpbench.registry import TARGET
 
 
-def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
+def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> Config:
     """The configuration that the words of a command line stand for, as `Composer.compose` makes it."""
     return Composer(config_dirs).compose(overrides)
 
@@ -20,43 +21,34 @@ class Composer:
     """Composes any number of configurations with the files of the same folders."""
 
     def __init__(self, config_dirs: Sequence[Path] = ()):
-        self.config_dirs, self.folders = config_dirs, folders(config_dirs)
+        self.config_dirs, self.folders = config_dirs, plugins.folders(config_dirs)
         own_metrics.declarations(self.folders)  # an error in one stops every job before it starts
         self._groups = {folder.name for folder in paths.conf_dir().glob("*/")}
         self._bases: dict[tuple[str, ...], tuple[dict, dict]] = {}
         self._protocols: dict[str, dict[str, Any]] = {}
         self._sources: dict[str, list[dict[str, Any]]] = {}
 
-    def compose(self, overrides: Sequence[str]) -> dict:
-        """The configuration that the words of a command line stand for, checked, as a plain resolved dict.
-
-        Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
-        (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone), `explicit` (keys
-        of the method that words set, to whatever value) and `implied` (a reserved section of a method's file, see
-        `_implied`).  Raises ConfigError for every mistake in them.
-        """
-        settled = self.applicable(overrides)
-        for text in overrides:
-            if _is_optional(text) and text.removeprefix(words.OPTIONAL) not in settled:
-                _require_optional(_key(text))
+    def compose(self, overrides: Sequence[str]) -> Config:
+        """The configuration that the words of a command line stand for.  Raises ConfigError for every mistake in them
+        but those of classes of the user's, which `gpbench.config.build.check_class` imports."""
+        ((settled,), _) = self.applicable([overrides])
         parsed = words.read(settled)
         for word in parsed:
-            if refusal := self._refusal(word):
-                raise ConfigError(f"{word.text}: {refusal}")
+            self._check(word)
         choices = [word for word in parsed if self._is_choice(word)]
         base, defaults = self._choose(choices)
-        changes = [_with_sign(word, base.get("method")) for word in parsed if not self._is_choice(word)]
-        for word in changes:
-            if word.sign:
-                require_known(word.key.partition(".")[0], base, f"{word.text}: no such section")
+        changes = [_with_sign(word, base.get("method")) for word in parsed if word not in choices]
         cfg = base
         for word in sorted(changes, key=lambda word: word.key.startswith("method.")):  # which refers to the protocol
+            if word.sign:
+                require_known(word.key.partition(".")[0], base, f"{word.text}: no such section")
             cfg = merge.changed(cfg, word)
         cfg = merge.resolved(cfg)
         check_values(cfg)
-        budget = cfg["run"].get("budget")
-        if isinstance(budget, float) and budget.is_integer():  # 20 and 20.0 are one budget
-            cfg["run"] = {**cfg["run"], "budget": int(budget)}
+        run = cfg["run"]
+        run["results"] = run["results"] or str(paths.results_dir())
+        if isinstance(run["budget"], float) and run["budget"].is_integer():  # 20 and 20.0 are one budget
+            run["budget"] = int(run["budget"])
         files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
         for group, file in files.items():
             if not isinstance(cfg.get(group), dict):
@@ -71,52 +63,87 @@ class Composer:
             cards.read_indices_as_int8(cfg["dataset"])
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
         same = lambda value, default: value is default or repr(value) == repr(default)
-        leaves = _leaves(cfg)
+        leaves = merge.leaves({group: cfg[group] for group in GROUPS})
         cfg["changes"] = {k: value for k, value in leaves if not (k in defaults and same(value, defaults[k]))}
         cfg["explicit"] = sorted({word.key for word in parsed if word not in choices and word.key.startswith("method")})
         cards.check_changes(cfg["dataset"], cfg["changes"])
         cfg["dataset"]["sources"] = sources
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
-        cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
-        return cfg
+        return cast(Config, cfg)
 
-    def applicable(self, overrides: Sequence[str]) -> list[str]:
-        """The words of a job: of those with the prefix `optional.`, which lose it, the ones whose keys exist."""
-        texts = [text for text in overrides if not _is_optional(text) or self.lookup(overrides, _key(text))[1]]
-        return [text.removeprefix(words.OPTIONAL) for text in texts]
+    def applicable(self, jobs: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[str]]:
+        """The jobs with those of their optional words that have a key to set, without the prefix, each once; and a line
+        for each key that some jobs do not have.  Raises ConfigError: no job has such a key, and no method of gpbench
+        either."""
+        if not (keys := dict.fromkeys(_key(text) for job in jobs for text in job if _is_optional(text))):
+            return [list(job) for job in jobs], []
+        lines = []
+        for key in keys:
+            having, lacking = self._methods(key, jobs)
+            section, _, name = key.partition(".")
+            if not having and (section != "method" or name.partition(".")[0] not in declared.ranges()):
+                hint = nearest(name.partition(".")[0], declared.ranges())
+                raise ConfigError(f"{words.OPTIONAL}{key}: no job has the key {key}; {hint}")
+            if lacking:
+                lines.append(f"{key} is not set for {either(lacking, 'and')}: no such key")
+        settled = [
+            [text.removeprefix(words.OPTIONAL) for text in job if not _is_optional(text) or self._lookup(job, text)[1]]
+            for job in jobs
+        ]
+        return [list(job) for job in dict.fromkeys(map(tuple, settled))], lines
 
-    def lookup(self, overrides: Sequence[str], key: str) -> tuple[str, bool]:
-        """The name of the method that a job chooses, and True if its method, protocol or data set has the key."""
-        parsed = words.read([text for text in overrides if not _is_optional(text)])
+    def advice(self, jobs: Sequence[Sequence[str]]) -> str | None:
+        """The line about a key that some methods of a sweep lack; None where there is none."""
+        for key in dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith("method.")):
+            having, lacking = self._methods(key, jobs)
+            if having and lacking:
+                verbs = "have" if len(having) > 1 else "has", "do" if len(lacking) > 1 else "does"
+                methods = f"{either(having, 'and')} {verbs[0]} it, {either(lacking, 'and')} {verbs[1]} not"
+                return f"{key}: {methods}; {words.OPTIONAL}{key}=VALUE sets it only where it exists"
+        return None
+
+    def _methods(self, key: str, jobs: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
+        """The methods that have a key, and those that lack it, of the jobs with a word for it."""
+        methods = dict.fromkeys(self._lookup(job, key) for job in jobs if key in map(_key, job))
+        return [name for name, exists in methods if exists], [name for name, exists in methods if not exists]
+
+    def _lookup(self, job: Sequence[str], text: str) -> tuple[str, bool]:
+        """The name of the method that a job chooses; True if its method, protocol or data set has the word's key."""
+        key, parsed = _key(text), words.read([word for word in job if not _is_optional(word)])
         base, defaults = self._choose([word for word in parsed if self._is_choice(word)])
         section, _, name = key.partition(".")
         is_declared = section == "method" and name in _declared_settings(base.get("method"), {})
         in_file = any(other == key or other.startswith(f"{key}.") for other in defaults)
         return str(defaults.get("method.name") or defaults.get("method._target_")), in_file or is_declared
 
-    def restore(self, stored: Mapping[str, Any]) -> dict:
+    def restore(self, stored: Mapping[str, Any]) -> Config:
         """The configuration of a recorded run, as far as a record can say it, checked as a command line is.  Folders,
         stores, mirrors and the sources of the data are the user's own: a record may come from somebody else."""
         if not all(isinstance(stored.get(group), dict) and stored[group] for group in GROUPS):
             mend = "put its config.yaml back, or train it again with run.again=true"
             raise ConfigError(f"the record has no whole configuration: {mend}")
         name = str(stored["dataset"].get("name"))
-        if not card_keys.NAME.fullmatch(name):
+        if not cards.NAME.fullmatch(name):
             raise ConfigError(f"{name!a} is no name of a data set")
         base = self.compose([f"dataset={name}"])
         keys = (*GROUPS, "split", "output", "seed", "changes", "implied")
-        cfg = {**base, **{key: stored[key] for key in keys if key in stored}}
+        cfg: dict[str, Any] = {**base, **{key: stored[key] for key in keys if key in stored}}
         cfg["dataset"] = {**stored["dataset"], "sources": base["dataset"]["sources"]}
         cfg["run"] = {**base["run"], "device": (stored.get("run") or {}).get("device")}
         check_values(cfg)
         self._check_sections(cfg, "dataset")
-        return cfg
+        return cast(Config, cfg)
 
     def _check_sections(self, cfg: dict, subject: str) -> list[dict[str, Any]]:
         """Checks and normalises the sections of the groups; returns the sources of the card, with readers expanded."""
-        cfg["method"] = custom.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
-        declared.check_method(cfg["method"])
-        cfg["method"] = declared.canonical(cfg["method"])
+        method = dict(cfg["method"])
+        for kind in registry.KINDS.keys() & method.keys():
+            method[kind] = registry.expand(kind, method[kind], self.folders)
+            if str(method.get(TARGET, "gpbench.")).startswith("gpbench."):  # of a user's class it may be something else
+                with located(f"method.{kind}"):
+                    registry.read(kind, method[kind], cfg["dataset"].get("task"))
+        declared.check_method(method)
+        cfg["method"] = declared.canonical(method)
         # many jobs have the same protocol and card
         protocol_, card = repr(cfg["protocol"]), repr((subject, cfg["dataset"]))
         if protocol_ not in self._protocols:
@@ -129,16 +156,16 @@ class Composer:
 
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
+        fault = "dataset, method and protocol each take a name, as in method=sep"
         for word in choices:
-            is_name = isinstance(word.value, str) or word.sign == "~"
-            fault = f"{word.text}: dataset, method and protocol each take a name, as in method=sep"
-            require(is_name, fault, ConfigError)
+            refuse(f"{word.text}: ", (word.sign != "~" and not isinstance(word.value, str), fault))
         key = tuple(word.text for word in choices)
         if key not in self._bases:
             base = merge.choose({word.key: word.value for word in choices}, self.folders)
             if isinstance(node := base.get("protocol"), dict):
-                base = {**base, "protocol": {**node, **{k: v for k, v in protocol.DEFAULTS.items() if k not in node}}}
-            self._bases[key] = base, dict(_leaves(merge.resolved(base, allow_missing=True)))
+                base = {**base, "protocol": {**node, **{k: v for k, v in PROTOCOL_DEFAULTS.items() if k not in node}}}
+            values = merge.resolved(base, allow_missing=True)
+            self._bases[key] = base, dict(merge.leaves({group: values[group] for group in GROUPS if group in values}))
         return self._bases[key]
 
     def _users_file(self, group: str, choices: Sequence[Word], values: Mapping[str, Any]) -> Path | None:
@@ -153,60 +180,27 @@ class Composer:
             cards.check_file(file, name)
         return file
 
-    def _refusal(self, word: Word) -> str | None:
-        """Why a word that Hydra takes is none of ours: its own, of other groups, or one that removes."""
-        is_choice = self._is_choice(word)
-        if word.key.startswith("hydra"):
+    def _check(self, word: Word) -> None:
+        """Raises ConfigError for a word that Hydra takes and is none of ours: its own, of other groups, or one that
+        removes."""
+        is_choice, is_group = self._is_choice(word), word.key in GROUPS
+        if is_hydra := word.key.startswith("hydra"):
             words.require_launcher(word.text)
-            return "only sweeps have a launcher: add -m, or leave it out"
-        if is_choice and word.key in GROUPS and word.sign.startswith("+"):
-            return f"write {word.text.lstrip('+')}, without +"
-        if word.sign == "@" or (is_choice and word.key not in GROUPS):
-            mend = "; `gpbench reproduce ID` runs an experiment" if word.key == "experiment" else ""
-            return f"only dataset, method and protocol choose a file{mend}"
-        if word.sign == "~" and not word.key.startswith(("method", "dataset")):
-            return f"{word.key} cannot be removed; set another value, or leave the word out"
-        return None
+        mend = "; `gpbench reproduce ID` runs an experiment" if word.key == "experiment" else ""
+        refuse(
+            f"{word.text}: ",
+            (is_hydra, "only sweeps have a launcher: add -m, or leave it out"),
+            (is_choice and is_group and word.sign.startswith("+"), f"write {word.text.lstrip('+')}, without +"),
+            (word.sign == "@" or is_choice > is_group, f"only dataset, method and protocol choose a file{mend}"),
+            (
+                word.sign == "~" and not word.key.startswith(("method", "dataset")),
+                f"{word.key} cannot be removed; set another value, or leave the word out",
+            ),
+        )
 
     def _is_choice(self, word: Word) -> bool:
         """True if a word chooses a file."""
         return word.key.partition("/")[0] in self._groups and not isinstance(word.value, dict)
-
-
-def folders(config_dirs: Sequence[Path]) -> list[Path]:
-    """All folders with group files besides gpbench's: the user's, which must exist, and those of installed packages."""
-    for folder in config_dirs:
-        if not folder.is_dir():
-            raise ConfigError(f"--config-dir {folder}: no such folder")
-    return [*config_dirs, *plugins.folders()]
-
-
-def applicable(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[list[str]], list[str]]:
-    """The jobs with those of their optional words that have a key to set, without the prefix, each once; and a line for
-    each key that some jobs do not have.  Raises ConfigError: no job has such a key, and no method of gpbench either.
-    """
-    optional = dict.fromkeys(_key(word) for job in jobs for word in job if _is_optional(word))
-    if not optional:
-        return [list(job) for job in jobs], []
-    lines = []
-    for key in optional:
-        having, lacking = _methods(key, jobs, composer)
-        if not having:
-            _require_optional(key)
-        if lacking:
-            lines.append(f"{key} is not set for {either(lacking, 'and')}: no such key")
-    return [list(job) for job in dict.fromkeys(tuple(composer.applicable(job)) for job in jobs)], lines
-
-
-def advice(jobs: Sequence[Sequence[str]], composer: Composer) -> str | None:
-    """The line about a key that some methods of a sweep lack; None where there is none."""
-    for key in dict.fromkeys(_key(word) for job in jobs for word in job if word.startswith("method.")):
-        having, lacking = _methods(key, jobs, composer)
-        if having and lacking:
-            verbs = "have" if len(having) > 1 else "has", "do" if len(lacking) > 1 else "does"
-            methods = f"{either(having, 'and')} {verbs[0]} it, {either(lacking, 'and')} {verbs[1]} not"
-            return f"{key}: {methods}; {words.OPTIONAL}{key}=VALUE sets it only where it exists"
-    return None
 
 
 def _is_optional(text: str) -> bool:
@@ -215,20 +209,6 @@ def _is_optional(text: str) -> bool:
 
 def _key(text: str) -> str:
     return text.partition("=")[0].removeprefix(words.OPTIONAL)
-
-
-def _methods(key: str, jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[str], list[str]]:
-    """The methods that have a key, and those that lack it, of the jobs with a word for it."""
-    methods = dict.fromkeys(composer.lookup(job, key) for job in jobs if key in map(_key, job))
-    return [name for name, exists in methods if exists], [name for name, exists in methods if not exists]
-
-
-def _require_optional(key: str) -> None:
-    """Raises ConfigError for an optional key, such as method.stpes, that no method of gpbench has."""
-    section, _, name = key.partition(".")
-    name = name.partition(".")[0]
-    if section != "method" or name not in declared.ranges():
-        raise ConfigError(f"{words.OPTIONAL}{key}: no job has the key {key}; {nearest(name, declared.ranges())}")
 
 
 def _declared_settings(method: Any, others: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -260,8 +240,3 @@ def _implied(method: dict[str, Any]) -> dict[str, Any]:
     for key in sorted(section):
         require_known(key, method, f"method.implied: {key!r} is not a key of the method")
     return section
-
-
-def _leaves(cfg: Mapping) -> Iterator[tuple[str, Any]]:
-    """Every value of the groups' sections, with its dotted key."""
-    return merge.leaves({group: cfg[group] for group in GROUPS if group in cfg})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, registry, yamls
-from gpbench.config import protocol
+from gpbench.config.values import PROTOCOL, PROTOCOL_SECTIONS
 from gpbench.errors import ConfigError, as_word, either, listed, refuse, require_known
 from gpbench.schema import Range, Words, check_finite, is_real, is_whole, parse
 
@@ -125,9 +125,9 @@ def check_protocol(node: Mapping[str, Any]) -> None:
     """Checks the `protocol` section of a configuration; a key that no method of gpbench has may have any value."""
     if not node.get("name"):
         raise ConfigError("protocol has no name, by which records and tables know it: add `name: NAME` to its file")
-    own = {name: words for name, (words, _) in protocol.KEYS.items()}
+    own = {name: words for name, (words, _) in PROTOCOL.items()}
     _check_values("protocol", node, {**ranges(), **own})
-    for name in protocol.SECTIONS:
+    for name in PROTOCOL_SECTIONS:
         _check_values(f"protocol.{name}", node.get(name) or {}, ranges())
 
 
@@ -139,8 +139,7 @@ def check_task(method: Mapping[str, Any], card: Mapping[str, Any], tasks: object
             f"method {method.get('name')} is for {either(sorted(tasks))} data, and {card['name']} is {task}; methods"
             f" for {task} are {listed(methods(lambda declared: task in declared['tasks']), 20)}"
         )
-    likelihood = method.get("likelihood", "auto")
-    family = next(iter(likelihood)) if isinstance(likelihood, Mapping) and likelihood else likelihood
+    family, _ = registry.name_and_options(method.get("likelihood", "auto"))
     entry = registry.LIKELIHOODS.get(family) if isinstance(family, str) else None
     if entry and task not in entry.tasks:
         fit = either(("auto", *(name for name, other in registry.LIKELIHOODS.items() if task in other.tasks)))

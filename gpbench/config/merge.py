@@ -84,14 +84,8 @@ def merged(below: Any, above: Any) -> Any:
     `_target_`, takes the place of the one below: the arguments of another class are no arguments of its own."""
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
-    return {
-        **below,
-        **{key: value if _is_object(value) else merged(below.get(key), value) for key, value in above.items()},
-    }
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict) and TARGET in value
+    at_key = lambda key: None if isinstance(above[key], dict) and TARGET in above[key] else below.get(key)
+    return {**below, **{key: merged(at_key(key), value) for key, value in above.items()}}
 
 
 def changed(node: Any, word: Word, path: Sequence[str] = (), root: _Node | None = None) -> _Node:
@@ -111,8 +105,8 @@ def changed(node: Any, word: Word, path: Sequence[str] = (), root: _Node | None 
     value = list(word.value) if isinstance(word.value, tuple) else word.value
     if word.sign == "+" and below is not None and not isinstance(value, dict | list):
         raise ConfigError(f"{word.text}: {word.key} is there already: write {word.text[1:]}")
-    if new := [] if is_added or _is_object(value) else [*_new_keys(below, value, word.key)]:
-        raise _unknown_key(new[0], root)
+    for new in [] if is_added else _new_keys(below, value, word.key):
+        raise _unknown_key(new, root)
     return merged(node, {key: value})
 
 
@@ -125,8 +119,9 @@ def _section(value: Any, root: _Node) -> Any:
 
 
 def _new_keys(below: Any, above: Any, prefix: str) -> Iterator[str]:
-    """The dotted keys that the merge of two mappings has, and `below` has not."""
-    for key, value in above.items() if isinstance(below, dict) and isinstance(above, dict) else ():
+    """The dotted keys that the merge of two mappings has, and `below` has not; an object is no merge."""
+    is_merge = isinstance(below, dict) and isinstance(above, dict) and TARGET not in above
+    for key, value in above.items() if is_merge else ():
         if key not in below:
             yield f"{prefix}.{key}"
         yield from _new_keys(below.get(key), value, f"{prefix}.{key}")

@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from gpbench import registry, runtime
@@ -61,19 +62,17 @@ def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:
     return problem
 
 
-def finding(task: str, check: Callable[..., None], *arguments: Any) -> Finding:
-    """Runs a check with these arguments; an exception in it is a broken claim."""
-    claim = (task, check.__doc__ or check.__name__)
+def finding(task: str, check: Callable[..., None], *arguments: Any, claim: str = "") -> Finding:
+    """Runs a check with these arguments, whose docstring is the claim; an exception in it is a broken claim."""
+    result = partial(Finding, task, claim or check.__doc__ or check.__name__)
     try:
         check(*arguments)
-    except Doubtful as error:
-        return Finding(*claim, "doubtful", str(error))
-    except (Broken, GpbenchError) as error:
-        return Finding(*claim, "broken", str(error))
+    except (Broken, Doubtful, GpbenchError) as error:
+        return result("doubtful" if isinstance(error, Doubtful) else "broken", str(error))
     except (Exception, SystemExit) as error:
         # its position in the author's code: the last frame outside libraries and here
         frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
         frame = ([f for f in frames if "/gpbench/contract/" not in f.filename] or frames)[-1]
         name, _, text = runtime.described(error).partition(": ")
-        return Finding(*claim, "broken", f"{name} at {frame.filename}:{frame.lineno}: {text}")
-    return Finding(*claim, "kept")
+        return result("broken", f"{name} at {frame.filename}:{frame.lineno}: {text}")
+    return result("kept")

@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from gpbench.config.build import build_method
 from gpbench.contract.findings import ROWS, Finding, finding, startable
-from gpbench.contract.problems import CLASSES, Broken, Problem
+from gpbench.contract.problems import CLASSES, Problem, require
 from gpbench.methods.protocols import HasObjective
 from gpbench.train.group import Fit, Group
 from gpbench.train.programs import Programs
@@ -37,14 +37,8 @@ def examine_platform(
         for precision in ("float32", "float64"):
             problem = Problem(method, task, count, precision)
             for name, program in _programs(problem).items():
-
-                def check(program: Callable = program, precision: str = precision) -> None:
-                    with mock.patch.object(jax, "default_backend", lambda: platform):
-                        function, arguments = program()
-                        _require_lowering(function, arguments, platform, precision)
-
-                check.__doc__ = f"{name} in {precision} lowers for {platform}"
-                yield finding(task, check)
+                claim = f"{name} in {precision} lowers for {platform}"
+                yield finding(task, _require_lowering, program, platform, precision, claim=claim)
 
 
 def _programs(problem: Problem) -> dict[str, Callable[[], tuple[Callable, tuple]]]:
@@ -126,9 +120,7 @@ class _Equation(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        """Whether it makes a float64 array, not declared and of more than a number for each split.  Loops and calls
-        only carry what the equations inside them make.
-        """
+        """Whether it makes, and not only carries, an undeclared float64 array of more than a number for each split."""
         if _SCOPE in self.scope or any(_programs_in(self.of_jax)):
             return False
         results = (variable.aval for variable in self.of_jax.outvars)
@@ -140,10 +132,18 @@ class _Equation(NamedTuple):
         return f"{self.name} at {line.rpartition('site-packages/')[2]}"
 
 
-def _require_lowering(function: Callable, arguments: tuple, platform: str, precision: str) -> None:
+def _require_lowering(program: Callable[[], tuple[Callable, tuple]], platform: str, precision: str) -> None:
     """Raises Broken, or JAX's own error, where a program does not suit the platform."""
-    traced = jax.jit(function).trace(*arguments)
-    equations = list(_equations(traced.jaxpr.jaxpr))
+    with mock.patch.object(jax, "default_backend", lambda: platform):
+        function, arguments = program()
+        traced = jax.jit(function).trace(*arguments)
+        _require_portable(traced.jaxpr.jaxpr, precision)
+        traced.lower(lowering_platforms=(platform,))
+
+
+def _require_portable(program: Jaxpr, precision: str) -> None:
+    """Raises Broken for a program that waits for the host, calls foreign code, or computes in float64 for float32."""
+    equations = list(_equations(program))
     hint = f"use the dtype of the data, or jax.named_scope({_SCOPE!r})"
     faults = {
         "it waits for the host: ": [e for e in equations if any(word in e.of_jax.primitive.name for word in _HOST)],
@@ -155,9 +155,7 @@ def _require_lowering(function: Callable, arguments: tuple, platform: str, preci
         lines = list(dict.fromkeys(map(str, places)))  # each line of code once
         more = [f"{len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
         reasons.append(fault + ", ".join([*lines[:_SHOWN], *more]))
-    if reasons:
-        raise Broken("; ".join(reasons))
-    traced.lower(lowering_platforms=(platform,))
+    require(not reasons, "; ".join(reasons))
 
 
 def _equations(jaxpr: Jaxpr, scope: str = "", outer: tuple[Any, ...] = ()) -> Iterator[_Equation]:

@@ -12,7 +12,7 @@ from jax.tree_util import keystr
 from jaxtyping import Array
 
 from gpbench.core.predictive import Predictive
-from gpbench.data.members import Member
+from gpbench.data.splits import Member
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.protocols import State
 from gpbench.train import batches
@@ -195,8 +195,9 @@ def largest_difference(old: Any, new: Any) -> tuple[float, str]:
         return np.inf, "in structure or static fields"
     worst, position = 0.0, ""
     for (location, a), (_, b) in zip(leaves(old), leaves(new)):
+        suffix = f" in {location}" if location else ""
         if np.shape(a) != np.shape(b):
-            return np.inf, f"in shape, {kind(a)} and {kind(b)}" + f" in {location}" * bool(location)
+            return np.inf, f"in shape, {kind(a)} and {kind(b)}{suffix}"
         a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
         finite = np.isfinite(a)
         gap = np.inf
@@ -204,7 +205,7 @@ def largest_difference(old: Any, new: Any) -> tuple[float, str]:
             scale = max(1.0, np.abs(a[finite]).max(initial=0.0))
             gap = float(np.abs(a[finite] - b[finite]).max(initial=0.0)) / scale
         if not gap <= worst:
-            worst, position = gap, f"by {gap:.2g}" + f" in {location}" * bool(location)
+            worst, position = gap, f"by {gap:.2g}{suffix}"
     return worst, position
 
 

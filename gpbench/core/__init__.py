@@ -1,7 +1,5 @@
 """The mathematics: kernels, likelihoods, features, predictive distributions, and inference that methods share.
-
-Importing this package does not import JAX, so that `memory` serves commands that start without it.
-"""
+Importing this package does not import JAX, so that `memory` serves commands that start without it."""
 
 from gpbench import lazy
 

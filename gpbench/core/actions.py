@@ -1,9 +1,6 @@
-"""Sparse actions: linear combinations Sᵀy of targets in which every row has one place.
-
-Wenger, Wu, Hennig, Gardner, Pleiss and Cunningham (2024), arXiv 2411.01036, condition a Gaussian process on such
-combinations alone.  The columns of S have disjoint supports and the norm 1, so that SᵀS = I; only the space that they
-span matters.
-"""
+"""Sparse actions: linear combinations Sᵀy of targets in which every row has one place.  Wenger, Wu, Hennig, Gardner,
+Pleiss and Cunningham (2024), arXiv 2411.01036, condition a Gaussian process on such combinations alone.  The columns of
+S have disjoint supports and the norm 1, so that SᵀS = I; only the space that they span matters."""
 
 import equinox as eqx
 import jax
@@ -31,8 +28,7 @@ class SparseActions(eqx.Module):
             rows, entries = action
             return entries @ kernel.cross(rows, X)
 
-        cross: Array = jax.lax.map(of_action, (self.X, self.entries))
-        return cross
+        return jax.lax.map(of_action, (self.X, self.entries))
 
     def combine(self, values: Float[Array, "*A N"]) -> Float[Array, "*A i"]:
         """Sᵀv for every vector v along the last axis."""
@@ -40,10 +36,8 @@ class SparseActions(eqx.Module):
 
 
 def sparse_actions(X: Float[Array, "N D"], weights: Float[Array, " N"], actions: int) -> SparseActions:
-    """Actions whose supports are the i runs of consecutive rows, of equal lengths up to one row.
-
-    `weights` are the entries of S before each column is scaled to the norm 1.
-    """
+    """Actions whose supports are the i runs of consecutive rows, of equal lengths up to one row.  `weights` are the
+    entries of S before each column is scaled to the norm 1."""
     index, mask = _runs(len(X), actions)
     entries = jnp.where(mask, weights[index], 0.0)
     return SparseActions(X[index], jnp.asarray(index), entries / jnp.linalg.norm(entries, axis=1, keepdims=True))

@@ -1,8 +1,6 @@
-"""Posteriors of the whitened inducing outputs w of several additive components (paper `gam`, sections 3 and 4).
-
-The components are independent under the prior, w ~ N(0, I), and the posterior may couple them.  In whitened terms the
-paper's precision K⁻¹ + B Bᵀ is I + B Bᵀ.
-"""
+"""Posteriors of the whitened inducing outputs w of several additive components (paper `gam`, sections 3 and 4).  The
+components are independent under the prior, w ~ N(0, I), and the posterior may couple them.  In whitened terms the
+paper's precision K⁻¹ + B Bᵀ is I + B Bᵀ."""
 
 import abc
 
@@ -40,10 +38,8 @@ class Posterior(eqx.Module):
 
 
 class IndependentComponents(Posterior):
-    """Components are independent under the posterior too (Saul, Hensman, Vehtari and Lawrence 2016).
-
-    Components with equally many inducing outputs, one after another, are stacked in one `Normal` with means (G, M).
-    """
+    """Components are independent under the posterior too (Saul, Hensman, Vehtari and Lawrence 2016).  Components with
+    equally many inducing outputs, one after another, are stacked in one `Normal` with means (G, M)."""
 
     groups: tuple[Normal, ...]
 
@@ -82,11 +78,9 @@ class CoupledCovariance(Posterior):
 
 
 class CoupledPrecision(Posterior):
-    """The precision I + B Bᵀ with B of R columns (paper `gam`, section 4): T (R + 1) values, O(N T R) for N rows.
-
-    With A = I + BᵀB the covariance is I - B A⁻¹ Bᵀ.  R directions of w are narrower than the prior, whatever the number
-    of components, and none is wider; R = T has every such covariance.
-    """
+    """The precision I + B Bᵀ with B of R columns (paper `gam`, section 4): T (R + 1) values, O(N T R) for N rows.  With
+    A = I + BᵀB the covariance is I - B A⁻¹ Bᵀ.  R directions of w are narrower than the prior, whatever the number of
+    components, and none is wider; R = T has every such covariance."""
 
     mean: Float[Array, " T"]
     B: Float[Array, "T R"]
@@ -112,11 +106,9 @@ class CoupledPrecision(Posterior):
 
 
 def mean_field(factor: Natural, shapes: tuple[tuple[int, int], ...]) -> IndependentComponents:
-    """The independent components closest to the prior times a factor, in KL[q || p].
-
-    They have its mean, and the diagonal blocks of its precision.  For each pair (G, M) of `shapes` one group of G
-    components with M inducing outputs each; Σ G M = T.
-    """
+    """The independent components closest to the prior times a factor, in KL[q || p].  They have its mean, and the
+    diagonal blocks of its precision.  For each pair (G, M) of `shapes` one group of G components with M inducing
+    outputs each; Σ G M = T."""
     mean, groups, start = factor.posterior().mean, [], 0
     for count, m in shapes:
         starts = [start + i * m for i in range(count)]

@@ -1,9 +1,7 @@
 """Assumed-density filtering of networks: moments of rectified normal variables, and Gamma distributions of precisions.
-
 Hernández-Lobato and Adams, "Probabilistic backpropagation", ICML 2015, section 3.  The paper switches to an asymptotic
 series far in the tail of the rectifier; here the tails come from a continued fraction, without cancellation, and their
-derivatives are closed forms.
-"""
+derivatives are closed forms."""
 
 import equinox as eqx
 import jax
@@ -32,16 +30,12 @@ class Gamma(eqx.Module):
 
     def log_evidence(self, residual: Float[Array, ""], variance: Float[Array, ""]) -> Float[Array, ""]:
         """log Z of an observation, in nats: log N(residual | 0, variance + E 1/τ), with the variance of the prediction.
-
-        The paper approximates the Student t density by the normal one of the same variance.
-        """
+        The paper approximates the Student t density by the normal one of the same variance."""
         return norm.logpdf(residual, 0.0, jnp.sqrt(variance + self.noise))
 
     def observe(self, residual: Float[Array, ""], variance: Float[Array, ""]) -> "Gamma":
-        """The distribution after an observation whose evidence is `log_evidence`; it can be invalid (`valid`).
-
-        The paper's Z, Z₁ and Z₂ are the evidences under shape, shape + 1 and shape + 2.
-        """
+        """The distribution after an observation whose evidence is `log_evidence`; it can be invalid (`valid`).  The
+        paper's Z, Z₁ and Z₂ are the evidences under shape, shape + 1 and shape + 2."""
         v0, v1, v2 = (variance + self.rate / (self.shape + k) for k in (-1.0, 0.0, 1.0))
 
         def log_ratio(old: Array, new: Array, gap: Array) -> Array:
@@ -73,9 +67,7 @@ def relu_moments(
     mean: Float[Array, "..."], variance: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Mean and variance of a rectified normal variable max(0, x), x ~ N(mean, variance) (section 3.2 of the paper).
-
-    Their gradients are finite down to a variance of 0.
-    """
+    Their gradients are finite down to a variance of 0."""
     # the larger variance keeps t ≤ 40 and its gradient finite; beyond, all tails are 0 in float64 too
     std = jnp.sqrt(jnp.maximum(variance, jnp.maximum((mean / _FURTHEST) ** 2, _LEAST)))
     above = mean > 0.0
@@ -120,11 +112,9 @@ def _tails_jvp(
 def output_moments(
     mean: Network, variance: Network, X: Float[Array, "N D"]
 ) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."]]:
-    """Means and variances of a network's outputs at X under independent weights with these means and variances.
-
-    Exact with at most one hidden layer.  Later layers take the hidden units of a layer for independent and their
-    pre-activations for normal, as the paper does (section 3.2).
-    """
+    """Means and variances of a network's outputs at X under independent weights with these means and variances.  Exact
+    with at most one hidden layer.  Later layers take the hidden units of a layer for independent and their
+    pre-activations for normal, as the paper does (section 3.2)."""
     m, v = X, jnp.zeros_like(X)
     for depth, (M, V) in enumerate(zip(mean.layers, variance.layers)):
         m, v = relu_moments(m, v) if depth else (m, v)

@@ -1,7 +1,5 @@
 """Statistics of the rows that initial values need, in NumPy: cluster centres, and the median distance between rows.
-
-scikit-learn and SciPy have both, and their import costs more than most data sets' whole training.
-"""
+scikit-learn and SciPy have both, and their import costs more than most data sets' whole training."""
 
 import warnings
 
@@ -20,9 +18,7 @@ _BLOCK = 256
 
 def kmeans(X: Float[np.ndarray, "N D"], start: Float[np.ndarray, "M D"]) -> Float[np.ndarray, "M D"]:
     """Cluster centres by Lloyd's algorithm, to rounding the same for small and large data, in the dtype of the rows.
-
-    Where there are fewer different rows than centres, some are copies of others.
-    """
+    Where there are fewer different rows than centres, some are copies of others."""
     if len(X) * len(start) < _LARGE and (centres := _lloyd(X, start)) is not None:
         return centres
     from sklearn.cluster import KMeans
@@ -34,10 +30,8 @@ def kmeans(X: Float[np.ndarray, "N D"], start: Float[np.ndarray, "M D"]) -> Floa
 
 
 def _lloyd(X: Float[np.ndarray, "N D"], start: Float[np.ndarray, "M D"]) -> Float[np.ndarray, "M D"] | None:
-    """Centres as scikit-learn finds them, step by step: the numbers of runs that were recorded with it stay.
-
-    None where a centre loses all rows, as it does where some rows are equal: scikit-learn knows where to move it.
-    """
+    """Centres as scikit-learn finds them, step by step: the numbers of runs that were recorded with it stay.  None
+    where a centre loses all rows, as it does where some rows are equal: scikit-learn knows where to move it."""
     middle = X.mean(axis=0)
     X, centres = X - middle, start - middle
     tolerance = _TOLERANCE * np.mean(np.var(X, axis=0))

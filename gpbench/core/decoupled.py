@@ -1,8 +1,6 @@
-"""Decoupled Gaussian posteriors: a basis for the mean and a small one for the covariance (paper `svdgp`).
-
-f = ρ g with a priori g ~ GP of unit amplitude.  The mean of g is k_α(x) a plus a part on the small basis; that part and
-the covariance differ between the parametrisations, one class each.  Nothing has M_α² entries.
-"""
+"""Decoupled Gaussian posteriors: a basis for the mean and a small one for the covariance (paper `svdgp`).  f = ρ g with
+a priori g ~ GP of unit amplitude.  The mean of g is k_α(x) a plus a part on the small basis; that part and the
+covariance differ between the parametrisations, one class each.  Nothing has M_α² entries."""
 
 import abc
 from typing import Any
@@ -73,10 +71,8 @@ class Decoupled(eqx.Module):
         return jax.lax.scan(add, jnp.zeros((), a.dtype), (a, pad(self.alpha.Z), pad(self.alpha.log_scale)))[0]
 
     def sampled_square(self, columns: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
-        """Unbiased estimate of aᵀK_α a from some columns of K_α.
-
-        The columns are neighbours from a random index on among the features in use; the estimate is exact where that is
-        all of them.  Time and memory are O(M_α columns).
+        """Unbiased estimate of aᵀK_α a from some columns of K_α.  The columns are neighbours from a random index on
+        among the features in use; the estimate is exact where that is all of them.  Time and memory are O(M_α columns).
         """
         weights = self.weights
         m = len(weights)

@@ -39,11 +39,9 @@ class Marginals(eqx.Module):
 
 
 def marginals(q: Normal, V: Float[Array, "M N"], W: Float[Array, "M N"], sites: Sites) -> Marginals:
-    """Mean and variance of q along the sites' directions `W`, and of their cavities along `V`.
-
-    The two differ only where the hyper-parameters have moved since a site was refined (or move under a gradient).  `W`
-    that is `V` itself saves the products.
-    """
+    """Mean and variance of q along the sites' directions `W`, and of their cavities along `V`.  The two differ only
+    where the hyper-parameters have moved since a site was refined (or move under a gradient).  `W` that is `V` itself
+    saves the products."""
     T = q.root @ V
     S = T if W is V else q.root @ W
     mean, variance = W.T @ q.mean, jnp.sum(S**2, axis=0)
@@ -69,10 +67,8 @@ def refine(
     old: Sites,
     rho: Float[Array, ""] | Float[Array, " N"] | float,
 ) -> Sites:
-    """Parallel site update (equation 23 with the errata's sign), damped by ρ (equation 25).
-
-    ρ is one for all or one a site: 1 is no damping, and with 0 a site stays as it is.
-    """
+    """Parallel site update (equation 23 with the errata's sign), damped by ρ (equation 25).  ρ is one for all or one a
+    site: 1 is no damping, and with 0 a site stays as it is."""
     _, slope, curvature = likelihood.normaliser_derivatives(moments.cavity_mean, residual + moments.cavity_variance, y)
     return damp(moment_match(moments.cavity_mean, moments.cavity_variance, slope, curvature), old, rho)
 
@@ -87,11 +83,9 @@ def log_normaliser(
     sites: Sites,
     weight: Float[Array, " N"],
 ) -> Float[Array, ""]:
-    """log Zq = ½ log|P⁻¹| + ½ μᵀ Σ τ V + Σ_n weight_n (log Z_n + g(cavity) - g(q)).
-
-    Appendix A.5; equation 29's quadratic terms lack their ½ and the last its sign (errata).  `shift` is Σ τ V over all
-    sites, and the weight of a point N/B in a minibatch, 0 for rows that fill it up.
-    """
+    """log Zq = ½ log|P⁻¹| + ½ μᵀ Σ τ V + Σ_n weight_n (log Z_n + g(cavity) - g(q)).  Appendix A.5; equation 29's
+    quadratic terms lack their ½ and the last its sign (errata).  `shift` is Σ τ V over all sites, and the weight of a
+    point N/B in a minibatch, 0 for rows that fill it up."""
     gap = moments.mean - sites.tau * moments.variance
     C = sites.nu / (1.0 - sites.nu * moments.variance)
     log_site = 0.5 * (-2.0 * sites.tau * moments.mean + sites.tau**2 * moments.variance + C * gap**2)
@@ -110,11 +104,9 @@ def energy(
     *,
     fixed_factors: bool,
 ) -> Float[Array, ""]:
-    """log Zq as a function to differentiate in the covariances, through q and every cavity.
-
-    `others` is the product of all other sites as a factor on u.  With `fixed_factors` the sites are fixed factors on u
-    (gradient `exact`); otherwise only their scalars are fixed, and their directions v_n follow the hyper-parameters
-    (gradient `scalars`).
+    """log Zq as a function to differentiate in the covariances, through q and every cavity.  `others` is the product of
+    all other sites as a factor on u.  With `fixed_factors` the sites are fixed factors on u (gradient `exact`);
+    otherwise only their scalars are fixed, and their directions v_n follow the hyper-parameters (gradient `scalars`).
     """
     A = inverse_cholesky(cov.zz)
     V = A @ cov.zx
@@ -137,12 +129,10 @@ def approximate_gradient(
     sites: Sites,
     weight: Float[Array, " N"],
 ) -> Covariances:
-    """Gradient of log Zq in the covariances with factors and cavities fixed and moments taken as matched.
-
-    Equation 4 (equation 6 with weights N/|B|), in closed form.  With α and β the derivatives of log Z_n in its mean and
-    variance, β = ½ (α² - κ), and Σ = RᵀR, the gradient in Kzx is Aᵀ H, H = μ αᵀ + Σ V diag(c) - 2 V diag(β); in Kzz it
-    is Aᵀ [-½ (I - Σ - μ μᵀ) - (H + V diag(β)) Vᵀ] A; in k(x, x) it is β.  A test holds it against autodiff.
-    """
+    """Gradient of log Zq in the covariances with factors and cavities fixed and moments taken as matched.  Equation 4
+    (equation 6 with weights N/|B|), in closed form.  With α and β the derivatives of log Z_n in its mean and variance,
+    β = ½ (α² - κ), and Σ = RᵀR, the gradient in Kzx is Aᵀ H, H = μ αᵀ + Σ V diag(c) - 2 V diag(β); in Kzz it is Aᵀ [-½
+    (I - Σ - μ μᵀ) - (H + V diag(β)) Vᵀ] A; in k(x, x) it is β.  A test holds it against autodiff."""
     _, alpha, kappa = likelihood.normaliser_derivatives(moments.cavity_mean, residual + moments.cavity_variance, y)
     beta = 0.5 * weight * (alpha**2 - kappa)
     alpha = weight * alpha

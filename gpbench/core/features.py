@@ -1,9 +1,7 @@
-"""Inducing features: the linear functionals of f that a sparse approximation conditions on.
-
-`InducingPoints` are values of f.  `ScaledFeatures` are the generalised features of a squared exponential kernel (paper
-`svdgp`, appendix C.1; Walder et al. 2008): feature j has a location z_j and for every input a scale of its own c_jd
-beside the kernel's lengthscale, l_jd = ls_d c_jd.  With c = 1 it is the value of f at z_j, and a wider one is an
-average of f around there.
+"""Inducing features: the linear functionals of f that a sparse approximation conditions on.  `InducingPoints` are
+values of f.  `ScaledFeatures` are the generalised features of a squared exponential kernel (paper `svdgp`, appendix
+C.1; Walder et al. 2008): feature j has a location z_j and for every input a scale of its own c_jd beside the kernel's
+lengthscale, l_jd = ls_d c_jd.  With c = 1 it is the value of f at z_j, and a wider one is an average of f around there.
 """
 
 import abc
@@ -54,10 +52,8 @@ class InducingPoints(Features):
 
 
 class SelectedPoints(Features):
-    """Values of f at some of M points: the others are standard normal numbers that tell nothing about f.
-
-    The number in use can so change during training.
-    """
+    """Values of f at some of M points: the others are standard normal numbers that tell nothing about f.  The number in
+    use can so change during training."""
 
     Z: Float[Array, "M D"]
     mask: Float[Array, " M"]

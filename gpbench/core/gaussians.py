@@ -74,10 +74,8 @@ def moment_match(
 
 
 class Normal(eqx.Module):
-    """q(w) = N(mean, RᵀR) with R = tril(root), the inverse Cholesky factor of q's precision.
-
-    Moments, KL and samples of q are then products with R.  R's diagonal may have either sign.
-    """
+    """q(w) = N(mean, RᵀR) with R = tril(root), the inverse Cholesky factor of q's precision.  Moments, KL and samples
+    of q are then products with R.  R's diagonal may have either sign."""
 
     mean: Float[Array, " M"]
     root: Float[Array, "M M"]
@@ -95,9 +93,7 @@ class Normal(eqx.Module):
 
 class Natural(eqx.Module):
     """The factor exp(-½ wᵀPw + hᵀw) with precision P and shift h: a product of Gaussian sites is one such factor.
-
-    Differences of factors need not be positive definite.
-    """
+    Differences of factors need not be positive definite."""
 
     precision: Float[Array, "M M"]
     shift: Float[Array, " M"]

@@ -1,8 +1,6 @@
-"""Covariances of generalised features of a squared exponential kernel (paper `svdgp`, appendix C.1).
-
-Feature i has a location zᵢ and the lengthscales ls_d s_id.  Two features have the covariance
-amp Π_d √(2 s_id r_jd/(s_id² + r_jd²)) exp(-(z_id - y_jd)²/(s_id² + r_jd²)), locations in units of the lengthscales.
-"""
+"""Covariances of generalised features of a squared exponential kernel (paper `svdgp`, appendix C.1).  Feature i has a
+location zᵢ and the lengthscales ls_d s_id.  Two features have the covariance amp Π_d √(2 s_id r_jd/(s_id² + r_jd²))
+exp(-(z_id - y_jd)²/(s_id² + r_jd²)), locations in units of the lengthscales."""
 
 from typing import Any
 
@@ -23,10 +21,8 @@ _INPUTS = 24
 def cross(
     kernel: SquaredExponential, Z: Float[Array, "M D"], log_scale: Float[Array, "M D"], X: Float[Array, "N D"]
 ) -> Float[Array, "M N"]:
-    """Covariances of features with f(x): those with features at x of scale 1.
-
-    The denominators depend on the feature alone, so that products do the work: O(M N D) without an array of that size.
-    """
+    """Covariances of features with f(x): those with features at x of scale 1.  The denominators depend on the feature
+    alone, so that products do the work: O(M N D) without an array of that size."""
     Z, X = Z / kernel.lengthscales, X / kernel.lengthscales
     w = 1.0 / (1.0 + jnp.exp(2.0 * log_scale))
     exponent = 2.0 * (w * Z) @ X.T - w @ (X**2).T - jnp.sum(w * Z**2, axis=1)[:, None]
@@ -41,11 +37,8 @@ def gram(
     Y: Float[Array, "P D"],
     log_scale_y: Float[Array, "P D"],
 ) -> Float[Array, "M P"]:
-    """Covariances of features with features.
-
-    O(M P) memory whatever D, forward and backward.  The gradient is written out (`_backward`): for each pair and input
-    it takes one division and some ten other operations.
-    """
+    """Covariances of features with features.  O(M P) memory whatever D, forward and backward.  The gradient is written
+    out (`_backward`): for each pair and input it takes one division and some ten other operations."""
     missing = -Z.shape[1] % _block_size(Z.shape[1])
     features = (Z / kernel.lengthscales, log_scale, Y / kernel.lengthscales, log_scale_y)
     # features that are equal in an input do not differ by it

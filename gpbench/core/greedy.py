@@ -42,12 +42,10 @@ def select_rows(
     weight: Float[Array, " N"] | None = None,
     enough: Float[Array, ""] | float = 0.0,
 ) -> Selection:
-    """Chooses up to m rows by conditional variance, in O(N m²) time and with m N numbers in memory.
-
-    The choice ends early where the variances that are left are rounding errors, as they are once all different rows are
-    chosen, and where their sum, weighted by `weight`, is at most `enough`.  Of equal variances the first row's counts
-    as the largest.
-    """
+    """Chooses up to m rows by conditional variance, in O(N m²) time and with m N numbers in memory.  The choice ends
+    early where the variances that are left are rounding errors, as they are once all different rows are chosen, and
+    where their sum, weighted by `weight`, is at most `enough`.  Of equal variances the first row's counts as the
+    largest."""
     needed = m * len(X) * X.dtype.itemsize
     require_memory(needed, f"{m:,} rows of the kernel matrix of {len(X):,} training rows, for a greedy choice,")
     weight = jnp.ones(len(X), X.dtype) if weight is None else weight

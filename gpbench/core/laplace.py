@@ -1,8 +1,6 @@
-"""The Laplace approximation of a network's posterior, with the generalised Gauss-Newton matrix as curvature.
-
-All weights and biases are one vector of P numbers, in the order of `ravel_pytree`; every layer has a prior precision δ.
-Daxberger et al., Laplace Redux (NeurIPS 2021); Immer et al., Scalable Marginal Likelihood Estimation (ICML 2021).
-"""
+"""The Laplace approximation of a network's posterior, with the generalised Gauss-Newton matrix as curvature.  All
+weights and biases are one vector of P numbers, in the order of `ravel_pytree`; every layer has a prior precision δ.
+Daxberger et al., Laplace Redux (NeurIPS 2021); Immer et al., Scalable Marginal Likelihood Estimation (ICML 2021)."""
 
 import equinox as eqx
 import jax
@@ -67,10 +65,8 @@ def jacobian(network: Network, X: Float[Array, "N D"]) -> Float[Array, "N K P"]:
 def gauss_newton(
     network: Network, likelihood: Likelihood, X: Float[Array, "N D"], y: Float[Array, " N"], weight: Float[Array, " N"]
 ) -> Float[Array, "P P"]:
-    """Generalised Gauss-Newton matrix Σ weight Jᵀ Λ J over the rows, Λ = -∂² log p(y|f) / ∂f².
-
-    `_CHUNK` Jacobians are in memory at a time; the weight is 0 for rows that fill a batch up.
-    """
+    """Generalised Gauss-Newton matrix Σ weight Jᵀ Λ J over the rows, Λ = -∂² log p(y|f) / ∂f².  `_CHUNK` Jacobians are
+    in memory at a time; the weight is 0 for rows that fill a batch up."""
     chunk = min(_CHUNK, len(y))
     chunks = -(-len(y) // chunk)
 

@@ -1,9 +1,7 @@
-"""L-BFGS as a step, for programs that run many problems at once under `vmap`.
-
-Under vmap a loop runs until its last problem ends and a conditional takes both branches, so a line search should
-evaluate the function in one place only (optax's zoom does so in two).  And a function that is itself the end of an
-iteration has a by-product to start from next time, such as EP sites: `extra`.
-"""
+"""L-BFGS as a step, for programs that run many problems at once under `vmap`.  Under vmap a loop runs until its last
+problem ends and a conditional takes both branches, so a line search should evaluate the function in one place only
+(optax's zoom does so in two).  And a function that is itself the end of an iteration has a by-product to start from
+next time, such as EP sites: `extra`."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -56,12 +54,10 @@ def start(parameters: Parameters, extra: Any = None) -> State:
 def step(
     evaluate: _Evaluate, parameters: Parameters, state: State, *, tolerance: float = TOLERANCE
 ) -> tuple[Parameters, State]:
-    """One iteration of minimisation (Nocedal and Wright 2006, algorithm 7.5).
-
-    The line search ends at the weak Wolfe conditions; a value of NaN counts as too far.  Where no point along the
-    direction is better the memory is cleared, and with an empty memory, or once an iteration gains less than
-    `tolerance` of the value, the problem has `converged` and later steps leave it as it is.
-    """
+    """One iteration of minimisation (Nocedal and Wright 2006, algorithm 7.5).  The line search ends at the weak Wolfe
+    conditions; a value of NaN counts as too far.  Where no point along the direction is better the memory is cleared,
+    and with an empty memory, or once an iteration gains less than `tolerance` of the value, the problem has `converged`
+    and later steps leave it as it is."""
     x, unravel = ravel_pytree(parameters)
     d = direction(state)
     current = _Point(jnp.zeros((), x.dtype), state.value, d @ state.gradient)
@@ -100,10 +96,8 @@ def step(
 
 
 def direction(state: State) -> Float[Array, " P"]:
-    """-H g with the memory's inverse Hessian H (Nocedal and Wright 2006, algorithm 7.4).
-
-    Without memory it is the steepest descent of length 1 at most, as in L-BFGS-B.
-    """
+    """-H g with the memory's inverse Hessian H (Nocedal and Wright 2006, algorithm 7.4).  Without memory it is the
+    steepest descent of length 1 at most, as in L-BFGS-B."""
     S, Y, g = state.steps, state.changes, state.gradient
     sy = jnp.sum(S * Y, axis=1)
     rho = jnp.where(sy > 0, 1.0 / jnp.where(sy > 0, sy, 1.0), 0.0)  # empty slots of the memory have no effect

@@ -1,10 +1,7 @@
-"""Linear algebra: the one safe Cholesky, and products whose gradients are as fast as they are.
-
-Every factorisation of gpbench goes through `inverse_cholesky`.
-
-It returns the inverse factor A = L⁻¹ rather than L, because every use of it, forward and backward, is then a matrix
-product, the fastest operation of CPUs and GPUs: whitening is A K, K⁻¹ is AᵀA, log|K| is -2 Σ log diag A.
-"""
+"""Linear algebra: the one safe Cholesky, and products whose gradients are as fast as they are.  Every factorisation of
+gpbench goes through `inverse_cholesky`.  It returns the inverse factor A = L⁻¹ rather than L, because every use of it,
+forward and backward, is then a matrix product, the fastest operation of CPUs and GPUs: whitening is A K, K⁻¹ is AᵀA,
+log|K| is -2 Σ log diag A."""
 
 from typing import Any
 
@@ -32,22 +29,18 @@ product.defjvps(lambda dA, _, A, B: dA @ B, lambda dB, _, A, B: transposed(A).T 
 
 
 def transposed(A: Float[Array, "M K"]) -> Float[Array, "K M"]:
-    """Aᵀ as an array of its own on a CPU, for products with it from the left.
-
-    XLA takes Aᵀ B as one operation, for which it has no fast kernel on a CPU.  Measured on one core, (512, 512) by
-    (512, 1024): 13 ms against 7 in float32, 19 against 15 in float64; the copy takes less than 0.5.
-    """
+    """Aᵀ as an array of its own on a CPU, for products with it from the left.  XLA takes Aᵀ B as one operation, for
+    which it has no fast kernel on a CPU.  Measured on one core, (512, 512) by (512, 1024): 13 ms against 7 in float32,
+    19 against 15 in float64; the copy takes less than 0.5."""
     return jax.lax.optimization_barrier(A.T) if jax.default_backend() == "cpu" else A.T
 
 
 @jax.custom_vjp
 def inverse_cholesky(K: Float[Array, "M M"]) -> Float[Array, "M M"]:
-    """Lower triangular A with A K Aᵀ = I, that is A = L⁻¹ for K = L Lᵀ, in the precision of K.
-
-    The factorisation is done in float64 whatever the precision of `K`.  A small jitter relative to the mean of the
-    diagonal is added; where the factorisation fails the jitter grows tenfold, at most six times.  Beyond that the
-    result is NaN, and the training loop records the run as diverged, with the message of `describe_failure`.
-    """
+    """Lower triangular A with A K Aᵀ = I, that is A = L⁻¹ for K = L Lᵀ, in the precision of K.  The factorisation is
+    done in float64 whatever the precision of `K`.  A small jitter relative to the mean of the diagonal is added; where
+    the factorisation fails the jitter grows tenfold, at most six times.  Beyond that the result is NaN, and the
+    training loop records the run as diverged, with the message of `describe_failure`."""
     return _safe_inverse_factor(K)
 
 
@@ -107,16 +100,13 @@ def _safe_inverse_factor(K: Array) -> Array:
     scale = jnp.mean(jnp.diag(high))
     eye = jnp.eye(K.shape[-1], dtype=high.dtype)
 
-    def attempt(jitter: Array) -> Array:
-        return _inverse_factor(high + jitter * scale * eye)
-
     def unfinished(carry: Any) -> Array:
         tries, _, A = carry
         return (tries == 0) | ((tries <= _TRIES) & ~jnp.isfinite(A[-1, -1]))
 
     def step(carry: Any) -> Any:
         tries, jitter, _ = carry
-        return tries + 1, jitter * _GROWTH, attempt(jitter)
+        return tries + 1, jitter * _GROWTH, _inverse_factor(high + jitter * scale * eye)
 
     # The first attempt is in the loop too, so that the factorisation is compiled once.
     # A NaN anywhere in a Cholesky factor reaches the last row, so the last entry speaks for the whole.

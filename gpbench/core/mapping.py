@@ -1,10 +1,9 @@
-"""Maps and sums over an axis in the order and blocks that suit the device, and typed functions of pytrees."""
+"""Maps and sums over an axis in the order and blocks that suit the device, and a choice between pytrees."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -19,13 +18,11 @@ def select(condition: Any, new: T, old: T) -> T:
 
 
 def map_members(function: Callable[..., Any], *stacked: Any) -> Any:
-    """Applies a function to every member, in one program: side by side on a GPU, one after another on a CPU.
-
-    A CPU's cores are busy with one member's products already, and batched products are slower there (measured: 4.9
-    against 3.4 ms an iteration of `sep` at M=104, 11 against 4 ms for the gradients of four chains of `hmc` on kin8nm).
-    Loops of unequal length, as those of NUTS, side by side all take as long as the longest.  A single member is not
-    sliced, which would copy it.
-    """
+    """Applies a function to every member, in one program: side by side on a GPU, one after another on a CPU.  A CPU's
+    cores are busy with one member's products already, and batched products are slower there (measured: 4.9 against 3.4
+    ms an iteration of `sep` at M=104, 11 against 4 ms for the gradients of four chains of `hmc` on kin8nm).  Loops of
+    unequal length, as those of NUTS, side by side all take as long as the longest.  A single member is not sliced,
+    which would copy it."""
     if jax.tree.leaves(stacked)[0].shape[0] == 1:
         only = function(*jax.tree.map(lambda a: a[0], stacked))
         return jax.tree.map(lambda a: a[None], only)
@@ -35,10 +32,8 @@ def map_members(function: Callable[..., Any], *stacked: Any) -> Any:
 
 
 def map_rows(function: Callable[[Any], Any], rows: Any, size: int) -> Any:
-    """Applies a function to every row, `size` rows side by side at most.
-
-    `jax.lax.map` compiles the function once more for a last, shorter block; here all blocks are of one length.
-    """
+    """Applies a function to every row, `size` rows side by side at most.  `jax.lax.map` compiles the function once more
+    for a last, shorter block; here all blocks are of one length."""
     n = len(jax.tree.leaves(rows)[0])
     blocks = max(1, -(-n // size))
     if blocks == 1:
@@ -53,11 +48,9 @@ def map_rows(function: Callable[[Any], Any], rows: Any, size: int) -> Any:
 def sum_in_blocks(
     function: _Function, shared: Any, rows: Any, weight: Float[Array, " N"], size: int
 ) -> Float[Array, ""]:
-    """Sums a function of `shared` and a pair of a block of `rows` and of `weight` over blocks of `size` rows.
-
-    It is differentiable in `shared` alone.  The gradient is computed block by block together with the value, so that
-    reverse mode keeps no intermediate array of N rows.  Rows that fill the last block up have weight 0.
-    """
+    """Sums a function of `shared` and a pair of a block of `rows` and of `weight` over blocks of `size` rows.  It is
+    differentiable in `shared` alone.  The gradient is computed block by block together with the value, so that reverse
+    mode keeps no intermediate array of N rows.  Rows that fill the last block up have weight 0."""
     n = len(weight)
     if n <= size:
         return function(shared, (rows, weight))
@@ -88,15 +81,3 @@ def _backward(function: _Function, gradient: Any, cotangent: Float[Array, ""]) -
 
 
 _total.defvjp(_forward, _backward)
-
-
-def tree_at(node: Callable[[T], Any], tree: T, value: Any, is_leaf: Callable[[Any], bool] | None = None) -> T:
-    """The tree with `value` at `node`, as `equinox.tree_at`, of the same type."""
-    new: T = eqx.tree_at(node, tree, value, is_leaf=is_leaf)
-    return new
-
-
-def tree_map(function: Callable[..., Any], tree: T, *rest: Any) -> T:
-    """Map a function over the leaves of trees of the same structure, as `jax.tree.map`."""
-    new: T = jax.tree.map(function, tree, *rest)
-    return new

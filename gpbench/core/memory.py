@@ -29,10 +29,8 @@ def peak_mb() -> float:
 
 
 def require_memory(needed: float, subject: str, fewer: str = "inducing points") -> None:
-    """Raises MemoryShortage for `needed` bytes above `free_memory()`, before any of them are taken.
-
-    `subject` names the arrays that need them, in the plural, and `fewer` the quantity to have fewer of.
-    """
+    """Raises MemoryShortage for `needed` bytes above `free_memory()`, before any of them are taken.  `subject` names
+    the arrays that need them, in the plural, and `fewer` the quantity to have fewer of."""
     free = free_memory()
     if free is not None and needed > free:
         raise MemoryShortage(
@@ -42,11 +40,9 @@ def require_memory(needed: float, subject: str, fewer: str = "inducing points") 
 
 
 def release_programs() -> bool:
-    """Forgets JAX's compiled programs where more than `MOST_PROGRAMS` came since it last did; true where it does.
-
-    Jobs of one shape share their programs, so that only jobs of ever new shapes come to this.  What is still in use
-    stays, and what is used again is compiled again, or read from JAX's cache on disk.
-    """
+    """Forgets JAX's compiled programs where more than `MOST_PROGRAMS` came since it last did; true where it does.  Jobs
+    of one shape share their programs, so that only jobs of ever new shapes come to this.  What is still in use stays,
+    and what is used again is compiled again, or read from JAX's cache on disk."""
     import jax
 
     global _surviving
@@ -75,11 +71,8 @@ def free_memory() -> int | None:
 
 
 def free_host_memory() -> int | None:
-    """Bytes of this machine's memory that are free; None where it is unknown.
-
-    A limit on this process's control group (version 2: containers, Slurm) counts too, less the group's memory without
-    cached files, which give way.
-    """
+    """Bytes of this machine's memory that are free; None where it is unknown.  A limit on this process's control group
+    (version 2: containers, Slurm) counts too, less the group's memory without cached files, which give way."""
     if not (available := proc_field("/proc/meminfo", "MemAvailable")):
         return None
     free = int(available.split()[0]) * 1024

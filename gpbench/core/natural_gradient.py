@@ -39,10 +39,8 @@ def natural_gradient_step(
 
 def keep_definite(mixed: Natural, new: Natural, factor: Natural, step_size: float) -> Natural:
     """A step `mixed`, (1 - γ) factor + γ new, with ½ γ² D S D more precision, D their difference and S q's covariance.
-
     The sum is positive definite for any D, and D is 0 at an optimum (Lin, Schmidt and Khan, ICML 2020, improved
-    Bayesian learning rule).  The mean takes the same ascent direction, preconditioned by the new precision.
-    """
+    Bayesian learning rule).  The mean takes the same ascent direction, preconditioned by the new precision."""
     q = factor.posterior()
     change = q.root @ (new.precision - factor.precision)
     more = 0.5 * step_size**2 * change.T @ change

@@ -13,10 +13,8 @@ from gpbench.core.predictive import Predictive
 
 
 class Affine(eqx.Module):
-    """x ↦ (x W + b) / scale, from I inputs to O outputs.
-
-    With `scale` √(I + 1) the prior W, b ~ N(0, 1) gives outputs whose variance does not grow with I.
-    """
+    """x ↦ (x W + b) / scale, from I inputs to O outputs.  With `scale` √(I + 1) the prior W, b ~ N(0, 1) gives outputs
+    whose variance does not grow with I."""
 
     weight: Float[Array, "I O"]
     bias: Float[Array, " O"]
@@ -44,11 +42,9 @@ def as_latents(outputs: Float[Array, "N P"]) -> Float[Array, "N ..."]:
 
 
 def initial_network(widths: Sequence[int], *, scaled: bool, key: PRNGKeyArray, dtype: DTypeLike) -> Network:
-    """A random network by He's initialisation: weights of variance 2/I, biases 0.
-
-    `widths` are the numbers of inputs, of units in each hidden layer, and of outputs.  With `scaled` the outputs of a
-    layer are divided by √(I + 1), and the weights larger by that factor.
-    """
+    """A random network by He's initialisation: weights of variance 2/I, biases 0.  `widths` are the numbers of inputs,
+    of units in each hidden layer, and of outputs.  With `scaled` the outputs of a layer are divided by √(I + 1), and
+    the weights larger by that factor."""
     layers = []
     keys = jax.random.split(key, len(widths) - 1)
     for layer_key, inputs, outputs in zip(keys, widths, widths[1:]):
@@ -62,10 +58,8 @@ def backpropagate(
     network: Network, X: Float[Array, "N D"], slopes: Float[Array, "N P"]
 ) -> tuple[tuple[Float[Array, "N I"], Float[Array, "N O"]], ...]:
     """The inputs of every layer and the derivatives in its affine map x W + b, from `slopes`, those in the outputs.
-
     The gradient of row n in W is the outer product of the two rows n, and that in b the derivatives themselves; sums
-    over rows of gradients and of their squares are thus matrix products.
-    """
+    over rows of gradients and of their squares are thus matrix products."""
     inputs = [X]
     for layer in network.layers[:-1]:
         inputs.append(jax.nn.relu(layer(inputs[-1])))

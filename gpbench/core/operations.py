@@ -18,13 +18,11 @@ _MOVES = frozenset(
 
 
 def count_operations(program: ClosedJaxpr | Jaxpr) -> float:
-    """Number of arithmetic operations of a traced program, additions and multiplications of matrix products alike.
-
-    The program is the `jaxpr` of `jax.jit(function).trace(*arguments)`.  An element-wise function is one operation an
+    """Number of arithmetic operations of a traced program, additions and multiplications of matrix products alike.  The
+    program is the `jaxpr` of `jax.jit(function).trace(*arguments)`.  An element-wise function is one operation an
     element, whatever its type; moving data is none.  Factorisations count by their leading term (G. Golub and C. Van
     Loan, Matrix Computations, 4th edition, sections 3.1, 4.2, 5.2 and 8.3).  A loop of a known length counts as often
-    as it runs, one of unknown length once, and of branches the longest counts.
-    """
+    as it runs, one of unknown length once, and of branches the longest counts."""
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     return math.fsum(map(_operations, jaxpr.eqns))
 

@@ -1,7 +1,5 @@
-"""Optimisers that optax does not have.  All are optax transformations that minimise.
-
-The annotation of an argument has its range in words (`gpbench.schema`), by which configurations are checked.
-"""
+"""Optimisers that optax does not have.  All are optax transformations that minimise.  The annotation of an argument has
+its range in words (`gpbench.schema`), by which configurations are checked."""
 
 import math
 from typing import Annotated, Any, NamedTuple
@@ -76,11 +74,9 @@ def adadelta(
 
 
 def adam_of_scales(learning_rate: Annotated[float, "positive"]) -> optax.GradientTransformation:
-    """Adam as in programs whose parameters are the logarithms of lengthscales and standard deviations (bui2016).
-
-    The parameters here are logarithms of their squares, twice as large, so steps are twice as long.  The scale of
-    gradients makes no difference to Adam.
-    """
+    """Adam as in programs whose parameters are the logarithms of lengthscales and standard deviations (bui2016).  The
+    parameters here are logarithms of their squares, twice as large, so steps are twice as long.  The scale of gradients
+    makes no difference to Adam."""
 
     def double(path: Any, update: jax.Array) -> jax.Array:
         return 2.0 * update if jax.tree_util.keystr(path[-1:]).startswith(".log_") else update
@@ -100,10 +96,8 @@ class _DecayingState(NamedTuple):
 def decaying_adam(
     rate: Annotated[float, "positive"] = 1e-2, decay: Annotated[float, "nonnegative"] = 0.1
 ) -> optax.GradientTransformation:
-    """Adam with steps of γ₀ / (1 + decay √t) at step t (paper `svdgp`, section 4).
-
-    The initial `rate` γ₀ is part of the state (`with_rate`).
-    """
+    """Adam with steps of γ₀ / (1 + decay √t) at step t (paper `svdgp`, section 4).  The initial `rate` γ₀ is part of
+    the state (`with_rate`)."""
     adam = optax.adam(1.0)
 
     def init(parameters: optax.Params) -> _DecayingState:

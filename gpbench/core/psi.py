@@ -1,8 +1,6 @@
 """Psi statistics: expectations of the squared exponential kernel under Gaussian inputs h ~ N(mean, cov) of every row.
-
-ψ0 = E k(h, h), ψ1 = E k(z, h) and ψ2 = E k(z, h) k(h, z'): Titsias and Lawrence, AISTATS 2010; paper `aep_dgp`,
-section 5.  ψ2 is only needed in sums Σ W ψ2 over pairs of inducing points, in O(N M²) memory for the N rows of a call.
-"""
+ψ0 = E k(h, h), ψ1 = E k(z, h) and ψ2 = E k(z, h) k(h, z'): Titsias and Lawrence, AISTATS 2010; paper `aep_dgp`, section
+5.  ψ2 is only needed in sums Σ W ψ2 over pairs of inducing points, in O(N M²) memory for the N rows of a call."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -44,11 +42,9 @@ def psi2_cross_sum(
 def _product_sum(
     kernel: SquaredExponential, Z: Float[Array, "Q D"], Y: Float[Array, "Q D"], h: Moments, weight: Float[Array, " Q"]
 ) -> Float[Array, " N"]:
-    """Σ_q weight_q E k(z_q, h) k(h, y_q).
-
-    k(z, h) k(h, y) = amp² exp(-Σ (z - y)²/(4l)) exp(-Σ (h - c)²/l) with the centre c = (z + y)/2 and squared
-    lengthscales l: a second squared exponential of h, of half the squared lengthscales.
-    """
+    """Σ_q weight_q E k(z_q, h) k(h, y_q).  k(z, h) k(h, y) = amp² exp(-Σ (z - y)²/(4l)) exp(-Σ (h - c)²/l) with the
+    centre c = (z + y)/2 and squared lengthscales l: a second squared exponential of h, of half the squared
+    lengthscales."""
     apart = jnp.exp(-0.25 * jnp.sum(kernel.scale(Z - Y) ** 2, axis=1) + 2.0 * kernel.log_amplitude)
     return jnp.exp(_log_expectation(kernel, 0.5 * (Z + Y), h, 2)) @ (apart * weight)
 
@@ -56,10 +52,8 @@ def _product_sum(
 def _log_expectation(
     kernel: SquaredExponential, centres: Float[Array, "Q D"], h: Moments, sharpness: int
 ) -> Float[Array, "N Q"]:
-    """log E exp(-s/2 Σ (h - c)²/l) = -½ log|I + s cov/l| - ½ (m - c)ᵀ (l/s + cov)⁻¹ (m - c), s the sharpness.
-
-    As one matrix product of features of rows and of centres, both about the mean of the centres to keep digits.
-    """
+    """log E exp(-s/2 Σ (h - c)²/l) = -½ log|I + s cov/l| - ½ (m - c)ᵀ (l/s + cov)⁻¹ (m - c), s the sharpness.  As one
+    matrix product of features of rows and of centres, both about the mean of the centres to keep digits."""
     origin = jnp.mean(centres, axis=0)
     c, m = centres - origin, h.mean - origin
     width = jnp.broadcast_to(jnp.exp(kernel.log_lengthscale2), m.shape[1:]) / sharpness

@@ -46,12 +46,10 @@ def log_normal_expectation(log_g: _Integrand, mean: PerRow, variance: PerRow, no
 
 
 def log_peaked_expectation(log_g: _Integrand, mean: PerRow, variance: PerRow, start: PerRow, nodes: int = 20) -> PerRow:
-    """log E g(f) under N(f | mean, variance) for a g that may be much narrower than the normal, or far from it.
-
-    The nodes are those of a normal about a mode of g N, of its curvature there, and no wider than N.  Newton's method
-    goes to the mode from `start`, at most 40 away.  The integral does not depend on where the nodes are, and gradients
-    leave them alone.
-    """
+    """log E g(f) under N(f | mean, variance) for a g that may be much narrower than the normal, or far from it.  The
+    nodes are those of a normal about a mode of g N, of its curvature there, and no wider than N.  Newton's method goes
+    to the mode from `start`, at most 40 away.  The integral does not depend on where the nodes are, and gradients leave
+    them alone."""
     m, v = mean[:, None], jnp.maximum(variance, 1e-8)[:, None]
     slope_of = jax.grad(lambda f: jnp.sum(log_g(f)))
 
@@ -74,11 +72,9 @@ def log_peaked_expectation(log_g: _Integrand, mean: PerRow, variance: PerRow, st
 
 @cache
 def gaussian_points(samples: int, dimensions: int) -> Float[np.ndarray, "S D"]:
-    """Points whose average approximates an expectation under N(0, I), the same at each call.
-
-    They are `samples`, a power of two of at least 4 D, Sobol points in antithetic pairs, corrected to an identity
-    covariance: exact for polynomials of degree 3.
-    """
+    """Points whose average approximates an expectation under N(0, I), the same at each call.  They are `samples`, a
+    power of two of at least 4 D, Sobol points in antithetic pairs, corrected to an identity covariance: exact for
+    polynomials of degree 3."""
     from scipy.special import ndtri
     from scipy.stats import qmc  # takes half a second, and few runs need it
 

@@ -18,11 +18,9 @@ def run_key(*names: Any) -> Key[Array, ""]:
 
 
 def permute(i: Int[Array, "..."], n: int, *, key: PRNGKeyArray) -> Int[Array, "..."]:
-    """Image of each i under a random permutation of 0 .. n-1, at a cost that does not grow with n.
-
-    The swap-or-not shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers, k
-    with (pivot - k) mod n, and a coin for each pair decides if the two are swapped.
-    """
+    """Image of each i under a random permutation of 0 .. n-1, at a cost that does not grow with n.  The swap-or-not
+    shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers, k with (pivot - k)
+    mod n, and a coin for each pair decides if the two are swapped."""
     pivots = jax.random.randint(key, (_ROUNDS,), 0, n, dtype=i.dtype)
     salts = jax.random.bits(jax.random.fold_in(key, 1), (_ROUNDS,), jnp.uint32)
     for pivot, salt in zip(pivots, salts):

@@ -1,8 +1,6 @@
-"""Iterative solutions W of (K + σ²I) W = B for a kernel matrix K of many rows, which is never in memory as a whole.
-
-A solver is its state: it has `weights`, and a `step` that returns the next state.  One step of each costs O(N) time for
-each row that it sees: of all rows for `ConjugateGradients`, of a minibatch for `Blocks` and `Descent`.
-"""
+"""Iterative solutions W of (K + σ²I) W = B for a kernel matrix K of many rows, which is never in memory as a whole.  A
+solver is its state: it has `weights`, and a `step` that returns the next state.  One step of each costs O(N) time for
+each row that it sees: of all rows for `ConjugateGradients`, of a minibatch for `Blocks` and `Descent`."""
 
 import dataclasses
 from typing import Any
@@ -50,11 +48,9 @@ class KernelSystem(eqx.Module):
 
 
 class Nystroem(eqx.Module):
-    """The approximation Kxz Kzz⁻¹ Kzx of K by p of its rows Z, as the preconditioner P = Kxz Kzz⁻¹ Kzx + σ²I.
-
-    `factor` is T with TᵀT = (σ² Kzz + Kzx Kxz)⁻¹, so that P⁻¹ = (I - Kxz TᵀT Kzx) / σ².  It is in float64 and so are
-    its products, whatever the precision of the system: in float32 more than a few hundred rows make P⁻¹ indefinite.
-    """
+    """The approximation Kxz Kzz⁻¹ Kzx of K by p of its rows Z, as the preconditioner P = Kxz Kzz⁻¹ Kzx + σ²I.  `factor`
+    is T with TᵀT = (σ² Kzz + Kzx Kxz)⁻¹, so that P⁻¹ = (I - Kxz TᵀT Kzx) / σ².  It is in float64 and so are its
+    products, whatever the precision of the system: in float32 more than a few hundred rows make P⁻¹ indefinite."""
 
     Z: Float[Array, "p D"]
     factor: Float[Array, "p p"]
@@ -98,8 +94,7 @@ def _factor(system: KernelSystem, Z: Float[Array, "p D"]) -> Float[Array, "p p"]
         return total + columns @ columns.T
 
     gram = jax.lax.fori_loop(0, -(-len(system.X) // size), add, jnp.zeros((len(Z), len(Z)), Z.dtype))
-    factor: Array = inverse_cholesky(gram + system.noise * jnp.eye(len(Z))) @ A
-    return factor
+    return inverse_cholesky(gram + system.noise * jnp.eye(len(Z))) @ A
 
 
 class ConjugateGradients(eqx.Module):
@@ -175,11 +170,8 @@ class Descent(eqx.Module):
     def step(
         self, residual: Float[Array, "B C"], rows: Rows, *, length: Float[Array, ""], momentum: float, averaged: float
     ) -> "Descent":
-        """One step from the residual of its rows at `ahead`.
-
-        `length` is the step size β times the number of minibatches in an epoch, and `averaged` the weight r of the new
-        weights in their geometric average.
-        """
+        """One step from the residual of its rows at `ahead`.  `length` is the step size β times the number of
+        minibatches in an epoch, and `averaged` the weight r of the new weights in their geometric average."""
         velocity = (momentum * self.velocity).at[rows.index].add(length * residual)
         weights = self.weights + velocity
         return Descent(weights, velocity, averaged * weights + (1.0 - averaged) * self.average)
@@ -199,13 +191,10 @@ def step_limit(
     n, row_range = len(X), X[:rows]
     top = jnp.linalg.eigvalsh(kernel.cross(row_range, row_range))[-1] * (n / len(row_range)) + noise
     diagonal = jnp.mean(kernel.diag(row_range)) + noise
-    limit: Array = 1.0 / (
-        top * (1 + 2 * momentum) / (2 + 2 * momentum) + diagonal * (-(-n // batch)) / (2 - 2 * momentum)
-    )
-    return limit
+    share = diagonal * (-(-n // batch)) / (2 - 2 * momentum)
+    return 1.0 / (top * (1 + 2 * momentum) / (2 + 2 * momentum) + share)
 
 
 def relative(residual: Float[Array, "B C"], targets: Float[Array, "B C"]) -> Float[Array, ""]:
     """|residual| / |targets| over all entries."""
-    ratio: Array = jnp.linalg.norm(residual) / jnp.linalg.norm(targets)
-    return ratio
+    return jnp.linalg.norm(residual) / jnp.linalg.norm(targets)

@@ -1,10 +1,8 @@
-"""Vecchia's approximation of a residual process: every row is conditioned on some rows before it.
-
-Gyger, Furrer and Sigrist (2025), arXiv 2507.05064, add it to inducing points, and take as neighbours the rows whose
-residual correlation is largest.  With V = L⁻¹Kzx the residual process has the covariance R = K - VᵀV.  Given its
-neighbours n a row j has the weights a = (R_nn + σ²I)⁻¹ R_nj and the variance D = R_jj - aᵀR_nj of f.  The tests compare
-these formulas, written down from their derivation, with dense algebra.
-"""
+"""Vecchia's approximation of a residual process: every row is conditioned on some rows before it.  Gyger, Furrer and
+Sigrist (2025), arXiv 2507.05064, add it to inducing points, and take as neighbours the rows whose residual correlation
+is largest.  With V = L⁻¹Kzx the residual process has the covariance R = K - VᵀV.  Given its neighbours n a row j has
+the weights a = (R_nn + σ²I)⁻¹ R_nj and the variance D = R_jj - aᵀR_nj of f.  The tests compare these formulas, written
+down from their derivation, with dense algebra."""
 
 from typing import Any
 
@@ -50,11 +48,8 @@ class ResidualProcess(eqx.Module):
         rest: Float[Array, " B"],
         before: Int[Array, " B"] | None = None,
     ) -> Neighbours:
-        """The k training rows with the largest absolute residual correlation, in O(B N (M + D)) time.
-
-        The B rows are given by X, V = L⁻¹Kzx and their residual variances; training rows from `before` on are no
-        neighbours.
-        """
+        """The k training rows with the largest absolute residual correlation, in O(B N (M + D)) time.  The B rows are
+        given by X, V = L⁻¹Kzx and their residual variances; training rows from `before` on are no neighbours."""
         n, count = len(self.X), max(k, 1)
         ours, theirs = self.deviations(self.X, self.rest), self.deviations(X, rest)
         end = jnp.full(len(X), n) if before is None else before
@@ -82,10 +77,8 @@ class ResidualProcess(eqx.Module):
         neighbours: Neighbours,
         y: Float[Array, " N"],
     ) -> tuple[Float[Array, " B"], Float[Array, "B M"], Float[Array, " B"]]:
-        """f at B rows given the targets y of their neighbours, as aᵀy_n + gᵀw + an independent rest.
-
-        aᵀy_n, the directions g = V_j - V_n a, and the variance D of the rest.
-        """
+        """f at B rows given the targets y of their neighbours, as aᵀy_n + gᵀw + an independent rest.  aᵀy_n, the
+        directions g = V_j - V_n a, and the variance D of the rest."""
 
         @jax.checkpoint
         def of_row(row: Any) -> tuple[Array, Array, Array]:
@@ -100,16 +93,13 @@ class ResidualProcess(eqx.Module):
             return a @ y[index], v - V @ a, jnp.maximum(variance - whitened @ whitened, 0.0)
 
         rows = (X, V.T, rest, neighbours.index, neighbours.mask)
-        conditional: tuple[Array, Array, Array] = map_rows(of_row, rows, _CHUNK)
-        return conditional
+        return map_rows(of_row, rows, _CHUNK)
 
     def independent(
         self, y: Float[Array, " N"], neighbours: Neighbours
     ) -> tuple[Float[Array, " N"], Float[Array, "N M"], Float[Array, " N"]]:
-        """Targets whose residuals are independent and of variance 1.
-
-        With B the unit lower triangle of -a: (D + σ²)^-½ B y, (D + σ²)^-½ B Vᵀ, and D + σ².
-        """
+        """Targets whose residuals are independent and of variance 1.  With B the unit lower triangle of -a: (D + σ²)^-½
+        B y, (D + σ²)^-½ B Vᵀ, and D + σ²."""
         mean, directions, rest = self.conditional(self.X, self.V, self.rest, neighbours, y)
         variance = rest + self.noise
         scale = jax.lax.rsqrt(variance)

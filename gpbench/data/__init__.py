@@ -6,9 +6,9 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "dataset": ("Dataset", "Raw"),
-        "members": ("Member",),
         "scaled": ("ScaledSplit", "prepare"),
         "scaling": ("SCALERS", "Scaler", "fit_scalers"),
         "sources": ("configured", "load"),
+        "splits": ("Member",),
     },
 )

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import io
 import lzma
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -55,11 +56,16 @@ def memory_of_rows(rows: int, cells: int) -> int:
 def require_memory(needed: int, *sources: bytes) -> None:
     """Refuses a table that needs more memory than files of their sizes may have, or than is free.  Raises DataError."""
     size = sum(map(size_of, sources))
-    subject, most = f"a table of {size:,} bytes needs", limits.memory(size, LARGEST)
+    subject, most = f"a table of {size:,} bytes", limits.memory(size, LARGEST)
     enough = f"{most:,} are the most for its size: save it as csv that is not packed, or split it"
-    require(needed <= most, f"{subject} {needed:,} bytes of memory, and {enough}")
+    require(needed <= most, f"{subject} needs {needed:,} bytes of memory, and {enough}")
+    require_free(needed, subject)
+
+
+def require_free(needed: int, subject: str) -> None:
+    """Refuses what needs more memory than is free.  Raises DataError."""
     free = (memory.free_host_memory() if needed > _LARGE else None) or needed
-    amounts = f"{memory.amount(needed)}, and {memory.amount(free)} of memory are free"
+    amounts = f"needs {memory.amount(needed)}, and {memory.amount(free)} of memory are free"
     require(needed <= free, f"{subject} {amounts}: split it, or save it for `reader: mapped`")
 
 
@@ -141,16 +147,15 @@ def check_matlab(content: bytes) -> None:
     """Raises DataError for compressed elements of a MATLAB 5 file that hold too much.  A header of 128 bytes; then
     elements, each with its kind and its length, of which kind 15 is compressed by zlib.
     """
-    size, start = len(content), 128
+    size, start, form = len(content), 128, "<II" if content[126:128] == b"IM" else ">II"
     while start + 8 <= len(content):
-        kind, length = np.frombuffer(content, "<u4" if content[126:128] == b"IM" else ">u4", 2, start).tolist()
-        if kind == 15:
-            packed, stream = content[start + 8 : start + 8 + length], zlib.decompressobj()
-            while packed and not stream.eof:
-                size += len(stream.decompress(packed, 2**20))
-                packed = stream.unconsumed_tail
-                if size > _most(content):
-                    raise _too_large("the MATLAB file", content)
+        kind, length = struct.unpack_from(form, content, start)
+        packed, stream = content[start + 8 : start + 8 + length] if kind == 15 else b"", zlib.decompressobj()
+        while packed and not stream.eof:
+            size += len(stream.decompress(packed, 2**20))
+            packed = stream.unconsumed_tail
+            if size > _most(content):
+                raise _too_large("the MATLAB file", content)
         start += 8 + length
 
 

@@ -60,5 +60,5 @@ def _read(path: Path, config_dirs: Sequence[Path | str]) -> dict:
 
 def checked(card: Any, path: Path | str = "the card", config_dirs: Sequence[Path | str] = ()) -> dict:
     """Checks a card and takes the variant in use."""
-    sources = check(card, path, [*map(Path, config_dirs), *plugins.folders()])
+    sources = check(card, path, plugins.folders([*map(Path, config_dirs)]))
     return resolved({**card, "sources": sources})

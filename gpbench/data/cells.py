@@ -1,21 +1,19 @@
-"""Rows of text from users' tables: delimited text, Excel sheets, Parquet, Feather and ARFF; numbers in cells; and the
-spelling of a table as a first look guesses it.
-"""
+"""Rows of text from users' tables: delimited text, Excel sheets, Parquet, Feather and ARFF; and numbers in cells."""
 
 import codecs
 import io
 import math
 import re
 import zipfile
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
 from typing import Any
 
 from gpbench.data import archives, arff, arrow, excel
 from gpbench.data.faults import SpellingError
-from gpbench.data.lines import COMMENT_MARKS, Cells, DelimiterError, delimited
+from gpbench.data.lines import Cells, delimited
 from gpbench.errors import DataError, require
 
-_PARQUET, _ZIP, _FEATHER = b"PAR1", b"PK\x03\x04", b"ARROW1"
+_ZIP, _COLUMNAR = b"PK\x03\x04", {b"PAR1": arrow.parquet, b"ARROW1": arrow.feather}
 _OTHERS = {
     b"FEA1": ("a Feather file of version 1: write it again with a newer package", ""),
     b"\xff\xff\xff\xff": ("a stream of Arrow: write a Feather file", ""),
@@ -36,7 +34,6 @@ _MARKS = {
 """Encodings by the bytes with which a file begins; of two that begin alike the longer is first."""
 
 _LONG = 2**24  # bytes of plain text whose memory is counted
-_SOME = 50  # rows by which a delimiter is chosen
 
 
 def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
@@ -44,10 +41,8 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     skip, delimiter = options.get("skip", 0), options.get("delimiter", ",")
     if other := next((text for start, text in _OTHERS.items() if content.startswith(start)), None):
         raise SpellingError(*other)
-    if content.startswith(_PARQUET):
-        return arrow.parquet(content, skip)
-    if content.startswith(_FEATHER):
-        return arrow.feather(content, skip)
+    for reader in (reader for start, reader in _COLUMNAR.items() if content.startswith(start)):
+        return reader(content, skip)
     unpacked = archives.decompress(content)
     if content.startswith(_ZIP):
         with archives.parsing("a readable Excel file or zip archive"):
@@ -61,11 +56,12 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
         require(levels, "packed more than twice: unpack it")
         return read(unpacked, options, levels - 1)
     if archives.size_of(content) < len(content) or len(content) > _LONG:
+        archives.require_memory(6 * len(content), content)  # bytes, text, and its stream
         marks = b",;\t| \r\n" + (b"" if delimiter == "space" else delimiter.encode())
         is_text = content.translate(bytes(byte not in marks for byte in range(256)))
         needed = archives.memory_of_rows(content.count(b"\n") + content.count(b"\r"), is_text.count(b"\0"))
         needed += archives.TEXT * is_text.count(b"\0\1\1")  # Python holds texts of one character once
-        archives.require_memory(needed + 6 * len(content), content)  # bytes, text, and its stream
+        archives.require_memory(needed + 6 * len(content), content)
     text = _decoded(content, options.get("encoding"))
     return arff.read(text, skip) if arff.is_arff(text, skip) else delimited(text, skip, delimiter, options)
 
@@ -143,67 +139,3 @@ def _decoded(content: bytes, encoding: str | None) -> str:
             order = "le" if content[1:2] == b"\0" else "be"
             fact, mend = "null bytes, as UTF-16 has them", f"state it in the card by `encoding: utf-16-{order}`"
         raise SpellingError(fact, mend) from None
-
-
-def guess_spelling(content: bytes, target: Any) -> tuple[dict[str, Any], Cells]:
-    """The options of a source where they are not the usual ones, and the table.  Raises DataError."""
-    targets = {*map(str, target if isinstance(target, list) else [target])}
-    if sign := re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", content):  # Excel's own first line
-        options: dict[str, Any] = {"skip": 1, "delimiter": sign[1].decode(errors="replace")}
-        return options, read(content, options)
-    readings: list[tuple[tuple[bool, bool, float], dict[str, Any], list[list[str]]]] = []
-    faults: dict[str, DelimiterError] = {}
-    for delimiter in (",", ";", "\t", "|", "space"):
-        if delimiter == "space" and any(merits[0] for merits, _, _ in readings):
-            continue  # there may be blanks in the names and texts of any table
-        options = {"delimiter": delimiter} if delimiter != "," else {}
-        try:
-            table = read(content, options)
-            if table.is_named:
-                return {}, table
-            options |= (comments := _comments(table, targets))
-            rows = (read(content, options) if comments else table).rows[:_SOME]
-        except DelimiterError as error:
-            faults[delimiter] = error.with_traceback(None)  # which would keep what was read
-        else:
-            readings.append((_merits(rows, targets), options, rows))
-    fits = [reading for reading in readings if reading[0][0] or (any(reading[0]) and "," not in faults)]
-    if not fits and faults:
-        raise next(iter(faults.values()))
-    _, options, rows = max(fits, key=lambda reading: reading[0]) if fits else readings[0]
-    if "delimiter" in options:
-        options |= _decimal(rows)
-    return options, read(content, options)
-
-
-def _merits(rows: Sequence[Sequence[str]], targets: Set[str]) -> tuple[bool, bool, float]:
-    """Merits of a delimiter: it makes the targets a name each, rows of one width, and cells that are numbers."""
-    if {*map(len, rows)} <= {1}:
-        return False, False, 0.0
-    stripped = [[cell.strip() for cell in row] for row in rows]
-    some = [number(cell.replace(",", ".", 1)) is not None for row in stripped[1:] for cell in row]
-    has_targets = any(targets <= {*row} for row in stripped[:20])
-    return has_targets, len({*map(len, rows)}) == 1, sum(some) / max(1, len(some))
-
-
-def _comments(table: Cells, targets: Set[str]) -> dict[str, Any]:
-    """The option that leaves out comments at the top; none where the first line names the targets."""
-    first = [cell.strip() for cell in table.rows[0]] if table.rows else [""]
-    mark = next((mark for mark in COMMENT_MARKS if first[0].startswith(mark)), None)
-    if mark is None or targets <= {*first}:
-        return {}
-    start = next((i for i, row in enumerate(table.rows) if not row[0].startswith(mark)), 0)
-    rows = table.rows[start:]
-    is_in_cells = any(row[0].startswith(mark) and len(row) == len(rows[0]) for row in rows)
-    return {"skip": table.lines[start] - 1} if is_in_cells else {"comment": mark}
-
-
-def _decimal(rows: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The option for a comma in most rows.  Raises DataError where it may separate thousands."""
-    split = [cell.strip() for row in rows for cell in row if re.fullmatch(r"[+-]?\d+,\d+", cell.strip())]
-    if len(split) <= len(rows) // 2:
-        return {}
-    if all(re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", cell) for cell in split):
-        signs = '`thousands: ","` or `decimal: ","`'
-        raise DataError(f"{split[0]!r}: its comma may separate thousands or decimals: write a card that states {signs}")
-    return {"decimal": ","}

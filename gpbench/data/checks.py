@@ -97,12 +97,9 @@ def _columns(names: Sequence[str], table: Float[np.ndarray, "N D"]) -> list[Colu
     for name, values in zip(names, table.T):
         values = values[~np.isnan(values)]
         low, high = float(values.min()), float(values.max())
-        if low == high:
-            kind = "constant"
-        elif ((values == low) | (values == high)).all():
-            kind = "two values"
-        else:
-            kind = "whole numbers" if (values == np.rint(values)).all() else "numbers"
+        kind = "whole numbers" if (values == np.rint(values)).all() else "numbers"
+        if ((values == low) | (values == high)).all():
+            kind = "constant" if low == high else "two values"
         columns.append(Column(name, kind, low, high))
     return columns
 

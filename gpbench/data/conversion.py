@@ -19,27 +19,14 @@ _NOUNS = {"group": "groups", "order": "rows of `order`", "split": "rows of `spli
 
 def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     """Applies a card to a table: drops incomplete rows if the card says so, codes labels, names columns."""
-    name, task = card["name"], card["task"]
-    shapes = {"inputs": ((2,), "(rows, inputs)"), "targets": ((1, 2), "(rows,) or (rows, outputs)")}
-    for noun, array in (("inputs", raw.X), ("targets", raw.target)):
-        axes, form = shapes[noun]
-        require(array.ndim in axes, f"{name}: {noun} of shape {array.shape}: must be {form}")
-        is_fit = array.dtype.kind in "biuf" or (array.dtype.kind == "U" and noun == "targets")
-        require(is_fit, f"{name}: {noun} of type {array.dtype}: must be real numbers")
-    X, target, of_rows = raw.X.astype("<f8"), raw.target, _labels_of_rows(card, raw)
-    lengths = {"targets": len(target), **{_NOUNS[key]: len(array) for key, array in of_rows.items()}}
-    counts = " and ".join(f"{length} {noun}" for noun, length in lengths.items())
-    require({*lengths.values()} == {len(X)}, f"{name}: {len(X)} rows of inputs, but {counts}")
+    name, task, of_rows = card["name"], card["task"], _labels_of_rows(card, raw)
+    _check_form(card, raw, of_rows)
+    X, target = raw.X.astype("<f8"), raw.target
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
     outputs: tuple[str, ...] = ()
     if target.ndim == 2:
-        several = f"{target.shape[1]} outputs, but task {task}; several are for regression only"
-        require(task == "regression", f"{name}: {several}")
         outputs = _names(name, "outputs", target.shape[1], card.get("output_names") or raw.outputs, "y")
-    count = max(1, len(outputs))
-    expected = card.get("outputs") or count
-    require(expected == count, f"{name}: the table has {count} outputs, but its card says {expected}")
     target_names = outputs or raw.outputs or ("target",)
     codes = labels or card.get("labels") or {}
     values = _values_of(task, target, raw.numbers, codes)
@@ -52,9 +39,8 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         row_labels.column_of(card, key): (array < 0).any(axis=1) if key == "split" else row_labels.missing(array)
         for key, array in of_rows.items()
     }
-    gaps = dict(zip(of_table, np.isnan(X).sum(axis=0).tolist()))
-    gaps |= dict(zip(target_names, unlabelled.sum(axis=0).tolist()))
-    gaps |= {column: int(lacks.sum()) for column, lacks in lacking.items()}
+    is_absent = np.column_stack([np.isnan(X), unlabelled, *lacking.values()])
+    gaps = dict(zip([*of_table, *target_names, *lacking], is_absent.sum(axis=0).tolist()))
     rows = np.arange(len(X))
     if card.get("incomplete") == "drop":
         # a row that lacks some outputs is one of the others'
@@ -69,14 +55,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
             absent = np.flatnonzero(lacks).tolist()
             cells = f"{len(absent)} missing cell{'s' if len(absent) > 1 else ''} ({first_rows(absent)})"
             require(not absent, f"{name}: {column} has {cells}; {mend}")
-    void = next((f": column {column!r} is empty" for column, count in gaps.items() if count == len(raw.X)), "")
-    require(len(X), f"{name}: no complete rows{void}")
-    left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out else ""
-    notes = "".join(f"; {note.text}" for note in raw.notes)
-    require(X.size, f"{name}: no inputs{left_out}{notes}")
-    is_own = any(source.get("kind") == "file" for source in card.get("sources", ()))
-    expected = (card.get("rows") if is_own else None) or len(X)
-    require(expected == len(X), f"{name}: the table has {len(X):,} rows in use, but its card says {expected:,}")
+    _check_size(card, raw, X, [column for column, count in gaps.items() if count == len(raw.X)])
     empty = (column for column, lacks in zip(outputs, row_labels.missing(values).T) if lacks.all())
     refuse(f"{name}: column {column!r} has no number: take it out of `target`" for column in empty)
     if indicators:
@@ -108,6 +87,36 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         *(name, task, X, y, columns, classes, digest, folds, outputs, groups, label, order, raw.left_out, missing),
         *(raw.levels, impute, indicators, raw.account, raw.notes),
     )
+
+
+def _check_form(card: Mapping, raw: Raw, of_rows: Mapping[str, np.ndarray]) -> None:
+    """Raises DataError for arrays of other shapes, types or lengths, and for another number of outputs."""
+    name, task = card["name"], card["task"]
+    for noun, array, kinds, axes, form in (
+        ("inputs", raw.X, "biuf", (2,), "(rows, inputs)"),
+        ("targets", raw.target, "biufU", (1, 2), "(rows,) or (rows, outputs)"),
+    ):
+        require(array.ndim in axes, f"{name}: {noun} of shape {array.shape}: must be {form}")
+        require(array.dtype.kind in kinds, f"{name}: {noun} of type {array.dtype}: must be real numbers")
+    lengths = {"targets": len(raw.target), **{_NOUNS[key]: len(array) for key, array in of_rows.items()}}
+    counts = " and ".join(f"{length} {noun}" for noun, length in lengths.items())
+    require({*lengths.values()} == {len(raw.X)}, f"{name}: {len(raw.X)} rows of inputs, but {counts}")
+    count = raw.target.shape[1] if raw.target.ndim == 2 else 1
+    several = f"{name}: {count} outputs, but task {task}; several are for regression only"
+    require(task == "regression" or count <= 1, several)
+    expected = card.get("outputs") or count
+    require(expected == count, f"{name}: the table has {count} outputs, but its card says {expected}")
+
+
+def _check_size(card: Mapping, raw: Raw, X: Float[np.ndarray, "N D"], void: Sequence[str]) -> None:
+    """Raises DataError where no rows or no inputs are left, and where a user's card says another number of rows."""
+    name = card["name"]
+    require(len(X), f"{name}: no complete rows{f': column {void[0]!r} is empty' if void else ''}")
+    left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out else ""
+    require(X.size, f"{name}: no inputs{left_out}{''.join(f'; {note.text}' for note in raw.notes)}")
+    is_own = any(source.get("kind") == "file" for source in card.get("sources", ()))
+    expected = (card.get("rows") if is_own else None) or len(X)
+    require(expected == len(X), f"{name}: the table has {len(X):,} rows in use, but its card says {expected:,}")
 
 
 def _labels_of_rows(card: Mapping, raw: Raw) -> dict[str, np.ndarray]:
@@ -213,11 +222,10 @@ def _groups_of(groups: np.ndarray, numbers: Numbers) -> np.ndarray:
     if groups.dtype.kind != "U":
         return groups
     labels = labels_and_keys(groups.tolist(), numbers=numbers)[0]
-    first: dict[str, str] = {}
-    for label, text in zip(labels, map(numbers.plain, groups.tolist())):
-        first[label] = min(text, first.get(label, text))
-    places = {label: k for k, label in enumerate(sorted(filter(None, first), key=lambda label: (first[label], label)))}
-    return np.array([places.get(label, np.nan) for label in labels], float)
+    places: dict[str, int] = {}
+    for _, label in sorted(zip(map(numbers.plain, groups.tolist()), labels)):
+        places.setdefault(label, len(places))
+    return np.array([places[label] if label else np.nan for label in labels], float)
 
 
 def check_counts(

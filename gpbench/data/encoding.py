@@ -69,11 +69,6 @@ def kind_of(spec: Any) -> str:
     return next(iter(spec)) if isinstance(spec, Mapping) else spec
 
 
-def names_of(name: str, spec: Any, levels: Sequence[str]) -> list[str]:
-    """The names of the inputs that a column becomes, as in `city=Oslo`."""
-    return [f"{name}={level}" for level in levels] if kind_of(spec) == ONEHOT else [name]
-
-
 def columns_of_table(inputs: Sequence[str], levels: Mapping[str, Sequence[str]]) -> list[str]:
     """The column of the table from which each input comes: `city` for `city=Oslo`."""
     of_level = {f"{column}={level}": column for column, of_column in levels.items() for level in of_column}
@@ -126,7 +121,7 @@ def inputs_of(
     for name, cells in columns.items():
         if name in specs:
             inputs += encoded(cells, specs[name], levels[name], numbers)[0]
-            names += names_of(name, specs[name], levels[name])
+            names += [f"{name}={level}" for level in levels[name]] if kind_of(specs[name]) == ONEHOT else [name]
         else:
             inputs.append(parsed(cells, name, numbers, codes.get(name)))
             names.append(name)
@@ -184,8 +179,8 @@ def fit_filler(dataset: "Dataset", X: Float[np.ndarray, "n D"]) -> Filler | None
         fact = f"{name!r} is missing in all {len(X)} training rows; drop it"
         require(not np.isnan(column).all(), f"{dataset.name}: impute: {fact}")
         values[i] = np.nanmean(column) if centre == "mean" else np.nanmedian(column)
-    levels = {f"{name}={level}" for name, of_column in dataset.levels.items() for level in of_column}
-    is_level = np.array([name in levels for name in dataset.columns])
+    columns = columns_of_table(dataset.columns, dataset.levels)
+    is_level = np.array([column != name for column, name in zip(columns, dataset.columns)])
     return Filler(values, is_level & ~(X == 1.0).any(axis=0))
 
 

@@ -71,7 +71,8 @@ class _Part:
         most = limits.memory(archives.size_of(content), archives.LARGEST)
         with contextlib.suppress(ElementTree.ParseError):  # no XML, as a picture, or refused by openpyxl too
             for event, element in ElementTree.iterparse(stream, ("start", "end")):
-                (self._begin if event == "start" else self._end)(_name(element), element)
+                name = element.tag.rpartition("}")[2]
+                (self._begin if event == "start" else self._end)(name, element)
                 if self.needed > most:
                     archives.require_memory(self.needed, content)
 
@@ -128,7 +129,3 @@ class _Part:
             if "f" in texts and self._kind != "str" and not (texts.get("v", "") + texts.get("t", "")).strip():
                 self._formulas.setdefault(self._row, {})[self._column] = f"={texts['f']}"[:_FORMULA].strip()
                 self.needed += _OUTER
-
-
-def _name(element: ElementTree.Element) -> str:
-    return element.tag.rpartition("}")[2]

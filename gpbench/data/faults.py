@@ -14,29 +14,21 @@ UNKNOWN = frozenset(
 _DATE = r"\d{4}-\d\d?-\d\d?([T ].*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}( .*)?|(\d+ days?,? )?\d{1,2}:\d\d(:.*)?"
 _NO = "is not a number"
 _THOUSANDS = 'state the sign between thousands, as in `thousands: ","`'
+_ONE_SIGN = 'state the sign between thousands, `thousands: ","`, or the decimal sign, `decimal: ","`'
+_TWO_SIGNS = 'state the signs between thousands and of decimals, `thousands: "."` and `decimal: ","`'
+_UNIT = "or name the column in `drop`, or number its texts in `codes`"
+_LARGE, _LABEL = "has more digits than a number can hold (2^53)", "name the column in `drop` if it labels the rows"
 _KINDS = {
     r"=.*": ("is a formula whose value the file lacks: save it by a spreadsheet program", ""),
-    r"[+-]?\d{16,}": (
-        "has more digits than a number can hold (2^53)",
-        "name the column in `drop` if it labels the rows",
-    ),
-    r"[+-]?\d{1,3},\d{3}": (
-        _NO,
-        'state the sign between thousands, `thousands: ","`, or the decimal sign, `decimal: ","`',
-    ),
-    r"[+-]?\d{1,3}(\.\d{3})+,\d+": (
-        _NO,
-        'state the signs between thousands and of decimals, `thousands: "."` and `decimal: ","`',
-    ),
+    r"[+-]?\d{16,}": (_LARGE, _LABEL),
+    r"[+-]?\d{1,3},\d{3}": (_NO, _ONE_SIGN),
+    r"[+-]?\d{1,3}(\.\d{3})+,\d+": (_NO, _TWO_SIGNS),
     r"[+-]?[\d.]*,\d+": (_NO, 'state the decimal sign, as in `decimal: ","`'),
     r"[+-]?\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+([.,]\d*)?": (_NO, _THOUSANDS),
     r"[+-]?\d+(_\d+)+": (f"{_NO}: take out its underscores", ""),
     r"[\u2010-\u2015\u2212][\d.,]+": (f"{_NO}: its minus sign is not `-`", ""),
     _DATE: ("is a date or a time", "name the column in `drop`, or in `order` for splits by time"),
-    r"[+-]?[\d.,]+\s*[^\d\s:/+-]{1,5}|[^\w\s.+(-]\s*[\d.,]+": (
-        f"{_NO}: take out what is no digit",
-        "or name the column in `drop`, or number its texts in `codes`",
-    ),
+    r"[+-]?[\d.,]+\s*[^\d\s:/+-]{1,5}|[^\w\s.+(-]\s*[\d.,]+": (f"{_NO}: take out what is no digit", _UNIT),
 }
 """What is wrong with a text, and what a card would say, by the pattern that it has; of several the first."""
 

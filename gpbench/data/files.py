@@ -7,13 +7,13 @@ import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from gpbench import limits
 from gpbench.config.cards import reader
+from gpbench.data import archives
 from gpbench.errors import DataError, require
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LONGEST = 3600.0  # seconds of a download
 _SILENT = 30.0  # seconds that a server may be silent
 _REDIRECTS, _CHUNK, _THREADS = 10, 2**14, 8
+_LARGEST, _SPLIT = 5 * limits.DATA // 2, "split it, or save it for `reader: mapped`"
+"""Bytes of a file that is read whole, of which text takes six times the memory, and what to do with a larger one."""
 _SMALL = 2**20  # bytes up to which a file that is asked for is read and its checksum compared
 _NO_HEAD = (403, 405, 501)  # answers of servers that do not know HEAD, but may know GET
 
@@ -32,13 +34,15 @@ class Absent(DataError):
 
 def from_folder(folder: Path, name: str, sha256: str | None) -> bytes:
     """The file `name` of a folder.  Raises Absent where there is none, DataError for a wrong checksum."""
+    path = folder / name
     try:
-        content = (folder / name).read_bytes()
+        limits.check(path.stat().st_size, _LARGEST, f"{path} has", mend=_SPLIT, error=DataError)
+        archives.require_free(path.stat().st_size, str(path))
+        return check(path.read_bytes(), sha256, str(path))
     except (FileNotFoundError, NotADirectoryError):
         raise Absent(f"no {name} in {folder}") from None
     except OSError as error:
-        raise DataError(f"{folder / name} cannot be read: {error.strerror}") from None
-    return check(content, sha256, str(folder / name))
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def from_address(address: str, name: str, sha256: str | None) -> bytes:
@@ -57,11 +61,11 @@ def from_address(address: str, name: str, sha256: str | None) -> bytes:
 
 def check(content: bytes, expected: str | None, source: str) -> bytes:
     """The content, if it has this checksum (None: any).  Raises DataError."""
-    kind, actual = "sha256", hashlib.sha256(content).hexdigest()
+    kind, digest = "sha256", hashlib.sha256(content)
     if expected and len(expected) == 40:
-        kind, actual = "git's checksum", hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-    right = expected in (None, "", actual)
-    require(right, f"{source}: {kind} is {actual}, not {expected}: damaged or another version")
+        kind, digest = "git's checksum", hashlib.sha1(b"blob %d\0" % len(content) + content)
+    wrong = f"{source}: {kind} is {digest.hexdigest()}, not {expected}: damaged or another version"
+    require(not expected or expected == digest.hexdigest(), wrong)
     return content
 
 
@@ -113,32 +117,45 @@ def request(
     raise DataError(f"{url} leads on more than {_REDIRECTS} times")
 
 
-@dataclass(frozen=True)
-class Address:
+class _Address(NamedTuple):
     """A file of a card at an address, and the answer of its server."""
 
-    dataset: str
     source: int
-    url: str
     checksum: str | None
     read: bool  # by gpbench, and not by people alone
-    problem: str = ""  # why the file cannot be had there
-    size: int | None = None  # its bytes, None where the server does not say
-    redirect: str = ""  # the last address that it leads to, "" where it is the first
-    compared: bool = False  # whether the checksum was compared
+    name: str  # of the data set
+    url: str
+    problem: str | None = None  # why the file cannot be had there
+    bytes: int | None = None  # None where the server does not say
+    redirect: str | None = None  # the last address that it leads to, where that is another one
+    checksum_compared: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The address and the answer as plain data."""
+        return {key: value for key, value in self._asdict().items() if key not in ("source", "checksum", "read")}
+
+    def __str__(self) -> str:
+        words = [
+            self.problem or "answers",
+            "" if self.bytes is None else f"{self.bytes:,} bytes",
+            "checksum right" if self.checksum_compared and not self.problem else "",
+            f"redirects to {self.redirect}" if self.redirect else "",
+            "" if self.read else "not read by gpbench",
+        ]
+        return f"{self.name:<16} {self.url}: {', '.join(filter(None, words))}"
 
 
-def addresses(card: Mapping) -> list[Address]:
+def addresses(card: Mapping) -> list[_Address]:
     """Every file that the card has at an http(s) address."""
     return [
-        Address(card["name"], k, urljoin(source["at"], name), checksum, reader(source) is not None)
+        _Address(k, checksum, reader(source) is not None, card["name"], urljoin(source["at"], name))
         for k, source in enumerate(card["sources"])
         if source["kind"] in ("official", "copy")
         for name, checksum in source["files"].items()
     ]
 
 
-def ask(addresses: Sequence[Address]) -> Iterator[Address]:
+def ask(addresses: Sequence[_Address]) -> Iterator[_Address]:
     """The addresses with their answers, in order: a few at once, and none waited for longer than some timeouts."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -146,40 +163,38 @@ def ask(addresses: Sequence[Address]) -> Iterator[Address]:
         yield from pool.map(_answered, addresses)
 
 
-def unavailable(answers: Sequence[Address]) -> list[str]:
+def unavailable(answers: Sequence[_Address]) -> list[str]:
     """The data sets none of whose sources has all of its files; sources that gpbench cannot read do not count."""
-    read = [answer for answer in answers if answer.read]
-    faulty = {(answer.dataset, answer.source) for answer in read if answer.problem}
-    good = {answer.dataset for answer in read if (answer.dataset, answer.source) not in faulty}
-    return [name for name in dict.fromkeys(answer.dataset for answer in read) if name not in good]
+    sources = {(answer.name, answer.source) for answer in answers if answer.read}
+    good = {name for name, _ in sources - {(answer.name, answer.source) for answer in answers if answer.problem}}
+    return [name for name in dict.fromkeys(answer.name for answer in answers if answer.read) if name not in good]
 
 
-def _answered(address: Address, timeout: float = 20.0) -> Address:
+def _answered(address: _Address, timeout: float = 20.0) -> _Address:
     """The address with its answer.  Large files are not downloaded."""
     import requests
 
-    answer = address
+    answer, url = address, address.url
     try:
         with requests.Session() as session:
-            response = request(session, "HEAD", address.url, timeout)
+            response = request(session, "HEAD", url, timeout)
             if response.status_code in _NO_HEAD:
                 response.close()
-                response = request(session, "GET", address.url, timeout, Range="bytes=0-0")
+                response = request(session, "GET", url, timeout, Range="bytes=0-0")
             response.close()
-            if not response.ok:
-                return replace(address, problem=f"the server answers {response.status_code}")
-            facts = response.headers
-            whole = facts.get("Content-Range", "").rpartition("/")[2] or facts.get("Content-Length", "")
-            is_plain = facts.get("Content-Encoding", "identity") == "identity"
-            size = int(whole) if whole.isdigit() and is_plain else None
-            redirect = response.url if response.url != address.url else ""
-            compared = bool(address.checksum) and size is not None and size <= _SMALL
-            answer = replace(address, size=size, redirect=redirect, compared=compared)
-            if compared:
-                content = download(address.url, largest=_SMALL, longest=2 * timeout, silent=timeout)
-                check(content, address.checksum, address.url)
+        if not response.ok:
+            return address._replace(problem=f"the server answers {response.status_code}")
+        facts = response.headers
+        whole = facts.get("Content-Range", "").rpartition("/")[2] or facts.get("Content-Length", "")
+        is_plain = facts.get("Content-Encoding", "identity") == "identity"
+        size = int(whole) if whole.isdigit() and is_plain else None
+        compared = bool(address.checksum) and size is not None and size <= _SMALL
+        redirect = response.url if response.url != url else None
+        answer = address._replace(bytes=size, redirect=redirect, checksum_compared=compared)
+        if compared:
+            check(download(url, largest=_SMALL, longest=2 * timeout, silent=timeout), address.checksum, url)
     except requests.RequestException as error:
-        return replace(address, problem=f"no answer ({type(error).__name__})")
+        return address._replace(problem=f"no answer ({type(error).__name__})")
     except DataError as error:
-        return replace(answer, problem=str(error).removeprefix(address.url).lstrip(": "))
+        return answer._replace(problem=str(error).removeprefix(url).lstrip(": "))
     return answer

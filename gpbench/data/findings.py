@@ -32,16 +32,14 @@ def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Findi
     if not (paths.conf_dir() / "dataset" / f"{card['name']}.yaml").exists():
         return findings
     # nobody edits the cards that ship: only a split set can be chosen on the command line
-    sets = [re.match(r"splits: \{set: (\w+)\}", finding.mend) for finding in findings]
+    sets = [re.match(r"splits: \{set: (\w+)\}", mend) for _, mend in findings]
     mends = [f"dataset.splits.set={match[1]}" if match else "" for match in sets]
     return [finding._replace(mend=mend) for finding, mend in zip(findings, mends)]
 
 
 def count_classes(dataset: Dataset) -> dict[str, int]:
     """Counts the rows of each class; none for numbers."""
-    if not dataset.classes:
-        return {}
-    codes = (dataset.y > 0 if dataset.task == "binary" else dataset.y).astype(int)
+    codes = dataset.y > 0 if dataset.task == "binary" else dataset.y
     return {name: int((codes == code).sum()) for code, name in enumerate(dataset.classes)}
 
 
@@ -110,13 +108,11 @@ def _ascends(values: Float[np.ndarray, " N"]) -> bool:
 
 def _doubles(X: Float[np.ndarray, "N D"], varied: Int[np.ndarray, " varied"]) -> Iterator[tuple[int, int]]:
     """Pairs of inputs of which the second is linear in the first: those of some rows, confirmed on all of them."""
-    standard = lambda table: (table - table.mean(axis=0)) / np.maximum(table.std(axis=0), 1e-300)
-    some = standard(X[:: -(-len(X) // 2000)][:, varied])
-    is_double = np.triu(np.abs(some.T @ some) / len(some) > 1 - 1e-9, 1)
-    for second in np.flatnonzero(is_double.any(axis=0)):
-        pair = varied[[np.flatnonzero(is_double[:, second])[0], second]]
-        if len(X) > 2 and abs(np.mean(standard(X[:, pair]).prod(axis=1))) > 1 - 1e-9:
-            yield int(pair[0]), int(pair[1])
+    are_linear = lambda table: np.abs(np.atleast_2d(np.corrcoef(table, rowvar=False))) > 1 - 1e-9
+    is_double = np.triu(are_linear(X[:: -(-len(X) // 2000)][:, varied]), 1) if len(X) > 2 and len(varied) else varied
+    for first, second in zip(varied[is_double.argmax(axis=0)], varied) if is_double.any() else ():
+        if first < second and are_linear(X[:, [first, second]]).all():
+            yield int(first), int(second)
 
 
 _MARKERS = (-9, 99, -99, -200, 999, -999, 9999, -9999, 99999, -99999)
@@ -173,14 +169,15 @@ def _follows(values: Float[np.ndarray, " N"], target: Float[np.ndarray, " N"]) -
     """Tests whether the correlation with the target, of numbers or of their ranks, is more than .999."""
     from scipy.stats import rankdata
 
-    pairs = ((values, target), (rankdata(values), rankdata(target)))
+    pairs = ((values, target), rankdata((values, target), axis=1))
     return any(abs(np.corrcoef(pair)[0, 1]) > 0.999 for pair in pairs)
 
 
 def _repeated(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
     """Rows that stand more than once, and how many of them are trained on and tested."""
     n = len(dataset.y)
-    inputs, rows = _identities(dataset.X.T), _identities([*dataset.X.T, *dataset.y.reshape(n, -1).T])
+    inputs = _identities(dataset.X)
+    rows = _identities(np.column_stack([inputs, dataset.y]))
     different = int(inputs.max()) + 1
     if repeats := n - int(rows.max()) - 1:
         both = span(int(np.isin(rows[test], rows[train]).sum()) for train, test in parts)
@@ -195,13 +192,11 @@ def _repeated(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Itera
         yield Finding(f"the inputs have {different:,} different rows: more inducing points than that add nothing")
 
 
-def _identities(columns: Iterable[Float[np.ndarray, " N"]]) -> Int[np.ndarray, " N"]:
+def _identities(table: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
     """A number for each different row, from hashes of 64 bits: sorting whole rows takes minutes for images."""
-    hashes: Any = np.uint64(0)
-    for column in columns:
-        hashes = (hashes ^ (column + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        hashes ^= hashes >> np.uint64(29)
-    return np.unique(hashes, return_inverse=True)[1]
+    import pandas as pd
+
+    return np.unique(pd.util.hash_pandas_object(pd.DataFrame(table), index=False), return_inverse=True)[1]
 
 
 def _classes(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpbench import paths, yamls
 from gpbench.config.words import read
-from gpbench.data import cells, guesses
+from gpbench.data import files, guesses
 from gpbench.errors import ConfigError, DataError, StorageError, failure, require
 from gpbench.outputs import write_whole
 
@@ -73,9 +73,8 @@ def _target(text: str) -> Any:
 def _own(value: str, target: Any) -> Path:
     """The card of a table."""
     path = paths.expanded(value)
-    if not path.is_file():
-        fault = "no such file" if not path.exists() else "is a folder" if path.is_dir() else "is no plain file"
-        raise ConfigError(f"dataset={value}: {fault}")
+    absent = "no such file" if not path.exists() else "is a folder" if path.is_dir() else "is no plain file"
+    require(path.is_file(), f"dataset={value}: {absent}", ConfigError)
     readable = "text, Excel (.xlsx), Parquet, Feather, ARFF and libsvm"
     fault = f"a first look reads {readable}: save it so, or write a card with `reader`"
     require(path.suffix.lower() in _TABLES, f"dataset={value}: {fault}", ConfigError)
@@ -93,7 +92,7 @@ def _own(value: str, target: Any) -> Path:
     shadow = Path(path.name)  # a path is looked for in the current folder first
     is_other = shadow.exists() and not shadow.samefile(path)
     source = {"kind": "file", "path": str(path.resolve()) if is_other else path.name}
-    _write(card, path.name, source, path.read_bytes(), target)
+    _write(card, path.name, source, files.from_folder(path.parent, path.name, None), target)
     return card
 
 
@@ -117,26 +116,23 @@ def _write(
     from gpbench.data.conversion import from_raw
     from gpbench.data_registry import function_and_options
 
-    node: dict[str, Any] = {}
+    node: dict[str, Any] = {"name": card.stem, "task": "regression"}
     remedy = ""
     try:
-        task, options, summary, guessed = guesses.guess(content, title, target, labels)
+        node["task"], options, summary, guessed = guesses.guess(content, title, target, labels)
         remedy = "; no card is written"
-        several = {"outputs": len(target)} if isinstance(target, list) and len(target) > 1 else {}
-        node = {"name": card.stem, "task": task, **several, "sources": [source | options]}
+        node |= {"outputs": len(target)} if isinstance(target, list) and len(target) > 1 else {}
+        node["sources"] = [source | options]
         checked = cards.checked({**node, **facts})
         function, _ = function_and_options(reader(checked["sources"][0]) or "table")
         raw = function([content], checked["sources"][0])
         dataset = from_raw(checked | {"incomplete": "drop"}, raw)
     except DataError as error:
-        reason = str(error).removeprefix(f"{card.stem}: ")
-        if not node:
-            options = {}
-            with contextlib.suppress(DataError):
-                options = cells.guess_spelling(content, target)[0]
-            start = source | {"target": target or "COLUMN"} | options
-            node = {"name": card.stem, "task": "regression", "sources": [start]}
+        reason, start = str(error).removeprefix(f"{card.stem}: "), source | {"target": target or "COLUMN"}
         if re.search(r"\bcard\b|`\w+[:`]", reason):
+            with contextlib.suppress(DataError):
+                start |= {} if "sources" in node else guesses.guess_spelling(content, target)[0]
+            node.setdefault("sources", [start])
             text = yamls.dump(node, default_flow_style=True, width=10**6).strip()
             remedy = f"; there is no card yet: write {card}, which begins as {text}"
         raise DataError(f"dataset={title}: {reason}{remedy}") from None
@@ -163,8 +159,6 @@ def _openml(value: str, target: Any, offline: bool) -> Path:
 
     import requests
 
-    from gpbench.data import files
-
     number, mend = value.partition(":")[2], "give the number of a data set of openml.org, as in openml:61"
     require(number.isdecimal(), f"dataset={value}: {mend}", ConfigError)
     card = Path().resolve() / "dataset" / f"openml_{number}.yaml"
@@ -179,23 +173,25 @@ def _openml(value: str, target: Any, offline: bool) -> Path:
         require(is_safe, f"dataset={value}: its file is at {url}, which nothing protects on the way")
         expected = str(description.get("md5_checksum") or "").lower()
         content = files.download(url, site="" if expected else _OPENML)
+    except requests.HTTPError as error:
+        is_absent = error.response is not None and error.response.status_code in (404, 412)
+        reason = "OpenML has no such data set" if is_absent else f"OpenML answers {error}"
+        raise DataError(f"dataset={value}: {reason}") from None
     except (requests.RequestException, ValueError, KeyError, TypeError) as error:
-        reason = "the answer of OpenML is no description of a data set"
-        if isinstance(error, requests.HTTPError):
-            is_absent = error.response is not None and error.response.status_code in (404, 412)
-            reason = "OpenML has no such data set" if is_absent else f"OpenML answers {error}"
-        elif isinstance(error, requests.RequestException):
-            reason = f"OpenML does not answer ({type(error).__name__}): check the network"
+        is_silent = isinstance(error, requests.RequestException)
+        silence = f"OpenML does not answer ({type(error).__name__}): check the network"
+        reason = silence if is_silent else "the answer of OpenML is no description of a data set"
         raise DataError(f"dataset={value}: {reason}") from None
     actual = md5(content).hexdigest()
     require(expected in ("", actual), f"{url}: md5 is {actual}, not {expected}: damaged or another version")
     address, _, file = url.rpartition("/")
     drop = [*_names(description.get("row_id_attribute")), *_names(description.get("ignore_attribute"))]
     source = {"kind": "official", "at": f"{address}/", "files": {file: sha256(content).hexdigest()}, "reader": "table"}
-    facts = {"title": description.get("name"), "licence": description.get("licence")}
-    facts = {key: str(text) for key, text in facts.items() if text is not None}
-    targets = _names(description.get("default_target_attribute"))
-    target = target if target is not None else targets if len(targets) > 1 else next(iter(targets), None)
+    names = {"title": description.get("name"), "licence": description.get("licence")}
+    facts = {key: str(text) for key, text in names.items() if text is not None}
+    if target is None:
+        targets = _names(description.get("default_target_attribute"))
+        target = targets if len(targets) > 1 else next(iter(targets), None)
     _write(card, value, source, content, target, drop, facts)
     return card
 

@@ -5,14 +5,15 @@ into a card, where people see and change it; nothing that is read later depends 
 import functools
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence, Set
 from itertools import compress
 from pathlib import Path
 from typing import Any
 
 from gpbench.data import cells, encoding, row_labels, tables
 from gpbench.data.faults import UNKNOWN, first_rows, is_misspelt
-from gpbench.data.lines import skip_also
+from gpbench.data.lines import COMMENT_MARKS, Cells, DelimiterError, skip_also
 from gpbench.errors import ConfigError, DataError, listed, nearest, require
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")  # endings of files of libsvm
@@ -21,6 +22,7 @@ _MOST_CLASSES = 50
 _FEW = 0.05  # largest share of texts in a column that is taken for one of numbers
 _MOST_LEVELS = 20  # largest number of texts of a column that become columns of their own
 _LONGEST_LEVEL = 200  # largest number of characters of a text that becomes a level
+_SOME = 50  # rows by which a delimiter is chosen
 _MOST_REASONS = 5  # largest number of columns that are left out with a reason for each
 
 
@@ -29,15 +31,9 @@ def guess(
 ) -> tuple[str, dict[str, Any], list[str], list[str]]:
     """Guesses how a table is to be read: a task, options of a card's source, both in words, and notes."""
     if Path(title).suffix.lower() in LIBSVM:
-        from gpbench.data.readers import libsvm
-
-        fact = f"target={target}: lines of libsvm begin with the target: leave target out"
-        require(target is None, fact, ConfigError)
-        raw = libsvm([content], {})
-        task, count = _task([*map(str, raw.target)], cells.DECIMAL_POINT, is_nominal=False), raw.X.shape[1]
-        return task, {"reader": "libsvm", "inputs": count}, [task, f"{count} inputs"], []
+        return _libsvm(content, target)
     targets = target if isinstance(target, list) else [target]
-    options, table = cells.guess_spelling(content, target)
+    options, table = guess_spelling(content, target)
     numbers = cells.Numbers.from_options(options)
     is_number = [numbers.parse(cell.strip()) is not None for row in table.rows[:1] for cell in row]
     # without a header a target is a number; a first row with a text and a number may then be one of the rows
@@ -47,10 +43,9 @@ def guess(
         known = f"columns are {listed(names, 20)}"
         raise ConfigError(f"dataset={title}: name the column to predict by target=NAME; {known}")
     fits = [len(row) == len(names) for row in rows]  # others are refused where they are read
-    is_late = header and tables.later_header(names, rows, targets)
-    positions = [] if is_late else [_position(names, entry, title, table.notes) for entry in targets]
-    if is_late or not any(fits):
+    if not any(fits) or (header and tables.later_header(names, rows, targets)):
         tables.table([content], {**options, "target": target})  # says what is wrong
+    positions = [_position(names, entry, title, table.notes) for entry in targets]
     rows, lines = [*compress(rows, fits)], [*compress(lines, fits)]
     columns = tables.columns_of(rows, len(names))
     inputs = [i for i, name in enumerate(names) if i not in positions and name not in labels]
@@ -66,24 +61,7 @@ def guess(
     for column in parsed.values():
         column.require_numbers(lines)
     counted = tables.bookkeeping(names, columns, table.labels)
-    codes: dict[str, dict[str, int]] = {}
-    encode: dict[str, str] = {}
-    drop: dict[str, str] = {}  # with the reason
-    notes: list[str] = []
-    for column in (parsed[i] for i in inputs if i not in counted):
-        if reason := column.unfit():
-            drop[column.name] = reason
-        elif column.is_text and column.texts <= {"true", "false", "1", "0"}:
-            codes[column.name] = {kind: int(kind.lower() in ("true", "1")) for kind in column.values}
-            notes.append(f"{column.name} has {listed(column.values)}: they are 1 and 0")
-        elif column.is_text:
-            if len(column.values) == 2:
-                codes[column.name] = {kind: code for code, kind in enumerate(column.values)}
-            else:
-                encode[column.name] = "onehot"
-            notes += [f"{column.name} has dates; {column.order}"] if column.order else []
-        else:
-            notes += filter(None, [column.label(), column.equal()])
+    codes, encode, drop, notes = _options([parsed[i] for i in inputs if i not in counted])
     if drop and all(i in counted or names[i] in drop for i in inputs):  # says why the first of them is none
         encoding.parsed(columns[names.index(first := next(iter(drop)))], first, numbers, None)
     of_source = {"codes": codes, "encode": encode, "drop": [*labels, *drop]}
@@ -94,17 +72,24 @@ def guess(
         task = _task(columns[positions[0]], numbers, is_nominal=names[positions[0]] in table.nominal)
     target_names = [names[i] if header else i for i in positions]
     reasons = [f"{name} left out ({reason})" for name, reason in drop.items()]
-    summary = [
-        f"{task} of {listed(map(str, target_names))}",
-        "decimal comma" if "decimal" in options else "",
-        units,
-        *reasons[:_MOST_REASONS],
-        f"{len(drop) - _MOST_REASONS} more left out" if len(drop) > _MOST_REASONS else "",
-        f"codes for {listed(codes)}" if codes else "",
-        f"columns for the texts of {listed(encode)}" if encode else "",
-    ]
+    if len(reasons) > _MOST_REASONS:
+        reasons[_MOST_REASONS:] = [f"{len(reasons) - _MOST_REASONS} more left out"]
+    summary = [f"{task} of {listed(map(str, target_names))}", "decimal comma" if "decimal" in options else "", units]
+    summary += [*reasons, f"codes for {listed(codes)}" if codes else ""]
+    summary += [f"columns for the texts of {listed(encode)}"] if encode else []
     of_target = {"target": target_names if isinstance(target, list) else target_names[0]}
     return task, of_target | options, summary, notes
+
+
+def _libsvm(content: bytes, target: Any) -> tuple[str, dict[str, Any], list[str], list[str]]:
+    """The guess at lines of libsvm."""
+    from gpbench.data.readers import libsvm
+
+    fact = f"target={target}: lines of libsvm begin with the target: leave target out"
+    require(target is None, fact, ConfigError)
+    raw = libsvm([content], {})
+    task, count = _task([*map(str, raw.target)], cells.DECIMAL_POINT, is_nominal=False), raw.X.shape[1]
+    return task, {"reader": "libsvm", "inputs": count}, [task, f"{count} inputs"], []
 
 
 def _position(names: Sequence[str], target: Any, title: str, notes: Sequence[str]) -> int:
@@ -178,6 +163,30 @@ class _Column:
         return f"{self.name}: {plain} and {powers[self.values[plain]]} are one number" if are_numbers else ""
 
 
+def _options(inputs: Iterable[_Column]) -> tuple[dict[str, dict[str, int]], dict[str, str], dict[str, str], list[str]]:
+    """The codes and the encodings of columns of text, columns to leave out with the reason, and notes."""
+    codes: dict[str, dict[str, int]] = {}
+    encode: dict[str, str] = {}
+    drop: dict[str, str] = {}
+    notes: list[str] = []
+    for column in inputs:
+        name = column.name
+        if reason := column.unfit():
+            drop[name] = reason
+        elif not column.is_text:
+            notes += filter(None, [column.label(), column.equal()])
+        elif column.texts <= {"true", "false", "1", "0"}:
+            codes[name] = {kind: int(kind.lower() in ("true", "1")) for kind in column.values}
+            notes.append(f"{name} has {listed(column.values)}: they are 1 and 0")
+        else:
+            if len(column.values) == 2:
+                codes[name] = {kind: code for code, kind in enumerate(column.values)}
+            else:
+                encode[name] = "onehot"
+            notes += [f"{name} has dates; {column.order}"] if column.order else []
+    return codes, encode, drop, notes
+
+
 def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:
     """Texts of a column of numbers that mark missing cells."""
     values = {cell: numbers.parse(cell) for cell in column if cell}
@@ -196,3 +205,67 @@ def _task(column: Sequence[str], numbers: cells.Numbers, is_nominal: bool) -> st
     if is_text and len(kinds) > min(_MOST_CLASSES, len(labels) // 2):
         raise ConfigError(f"the target has {len(kinds)} different texts, as {listed(sorted(kinds), 4)}: no classes")
     return "multiclass" if is_text else "regression"
+
+
+def guess_spelling(content: bytes, target: Any) -> tuple[dict[str, Any], Cells]:
+    """The options of a source where they are not the usual ones, and the table.  Raises DataError."""
+    targets = {*map(str, target if isinstance(target, list) else [target])}
+    if sign := re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", content):  # Excel's own first line
+        options: dict[str, Any] = {"skip": 1, "delimiter": sign[1].decode(errors="replace")}
+        return options, cells.read(content, options)
+    readings: list[tuple[tuple[bool, bool, float], dict[str, Any], list[list[str]]]] = []
+    faults: dict[str, DelimiterError] = {}
+    for delimiter in (",", ";", "\t", "|", "space"):
+        if delimiter == "space" and any(merits[0] for merits, _, _ in readings):
+            continue  # there may be blanks in the names and texts of any table
+        options = {"delimiter": delimiter} if delimiter != "," else {}
+        try:
+            table = cells.read(content, options)
+            if table.is_named:
+                return {}, table
+            options |= (comments := _comments(table, targets))
+            rows = (cells.read(content, options) if comments else table).rows[:_SOME]
+        except DelimiterError as error:
+            faults[delimiter] = error.with_traceback(None)  # which would keep what was read
+        else:
+            readings.append((_merits(rows, targets), options, rows))
+    fits = [reading for reading in readings if reading[0][0] or (any(reading[0]) and "," not in faults)]
+    if not fits and faults:
+        raise next(iter(faults.values()))
+    _, options, rows = max(fits, key=lambda reading: reading[0]) if fits else readings[0]
+    if "delimiter" in options:
+        options |= _decimal(rows)
+    return options, cells.read(content, options)
+
+
+def _merits(rows: Sequence[Sequence[str]], targets: Set[str]) -> tuple[bool, bool, float]:
+    """Merits of a delimiter: it makes the targets a name each, rows of one width, and cells that are numbers."""
+    if {*map(len, rows)} <= {1}:
+        return False, False, 0.0
+    stripped = [[cell.strip() for cell in row] for row in rows]
+    some = [cells.number(cell.replace(",", ".", 1)) is not None for row in stripped[1:] for cell in row]
+    has_targets = any(targets <= {*row} for row in stripped[:20])
+    return has_targets, len({*map(len, rows)}) == 1, sum(some) / max(1, len(some))
+
+
+def _comments(table: Cells, targets: Set[str]) -> dict[str, Any]:
+    """The option that leaves out comments at the top; none where the first line names the targets."""
+    first = [cell.strip() for cell in table.rows[0]] if table.rows else [""]
+    mark = next((mark for mark in COMMENT_MARKS if first[0].startswith(mark)), None)
+    if mark is None or targets <= {*first}:
+        return {}
+    start = next((i for i, row in enumerate(table.rows) if not row[0].startswith(mark)), 0)
+    rows = table.rows[start:]
+    is_in_cells = any(row[0].startswith(mark) and len(row) == len(rows[0]) for row in rows)
+    return {"skip": table.lines[start] - 1} if is_in_cells else {"comment": mark}
+
+
+def _decimal(rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The option for a comma in most rows.  Raises DataError where it may separate thousands."""
+    split = [cell.strip() for row in rows for cell in row if re.fullmatch(r"[+-]?\d+,\d+", cell.strip())]
+    if len(split) <= len(rows) // 2:
+        return {}
+    if all(re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", cell) for cell in split):
+        signs = '`thousands: ","` or `decimal: ","`'
+        raise DataError(f"{split[0]!r}: its comma may separate thousands or decimals: write a card that states {signs}")
+    return {"decimal": ","}

@@ -89,12 +89,8 @@ def _from_cells(
     first = [cell.strip() for cell in rows[0]] if rows else []
     is_numeric = bool(rows) and all(numbers.parse(cell) is not None for cell in first)
     require(len(rows) > header or is_numeric, "the table has no rows")
-    of_level = {
-        column: name
-        for name, levels in dataset.levels.items()
-        for column in encoding.names_of(name, specs[name], levels)
-    }
-    names = tuple(dict.fromkeys(of_level.get(name, name) for name in dataset.columns if name not in dataset.indicators))
+    inputs = [name for name in dataset.columns if name not in dataset.indicators]
+    names = tuple(dict.fromkeys(encoding.columns_of_table(inputs, dataset.levels)))
     if header:
         mend = "--no-header (header=False in Python) reads a table without a header, whose columns must be the inputs"
         fact = f"the first row is of numbers, not of names ({', '.join(names[:20])}); {mend} in their order"
@@ -111,8 +107,8 @@ def _from_cells(
             X.append(encoding.parsed(columns[i], name, numbers, codes.get(name)))
             continue
         levels = dataset.levels[name]
-        inputs, unseen = encoding.encoded(columns[i], specs[name], levels, numbers)
-        X += inputs
+        of_levels, unseen = encoding.encoded(columns[i], specs[name], levels, numbers)
+        X += of_levels
         if unseen:
             which = f"column {name!r}: {unseen[0]!r} is not among its levels, {', '.join(levels[:20])}"
             require(encoding.kind_of(specs[name]) != encoding.ORDINAL, which)

@@ -1,17 +1,38 @@
 """Readers of raw formats: bytes of one or several files, and the source's options, to a `Raw` table.  Text is parsed as
-text only and npz without pickle.  `gpbench.data_registry` names the readers.
+text only and npz without pickle.  `gpbench.data_registry` names the readers.  The last ones are of single data sets:
+
+Airline: US flights of January to April 2008, delayed or not (Hensman, Fusi & Lawrence 2013).  Two files make it:
+flights (`2008.csv.bz2`, read row by row, so that only numbers stay in memory) and planes (`plane-data.csv`), joined by
+tail number.  A flight counts if no cell that is used is missing, which cancelled and diverted flights always have, and
+if its plane's year is known: the `variant` of the card says which year, `plane_year` (when the plane was built) or
+`issue_year` (when it was registered).  Times of day, hhmm, become minutes since midnight.  Rows are put in
+lexicographic order, since files with the same rows need not have them in the same order.
+
+Song: the year of a song from its timbre, YearPredictionMSD (Bertin-Mahieux, Ellis, Whitman and Lamere 2011).  The text
+of 448 MB is unpacked, parsed and put into a float32 table line by line, and is never whole in memory.
+
+Clean Energy Project: Morgan fingerprints of molecules and a number to predict (Hachmann et al. 2011).  A fingerprint
+has a bit for each of `bits` hash values, set where an atom with its neighbours up to `radius` bonds away has that
+value.  Fingerprints come ready made, or RDKit (the extra `chem`) makes them from the molecules' SMILES.  Targets are
+single precision.
 """
 
+import csv
 import io
 import math
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import UInt8
 
-from gpbench.data import archives, row_labels
+from gpbench import limits
+from gpbench.data import archives, cells, encoding, row_labels
 from gpbench.data.dataset import Raw
-from gpbench.errors import require
+from gpbench.data.faults import refuse
+from gpbench.data.tables import columns_of, split_header
+from gpbench.errors import DataError, require
 
 
 @archives.parsing("the expected npz file")
@@ -108,3 +129,126 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
         parts = [loadmat(io.BytesIO(blob), variable_names=[name])[name] for blob, name in zip(blobs, options["matrix"])]
         inputs, targets = np.split(np.concatenate(parts), [-options["outputs"]], axis=1)
         return Raw(inputs, targets)
+
+
+_AIRLINE_COLUMNS = ("month", "day_of_month", "day_of_week", "departure", "arrival", "air_time", "distance", "plane_age")
+_FLIGHTS = ("Month", "DayofMonth", "DayOfWeek", "DepTime", "ArrTime", "AirTime", "Distance", "ArrDelay")
+_AIRLINE_ARRAYS = (
+    *("month", "day_of_month", "day_of_week", "dep_time_hhmm", "arr_time_hhmm", "air_time_min", "distance_mi"),
+    "arr_delay_min",
+)
+_YEARS = ("plane_year", "issue_year")
+
+
+@archives.parsing("the expected npz file")
+def airline_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Reads the airline set from one NumPy array a column, with flights and planes joined already."""
+    columns = archives.arrays(blobs[0], *_AIRLINE_ARRAYS, "plane_year", "plane_issue_year")
+    years = dict(zip(_YEARS, (columns["plane_year"], columns["plane_issue_year"])))
+    return _airline([columns[name] for name in _AIRLINE_ARRAYS], years, options)
+
+
+@archives.parsing("the flights and planes of the 2009 data expo")
+def airline_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Reads the airline set from the official files.  Raises DataError: a file is something else."""
+    flights, planes = blobs
+    year_of = _planes(planes)
+    table = array("h")  # 16 bits hold every cell of the rows that are used: 43 MB in all
+    rows = csv.reader(io.TextIOWrapper(archives.open_decompressed(flights), encoding="latin-1", newline=""))
+    header = next(rows, [])
+    positions, tail = [header.index(name) for name in _FLIGHTS], header.index("TailNum")
+    for row in rows:
+        if row[tail] in year_of and "NA" not in (cells := [row[i] for i in positions]) and int(cells[0]) <= 4:
+            table.extend([*map(int, cells), *year_of[row[tail]]])
+    columns = np.frombuffer(table, np.int16).reshape(-1, len(_FLIGHTS) + len(_YEARS)).T
+    return _airline(list(columns[: len(_FLIGHTS)]), dict(zip(_YEARS, columns[len(_FLIGHTS) :])), options)
+
+
+def _planes(content: bytes) -> dict[str, tuple[int, int]]:
+    """Tail number -> year built, year registered; 0 where unknown."""
+    planes = csv.DictReader(io.StringIO(content.decode("latin-1"), newline=""))
+    if missing := {"tailnum", "year", "issue_date"} - set(planes.fieldnames or ()):
+        raise ValueError(f"the table of planes has no column {sorted(missing)[0]!r}")
+    return {plane["tailnum"]: (_year_in(plane["year"]), _year_in(plane["issue_date"])) for plane in planes}
+
+
+def _year_in(text: str | None) -> int:
+    """The year at the end of `2004` or `05/08/1986`; 0 for `None` and nothing."""
+    digits = (text or "").strip()[-4:]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _airline(flights: Sequence[np.ndarray], years: Mapping[str, np.ndarray], options: Mapping) -> Raw:
+    """The rows whose plane's year is known, in order, and whether each was late (1) or not (0)."""
+    year = years[options["variant"]]
+    known = year > 0
+    inputs: list[np.ndarray] = [column[known].astype(np.int16) for column in flights]
+    late = (inputs.pop() > 0).astype(np.int8)
+    for i in (_AIRLINE_COLUMNS.index("departure"), _AIRLINE_COLUMNS.index("arrival")):
+        inputs[i] = 60 * (inputs[i] // 100) + inputs[i] % 100
+    inputs.append((2008 - year[known]).astype(np.int16))
+    order = np.lexsort(np.stack([late, *inputs[::-1]]))
+    return Raw(np.stack([column[order] for column in inputs], axis=1), late[order], _AIRLINE_COLUMNS)
+
+
+_SONG_COLUMNS = (*(f"timbre_mean{i}" for i in range(1, 13)), *(f"timbre_covariance{i}" for i in range(1, 79)))
+_SONG_FILE = "YearPredictionMSD.txt"
+
+
+def year_zip(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Reads the official zip archive of the song set: lines of 91 numbers between commas, the year and then 90 inputs.
+    Raises DataError: a line is something else, or there are more or fewer lines; the message names the first such line.
+    """
+    rows, width, number = options["rows"], 1 + len(_SONG_COLUMNS), 0
+    limits.check(4 * rows * width, archives.LARGEST, "the table unpacks to", error=DataError)
+    table = np.empty((rows, width), np.float32)
+    for number, line in enumerate(archives.lines(blobs[0], _SONG_FILE), 1):
+        require(number <= rows, f"{_SONG_FILE} has more than {rows} lines")
+        cells = text.split(b",") if (text := line.strip()) else []
+        require(len(cells) == width, f"line {number} of {_SONG_FILE} has {len(cells)} numbers, not {width}")
+        try:
+            table[number - 1] = cells
+        except ValueError as error:
+            raise DataError(f"line {number} of {_SONG_FILE}: {error}") from None
+    require(number == rows, f"{_SONG_FILE} has {number} lines, not {rows}")
+    return Raw(table[:, 1:], table[:, 0], _SONG_COLUMNS)
+
+
+@archives.parsing("the expected npz file")
+def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Reads fingerprints that are ready made.  Raises DataError: fingerprints of another length or number."""
+    content = archives.arrays(blobs[0], "bits", options["target"])
+    packed, target = content["bits"], content[options["target"]]
+    is_bytes = packed.dtype == np.uint8 and packed.ndim == 2
+    require(is_bytes, f"fingerprints of type {packed.dtype} and shape {packed.shape}: must be rows of bytes")
+    require(len(packed) == len(target), f"{len(packed)} fingerprints, but {len(target)} targets")
+    return _fingerprints(packed, target, options["bits"])
+
+
+def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Reads a table of SMILES with a header, plain or packed, and makes fingerprints with RDKit."""
+    from rdkit import Chem, rdBase
+    from rdkit.Chem import rdFingerprintGenerator
+
+    generator = rdFingerprintGenerator.GetMorganGenerator(radius=options["radius"], fpSize=options["bits"])
+    names, rows, _ = split_header([cells.read(blobs[0], {})], True)
+    table = dict(zip(names, columns_of(rows, len(names))))
+    spellings = [options["smiles"]] if isinstance(options["smiles"], str) else options["smiles"]
+    absent, known = [name for name in (*spellings, options["target"]) if name not in table], ", ".join(names[:20])
+    refuse(f"no column {name!r}; the table has {known[:200]}" for name in absent)
+    packed = bytearray()
+    with rdBase.BlockLogs():
+        for row, smiles in enumerate(zip(*(table[name] for name in spellings)), 1):
+            molecules = (Chem.MolFromSmiles(text) for text in smiles if text)
+            if (molecule := next((m for m in molecules if m is not None), None)) is None:
+                raise DataError(f"row {row}: RDKit cannot read the SMILES {smiles[0][:60]!r}")
+            packed += np.packbits(generator.GetFingerprintAsNumPy(molecule)).tobytes()
+    target = encoding.parsed(table[options["target"]], options["target"], cells.DECIMAL_POINT, None)
+    bits = np.frombuffer(packed, np.uint8).reshape(len(target), -1)
+    return _fingerprints(bits, target.astype(np.float32), options["bits"])
+
+
+def _fingerprints(packed: UInt8[np.ndarray, "N bytes"], target: np.ndarray, bits: int) -> Raw:
+    require(8 * packed.shape[1] == bits, f"fingerprints of {8 * packed.shape[1]} bits, not {bits}")
+    limits.check(len(packed) * bits, archives.LARGEST, "the table unpacks to", error=DataError)
+    return Raw(np.unpackbits(packed, axis=1), target)

@@ -111,9 +111,10 @@ def inverse_dynamics(
 def _turned(
     v: Float[np.ndarray, "N 3"], axis: Float[np.ndarray, " 3"], angle: Float[np.ndarray, " N"]
 ) -> Float[np.ndarray, "N 3"]:
-    """Vectors turned about a unit axis (Rodrigues' formula)."""
-    cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
-    return v * cos + np.cross(axis, v) * sin + axis * (v * axis).sum(axis=1)[:, None] * (1 - cos)
+    """Vectors turned about a unit axis."""
+    from scipy.spatial.transform import Rotation
+
+    return Rotation.from_rotvec(angle[:, None] * axis).apply(v)
 
 
 def kuka_sim(rng: np.random.Generator, rows: int) -> Raw:

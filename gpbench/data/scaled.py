@@ -81,12 +81,12 @@ def prepare(
     rows_are = f"{len(train_idx)} training, {len(test_idx)} test rows"
     require(len(train_idx) and len(test_idx), f"{dataset.name}: an empty split ({rows_are})")
     all_y, target = _target(dataset, output)
-    names: dict[str, Any] = {"dataset": dataset.name, "columns": dataset.columns, "target": target}
-    scaling: dict[str, Any] = {"inputs": inputs, "targets": targets, "task": dataset.task}
+    facts: dict[str, Any] = {"dataset": dataset.name, "columns": dataset.columns, "target": target}
+    facts |= {"inputs": inputs, "targets": targets, "task": dataset.task}
     on_disk, row_numbers = None, train_idx
     if most is not None and dataset.file:
         of_training = partial(blocks, dataset.X, all_y, train_idx)
-        scalers, y_variance = fit_in_blocks(of_training, **scaling, **names)
+        scalers, y_variance = fit_in_blocks(of_training, **facts)
         on_disk = MappedRows(dataset.X, all_y, train_idx, scalers, y_variance, dataset.file)
         row_numbers = train_idx[:most]
     # fancy indices copy: the data set stays as it is
@@ -105,11 +105,9 @@ def prepare(
         x_scaler.transform(X)
         y_scaler.transform(y)
     else:
-        x_scaler, y_scaler = fit_scalers(X, y, population=(population, all_y), **scaling, **names)
-    constant, value = x_scaler.constant, np.broadcast_to(x_scaler.shift, X.shape[1:])
-    is_usual = np.isclose(X_test[:, constant], value[constant], rtol=1e-9, atol=0.0)
-    in_training = np.zeros(len(all_y), bool)  # by index and not by value: a data set may repeat a row
-    in_training[train_idx] = True
+        x_scaler, y_scaler = fit_scalers(X, y, population=(population, all_y), **facts)
+    shift, scale, constant, _ = np.broadcast_arrays(x_scaler.shift, x_scaler.scale, x_scaler.constant, X[0])
+    is_usual = np.isclose(X_test[:, constant], shift[constant], rtol=1e-9, atol=0.0)
     x_scaler.transform(X_test)
     y_scaler.transform(y_test)
     return ScaledSplit(
@@ -125,15 +123,15 @@ def prepare(
         target=target,
         labels=dataset.classes,
         train_rows=train_idx,
-        held_out=not in_training[test_idx].any(),
+        held_out=not np.isin(test_idx, train_idx).any(),  # by index, not by value: a data set may repeat a row
         scaled_by_all_rows=not (x_scaler.train_only and y_scaler.train_only),
         test_rows=test_idx,
         unseen=absent + int((~is_usual).any(axis=1).sum()),
         filler=filler,
         on_disk=on_disk,
-        X_shift=np.broadcast_to(x_scaler.shift, X.shape[1:]),
-        X_scale=np.broadcast_to(x_scaler.scale, X.shape[1:]),
-        X_constant=np.broadcast_to(x_scaler.constant, X.shape[1:]),
+        X_shift=shift,
+        X_scale=scale,
+        X_constant=constant,
     )
 
 

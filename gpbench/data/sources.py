@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpbench import paths
 from gpbench.config.cards import reader, resolved
+from gpbench.config.values import Config
 from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
@@ -17,7 +18,7 @@ from gpbench.data.faults import refuse
 from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
-from gpbench.errors import ConfigError, DataError, require
+from gpbench.errors import ConfigError, DataError, printable, require
 
 _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": builtin.rows}
 
@@ -25,8 +26,8 @@ _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": 
 def load(
     card: Mapping,
     *,
-    mirror: Path | None = None,
-    store: Path | None = None,
+    mirror: Path | str | None = None,
+    store: Path | str | None = None,
     offline: bool = False,
     again: bool = False,
     config_dirs: Sequence[Path | str] = (),
@@ -57,14 +58,14 @@ def load(
             lines = "; ".join(dataset.left_out)
             _warn_once(f"{card['name']}: {lines}: no input; to make it one, name it in `keep`")
         return dataset
-    name, remedy = cards.location(card["name"], config_dirs), ""
-    if offline and any(reader(source) for source in card["sources"] if "at" in source):
-        remedy = f"; run `gpbench data fetch {card['name']}` where there is a network and copy that store here"
-    plain = [str(error).removeprefix(f"{card['name']}: ") for error in failures]
+    name, subject = cards.location(card["name"], config_dirs), f"{card['name']}: "
+    plain = [str(error).removeprefix(subject) for error in failures]
     fault = f"{name} is unavailable: not in the store {store}; {'; '.join(plain)}"
     if len(failures) == 1:
-        fault = f"{name}: {plain[0]}" if plain[0] != str(failures[0]) else plain[0]
-    raise DataError(f"{fault}{remedy}")
+        fault = f"{name}: {plain[0]}" if str(failures[0]).startswith(subject) else plain[0]
+    if offline and any(reader(source) for source in card["sources"] if "at" in source):
+        fault += f"; run `gpbench data fetch {card['name']}` where there is a network and copy that store here"
+    raise DataError(fault)
 
 
 def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
@@ -72,11 +73,9 @@ def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
     return [Path(), *(Path(folder) / "dataset" for folder in config_dirs), *map(Path, config_dirs), store]
 
 
-def configured(cfg: Mapping) -> Dataset:
+def configured(cfg: Config) -> Dataset:
     """Loads the data set of a resolved configuration.  Raises DataError as `load` does."""
-    mirror, store = (Path(folder) if (folder := cfg["data"][key]) else None for key in ("mirror", "store"))
-    places = {"mirror": mirror, "store": store, "config_dirs": cfg["config_dirs"]}
-    return load(resolved(cfg["dataset"]), offline=cfg["data"]["offline"], **places)
+    return load(resolved(cfg["dataset"]), **cfg["data"], config_dirs=cfg["config_dirs"])
 
 
 @contextlib.contextmanager
@@ -92,7 +91,7 @@ def obtain(
     card: Mapping, source: Mapping, *, mirror: Path | None, offline: bool = False, folders: Sequence[Path] = (Path(),)
 ) -> Dataset:
     """Loads the data set from one source and verifies its checksum."""
-    name, split_file = card["name"], source.get("split_file")
+    name, subject, split_file = card["name"], describe(source), source.get("split_file")
     if reader(source) == "mapped":
         is_fit = source["kind"] == "file" and not split_file
         require(is_fit, f"{name}: the reader `mapped` is for sources of the kind `file` without `split_file`")
@@ -105,19 +104,18 @@ def obtain(
             raw = _BUILTIN[source["kind"]](source)
         else:
             (read, options), blobs = _reader(source), _content(source, mirror, offline, folders)
-            with _reading(name, describe(source)):
+            with _reading(name, subject):
                 raw = read(blobs, {"variant": card.get("variant"), **source, **options})
                 archives.require_memory(16 * raw.X.size, *blobs)  # bytes and bits become numbers of eight bytes
         if split_file:
             with _reading(name, split_file):
-                file = _path(split_file, folders, source.get("note"))
-                raw = replace(raw, split=split_table(files.from_folder(file.parent, file.name, None)))
+                raw = replace(raw, split=split_table(_file(split_file, folders, source)))
             lengths = f"{split_file} has {len(raw.split)} rows, and the table {len(raw.X)}"
             require(len(raw.split) == len(raw.X), f"{name}: {lengths}")
-        with _reading(name, describe(source)):
+        with _reading(name, subject):
             dataset = from_raw(card, raw, source.get("labels"))
-    subject, others = f"{name}: {describe(source)}", differences(card, dataset.checksum, dataset.folds)
-    refuse(f"{subject} gives arrays with {key} {actual}, not {expected}" for key, (actual, expected) in others.items())
+    others = differences(card, dataset.checksum, dataset.folds).items()
+    refuse(f"{name}: {subject} gives arrays with {key} {actual}, not {stated}" for key, (actual, stated) in others)
     return dataset
 
 
@@ -129,7 +127,7 @@ def describe(source: Mapping) -> str:
     """A short description of a source: its kind and its files."""
     names = (source.get(key) for key in ("loader", "generator", "path"))
     name = next(filter(None, names), "") or ", ".join(source.get("files", ["of the card"]))
-    return f"{source['kind']} {source.get('at', '')}{name}"
+    return printable(f"{source['kind']} {source.get('at', '')}{name}")
 
 
 def _reader(source: Mapping) -> tuple[Callable, Mapping]:
@@ -145,21 +143,26 @@ def _reader(source: Mapping) -> tuple[Callable, Mapping]:
 
 def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Sequence[Path]) -> list[bytes]:
     """The bytes of all files of a source, archive members taken out."""
-    if source["kind"] == "file":
-        file = _path(source["path"], folders, source.get("note"))
-        blobs = [files.from_folder(file.parent, file.name, source.get("sha256"))]
-    elif source["kind"] == "mirror":
+    checksums, kind = (source.get("files") or {}).items(), source["kind"]
+    if kind == "file":
+        blobs = [_file(source["path"], folders, source, source.get("sha256"))]
+    elif kind == "mirror":
         if mirror is None:
-            needed = ", ".join(f"{name} (sha256 {sha256})" for name, sha256 in source["files"].items())
+            needed = ", ".join(f"{name} (sha256 {sha256})" for name, sha256 in checksums)
             raise files.Absent(f"no mirror (set GPBENCH_MIRROR to a folder with {needed})")
-        if not mirror.is_dir():
-            raise ConfigError(f"the mirror {mirror}: no such folder; mend GPBENCH_MIRROR, data.mirror or --mirror")
-        blobs = [files.from_folder(mirror, name, sha256) for name, sha256 in source["files"].items()]
-    elif offline:
-        raise files.Absent(f"offline, so not downloaded: {describe(source)}")
+        absent = f"the mirror {mirror}: no such folder; mend GPBENCH_MIRROR, data.mirror or --mirror"
+        require(mirror.is_dir(), absent, ConfigError)
+        blobs = [files.from_folder(mirror, name, sha256) for name, sha256 in checksums]
     else:
-        blobs = [files.from_address(source["at"], name, sha256) for name, sha256 in source["files"].items()]
+        require(not offline, f"offline, so not downloaded: {describe(source)}", files.Absent)
+        blobs = [files.from_address(source["at"], name, sha256) for name, sha256 in checksums]
     return [archives.member(blob, source["member"]) for blob in blobs] if source.get("member") else blobs
+
+
+def _file(path: str, folders: Sequence[Path], source: Mapping, sha256: str | None = None) -> bytes:
+    """The bytes of a user's file."""
+    file = _path(path, folders, source.get("note"))
+    return files.from_folder(file.parent, file.name, sha256)
 
 
 def _path(path: str, folders: Sequence[Path], note: object) -> Path:
@@ -167,4 +170,4 @@ def _path(path: str, folders: Sequence[Path], note: object) -> Path:
     if file := next((folder / path for folder in folders if (folder / path).is_file()), None):
         return file
     places = ", ".join(str(folder.resolve()) for folder in folders)
-    raise files.Absent(f"no file {path} in {places}{f': {note}' if note else ''}")
+    raise files.Absent(f"no file {printable(path)} in {places}{f': {note}' if note else ''}")

@@ -105,9 +105,7 @@ def fixed(card, dataset, k):
 def random(card, dataset, k):
     """Random test rows, the same however many rows train."""
     n, test, train = len(dataset.y), card["splits"].get("test_rows"), card["splits"].get("train_rows")
-    sizes = f"splits.test_rows={test} and splits.train_rows={train} of {n} rows"
-    mend = "give a number of test rows, and no more than the rows there are"
-    require(test and test + (train or 0) <= n, f"{card['name']}: {sizes}: {mend}", ConfigError)
+    check_sizes(card["name"], n, test, train)
     order = generator(dataset.name, "random", k).permutation(n)
     return order[test:][:train], order[:test]
 
@@ -150,12 +148,18 @@ def official(card, dataset, k):
 
 def draws(card, dataset, k):
     """The first rows test; each split trains on rows of its own after them."""
-    n, test, train = len(dataset.y), card["splits"]["test_rows"], card["splits"]["train_rows"]
-    start = test + k * train
-    sizes = f"splits.test_rows={test} and splits.train_rows={train}"
-    needed = f"split {k} needs {start + train} rows, and there are {n}"
-    require(start + train <= n, f"{card['name']}: {sizes}: {needed}", ConfigError)
-    return np.arange(start, start + train), np.arange(test)
+    test, train = card["splits"]["test_rows"], card["splits"]["train_rows"]
+    check_sizes(card["name"], len(dataset.y), test, train, k)
+    return np.arange(test + k * train, test + (k + 1) * train), np.arange(test)
+
+
+def check_sizes(name: str, rows: int, test: int | None, train: int | None, k: int = 0) -> None:
+    """Raises ConfigError where a card asks `random`, or split k of `draws`, for more rows than there are."""
+    subject = f"{name}: splits.test_rows={test} and splits.train_rows={train}"
+    mend = "give a number of test rows, and no more than the rows there are"
+    require(test and test + (train or 0) <= rows, f"{subject} of {rows} rows: {mend}", ConfigError)
+    needed = (test or 0) + (k + 1) * (train or 0)
+    require(needed <= rows, f"{subject}: split {k} needs {needed} rows, and there are {rows}", ConfigError)
 
 
 def _choose(most: int, least: int = 2) -> str:

@@ -1,8 +1,10 @@
-"""Training and test rows.  Every split is a function of its own names alone, never of run order.  A card's `splits`
-names the split set in use, `set`; those of `gpbench.data.split_sets` have as many splits as `sets` or `folds` say.
+"""Training and test rows, and the members that runs train on: pairs of a split and an output.  Every split is a
+function of its own names alone, never of run order.  A card's `splits` names the split set in use, `set`; those of
+`gpbench.data.split_sets` have as many splits as `sets` or `folds` say.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -10,9 +12,11 @@ from jaxtyping import Int
 from gpbench.config.cards import split_set, split_sets
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import refuse
-from gpbench.data.split_sets import generator
+from gpbench.data.split_sets import check_sizes, generator
 from gpbench.data_registry import SPLIT_SETS
 from gpbench.errors import ConfigError, require
+
+_Choice = int | str | Sequence[int]  # `all`, a number from 0, or a list of them
 
 
 def count(card: Mapping) -> int:
@@ -77,11 +81,71 @@ def fewest(card: Mapping, dataset: Dataset) -> int | None:
 
 
 def sizes(card: Mapping) -> tuple[int, int] | None:
-    """The fewest training rows of a split and the test rows with them, where the card alone says them; else None."""
+    """The fewest training rows of a split and the test rows with them, where the card alone says them; else None.
+    Raises ConfigError: it asks for more rows than there are.
+    """
     count(card)
     name, splits, rows = split_set(card), card.get("splits") or {}, card.get("rows") or 0
-    train = splits.get("train_rows") if name in ("random", "draws", "official") else None
+    train, test = splits.get("train_rows") or 0, splits.get("test_rows") or 0
+    if rows and name in ("random", "draws"):
+        check_sizes(card["name"], rows, test, train)
+        return train or rows - test, test
     tests = dict.fromkeys(("random90", "stratified90", "hla", "hla_int8"), rows - round(0.9 * rows))
-    tests |= dict.fromkeys(("random", "draws"), splits.get("test_rows"))
-    tests |= {"official": rows - (train or 0), "kfold": -(-rows // SPLIT_SETS["kfold"].folds(splits))}
-    return (train or rows - tests[name], tests[name]) if rows and name in tests else None
+    tests |= {"official": rows - train, "kfold": -(-rows // SPLIT_SETS["kfold"].folds(splits))}
+    return (rows - tests[name], tests[name]) if rows and name in tests else None
+
+
+class Member(NamedTuple):
+    """A split and the number of an output, None for a data set with one output."""
+
+    split: int
+    output: int | None = None
+
+    @property
+    def identity(self) -> dict[str, int]:
+        """The part of a run's identity that the member decides."""
+        return {"split": self.split} | self.cell
+
+    @property
+    def cell(self) -> dict[str, int]:
+        """The part of a cell's identity that the member decides: the output."""
+        return {} if self.output is None else {"output": self.output}
+
+
+def members(card: Mapping, split: _Choice, output: _Choice = "all") -> list[Member]:
+    """The members of these splits and outputs, split by split.  Raises ConfigError: no such split or output."""
+    return [Member(k, o) for k in split_numbers(card, split) for o in outputs(card, output)]
+
+
+def outputs(card: Mapping, output: _Choice) -> list[int | None]:
+    """The numbers of these outputs, [None] for a data set with one output.  Raises ConfigError: no such output."""
+    count = int(card.get("outputs") or 1)
+    if count == 1:
+        sole = f"{card['name']} has one output only; leave `output` out"
+        require(output in ("all", 0), f"output={output}: {sole}", ConfigError)
+        return [None]
+    numbers = range(count) if output == "all" else [output] if isinstance(output, int | str) else output
+    known = f"{card['name']} has outputs 0 to {count - 1}"
+    refuse((f"output={o}: {known}" for o in numbers if not (isinstance(o, int) and 0 <= o < count)), ConfigError)
+    return [int(o) for o in numbers]
+
+
+def name_of_output(card: Mapping, output: int | None) -> str:
+    """The name of the output of this number, as in `Dataset.outputs`; "" for None."""
+    if output is None:
+        return ""
+    names = card.get("output_names")
+    return str(names[output]) if names else f"y{output + 1}"
+
+
+def label(group: Sequence[Member]) -> str:
+    """A label for a group of members: "splits 0-4", or "split 0, outputs 0-8"."""
+    split_numbers = sorted({member.split for member in group})
+    output_numbers = sorted({member.output for member in group if member.output is not None})
+    parts = []
+    for noun, numbers in (("split", split_numbers), ("output", output_numbers)):
+        if numbers:
+            consecutive = numbers == [*range(numbers[0], numbers[-1] + 1)]
+            several = f"{numbers[0]}-{numbers[-1]}" if consecutive else ",".join(map(str, numbers))
+            parts.append(f"{noun}s {several}" if len(numbers) > 1 else f"{noun} {numbers[0]}")
+    return ", ".join(parts)

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpbench import limits, npz
 from gpbench.data.dataset import Dataset, canonical, checksum, differences
-from gpbench.errors import DataError, require
+from gpbench.errors import DataError, failure, require
 from gpbench.outputs import whole_file
 
 _NAMES = "names"
@@ -81,8 +81,9 @@ def save(dataset: Dataset, card: Mapping, store: Path) -> None:
         with whole_file(file) as stream:
             np.savez_compressed(stream, allow_pickle=False, **arrays)
     except OSError as error:
-        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
-        warn(f"{dataset.name} is not kept in {store}: {reason}; set GPBENCH_STORE to a folder that can be written")
+        error.strerror = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
+        reason = failure(error, "set GPBENCH_STORE or --store to a folder that can be written")
+        warn(f"{dataset.name} is not kept in {store}: {reason}")
 
 
 def _small(X: np.ndarray) -> np.ndarray:

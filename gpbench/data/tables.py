@@ -18,6 +18,7 @@ from gpbench.data.faults import UNKNOWN, Finding, SpellingError, refuse
 from gpbench.data.lines import COMMENT_MARKS, Cells, account, skip_also
 from gpbench.errors import DataError, nearest, require
 
+_ROLES = ("group", "order", "split")  # options that name columns which say something about rows
 _DELIMITER = 'is the delimiter right, as in `delimiter: ";"` in the card?'
 _TOTAL = re.compile(
     r"(grand |sub)?-?(total|sum|mean|average|median|summe|gesamt|mittelwert|somme|moyenne)s?[ .:]*", re.IGNORECASE
@@ -38,44 +39,30 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         _require_names(names, rows, lines, targets)
     columns = columns_of(rows, len(names), lines)
     require_different(filter(None, names))
-    remarks = "".join(f"; {note}" for file in files for note in file.notes)
-    positions = lambda value, more="": [_position(names, column, header, more) for column in _listed(value)]
-    time, format = row_labels.column_and_format(options.get("order"))
-    roles = {"group": options.get("group"), "order": time, "split": options.get("split")}
-    of_targets, of_rows = positions(targets, remarks), {role: positions(name) for role, name in roles.items()}
-    drop, keep = positions(options.get("drop")), positions(options.get("keep"))
     codes, specs = by_column(options, "codes"), by_column(options, "encode")
-    coded = {**codes, **specs}
-    of_codes, of_specs = ([names.index(name) for name in keys if name in names] for keys in (codes, specs))
-    leave, choose = "leave it out of one", "choose another column for one"
-    pairs = [
-        ("the target", of_targets, f"`{role}`", columns_of_role, choose) for role, columns_of_role in of_rows.items()
-    ]
-    pairs += [("the target", of_targets, "in `drop`", drop, leave), ("in `keep`", keep, "in `drop`", drop, leave)]
-    pairs += [("in `codes`", of_codes, "in `encode`", of_specs, leave)]
-    refuse(
-        f"column {names[i]!r} is {first} and {second}: {mend}"
-        for first, ours, second, theirs, mend in pairs
-        for i in sorted({*ours} & {*theirs})
-    )
-    to_keep = {*keep, *of_codes, *of_specs}
+    time, format = row_labels.column_and_format(options.get("order"))
+    remarks = "".join(f"; {note}" for file in files for note in file.notes)
+    of_options = {"target": targets, "group": options.get("group"), "order": time, "split": options.get("split")}
+    of_options |= {"drop": options.get("drop"), "keep": options.get("keep"), "codes": codes, "encode": specs}
+    places = _places(names, of_options, header, remarks)
+    to_keep = {*places["keep"], *places["codes"], *places["encode"]}
     # a time may also be an input
-    excluded = {*of_targets, *chain(*of_rows.values()), *drop} - (to_keep & {*of_rows["order"]})
+    excluded = {i for key in ("target", *_ROLES, "drop") for i in places[key]} - (to_keep & {*places["order"]})
     labels_of_rows = bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
     left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | to_keep}
     inputs = [i for i in range(len(names)) if i not in excluded and i not in left_out]
     of_inputs = {names[i]: columns[i] for i in inputs}
-    absent = {name: "codes" if name in codes else "encode" for name in coded if name not in of_inputs}
+    absent = {name: key for key in ("encode", "codes") for name in by_column(options, key) if name not in of_inputs}
     refuse(f"{key}: no column {name!r} among the inputs; {nearest(name, of_inputs)}" for name, key in absent.items())
     numbers, skip = Numbers.from_options(options), options.get("skip", 0)
-    if header and has_units([columns[i] for i in [*inputs, *of_targets] if names[i] not in coded], numbers):
+    plain = [columns[i] for i in [*inputs, *places["target"]] if names[i] not in codes | specs]
+    if header and has_units(plain, numbers):
         units, mend = ", ".join(filter(None, rows[0]))[:60], f"skip: {skip_also(lines[0], skip)}"
         raise DataError(f"line {lines[0]} has no numbers ({units}): if it has the units, leave it out by `{mend}`")
     X, input_names, levels = encoding.inputs_of(of_inputs, numbers, specs, codes)
-    labels = [columns[i] for i in of_targets]
-    group, order, split = ([columns[i] for i in of_rows[role]] for role in roles)
+    labels, group, order, split = ([columns[i] for i in places[key]] for key in ("target", *_ROLES))
     split = [list(map(numbers.plain, cells)) for cells in split]
-    titles = {role: [row_labels.label(names[i], role) for i in of_rows[role]] for role in roles}
+    titles = {role: [row_labels.label(names[i], role) for i in places[role]] for role in _ROLES}
     most = limits.memory(sum(map(archives.size_of, blobs)))
     arrays = {"header": [names], "target": labels, "`group`": group, "`order`": order, "`split`": split}
     for subject, of_text in arrays.items():
@@ -87,9 +74,9 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         notes.append(Finding(last, f"skip: {skip_also(lines[-1], skip)}" if len(files) == 1 else ""))
     return Raw(
         np.array(X).reshape(len(X), len(rows)).T,
-        np.array(labels if len(of_targets) > 1 else labels[0]).T,
+        np.array(labels if len(labels) > 1 else labels[0]).T,
         tuple(input_names) if header or levels else (),
-        outputs=tuple(names[i] for i in of_targets) if header else (),
+        outputs=tuple(names[i] for i in places["target"]) if header else (),
         levels=levels,
         numbers=numbers,
         groups=group[0] if group else (),
@@ -102,12 +89,31 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     )
 
 
+def _places(names: Sequence[str], options: Mapping, header: bool, remarks: str) -> dict[str, list[int]]:
+    """The columns that each option names.  Raises DataError: a column is absent, or of two that exclude it."""
+    places = {
+        key: [_position(names, column, header, remarks if key == "target" else "") for column in _listed(columns)]
+        for key, columns in options.items()
+        if key not in ("codes", "encode")
+    }
+    places |= {key: [names.index(name) for name in options[key] if name in names] for key in ("codes", "encode")}
+    title = {key: f"in `{key}`" for key in places} | {role: f"`{role}`" for role in _ROLES} | {"target": "the target"}
+    pairs = [*(("target", key) for key in (*_ROLES, "drop")), ("keep", "drop"), ("codes", "encode")]
+    refuse(
+        f"column {names[i]!r} is {title[first]} and {title[second]}: "
+        f"{'choose another column for' if second in _ROLES else 'leave it out of'} one"
+        for first, second in pairs
+        for i in sorted({*places[first]} & {*places[second]})
+    )
+    return places
+
+
 def split_header(files: Sequence[Cells], header: bool) -> tuple[list[str], list[list[str]], list[int]]:
     """The names of the columns (their numbers without a header), the rows, and the lines with which these begin."""
     rows = [row for file in files for row in file.rows]
     lines = [line for file in files for line in file.lines]
     notes = [note for file in files for note in file.notes]
-    require(len(rows) > header, "; ".join(["the table has no rows", *notes]))
+    require(len(rows) > header, "; ".join(["the table has no rows: name another file, or save this one again", *notes]))
     if not header:
         return [str(i) for i in range(len(rows[0]))], rows, lines
     names, rows = [cell.strip() for cell in rows[0]], rows[1:]

@@ -16,10 +16,10 @@ from gpbench.arguments import in_python
 from gpbench.config.declared import methods
 from gpbench.config.words import word
 from gpbench.data.conversion import check_counts
-from gpbench.data.new_rows import as_pandas, check_dates
+from gpbench.data.new_rows import check_dates
 from gpbench.data.scaling import fit_scalers
-from gpbench.errors import ConfigError, DivergedError, GpbenchError, cause, either, require
-from gpbench.estimators.compiled import configuration, folder_of, programs_of
+from gpbench.errors import ConfigError, DivergedError, cause, either, require
+from gpbench.estimators.compiled import configuration, folders_of, programs_of
 from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, checked_weights, repeat_rows, value_errors
 from gpbench.estimators.saved import from_pickle, to_pickle
 from gpbench.estimators.table import fit_table
@@ -78,7 +78,7 @@ class Estimator(BaseEstimator):
         super().__setstate__(attributes)
         if "state_" in attributes:
             try:
-                folder_of(self.config_dir)  # where the classes of an own method are
+                folders_of(self.config_dir)  # where the classes of an own method are
                 self.state_ = from_pickle(attributes["state_"])
             except ConfigError as error:
                 raise ValueError(f"{type(self).__name__}: {in_python(str(error))}") from None
@@ -86,21 +86,19 @@ class Estimator(BaseEstimator):
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Any:
         """Inputs, targets and weights of the rows that count, of at least two; None for weights that change nothing."""
         checks |= {"dtype": np.float64, "ensure_min_samples": 2, "copy": True}
+        is_plain = self.encode is None and self.impute is None
         self._table = None
-        with value_errors(X):
-            X = as_pandas(X)
-        with value_errors(X):
+        with value_errors(X) as X:
             y = checked_targets(y)
-            if self.encode is None and self.impute is None:
+            if is_plain:
                 check_dates(X)
                 X, y = validate_data(self, X, y, **checks)
-                weight = checked_weights(sample_weight, len(X), self.weights, is_classifier(self))
-                X, y, weight = (array[weight > 0] for array in (X, y, weight))
             else:
-                check_consistent_length(X, y)
-                weight = checked_weights(sample_weight, len(X), self.weights, is_classifier(self))
-                X, y, weight = (_safe_indexing(rows, np.flatnonzero(weight)) for rows in (X, y, weight))
                 validate_data(self, X, skip_check_array=True)
+                check_consistent_length(X, y)
+            weight = checked_weights(sample_weight, len(X), self.weights, is_classifier(self))
+            X, y, weight = (_safe_indexing(rows, np.flatnonzero(weight)) for rows in (X, y, weight))
+            if not is_plain:
                 self._table, X = fit_table(X, NAME, self.encode, self.impute)
                 X, y = check_X_y(X, y, **checks)
             y = y.astype(np.float64) if checks.get("y_numeric") else y
@@ -109,20 +107,17 @@ class Estimator(BaseEstimator):
 
     def _targets(self, y: Any, dtype: type | None = None) -> Any:
         """Targets to score predictions by, of this type.  Raises ValueError as `fit` does."""
-        try:
-            y = checked_targets(y)
-            return y if dtype is None else np.asarray(y, dtype)
-        except (TypeError, ValueError):
-            raise ValueError(TARGETS_OF_TEXT) from None
-        except GpbenchError as error:
-            raise ValueError(str(error)) from None
+        with value_errors():
+            try:
+                y = checked_targets(y)
+                return y if dtype is None else np.asarray(y, dtype)
+            except (TypeError, ValueError):
+                raise ValueError(TARGETS_OF_TEXT) from None
 
     def _new_rows(self, X: Any) -> Float[np.ndarray, "T D"]:
         """Inputs of rows to predict, scaled.  Raises NotFittedError, and ValueError for rows that do not fit."""
         check_is_fitted(self)
-        with value_errors(X):
-            X = as_pandas(X)
-        with value_errors(X):
+        with value_errors(X) as X:
             if self._table is None:
                 check_dates(X)
                 rows = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
@@ -132,8 +127,7 @@ class Estimator(BaseEstimator):
         return rows
 
     def _fit(self, X: _Rows, y: _Row, task: str, classes: int, weight: _Row | None) -> None:
-        """Train on inputs X and coded targets y, which are scaled in place, and weights above 0.  Raises ValueError
-        where the user is at fault, as scikit-learn does."""
+        """Trains on inputs X and coded targets y, which are scaled in place, and weights above 0."""
         self.config_ = self._composed(len(X))
         protocol = self.config_["protocol"]
         with value_errors():
@@ -169,7 +163,7 @@ class Estimator(BaseEstimator):
             raise ValueError(f"random_state={seed!r}: give a whole number, a RandomState or None") from None
         try:
             words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={seed}", *settings)
-            cfg = within_rows(configuration(*words, folder=folder_of(self.config_dir)), rows)
+            cfg = within_rows(configuration(*words, folders=folders_of(self.config_dir)), rows)
         except ConfigError as error:
             raise ValueError(re.sub("^seed=", "random_state=", in_python(str(error)))) from cause(error)
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
@@ -198,12 +192,11 @@ class Estimator(BaseEstimator):
         return one_line_if_users_code({**self.config_, "config_dirs": folder})
 
     def _group(self, method: Any, X: _Rows, y: _Row, weight: _Row | None = None) -> Any:
-        """Scaled rows in the form that the loop takes, with the random keys of split 0.  The first row is the test row:
-        it shows whether predictions are finite."""
+        """Scaled rows as the loop takes them; the first is the test row, which shows whether predictions are finite."""
         import jax.numpy as jnp
 
         from gpbench.core.random import run_key
-        from gpbench.data.members import Member
+        from gpbench.data.splits import Member
         from gpbench.train.group import Group
 
         precision, seed = self.config_["protocol"]["precision"], self.config_["seed"]
@@ -237,8 +230,7 @@ class Estimator(BaseEstimator):
         return {name: np.asarray(values[0], np.float64) for name, values in predictions.items()}
 
     def _covariance(self, X: Any) -> Float[np.ndarray, "T T"]:
-        """The posterior covariance of f at rows X (T, D), in units of scaled targets.  Raises NotFittedError, and
-        ValueError where the method has none."""
+        """The posterior covariance of f at rows X (T, D), in units of scaled targets."""
         check_is_fitted(self)
         import equinox as eqx
         import jax.numpy as jnp

@@ -1,30 +1,30 @@
 """Configurations and compiled programs of methods, which estimators share: searches fit often."""
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from gpbench import runtime, targets
+from gpbench.config.values import Config
 from gpbench.errors import ConfigError
 
 
-def folder_of(config_dir: str | Path | None) -> Path | None:
-    """The folder, absolute, and on Python's path, so that the modules of its methods are found."""
-    if config_dir is None:
-        return None
-    return targets.add_folders([config_dir])[0]
+def folders_of(config_dir: str | Path | None) -> tuple[Path, ...]:
+    """The folder, absolute, and on Python's path, so that the modules of its methods are found; () without one."""
+    return tuple(targets.add_folders([] if config_dir is None else [config_dir]))
 
 
 @lru_cache(maxsize=64)
-def configuration(*overrides: str, folder: Path | None = None) -> dict:
+def configuration(*overrides: str, folders: tuple[Path, ...] = ()) -> Config:
     """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
     from gpbench.config.compose import compose
 
-    return compose(overrides, [folder] if folder else [])
+    return compose(overrides, folders)
 
 
-def programs_of(config: dict) -> Any:
+def programs_of(config: Mapping[str, Any]) -> Any:
     """The compiled programs of a method, shared by estimators with the same configuration.  Raises ConfigError."""
     runtime.refuse_fork()
     return _build(json.dumps(config["method"], sort_keys=True))
@@ -34,10 +34,11 @@ def programs_of(config: dict) -> Any:
 def _build(method: str) -> Any:
     """The programs of a method, of its configuration in JSON.  Raises ConfigError."""
     runtime.require_float64()
-    from gpbench.config.build import build_method
+    from gpbench.config.build import build_method, check_class
     from gpbench.train.programs import Programs
 
-    return Programs(build_method(json.loads(method)))
+    check_class(node := json.loads(method))
+    return Programs(build_method(node))
 
 
 def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:
@@ -46,8 +47,7 @@ def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str
         runtime.require_float64()
         from gpbench.methods.base import Method
 
-        cfg = configuration(f"method={method}", folder=folder_of(config_dir))
-        cls: type[Method] = targets.load(cfg["method"]["_target_"], "method", Method)
-        return cls.tasks
+        cfg = configuration(f"method={method}", folders=folders_of(config_dir))
+        return targets.load(cfg["method"]["_target_"], "method", Method).tasks
     except ConfigError:
         return frozenset()

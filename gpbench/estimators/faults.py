@@ -23,10 +23,11 @@ TARGETS_OF_TEXT = "y has texts that are no numbers: a Classifier takes labels, a
 
 
 @contextmanager
-def value_errors(X: Any = None) -> Iterator[None]:
-    """A context in which errors of gpbench are ValueErrors, and those of scikit-learn about X have one line."""
+def value_errors(X: Any = None) -> Iterator[Any]:
+    """A context that gives X as pandas or NumPy have it, and in which all errors are ValueErrors of one line."""
     try:
-        yield
+        X = as_pandas(X)
+        yield X
     except GpbenchError as error:
         raise ValueError(in_python(str(error))) from cause(error)
     except (TypeError, ValueError) as error:

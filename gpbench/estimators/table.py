@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from gpbench.config.card_keys import CENTRES
+from gpbench.config.cards import CENTRES
 from gpbench.data import encoding
 from gpbench.data.cells import DECIMAL_POINT
 from gpbench.data.conversion import check_finite
@@ -31,28 +31,21 @@ class Table:
 
     def inputs(self, X: Any) -> Float[np.ndarray, "T D"]:
         """Rows as numbers; columns of a DataFrame are taken by name.  Raises DataError for rows that do not fit."""
-        if self.dataset.levels and not _is_frame(X):
+        if self.dataset.levels and not hasattr(X, "columns"):
             names = encoding.columns_of_table(self.dataset.columns, self.dataset.levels)
             raise DataError(f"X is an array: give a DataFrame with the columns {', '.join(dict.fromkeys(names))}")
-        rows = new_inputs(X if _is_frame(X) else np.asarray(X), self.card, self.dataset)
+        rows = new_inputs(X if hasattr(X, "columns") else np.asarray(X), self.card, self.dataset)
         return self.filler(rows) if self.filler else rows
-
-
-def _is_frame(X: Any) -> bool:
-    """Recognise a DataFrame of pandas."""
-    return hasattr(X, "itertuples") and hasattr(X, "columns")
 
 
 def fit_table(
     X: Any, name: str, encode: Mapping[str, Any] | None, impute: str | Mapping[str, str] | None
 ) -> tuple[Table, Float[np.ndarray, "N D"]]:
-    """Names, levels and fillers that are learned from training rows, and these rows as numbers.  `encode` and `impute`
-    are as in a card, and `name` is that of the data, for messages.
-    """
+    """The names, levels and fillers of training rows, and these as numbers; `encode` and `impute` are as in a card."""
     ENCODINGS.check("encode", encode)
     CENTRES.check("impute", impute)
     specs = {str(column): spec for column, spec in (encode or {}).items()}
-    if _is_frame(X):
+    if hasattr(X, "columns"):
         specs |= {column: {encoding.ORDINAL: levels} for column, levels in _orders(X, specs).items()}
         numbers, names, levels = _numbers(X, specs)
     else:
@@ -68,7 +61,7 @@ def fit_table(
     data = (name, "regression", nothing, np.zeros(0), names + tuple(indicators), (), "")
     dataset = Dataset(*data, levels=levels, impute=filled, indicators=indicators)
     card = {"sources": [{"encode": specs}]}
-    rows = new_inputs(X if _is_frame(X) else numbers, card, dataset)
+    rows = new_inputs(X if hasattr(X, "columns") else numbers, card, dataset)
     filler = encoding.fit_filler(dataset, rows)
     return Table(card, dataset, filler), filler(rows) if filler else rows
 

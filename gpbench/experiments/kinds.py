@@ -1,6 +1,6 @@
 """Kinds of tables and figures: the function of each by its dotted path, and its options.  An experiment names a kind
 and gives its options, which `gpbench.experiments.layout` checks when the file is read.  The function is imported when
-the table or figure is made; its docstring describes the options."""
+the table or figure is made; docs/reference/experiments.md describes the options."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -24,10 +24,10 @@ def check(path: Path, content: Mapping[str, Any], runs: _Runs) -> None:
         file.check_section("table", kind, table, TABLES)
     figures = content.get("figures") or {}
     if not isinstance(figures, Mapping):
-        file.refuse(f"figures={as_word(figures)}: must be a mapping of names to figures")
+        file.reject(f"figures={as_word(figures)}: must be a mapping of names to figures")
     for name in figures:
         if not isinstance(name, str) or not re.fullmatch(r"[\w.]+", name):
-            file.refuse(f"figures: {as_word(name)} cannot be part of the name of a file")
+            file.reject(f"figures: {as_word(name)} cannot be part of the name of a file")
     sections = {f"figures.{name}": figure for name, figure in figures.items()}
     sections |= {"figure": figure} if (figure := content.get("figure")) else {}
     for section, figure in sections.items():
@@ -42,17 +42,17 @@ class _File:
     path: Path
     runs: _Runs
 
-    def refuse(self, fault: str) -> NoReturn:
+    def reject(self, fault: str) -> NoReturn:
         raise ConfigError(f"{self.path}: {fault}")
 
     def check_section(self, section: str, kind: Any, layout: Any, kinds: Mapping[str, Kind]) -> None:
         """Checks a table or a figure of one of these kinds."""
         if not isinstance(kind, str) or kind not in kinds:
             noun = section.partition(".")[0].removesuffix("s")
-            self.refuse(f"no {noun} of kind {as_word(kind)}; {nearest(str(kind), kinds)}")
+            self.reject(f"no {noun} of kind {as_word(kind)}; {nearest(str(kind), kinds)}")
         required, optional = kinds[kind].required, kinds[kind].optional
         if not isinstance(layout, Mapping):
-            self.refuse(f"{section}={as_word(layout)}: must be a mapping with {', '.join(required)}")
+            self.reject(f"{section}={as_word(layout)}: must be a mapping with {', '.join(required)}")
         options = {name: value for name, value in layout.items() if name != "kind"}
         Keys.from_names(required, optional).check(options, f"{self.path}: {section}")
         for name, value in options.items():
@@ -67,7 +67,7 @@ class _File:
         if not all(value in block for block in runs):
             runs_with = "not every run has" if any(value in block for block in runs) else "no run has"
             shared = [key for key in runs[0] if all(key in block for block in runs)]
-            self.refuse(f"{option}: {runs_with} the key {value!r}; {nearest(value, shared)}")
+            self.reject(f"{option}: {runs_with} the key {value!r}; {nearest(value, shared)}")
 
     def key_of_some(self, option: str, value: Any) -> None:
         self.key(option, value, [block for block in self.runs if isinstance(value, str) and value in block] or None)
@@ -86,7 +86,7 @@ class _File:
         self.metric(option, value)
         own = self._own_metrics().get(value)
         if not (own.better if own else better(value)):
-            self.refuse(f"{option}: {value} ranks no method: neither a lower nor a higher value is better")
+            self.reject(f"{option}: {value} ranks no method: neither a lower nor a higher value is better")
 
     def method(self, option: str, value: Any) -> None:
         known = [name for block in self.runs for name in _values(block.get("method"))]
@@ -108,7 +108,7 @@ class _File:
             for name, number in numbers.items():
                 self._require(f"{option}.{key}", "no run has the", "value", str(name), known)
                 if not is_number(number):
-                    self.refuse(f"{option}.{key}.{name}={as_word(number)}: must be a number")
+                    self.reject(f"{option}.{key}.{name}={as_word(number)}: must be a number")
 
     def values(self, option: str, value: Mapping[str, Any]) -> None:
         """Checks values by key of some of the runs."""
@@ -123,11 +123,11 @@ class _File:
         for k, value in enumerate(values := entries(values)):
             check_value(self, option, value)
             if value in values[:k]:
-                self.refuse(f"{option}: {value} is there twice")
+                self.reject(f"{option}: {value} is there twice")
 
     def _require(self, option: str, fault: str, noun: str, value: Any, known: Sequence[Any]) -> None:
         if value not in known:
-            self.refuse(f"{option}: {fault} {noun} {as_word(value)!r}; {nearest(as_word(value), known)}")
+            self.reject(f"{option}: {fault} {noun} {as_word(value)!r}; {nearest(as_word(value), known)}")
 
     def _own_metrics(self) -> Mapping[str, own_metrics.OwnMetric]:
         """The user's metrics beside the file, which is `experiment/PAPER/NAME.yaml` or `experiment/NAME.yaml`."""

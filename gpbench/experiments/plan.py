@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from gpbench import paths
 from gpbench.config import words
-from gpbench.config.compose import Composer, advice
+from gpbench.config.compose import Composer
 from gpbench.config.declared import check_task
-from gpbench.config.values import check_values
+from gpbench.config.values import Config, check_values
 from gpbench.errors import ConfigError, GpbenchError, require_known
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
@@ -46,7 +47,7 @@ class Planner:
     def __init__(self, config_dirs: Sequence[Path] = ()) -> None:
         self._composer = Composer(config_dirs)
         self._known: dict[tuple[str, ...], RunPlan | GpbenchError] = {}
-        self._bases: dict[tuple[str, ...], dict] = {}
+        self._bases: dict[tuple[str, ...], Config] = {}
         self._loaded: Loaded = {}
 
     def plans(self, jobs: Sequence[Sequence[str]]) -> list[RunPlan | GpbenchError]:
@@ -57,7 +58,7 @@ class Planner:
                 configurations[job] = self._composed(job)
                 check_task(configurations[job]["method"], configurations[job]["dataset"])
             except ConfigError as error:
-                hint = advice(jobs, self._composer)
+                hint = self._composer.advice(jobs)
                 raise ConfigError(hint or f"{error}{job_note(job, jobs)}") from error
         for job, cfg in configurations.items():
             try:
@@ -66,7 +67,7 @@ class Planner:
                 self._known[job] = error
         return [self._known[tuple(job)] for job in jobs]
 
-    def _composed(self, job: Sequence[str]) -> dict:
+    def _composed(self, job: Sequence[str]) -> Config:
         """The configuration of a job; of jobs that differ in their splits alone only the first is composed."""
         splits = [text for text in job if text.startswith("split=")]
         rest = tuple(text for text in job if text not in splits)
@@ -76,7 +77,7 @@ class Planner:
         (word,) = words.read(splits)
         split = {"split": list(word.value) if isinstance(word.value, tuple) else word.value}
         check_values(split)
-        return {**self._bases[rest], **split}
+        return cast(Config, {**self._bases[rest], **split})
 
 
 def plan(

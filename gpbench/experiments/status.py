@@ -53,7 +53,7 @@ def cells_of(job: Mapping[str, str], plan: RunPlan, records: Records) -> list[Ce
             job=job,
             id=id,
             dataset=plan.cfg["dataset"]["name"],
-            method=plan.cfg["method"].get("name"),
+            method=plan.cfg["method"].get("name", ""),
             seed=plan.cfg["seed"],
             splits=tuple(run.split for run in runs),
             output=runs[0].output_name,

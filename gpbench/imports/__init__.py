@@ -2,4 +2,4 @@
 
 from gpbench import lazy
 
-__getattr__, __dir__, __all__ = lazy.attach(__name__, {"scoring": ("Importer", "write"), "submissions": ("read",)})
+__getattr__, __dir__, __all__ = lazy.attach(__name__, {"scoring": ("Importer", "write")})

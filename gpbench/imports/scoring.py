@@ -1,19 +1,20 @@
 """Submissions scored on our splits by our metrics, as records marked as imported."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpbench import data as data_layer
-from gpbench import metrics, own_metrics
-from gpbench.config.compose import folders
-from gpbench.data import cards, members, splits
+from gpbench import metrics, own_metrics, paths, plugins
+from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, located, refuse, require
-from gpbench.imports.submissions import Submission
+from gpbench.imports.submissions import Submission, read
 from gpbench.own_metrics import OwnMetrics
 from gpbench.records import identity
 from gpbench.records.absences import FAULT, LARGE, LATE, is_late
@@ -24,6 +25,9 @@ from gpbench.records.store import Store
 if TYPE_CHECKING:
     from gpbench.data.dataset import Dataset
     from gpbench.data.scaled import ScaledSplit
+
+
+_NAME = re.compile(r"\w[\w.-]*")
 
 
 @dataclass(frozen=True)
@@ -38,27 +42,36 @@ class _ImportedRun:
 
 @dataclass(frozen=True)
 class Importer:
-    """Common facts of the submissions of one file."""
+    """Common facts of all submissions."""
 
     protocol: str  # the protocol under which they are listed
     precision: str  # precision of the other program
     split_set: str | None  # split set of every data set; None for each card's default
-    checksum: str  # SHA-256 of the file
     config_dirs: Sequence[Path] = ()  # folders of the user's own cards and metrics
     budget: int | None = None  # CPU seconds within which they were made; None where there was no budget
 
-    def score(self, submissions: Sequence[Submission]) -> list[_ImportedRun]:
-        """Every submission, checked and scored.  Raises ConfigError and DataError that name file and data set."""
-        own = own_metrics.load(folders(self.config_dirs))
+    def score(self, file: Path) -> list[_ImportedRun]:
+        """Every submission of a file, checked and scored."""
+        submissions = read(file)
+        ours = {name.lower() for name in paths.yaml_files("method", plugins.folders())}
+        for name in (submission.method for submission in submissions):
+            fault = "a name has letters, digits, _, - and . only, and does not begin with - or ."
+            require(_NAME.fullmatch(name), f"{file}: method {name!r}: {fault}", ConfigError)
+            fault = f"{file}: method {name!r} is one of gpbench's; give yours a name of its own"
+            require(name.lower() not in ours, fault, ConfigError)
+        own = own_metrics.load(plugins.folders(self.config_dirs))
+        checksum = sha256(file.read_bytes()).hexdigest()
         datasets: dict[str, tuple[Mapping, Dataset]] = {}
-        for submission in submissions:
-            if (name := submission.dataset) not in datasets:
-                with located(submission.file):
+        for name in (submission.dataset for submission in submissions):
+            if name not in datasets:
+                with located(file):
                     card = splits.with_set(cards.read(name, self.config_dirs), self.split_set)
                 datasets[name] = card, data_layer.load(card, config_dirs=self.config_dirs)
-        return [self._score(submission, *datasets[submission.dataset], own) for submission in submissions]
+        return [self._score(item, *datasets[item.dataset], own, checksum) for item in submissions]
 
-    def _score(self, submission: Submission, card: Mapping, dataset: "Dataset", own: OwnMetrics) -> _ImportedRun:
+    def _score(
+        self, submission: Submission, card: Mapping, dataset: "Dataset", own: OwnMetrics, checksum: str
+    ) -> _ImportedRun:
         outputs = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
         no_output = bool(outputs) and submission.output is None
         with located(submission.title):
@@ -67,7 +80,7 @@ class Importer:
             splits.split_numbers(card, submission.split)
             fault = f"the column output is empty; the outputs of {dataset.name} are {outputs}"
             require(not no_output, fault, ConfigError)
-            members.outputs(card, "all" if submission.output is None else submission.output)
+            splits.outputs(card, "all" if submission.output is None else submission.output)
             train, test = splits.indices(card, dataset, submission.split, output=submission.output)
             # scaling by "none" leaves the original units, in which the predictions are
             prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
@@ -87,14 +100,14 @@ class Importer:
             "config_dirs": [str(folder) for folder in self.config_dirs],
         }
         shared = identity.identify(config, dataset.checksum)
-        member = members.Member(submission.split, submission.output)
+        member = splits.Member(submission.split, submission.output)
         record = Record.create(
             schema=identity.SCHEMA,
             id=identity.run_id(**shared, **member.identity, seed=0),
             cell=identity.cell_id(**shared, **member.cell),
             imported=True,
             source=submission.file.name,
-            source_checksum=self.checksum,
+            source_checksum=checksum,
             dataset=card["name"],
             method=submission.method,
             setting=setting,
@@ -126,17 +139,12 @@ class Importer:
         if reason == LATE and late:
             message = f"no predictions after {submission.seconds:.1f} CPU seconds, of a budget of {self.budget:g}"
         names = metrics.names(task)
-        return {
-            "status": "failed",
-            "message": message,
-            "metrics": dict.fromkeys(names),
-            "undefined": dict.fromkeys(names, reason),
-        }
+        fields = {"metrics": dict.fromkeys(names), "undefined": dict.fromkeys(names, reason)}
+        return {"status": "failed", "message": message, **fields}
 
 
 def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) -> tuple[dict[str, Any], Predictions]:
-    """The fields of a record with the scores of predictions in the order of the test rows, and the predictions
-    where they are few.  Raises DataError."""
+    """The fields of a record with the scores of predictions, and these by row where they are few."""
     import jax.numpy as jnp
 
     from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive, Predictive
@@ -161,9 +169,7 @@ def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) ->
 
 
 def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) -> int:
-    """Records runs that are not recorded yet, and counts them.  Raises ConfigError: a record came from another file,
-    without `again`, or two files have one run; nothing is written then.
-    """
+    """Records the runs that are not recorded yet, and counts them.  Raises ConfigError where two files have a run."""
     before = {run.record.id: store.get(run.record.id) for run in runs}
     new: dict[str, _ImportedRun] = {}
     for run in runs:

@@ -64,10 +64,11 @@ class Submission:
 
     def in_order_of(self, test: Int[np.ndarray, " t"], train: Int[np.ndarray, " m"], total: int) -> "Submission":
         """The submission in the order of the test rows: each must be there once, and no other of `total` rows."""
-        exists = (self.rows >= 0) & (self.rows < total)
+        import pandas as pd
+
+        index, exists = pd.Index(self.rows), (self.rows >= 0) & (self.rows < total)
         self.require(exists, f"does not exist: {self.dataset} has rows 0 to {total - 1}")
-        _, first = np.unique(self.rows, return_index=True)
-        self.require(np.isin(np.arange(len(self.rows)), first), "is there twice")
+        self.require(~index.duplicated(), "is there twice")
         in_test = np.isin(self.rows, test)
         self.require(in_test | ~np.isin(self.rows, train), "is a training row of this split; give its test rows alone")
         split = "this split" if self.output is None else "this split that has the output"
@@ -75,9 +76,8 @@ class Submission:
         absent = test[~np.isin(test, self.rows)].tolist()
         verb, row = ("is", "row") if len(absent) == 1 else ("are", "the first is row")
         self.require(not absent, f"{len(absent)} of {len(test)} test rows {verb} missing: {row} {_first(absent)}")
-        order = np.argsort(self.rows)
-        positions = order[np.searchsorted(self.rows[order], test)]
-        return replace(self, rows=test, values={name: column[positions] for name, column in self.values.items()})
+        order = index.get_indexer(test)
+        return replace(self, rows=test, values={name: column[order] for name, column in self.values.items()})
 
     def check_values(self, classes: int, target_variance: float) -> None:
         """Checks columns, range and sum of the predictions of a data set with so many classes: 0 for regression, and 1
@@ -194,21 +194,13 @@ def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
             # columns of other tasks in the same file are empty here
             values={str(n): _numbers(path, group[n]) for n in others if not group[n].isna().all()},
         )
-        facts = {name: _per_run(submission, group, name) for name in _PER_RUN}
-        known: dict[str, Any] = {
-            name: _PARSERS[name](submission, fact) for name, fact in facts.items() if fact is not None
-        }
-        yield replace(submission, **known)
-
-
-def _per_run(submission: Submission, group: "pd.DataFrame", name: str) -> Any:
-    """The value of a column that is the same in each row of a run; None where there is none."""
-    if name not in group or group[name].isna().all():
-        return None
-    values = group[name].astype(object).where(group[name].notna(), None).tolist()
-    fault = f"has another value of {name} than the first row: it is of the whole split"
-    submission.require(np.array([value == values[0] for value in values]), fault)
-    return values[0]
+        facts: dict[str, Any] = {}
+        for name in (name for name in _PER_RUN if name in group and group[name].notna().any()):
+            first, *_ = values = group[name].astype(object).where(group[name].notna(), None).tolist()
+            fault = f"has another value of {name} than the first row: it is of the whole split"
+            submission.require(np.array([value == first for value in values]), fault)
+            facts[name] = _PARSERS[name](submission, first)
+        yield replace(submission, **facts)
 
 
 def _seconds(submission: Submission, seconds: Any) -> float:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench import registry, schema
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.methods.protocols import Batch as Batch
 from gpbench.methods.protocols import HasRates, HasSearch, State
 from gpbench.schema import RANGE, setting, settings
@@ -88,39 +88,32 @@ class Method(eqx.Module):
         for kind, accepted in (("kernel", self.kernels), ("likelihood", self.likelihoods)):
             if kind in declared:
                 registry.check_family(kind, getattr(self, kind), accepted, self.name or type(self).__name__)
-        if self.rates and not isinstance(self, HasRates):
-            raise ConfigError(f"method.rates: {self.name} has no initial step size to choose: leave it empty")
-        if self.search and not isinstance(self, HasSearch):
-            raise ConfigError(f"method.search: {self.name} has no settings to choose")
+        can_search, known = isinstance(self, HasSearch), " and ".join(self.searchable)
+        fault = "has no initial step size to choose: leave it empty"
+        require(not self.rates or isinstance(self, HasRates), f"method.rates: {self.name} {fault}", ConfigError)
+        require(not self.search or can_search, f"method.search: {self.name} has no settings to choose", ConfigError)
         for name, values in self.search:
-            if self.searchable and name not in self.searchable:
-                known = " and ".join(self.searchable)
-                raise ConfigError(f"method.search: {self.name} can choose {known}, not {name}")
+            can_choose = not self.searchable or name in self.searchable
+            require(can_choose, f"method.search: {self.name} can choose {known}, not {name}", ConfigError)
             for value in values:
                 words = declared[name].metadata[RANGE] if name in declared else "number"
                 schema.parse(words).check(f"method.search.{name}", value)
 
     @abc.abstractmethod
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
-        """Make the initial state from all training rows, as concrete arrays; the same key gives the same state.
-
-        It is a pytree of arrays in the dtype of the data, with shapes that training keeps.  Settings and data that do
-        not fit raise a ConfigError.
-        """
+        """Make the initial state from all training rows, as concrete arrays; the same key gives the same state.  It is
+        a pytree of arrays in the dtype of the data, with shapes that training keeps.  Settings and data that do not fit
+        raise a ConfigError."""
 
     @abc.abstractmethod
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
         """Take one step of training, a pure function: the next state, of the same structure and shapes, and a report.
-
-        The batch has all training rows, or `batch_size` of them.
-        """
+        The batch has all training rows, or `batch_size` of them."""
 
     @abc.abstractmethod
     def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        """Predict the targets at standardised inputs: the distribution of each row's target, noise included.
-
-        It depends on that row and the key alone; deterministic methods ignore the key.
-        """
+        """Predict the targets at standardised inputs: the distribution of each row's target, noise included.  It
+        depends on that row and the key alone; deterministic methods ignore the key."""
 
     @property
     def label(self) -> str:
@@ -128,17 +121,9 @@ class Method(eqx.Module):
         return ""
 
 
-def refuse(mistakes: Mapping[str, object]) -> None:
-    """Raises ConfigError with the first message whose mistake holds; each says how to mend it."""
-    if message := next((message for message, holds in mistakes.items() if holds), ""):
-        raise ConfigError(message)
-
-
 def _search(values: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    """Convert a mapping, pairs of names and values, or null to tuples: static fields are compared and hashed.
-
-    A name whose values are null is left out: on the command line mappings are merged into the configured one.
-    """
+    """Convert a mapping, pairs of names and values, or null to tuples: static fields are compared and hashed.  A name
+    whose values are null is left out: on the command line mappings are merged into the configured one."""
     pairs = values.items() if isinstance(values, Mapping) else values or ()
     return tuple((name, tuple(choices)) for name, choices in pairs if choices is not None)
 
@@ -151,22 +136,18 @@ number."""
 def inducing_count(
     inducing: float | int | str, n: int, *, name: str = "inducing", noun: str = "inducing points"
 ) -> int:
-    """Number of inducing points, or what else (`noun`) a method has for some of its n rows by the setting `name`.
-
-    A fraction of the training rows is at most `FRACTION_MOST` of them; "15%, at least 200" is no fewer than 200, or
-    all rows.  Numbers beyond 1 .. n raise a ConfigError.
-    """
+    """Number of inducing points, or what else (`noun`) a method has for some of its n rows by the setting `name`.  A
+    fraction of the training rows is at most `FRACTION_MOST` of them; "15%, at least 200" is no fewer than 200, or all
+    rows.  Numbers beyond 1 .. n raise a ConfigError."""
     schema.parse(schema.SIZE).check(f"method.{name}", inducing)
     if isinstance(inducing, Integral):
         m = int(inducing)
     else:
         share, least = schema.percentage(inducing) or (inducing, 0)
         m = max(min(round(share * n), FRACTION_MOST), min(least, n))
-    if not 1 <= m <= n:
-        raise ConfigError(
-            f"method.{name}={inducing:g} asks for {m} {noun}, but there are {n} training rows:"
-            f" choose a number from 1 to {n} or a fraction up to 1.0"
-        )
+    fault = f"asks for {m} {noun}, but there are {n} training rows"
+    mend = f"choose a number from 1 to {n} or a fraction up to 1.0"
+    require(1 <= m <= n, f"method.{name}={inducing} {fault}: {mend}", ConfigError)
     return m
 
 

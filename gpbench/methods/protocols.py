@@ -120,10 +120,8 @@ class HasRates(Protocol):
 
 @runtime_checkable
 class HasSearch(Protocol):
-    """A method some of whose settings the run can choose on validation rows (`Method.search`).
-
-    They are arrays in the state, so that one compiled program serves all values.
-    """
+    """A method some of whose settings the run can choose on validation rows (`Method.search`).  They are arrays in the
+    state, so that one compiled program serves all values."""
 
     def settings(self, state: State) -> dict[str, Array]:
         """Values of the settings among which `search` chooses, by name; the record has them too."""
@@ -198,10 +196,8 @@ class HasRowMemory(Protocol):
 
 def learned(state: State, kind: type[T]) -> list[T]:
     """The objects of a class that a method learns, such as its kernels: those of `state.parameters` where it has these.
-
     An optimiser's averages of gradients have the structure of the parameters, and are left out.  Its state is a named
-    tuple, as all of optax's are.
-    """
+    tuple, as all of optax's are."""
     is_leaf = lambda node: isinstance(node, kind) or hasattr(node, "_fields")
     leaves = jax.tree.leaves(getattr(state, "parameters", state), is_leaf=is_leaf)
     return [leaf for leaf in leaves if isinstance(leaf, kind)]

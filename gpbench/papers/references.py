@@ -24,12 +24,10 @@ class _Reference:
 
 
 def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
-    """The files of every method, data set and protocol, by name; a name may be in several groups.  Of files with the
-    same group and name, that of gpbench counts.
-    """
+    """The files of every method, data set and protocol, by name; a name may be in several groups."""
     files: dict[str, list[Path]] = {}
     for group in GROUPS:
-        for name, path in paths.yaml_files(group, (*config_dirs, *plugins.folders())).items():
+        for name, path in paths.yaml_files(group, plugins.folders(config_dirs)).items():
             files.setdefault(name, []).append(path)
     return files
 
@@ -71,7 +69,7 @@ def _key_of(text: str) -> str:
 def entries(config_dirs: Sequence[Path]) -> dict[str, str]:
     """BibTeX entries by key; each entry ends with a brace at the start of a line."""
     bibtex: dict[str, str] = {}
-    folders = (*config_dirs, *plugins.folders())
+    folders = plugins.folders(config_dirs)
     for file in (Path(__file__).with_suffix(".bib"), *(Path(folder) / "references.bib" for folder in folders)):
         text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
         for entry in re.finditer(r"^@\w+\{([^,\s]+),.*?^\}", text, re.MULTILINE | re.DOTALL):

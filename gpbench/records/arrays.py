@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import limits, npz, pages
+from gpbench.errors import require
 from gpbench.records import kept
-from gpbench.records.record import verify
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -76,11 +76,13 @@ def unpack_trace(content: bytes) -> "dict[str, ndarray]":
     """The arrays of a trace, and those that `run.keep=true` keeps.  Raises ValueError: no run leaves such arrays."""
     arrays = _unpack(content, limits.TRACE) or {}
     traces = [values for name, values in arrays.items() if not name.startswith(kept.PREFIX)]
-    verify(all(values.dtype.kind in "biuf" for values in arrays.values()), "its arrays are not of real numbers")
+    are_real = all(values.dtype.kind in "biuf" for values in arrays.values())
+    require(are_real, "its arrays are not of real numbers", ValueError)
     are_alike = all(values.ndim == 1 and len(values) == len(traces[0]) for values in traces)
-    verify(are_alike, "its traces are not of one length")
-    verify(not any(map(_has_large, arrays.values())), f"its arrays have numbers beyond {_LARGEST:g}")
-    verify(not (fault := next(kept.faults(arrays), "")), fault)
+    require(are_alike, "its traces are not of one length", ValueError)
+    require(not any(map(_has_large, arrays.values())), f"its arrays have numbers beyond {_LARGEST:g}", ValueError)
+    for fault in kept.faults(arrays):
+        raise ValueError(fault)
     return arrays
 
 
@@ -124,14 +126,15 @@ def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
         with pq.ParquetFile(pa.BufferReader(content), pre_buffer=False) as file:
             for name, kind in zip(file.schema_arrow.names, file.schema_arrow.types):
                 is_number = pa.types.is_primitive(kind) and not pa.types.is_temporal(kind)
-                verify(is_number, f"its column {name} is not of numbers")
+                require(is_number, f"its column {name} is not of numbers", ValueError)
             size = 8 * file.metadata.num_rows * file.metadata.num_columns  # equal values take no space in the file
             size = max(size, pages.unpacked_size(content, file.metadata))
             most = limits.most_unpacked(len(content), limits.PREDICTIONS)
             limits.check(size, most, f"a file of {len(content):,} bytes unpacks to")
             table = file.read(use_threads=False)  # as in a collection
         columns = {name: table.column(name).to_numpy() for name in table.column_names}
-        verify(not (fault := next(_faults(columns), "")), fault)
+        for fault in _faults(columns):
+            raise ValueError(fault)
         return columns
     except (OSError, pa.ArrowException, LookupError, RecursionError, ValueError) as error:
         raise ValueError(f"its {PREDICTIONS} cannot be read ({npz.reason(error)})") from None

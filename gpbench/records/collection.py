@@ -18,7 +18,7 @@ from gpbench.errors import ConfigError, require
 from gpbench.outputs import output
 from gpbench.records import packages, parquet
 from gpbench.records.folder import CONFIG, TRACE, plain
-from gpbench.records.record import Record, verify
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class Collection(Store):
     (`gpbench.records.arrays`), no predictions and no states."""
 
     _refusal = (
-        "is a collection to read from; runs are written into results folders (run.results=DIR), and deleted there"
+        "is a collection to read from; runs are written into results folders (run.results=DIR, or import --results"
+        " DIR), and deleted there"
     )
     _mend = "`gpbench collect` makes it again"
 
@@ -118,14 +119,9 @@ def open_existing(results: Path | str) -> Store:
     return open_store(collection if collection.is_file() and not (folder / "runs").is_dir() else folder)
 
 
-def write(
-    path: Path,
-    rows: Sequence[tuple[Record, str]],
-    traces: Mapping[str, bytes] | None = None,
-    package_lists: Mapping[str, str] | None = None,
-) -> None:
-    """Writes a collection.  Raises StorageError: the file cannot be written."""
-    whole = content(rows, traces, package_lists)
+def write(path: Path, rows: Sequence[tuple[Record, str]], *more: Mapping[str, Any]) -> None:
+    """Writes a collection of the arguments of `content`.  Raises StorageError: the file cannot be written."""
+    whole = content(rows, *more)
     with output(path) as file:
         file.write(whole)
 
@@ -168,7 +164,7 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
             try:
                 record = Record.from_json(_parsed(text or ""))
                 first, _ = rows.setdefault(record.id, (record, config or ""))
-                verify(first is record, f"another row has the id {record.id}")
+                require(first is record, f"another row has the id {record.id}", ValueError)
             except ValueError as error:
                 faults.append(f"row {row}: {error}")
     finally:

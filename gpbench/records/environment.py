@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from gpbench.core.memory import proc_field
 from gpbench.records import packages
 from gpbench.version import __version__
 
@@ -50,7 +51,8 @@ def host() -> dict[str, str | int | float]:
     """The processor's model, the cores this process may use, and the machine's memory in GiB."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return {"cpu": _cpu_model(), "cores": cores, "memory_gib": round(memory, 1)}
+    model = proc_field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()
+    return {"cpu": model, "cores": cores, "memory_gib": round(memory, 1)}
 
 
 def _git(*args: str) -> str | None:
@@ -59,12 +61,3 @@ def _git(*args: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return process.stdout.strip()
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    models = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.processor() or platform.machine())

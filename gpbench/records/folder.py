@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import limits, yamls
+from gpbench.errors import require
 from gpbench.records import arrays
-from gpbench.records.record import Record, clean, verify
+from gpbench.records.record import Record, clean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +47,7 @@ def content(runs: str, id: str, name: str) -> bytes | None:
     except (OSError, ValueError) as error:
         raise ValueError(f"its {name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     is_same = checksums is None or checksums.get(name) == _digest(whole)
-    verify(is_same, f"its {name} is not what was written (the checksum differs)")
+    require(is_same, f"its {name} is not what was written (the checksum differs)", ValueError)
     return whole
 
 
@@ -101,15 +102,15 @@ def parse_config(text: str) -> dict[str, Any]:
         limits.check(len(text), limits.CONFIG, "it has")
         for event in yaml.parse(text, Loader=yamls.loader()):  # event by event, which needs no memory and no recursion
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            verify(depth <= limits.CONFIG_DEPTH, f"more than {limits.CONFIG_DEPTH} levels")
-            verify(not isinstance(event, yaml.AliasEvent), "aliases")
+            require(depth <= limits.CONFIG_DEPTH, f"more than {limits.CONFIG_DEPTH} levels", ValueError)
+            require(not isinstance(event, yaml.AliasEvent), "aliases", ValueError)
         config = yamls.load(text) or {}
         json.dumps(config, allow_nan=False)
     except (yaml.YAMLError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
         raise ValueError(f"it is no configuration ({' '.join(str(error).split())[:100]})") from None
     sections = isinstance(config, dict) and all(isinstance(config.get(name) or {}, dict) for name in _SECTIONS)
     is_whole = sections and all(isinstance(folder, str) for folder in config.get("config_dirs") or ())
-    verify(is_whole, "it is no configuration")
+    require(is_whole, "it is no configuration", ValueError)
     return config
 
 
@@ -123,7 +124,7 @@ def seal(record: Mapping[str, Any], others: Mapping[str, bytes]) -> bytes:
 def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
     """The record, and the checksums of the other files; None for those of a record from before there were any."""
     text, end, rest = content.rpartition(_END)
-    verify(not end or rest == _rest(text), _CHANGED)
+    require(not end or rest == _rest(text), _CHANGED, ValueError)
     try:
         record = plain(content.decode())
     except (ValueError, RecursionError) as error:
@@ -132,7 +133,7 @@ def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
         del record["checksum"]
         return record, record.pop("checksums")
     # where it has one of these, what comes before them has changed
-    verify(not isinstance(record, dict) or not record.keys() & {"checksum", "checksums"}, _CHANGED)
+    require(not isinstance(record, dict) or not record.keys() & {"checksum", "checksums"}, _CHANGED, ValueError)
     return record, None
 
 
@@ -147,10 +148,10 @@ def plain(text: str) -> Any:
         level = [value]
         for _ in range(limits.DEPTH):
             longest = max((len(node) for node in level if isinstance(node, list)), default=0)
-            verify(longest <= limits.NAMES, f"a list of more than {limits.NAMES:,} entries")
+            require(longest <= limits.NAMES, f"a list of more than {limits.NAMES:,} entries", ValueError)
             nodes = [[*node.values()] if isinstance(node, dict) else node for node in level]
             level = [item for node in nodes if isinstance(node, list) for item in node]
-        verify(not level, f"more than {limits.DEPTH} levels")
+        require(not level, f"more than {limits.DEPTH} levels", ValueError)
     return value
 
 

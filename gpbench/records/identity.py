@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gpbench.config import protocol
+from gpbench.config.values import PROTOCOL_DEFAULTS
 
 SCHEMA = 2
 """The number of this definition of identity and record, stored in every record.  1, in records that have none, hashed
@@ -17,7 +17,7 @@ the whole protocol."""
 
 PROTOCOL: Mapping[str, Any] = {
     "name": None,  # a record belongs to one protocol, by whose name tables select
-    **protocol.DEFAULTS,
+    **PROTOCOL_DEFAULTS,
 }
 """The protocol's keys that reach arrays, metrics or the record, each with its neutral value.
 

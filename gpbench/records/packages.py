@@ -11,9 +11,9 @@ from importlib import metadata
 from pathlib import Path
 
 from gpbench import limits
-from gpbench.errors import AbsentError, ConfigError, failure
+from gpbench.errors import AbsentError, ConfigError, failure, require
 from gpbench.outputs import write_whole
-from gpbench.records.record import Record, verify
+from gpbench.records.record import Record
 
 _CHECKSUM = re.compile(r"[0-9a-f]{16}")
 _LINE = re.compile(r"[a-z0-9-]+==[!-~]+")
@@ -52,7 +52,7 @@ def parse(text: str) -> dict[str, str]:
     """The versions in a list, by name.  Raises ValueError: a line is no NAME==VERSION."""
     lines = text.removesuffix("\n").split("\n")
     for number, line in enumerate(lines, 1):
-        verify(_LINE.fullmatch(line), f"its line {number} is no NAME==VERSION")
+        require(_LINE.fullmatch(line), f"its line {number} is no NAME==VERSION", ValueError)
     return {name: version for name, _, version in (line.partition("==") for line in lines)}
 
 
@@ -77,8 +77,9 @@ def read(results: Path, checksum: str) -> str:
 
 def verified(content: bytes, expected: str) -> str:
     """The list that a file's content is.  Raises ValueError: it is another list, or none."""
-    verify(content.isascii(), "it is no plain text")
-    verify(checksum(text := content.decode()) == expected, "it is not what was written (the checksum differs)")
+    require(content.isascii(), "it is no plain text", ValueError)
+    text = content.decode()
+    require(checksum(text) == expected, "it is not what was written (the checksum differs)", ValueError)
     parse(text)
     return text
 

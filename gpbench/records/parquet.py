@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import limits, pages
-from gpbench.records.record import verify
+from gpbench.errors import require
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,4 +96,4 @@ def _check_footer(path: Path) -> None:
         file.seek(whole - length - digest - len(_MARK))
         mark, expected, footer = file.read(len(_MARK)), file.read(digest), file.read()
     is_same = mark != _MARK or hashlib.sha256(footer).digest() == expected
-    verify(is_same, "the checksum of its footer differs")
+    require(is_same, "the checksum of its footer differs", ValueError)

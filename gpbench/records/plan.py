@@ -4,14 +4,15 @@ from a resolved configuration, and read by the sweep, the claim, the job, tables
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
+from gpbench.config.values import Config
 from gpbench.errors import ConfigError, require
 from gpbench.records import identity
 from gpbench.records.record import Record
 
 if TYPE_CHECKING:
-    from gpbench.data.members import Member
+    from gpbench.data.splits import Member
 
 
 GAP = "generalisation_gap"  # the diagnostic that `run.gap` adds
@@ -48,7 +49,7 @@ class Run:
     @property
     def member(self) -> "Member":
         """The run as the data layer names it."""
-        from gpbench.data.members import Member
+        from gpbench.data.splits import Member
 
         return Member(self.split, self.output)
 
@@ -57,17 +58,16 @@ class Run:
 class RunPlan:
     """The runs of a resolved configuration `cfg`, in the order of its splits and outputs.  Plain data."""
 
-    cfg: Mapping[str, Any]
+    cfg: Config
     data_checksum: str
     runs: Sequence[Run]
 
     @classmethod
-    def from_config(cls, cfg: Mapping[str, Any], loaded: Loaded | None = None) -> "RunPlan":
+    def from_config(cls, cfg: Config, loaded: Loaded | None = None) -> "RunPlan":
         """The plan of a configuration.  Data are loaded only where the card has no checksum.  Raises ConfigError: there
         are no such splits or outputs; DataError: the data had to be loaded, and could not be."""
         from gpbench.config import cards
         from gpbench.data import splits
-        from gpbench.data.members import members, name_of_output
 
         card = cards.resolved(cfg["dataset"])
         checksum, rows, fewest = card.get("checksum"), card.get("rows"), None
@@ -76,10 +76,10 @@ class RunPlan:
         if fewest := fewest or (splits.sizes({**card, "rows": rows}) or (None,))[0]:
             cfg = within_rows(cfg, fewest)
         shared = identity.canonical(identity.identify(cfg, checksum))
-        trained = members(card, cfg["split"], cfg["output"])
+        trained = splits.members(card, cfg["split"], cfg["output"])
         by_output = {member.output: member for member in trained}  # splits share the cell
         cells = {output: identity.cell_id(**shared, **member.cell) for output, member in by_output.items()}
-        seed, names = cfg["seed"], {output: name_of_output(card, output) for output in cells}
+        seed, names = cfg["seed"], {output: splits.name_of_output(card, output) for output in cells}
         id_of = lambda member: identity.run_id(**shared, **member.identity, seed=seed)
         runs = [Run(id_of(member), cells[member.output], *member, names[member.output]) for member in trained]
         return cls(cfg, checksum, tuple(runs))
@@ -120,7 +120,7 @@ class RunPlan:
 
     def with_run(self, **values: Any) -> "RunPlan":
         """The plan with other values in the `run` section, which changes no run that is not timed."""
-        return replace(self, cfg={**self.cfg, "run": {**self.cfg["run"], **values}})
+        return replace(self, cfg=cast(Config, {**self.cfg, "run": {**self.cfg["run"], **values}}))
 
     def to_json(self) -> str:
         """The plan as JSON."""
@@ -144,7 +144,7 @@ class RunPlan:
         return all(_EXTRAS[name](record) or (name == "gap" and record.diverged) for name in self.extras)
 
 
-def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
+def within_rows(cfg: Config, rows: int) -> Config:
     """A configuration whose default numbers of rows, such as `inducing`, are at most those that train.  The new number
     is part of the run's identity and of its setting, as if the user had set it.  A number that the user or an
     experiment did set stays as it is: the method refuses it where it is too large."""
@@ -152,11 +152,11 @@ def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
 
     method, explicit = cfg["method"], set(cfg.get("explicit", ["method"]))  # records of before have no such list
     large = [key for key in declared.beyond(method, rows) if not explicit & {"method", f"method.{key}"}]
-    changes = cfg["changes"] | {f"method.{key}": rows for key in large} if large else cfg["changes"]
+    changes = {**cfg["changes"], **{f"method.{key}": rows for key in large}} if large else cfg["changes"]
     return {**cfg, "method": {**method, **dict.fromkeys(large, rows)}, "changes": changes}
 
 
-def _checksum_and_rows(cfg: Mapping[str, Any], loaded: Loaded) -> tuple[str, int, int | None]:
+def _checksum_and_rows(cfg: Config, loaded: Loaded) -> tuple[str, int, int | None]:
     """The checksum, the rows and the fewest training rows of a data set whose card has no checksum.  Of many jobs on it
     the first alone loads it."""
     from gpbench.data import splits

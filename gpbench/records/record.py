@@ -83,7 +83,8 @@ class Record:
     def from_json(cls, value: Any, id: str | None = None) -> "Record":
         """The record that a value of `json.loads` holds, of this `id` where one is given.  Raises ValueError: a field
         is missing, a value has another type or range, or a newer gpbench wrote it."""
-        verify(not (fault := _problem(value, id)), fault)
+        if fault := _problem(value, id):
+            raise ValueError(fault)
         record = cls.__new__(cls)
         # The instance's dictionary has what the JSON has, in its order; the class has the defaults of all else.
         vars(record).update(value)
@@ -151,12 +152,6 @@ def _types(annotation: Any) -> tuple[type, ...]:
     if origin is not None:  # a union
         return tuple(kind for item in get_args(annotation) for kind in _types(item))
     return (int, float) if annotation is float else (annotation,)
-
-
-def verify(is_right: object, fault: str) -> None:
-    """Raises ValueError with this fault of a file unless something is right."""
-    if not is_right:
-        raise ValueError(fault)
 
 
 def clean(value: Any, largest: float = _LARGEST) -> Any:

@@ -97,7 +97,8 @@ class Store:
 
     def last(self) -> Record:
         """The record made last.  Raises ConfigError if there is none."""
-        require(records := self.all(), f"no runs in {self.runs} yet; make one with `gpbench run`", AbsentError)
+        records = self.all()
+        require(records, f"no runs in {self.runs} yet; make one with `gpbench run`", AbsentError)
         return records[-1]
 
     def config(self, id: str) -> dict[str, Any]:
@@ -234,5 +235,5 @@ def unlimited(records: Sequence[Record]) -> list[Record]:
 
 def storage_error(folder: Path, error: OSError) -> StorageError:
     """The one line for a results folder that cannot be written, with how to mend it."""
-    reason = failure(error, "name another folder with run.results=DIR", "make it writable")
+    reason = failure(error, "name another folder (run.results=DIR, or import --results DIR)", "make it writable")
     return StorageError(f"cannot use the results folder {folder}: {reason}")

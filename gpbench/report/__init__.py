@@ -2,4 +2,4 @@
 
 from gpbench import lazy
 
-__getattr__, __dir__, __all__ = lazy.attach(__name__, {"figures": ("draw", "save", "write")})
+__getattr__, __dir__, __all__ = lazy.attach(__name__, {"figures": ("draw", "encode", "save", "write")})

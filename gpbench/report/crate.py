@@ -77,9 +77,7 @@ def write(
     if figure is not None:
         from gpbench.report import figures
 
-        picture = io.BytesIO()
-        figures.write(figure, picture, "png")
-        files["figure.png"] = picture.getvalue()
+        files["figure.png"] = figures.encode(figure, "png")
     for number, group in enumerate(groups, 1):
         name = f"{_RECORDS}{'' if number == 1 else number}{collection.SUFFIX}"
         rows = [(record, "") for record in group.values()]  # configurations name a machine's folders

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import custom, own_metrics, registry, targets
-from gpbench.config import compose, declared
+from gpbench import own_metrics, plugins, registry, targets
+from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.experiments.plan import job_note
 from gpbench.records.plan import RunPlan
@@ -25,7 +25,7 @@ def check_classes(
         if isinstance(plan, RunPlan) and _is_custom(plan.cfg["method"])
     }
     code_dirs = [folder for folder in config_dirs if targets.is_given(folder)]
-    folders = compose.folders(code_dirs)
+    folders = plugins.folders(code_dirs)
     if not words_of and not own_metrics.declarations(folders):
         return
     request = json.dumps([sys.path, list(words_of), list(map(str, folders)), list(map(str, code_dirs))])
@@ -39,7 +39,7 @@ def _is_custom(method: Mapping[str, Any]) -> bool:
     """True if a section names a class from outside gpbench."""
     if method.get("_target_") not in declared.classes():
         return True
-    return any(custom.custom_paths(kind, method[kind]) for kind in registry.KINDS.keys() & method.keys())
+    return any(registry.custom_paths(kind, method[kind]) for kind in registry.KINDS.keys() & method.keys())
 
 
 def main() -> int:

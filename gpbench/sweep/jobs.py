@@ -6,13 +6,13 @@ import shlex
 import subprocess
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpbench import paths, runtime, targets
 from gpbench.analysis.printing import counted
-from gpbench.config.values import check_values
+from gpbench.config.values import Run, check_values
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, SweepError, nearest, require
 from gpbench.experiments.plan import plans
 from gpbench.records.unions import SHIPPED, open_one
@@ -33,7 +33,7 @@ class Local:
     parting = ""
     resubmit = 0
 
-    def __init__(self, flags: Sequence[str], run: dict[str, Any], stop: StopRequest):
+    def __init__(self, flags: Sequence[str], run: Run, stop: StopRequest):
         self.flags, self.stop, self.at_a_time, self.forks = flags, stop, run["jobs"], Forks()
         self.gpus = _visible_gpus() if run["jobs"] > 1 and run["device"] != "cpu" else []
         self.shared = run["memory_fraction"] is None and "XLA_PYTHON_CLIENT_MEM_FRACTION" not in os.environ
@@ -60,7 +60,7 @@ class Local:
             environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / sharing:.3f}"
         return environment
 
-    def cores(self, slot: int, run: Mapping[str, Any]) -> dict[str, str]:
+    def cores(self, slot: int, run: Run) -> dict[str, str]:
         """The variable with the cores of the job in this slot, where its `run` section asks for some."""
         if not (count := run["cores"]) or run["processes"] != 1:
             return {}
@@ -90,7 +90,7 @@ class Jobs:
     """The jobs of one sweep.  `run` is the `run` section of its configuration; its time limit counts from here.
     `launcher` and `settings`: the choice of Hydra's group of that name, and what it says.  Raises ConfigError."""
 
-    def __init__(self, config_dirs: Sequence[Path], run: dict[str, Any], launcher: str = "basic", settings: Any = None):
+    def __init__(self, config_dirs: Sequence[Path], run: Run, launcher: str = "basic", settings: Any = None):
         check_values({"run": run})
         self.config_dirs = config_dirs
         # A job has its plan, and needs folders for their code alone: not that of a table (dataset=PATH).

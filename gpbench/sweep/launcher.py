@@ -9,9 +9,9 @@ from math import ceil, inf, isfinite, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import paths
+from gpbench import paths, plugins
 from gpbench.config import merge
-from gpbench.config.compose import Composer, applicable, folders
+from gpbench.config.compose import Composer
 from gpbench.config.words import GROUPS, parse, read, remember, require_launcher
 from gpbench.errors import ConfigError
 from gpbench.sweep.display import preview
@@ -37,7 +37,7 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
     run = merge.resolved(cfg)["run"]
     words = [*own, *(word for word in shared if word.key_or_group != "run.jobs")]
     values = [_values(word, composer.folders) for word in words]
-    settled, lines = applicable([list(job) for job in itertools.product(*values)], composer)
+    settled, lines = composer.applicable([list(job) for job in itertools.product(*values)])
     jobs = None if dry else Jobs(config_dirs, run, *launcher)
     print("\n".join([*_hints(overrides), *lines, ""]), end="", flush=True)
     if jobs is None:
@@ -108,7 +108,7 @@ def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[
         require_launcher(text)
     parsed = read(words)
     name = next((str(word.value) for word in parsed if word.key == "hydra/launcher"), "basic")
-    settings = merge.member("hydra/launcher", name, folders(config_dirs)) if name != "basic" else {}
+    settings = merge.member("hydra/launcher", name, plugins.folders(config_dirs)) if name != "basic" else {}
     cfg = {"hydra": {"launcher": settings}}
     for word in parsed:
         cfg = merge.changed(cfg, word) if word.key != "hydra/launcher" else cfg

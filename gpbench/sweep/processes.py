@@ -6,10 +6,11 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gpbench import runtime
+from gpbench.config.values import Run
 from gpbench.errors import ConfigError, PeerError, Stopped, require
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.local import Child, core_numbers, start_run
@@ -19,7 +20,7 @@ _POLL_S = 0.05
 _GRACE_S = 5.0  # seconds that the others may take to end by themselves after one has
 
 
-def needed(run: Mapping[str, Any]) -> bool:
+def needed(run: Run) -> bool:
     """True if a `run` section asks this process to start workers, and it is not one itself."""
     return run["processes"] not in (1, "cluster") and "GPBENCH_PEERS" not in os.environ
 

@@ -1,7 +1,7 @@
 """Shared parts of all runs of a job, made once from its plan, and its groups of runs of one shape with their arrays."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from gpbench import data as data_layer
-from gpbench import limits, own_metrics, runtime, schema, targets
-from gpbench.config.build import build_method
-from gpbench.config.compose import folders
-from gpbench.config.declared import check_task
+from gpbench import limits, own_metrics, plugins, runtime, schema, targets
+from gpbench.config.build import build_method, check_class
+from gpbench.config.values import Config
 from gpbench.core import memory
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
@@ -47,8 +46,8 @@ class Context:
         self.plan, cfg = plan, plan.cfg
         self.card, self.protocol, self.run = cfg["dataset"], cfg["protocol"], cfg["run"]
         plan.check_budget()
+        check_class(cfg["method"], self.card)
         method = build_method(cfg["method"])
-        check_task(cfg["method"], self.card, method.tasks)
         self.dataset = data_layer.configured(cfg)
         is_same = self.dataset.checksum == plan.data_checksum
         require(is_same, f"{self.card['name']}: its data were changed since this command began: run it again")
@@ -58,7 +57,7 @@ class Context:
         self.cadence = Cadence(self.run["trace_every"], self.run["checkpoint_every"])
         self.budget = Budget(seconds) if (seconds := self.run.get("budget")) else None
         code_dirs = [Path(folder) for folder in cfg["config_dirs"] if targets.is_given(folder)]
-        self.own_metrics = own_metrics.load(folders(code_dirs))
+        self.own_metrics = own_metrics.load(plugins.folders(code_dirs))
         self.facts = {
             "dataset": self.card["name"],
             "method": method.name,
@@ -99,7 +98,7 @@ class Context:
         return Checkpoint(Path(self.plan.results) / "checkpoints", name)
 
 
-def _setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
+def _setting_text(method: Method, cfg: Config) -> str:
     """The method's own setting (`m=15%`), then whatever else differs from the defaults: `m=15%, update=outer`.  What a
     method reads of the protocol is among its own keys; what it does not read is no part of the setting."""
     texts = [method.label] if method.label else []

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from gpbench.data.members import Member
+from gpbench.data.splits import Member
 from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasRates, State
@@ -94,10 +94,9 @@ class Fit:
             self.trace[name] = np.concatenate([self.trace[name], value]) if name in self.trace else value
 
 
-def initial(method: Method, group: Group, run: Fit | None = None, choose: Callable[..., State] | None = None) -> State:
-    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  `choose`,
-    as `gpbench.train.search.by_trials`, chooses settings and step size of each; without it they are the configured ones
-    and the first of `method.rates`."""
+def initial(method: Method, group: Group, run: Fit | None = None) -> State:
+    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  They have the
+    settings that are configured, and the first of `method.rates`."""
     states, timed = [], run.timed if run else nullcontext
     of_all = [None] * group.size
     keys = [group.init_keys[member] for member in range(group.size)]  # JAX can trace an index, and no iteration
@@ -107,10 +106,7 @@ def initial(method: Method, group: Group, run: Fit | None = None, choose: Callab
         data = batches.whole(jax.device_put(X), jax.device_put(y), **rows)
         with timed("init"):
             state = method.init(data, key=key)
-        if choose:
-            with timed("search"):
-                state = choose(method, state, data, key=key)
-        elif isinstance(method, HasRates) and method.rates:
+        if isinstance(method, HasRates) and method.rates:
             state = method.with_rate(state, method.rates[0])
         is_sample = group.stream is not None and len(y) < group.stream.total
         fault = f"keeps numbers for each row, and run.stream takes such methods up to {len(y):,} rows"

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gpbench.data.members import Member, label
 from gpbench.data.scaled import ScaledSplit
+from gpbench.data.splits import Member, label
 from gpbench.data.store import warn
 from gpbench.errors import DivergedError, GpbenchError, MemoryShortage, Stopped
 from gpbench.records import packages

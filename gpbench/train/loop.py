@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -17,11 +16,15 @@ from gpbench.core import memory
 from gpbench.errors import Stopped
 from gpbench.train.budget import Budget, Pace
 from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.devices import Devices
 from gpbench.train.group import Fit, Group, Predictions, initial
 from gpbench.train.programs import Programs, lay_out
 from gpbench.train.progress import Progress
-from gpbench.train.search import by_halving, by_trials
+from gpbench.train.search import Point, search
 from gpbench.train.stop import StopRequest
+
+_Score = Callable[[Predictions], dict[str, np.ndarray]]
+"""Function that makes metrics of predictions, one for each member."""
 
 _LARGE = 0.25e9  # the bytes from which a run says what it takes, before its first step
 
@@ -32,6 +35,10 @@ class Cadence:
 
     trace_every: int | None = 10
     checkpoint_every: float | None = 60.0
+
+    def is_due(self, saved_at: float) -> bool:
+        """True where a checkpoint is due, the last of which was saved at this monotonic time."""
+        return self.checkpoint_every is not None and time.monotonic() - saved_at > self.checkpoint_every
 
 
 def _spacing(steps: int, operations: tuple[float, float] | None) -> int:
@@ -50,7 +57,7 @@ def fit(
     group: Group,
     *,
     cadence: Cadence,
-    score: Callable[[Predictions], dict[str, np.ndarray]] = lambda predictions: {},
+    score: _Score = lambda predictions: {},
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
     stop: StopRequest | None = None,
@@ -66,16 +73,6 @@ def fit(
     on_host, group = group, lay_out(devices, group)
     if not run.over and (workspace := programs.memory(group, run) or 0) >= _LARGE:
         progress.note(f"memory: {memory.amount(workspace)} for state, data and a step's work")
-
-    def save():
-        if checkpoint is None:
-            return
-        facts: dict[str, Any] = {"members": group.members, "seconds": run.seconds}
-        facts |= {"step": run.step, "over": run.over, "converged": run.converged}
-        state = devices.on_host(run.state)
-        if devices.leads:
-            checkpoint.save(state, run.trace, facts)
-
     # before the first step both programs are compiled: what is wrong with predictions is said before any work
     operations = None if run.over else programs.operations(group, run)
     trace_every = cadence.trace_every or _spacing(method.steps, operations)
@@ -83,39 +80,27 @@ def fit(
         start = budget.clock()
         programs.predict(group, run)
         pace = Pace(budget, budget.clock() - start)
-    saved_at, winner = time.monotonic(), None
-    if method.halving and (method.search or method.rates) and run.step == 0 and not run.over:
-        trial_steps = _trial_steps(pace, programs, group, run) if pace else method.trial_steps
-        winner = by_halving(programs, on_host, group, run, trial_steps)
+    saved_at, point = time.monotonic(), None
+    if (method.search or method.rates) and run.step == 0 and not run.over:
+        trial_steps = _trial_steps(pace, programs, group, run) if pace and method.halving else method.trial_steps
+        point = search(programs, on_host, group, run, trial_steps)
     while not run.over:
-        if winner is None:
+        if point is None:
             remaining = method.steps - run.step
             # one step is taken, however late it is: without any there is no model
             steps = pace.affordable(remaining) or int(run.step == 0) if pace else min(trace_every, remaining)
             if not steps:
                 break
             with pace.measured(steps) if pace else nullcontext():
-                objective, average = programs.advance(group, run, steps)
-        else:
-            objective, average, rows = winner
-        metrics: dict[str, np.ndarray] = {}
-        if not pace:
-            programs.predict(group, run)
-            with run.timed("evaluate"):
-                metrics = score(run.predictions)
-        row = {"step": run.step, "seconds": run.seconds["train"], "objective": objective, "objective_mean": average}
-        if method.halving and method.search:
-            row["rows"] = rows if winner else group.total
-        winner = None
-        run.extend({**row, **metrics})
-        progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
+                point = *programs.advance(group, run, steps), group.total
+        objective = _extend(programs, group, run, point, None if pace else score, progress)
+        point = None
         diverged = not np.isfinite(objective).any() and not np.isfinite(run.predictions["log_prob"]).any()
         run.over = run.step >= method.steps or diverged or (run.converged is not None and all(run.converged))
         reason = None if run.over else stop.reason
-        every = cadence.checkpoint_every
-        stopped, due = devices.any(bool(reason), every is not None and time.monotonic() - saved_at > every)
+        stopped, due = devices.any(bool(reason), cadence.is_due(saved_at))
         if stopped or due:
-            save()
+            _save(devices, group, run, checkpoint)
             saved_at = time.monotonic()
         if stopped:
             position, then = f"step {run.step} of {method.steps}", "start anew" if budget else "resume"
@@ -123,9 +108,36 @@ def fit(
     if pace or not run.predictions:
         programs.predict(group, run)
     if group.size > 1:  # a kill between two of the group's records must not lose what the others were made from
-        save()
+        _save(devices, group, run, checkpoint)
     run.cpu_seconds = budget.clock() if budget else None
     return run
+
+
+def _extend(
+    programs: Programs, group: Group, run: Fit, point: Point, score: _Score | None, progress: Progress
+) -> np.ndarray:
+    """Adds a point to the trace, with metrics where there is a `score`; the last objective of each member."""
+    objective, average, rows = point
+    metrics: dict[str, np.ndarray] = {}
+    if score:
+        programs.predict(group, run)
+        with run.timed("evaluate"):
+            metrics = score(run.predictions)
+    row = {"step": run.step, "seconds": run.seconds["train"], "objective": objective, "objective_mean": average}
+    if programs.method.halving and programs.method.search:
+        row["rows"] = rows
+    run.extend({**row, **metrics})
+    progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
+    return objective
+
+
+def _save(devices: Devices, group: Group, run: Fit, checkpoint: Checkpoint | None) -> None:
+    if checkpoint is None:
+        return
+    facts = {"members": group.members, "seconds": run.seconds, "step": run.step, "over": run.over}
+    state = devices.on_host(run.state)
+    if devices.leads:
+        checkpoint.save(state, run.trace, facts | {"converged": run.converged})
 
 
 def _trial_steps(pace: Pace, programs: Programs, group: Group, run: Fit) -> int:
@@ -149,5 +161,5 @@ def _begin(programs: Programs, group: Group, checkpoint: Checkpoint | None, prog
             return Fit(lay(state), trace=trace, on_part=progress.stage, **known)
         progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     run = Fit(state=None, over=method.steps == 0, on_part=progress.stage)
-    run.state = lay(initial(method, group, run, None if method.halving else by_trials))
+    run.state = lay(initial(method, group, run))
     return run

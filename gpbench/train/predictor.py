@@ -1,16 +1,15 @@
 """Predictions of new rows by a recorded run whose trained state was saved (`run.save=true`)."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
+from gpbench import plugins
 from gpbench.config.build import check_recorded
-from gpbench.config.compose import folders
+from gpbench.config.values import Config, Run
 from gpbench.data import splits
 from gpbench.data.store import warn
 from gpbench.errors import ConfigError, require
@@ -26,11 +25,11 @@ from gpbench.train.group import Fit, initial
 class Predictor:
     """A recorded run with its trained state and its compiled predictions, its data set and that one's card."""
 
-    def __init__(self, store: Store, record: Record, cfg: Mapping[str, Any]):
-        check_recorded(cfg["method"], folders([Path(folder) for folder in cfg["config_dirs"]]))
-        alone = {"devices": None, "processes": 1, "again": False}
+    def __init__(self, store: Store, record: Record, cfg: Config):
+        check_recorded(cfg["method"], plugins.folders([*map(Path, cfg["config_dirs"])]))
         card = splits.with_set(cfg["dataset"], record.split_set)  # what a card without one has may change
-        plan = RunPlan.from_config({**cfg, "dataset": card, "split": record.split, "run": {**cfg["run"], **alone}})
+        alone: Run = {**cfg["run"], "devices": None, "processes": 1, "again": False}
+        plan = RunPlan.from_config({**cfg, "dataset": card, "split": record.split, "run": alone})
         runs = [run for run in plan.runs if run.output_name == (record.output or "")]
         require(runs, f"the data set {record.dataset} has no output {record.output!r}", ConfigError)
         self._context = context = Context(replace(plan, runs=runs))

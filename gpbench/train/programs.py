@@ -42,10 +42,11 @@ def lay_out(devices: Devices, group: Group) -> Group:
 
 
 class Programs:
-    """The two programs of a method, for steps and for predictions: compiled once for each shape of a group."""
+    """The two programs of a method, for steps and for predictions: compiled once for each shape of a group.  `arrays`
+    makes those that a prediction of test rows has."""
 
-    def __init__(self, method: Method, devices: Devices | None = None):
-        self.method = method
+    def __init__(self, method: Method, devices: Devices | None = None, arrays: Callable = predictions):
+        self.method, self._arrays = method, arrays
         self.devices = devices or Devices()
         self._compiled: dict[Any, _Program] = {}
         self._blocks: dict[Any, int] = {}
@@ -57,20 +58,20 @@ class Programs:
 
     def memory(self, group: Group, run: Fit) -> int | None:
         """Bytes that a step takes on each device, of a group that has begun; None where XLA does not say."""
-        memory = self._advance(group, run, self._start(group), run.step + 1)[0].memory
+        memory = self._step_program(group, run, self._start(group), run.step + 1)[0].memory
         return memory and memory.argument_size_in_bytes + memory.temp_size_in_bytes
 
     def operations(self, group: Group, run: Fit) -> tuple[float, float] | None:
         """Arithmetic operations of a step, and of a prediction of all test rows, for a member; None if not compiled."""
-        step = self._advance(group, run, self._start(group), run.step + 1)[0].operations
+        step = self._step_program(group, run, self._start(group), run.step + 1)[0].operations
         size = self._block(group, run)
-        block = self._prediction(group, run, 0, size)[0].operations
+        block = self._prediction_program(group, run, 0, size)[0].operations
         return None if step is None or block is None else (step, block * group.X_test.shape[1] / size)
 
     def _start(self, group: Group) -> Any:  # sum of the objectives of no steps
         return self.devices.everywhere(np.zeros(group.size, group.X.dtype))
 
-    def _advance(self, group: Group, run: Fit, total: Any, end: int) -> tuple["_Program", tuple, int]:
+    def _step_program(self, group: Group, run: Fit, total: Any, end: int) -> tuple["_Program", tuple, int]:
         """The compiled program of the next steps, its arguments, and the step before which it stops: at most `end`."""
         X, y = group.X, group.y
         if group.stream:
@@ -78,13 +79,13 @@ class Programs:
                 X, y, end = group.stream.chunk(run.step, end)
         ends = self.devices.everywhere((np.asarray(run.step), np.asarray(end)))
         args = (run.state, total, X, y, group.weight, group.step_keys, *ends)
-        return self._program(_advance, group, args, run), args, end
+        return self._program(_take_steps, group, args, run), args, end
 
     def advance(self, group: Group, run: Fit, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """`steps` more; the objective of the last and the mean over all of them, per member."""
         total, end = self._start(group), run.step + steps
         while run.step < end:
-            program, args, stop = self._advance(group, run, total, end)
+            program, args, stop = self._step_program(group, run, total, end)
             run.step_operations = program.operations
             run.step_memory = program.memory and program.memory.temp_size_in_bytes
             with run.timed("train"):
@@ -96,7 +97,7 @@ class Programs:
     def predict(self, group: Group, run: Fit) -> None:
         """Predictions of the test rows, on the host."""
         size = self._block(group, run)
-        blocks = [self._predict(group, run, start, size) for start in range(0, group.X_test.shape[1], size)]
+        blocks = [self._predict_block(group, run, start, size) for start in range(0, group.X_test.shape[1], size)]
         of_rows = lambda name: np.concatenate([block[name] for block in blocks], axis=1)[:, : group.X_test.shape[1]]
         run.predictions = {name: of_rows(name) if a.ndim > 1 else a for name, a in blocks[0].items()}
 
@@ -119,22 +120,21 @@ class Programs:
         size = self._blocks.get(shape) or (min(_BLOCK, rows) if group.stream else rows)
         while shape not in self._blocks and size > _SMALLEST:
             try:
-                self._prediction(group, run, 0, size)
+                self._prediction_program(group, run, 0, size)
             except MemoryShortage:
                 size = max(_SMALLEST, -(-size // 2))
             else:
                 break
         return self._blocks.setdefault(shape, size)
 
-    def _predict(self, group: Group, run: Fit, start: int, size: int) -> dict[str, np.ndarray]:
+    def _predict_block(self, group: Group, run: Fit, start: int, size: int) -> dict[str, np.ndarray]:
         """Predictions of the test rows from `start` on, `size` of them or, of fewer, as many as there are."""
-        program, args = self._prediction(group, run, start, size)
+        program, args = self._prediction_program(group, run, start, size)
         run.row_operations = None if program.operations is None else program.operations / size
         with run.timed("evaluate"):
-            predictions: dict[str, np.ndarray] = jax.device_get(program.function(*args))
-        return predictions
+            return jax.device_get(program.function(*args))
 
-    def _prediction(self, group: Group, run: Fit, start: int, size: int) -> tuple["_Program", tuple]:
+    def _prediction_program(self, group: Group, run: Fit, start: int, size: int) -> tuple["_Program", tuple]:
         """The compiled program that predicts `size` test rows from `start` on, and its arguments."""
         rows = (group.X_test, group.y_test)
         if size < group.X_test.shape[1]:
@@ -143,7 +143,7 @@ class Programs:
         if group.stream:
             rows = self.devices.everywhere(rows)
         args = (run.state, *rows, group.step_keys)
-        return self._program(_predict, group, args, run), args
+        return self._program(_predict_rows, group, args, run), args
 
     def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> "_Program":
         body, devices = self._body(function, group), self.devices
@@ -155,7 +155,7 @@ class Programs:
         if key not in self._compiled:
             options: dict[str, Any] = {"out_shardings": devices.common}
             work, rows = "predictions of", args[1]
-            if function is _advance:
+            if function is _take_steps:
                 # The old state's memory becomes the new one's: a state may be most of what there is.
                 layouts = (devices.layout(run.state), devices.common, devices.common)
                 options = {"out_shardings": layouts, "donate_argnums": 0}
@@ -171,7 +171,7 @@ class Programs:
 
     def _body(self, function: Callable, group: Group) -> Callable:
         total = group.stream.total if group.stream else group.rows
-        more = (total, self.devices) if function is _advance else ()
+        more = (total, self.devices) if function is _take_steps else (self._arrays,)
         return partial(function, self.method, group.classes, *more)
 
 
@@ -183,7 +183,7 @@ class _Program(NamedTuple):
     operations: float | None = None
 
 
-def _advance(
+def _take_steps(
     method: Method, classes: int, rows: int | None, devices: Devices, state, total, X, y, weight, keys, start, end
 ):
     """Steps `start` to `end` - 1 on every member; its last objective, `total` with all of them added, and whether it
@@ -207,10 +207,7 @@ def _advance(
     return map_members(on_member, state, total, X, y, weight, keys)
 
 
-def _predict(method: Method, classes: int, state, X, y, keys):
-    """`Predictions` of every member."""
-
-    def on_member(state, X, y, key):
-        return predictions(method, classes, state, X, y, key=prediction_key(key))
-
+def _predict_rows(method: Method, classes: int, arrays: Callable, state, X, y, keys):
+    """`Predictions` of every member, or of these as many as the function `arrays` makes."""
+    on_member = lambda state, X, y, key: arrays(method, classes, state, X, y, key=prediction_key(key))
     return map_members(on_member, state, X, y, keys)

@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 from gpbench import runtime
+from gpbench.config.values import Run
 from gpbench.errors import PeerError
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
@@ -15,7 +15,7 @@ from gpbench.records.store import Store
 from gpbench.train.stop import StopRequest
 
 
-def configure(run: Mapping[str, Any]) -> None:
+def configure(run: Run) -> None:
     """Sets JAX up as the `run` section says; call it before anything imports JAX or NumPy."""
     peers = runtime.peers()
     runtime.configure(

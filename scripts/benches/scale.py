@@ -24,7 +24,7 @@ from numpy.lib.format import write_array_header_1_0
 
 from gpbench.records.store import Store
 from gpbench.report.figures import style
-from gpbench.report.figures.scaling import Series, exponent
+from gpbench.report.figures.scaling import exponent
 
 INPUTS, TEST_ROWS, BLOCK = 20, 1_000, 2**20
 
@@ -127,7 +127,7 @@ def draw(points: dict[str, list[Point]], path: Path) -> None:
                 axis.xaxis.set_minor_locator(NullLocator())
                 axis.yaxis.set_major_formatter(LogFormatter())
                 axis.yaxis.set_minor_formatter(LogFormatter())
-                text = f"exponent {exponent(Series(sizes, values))}, theory {THEORY[size][name]}"
+                text = f"exponent {exponent(sizes, values)}, theory {THEORY[size][name]}"
                 axis.set_title(text, loc="left")
                 if column == 0:
                     axis.set_ylabel(title)
@@ -170,8 +170,8 @@ def main(options: argparse.Namespace) -> None:
             (folder / f"scale_{rows}.npy").unlink()
     for size, series in points.items():
         for quantity, title in QUANTITIES.items():
-            values = Series(*np.array([(getattr(p, size), getattr(p, quantity)) for p in series], float).T)
+            values = np.array([(getattr(p, size), getattr(p, quantity)) for p in series], float).T
             if len(series) > 1:
-                print(f"{title} by {size}: exponent {exponent(values)}, theory {THEORY[size][quantity]}")
+                print(f"{title} by {size}: exponent {exponent(*values)}, theory {THEORY[size][quantity]}")
     if options.out:
         draw(points, options.out)

@@ -12,7 +12,6 @@ import gpbench
 from gpbench.analysis import best_sheet
 from gpbench.analysis.best import best_methods
 from gpbench.analysis.statistics import holm
-from gpbench.cli import main
 from gpbench.errors import ConfigError
 
 METHODS = ("a", "b", "c")
@@ -74,12 +73,16 @@ def test_average_ranks_and_wilcoxons_test_with_holms_correction_over_data_sets()
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06]) and holm([]) == []
 
 
-def test_no_difference_is_claimed_over_few_data_sets_or_outputs_of_one():
+def test_no_difference_is_claimed_over_few_data_sets_and_names_leave_out_what_all_settings_share():
     result = best_methods(records(["set1", "set2", "set3"]), "rmse")
     assert result.worse == [] and result.smallest_p > 0.05 and result.verdict_on("c", "set1") == "worse"
     runs = [r for output in ("x", "y") for r in records(output=output)]
     result = best_methods(runs, "rmse")
     assert len(result.datasets) == 2 and result.p == {} and result.worse == []
+    runs = [r for m in ("m=50, batch=200", "m=100, batch=200") for r in records(methods=("a",), setting=m)]
+    sheet = best_sheet.sheet(best_methods([*runs, *records(methods=("b",), setting="m=50")], "rmse"), "scope")
+    names = {row[0] for row in sheet.grids[0].rows}
+    assert names == {"a m=50", "a m=100", "b m=50"} and "settings of all: a batch=200" in sheet.remarks
 
 
 def test_runs_not_held_out_or_diverged_count_nowhere_and_sets_without_a_common_split_are_left_out():
@@ -120,10 +123,9 @@ def results(tmp_path):
     return write(tmp_path / "results", [*records(("kin40k",)), *other, *small])
 
 
-def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(results, capsys):
+def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(results, printed, refused):
     words = ["best", "--task", "regression", "--results", str(results), "--rows"]
-    assert main([*words, "30k-60k"]) == 0
-    out = capsys.readouterr().out
+    out = printed(*words, "30k-60k")
     assert (
         out.startswith("a has the lowest mean rmse (")
         and "the only data set with enough of them; it is shown to be better than 1 of" in out
@@ -131,11 +133,9 @@ def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(resul
     assert "Few data: 1 data set" in out and "--protocol evans2020 (kegg)" in out and "boston" not in out
     tables = [line for line in out.splitlines() if line.startswith(("method ", "a ", "b ", "c "))]
     assert len(tables) == 5 and max(map(len, tables[1:])) <= 80
-    assert main([*words, "30k-60k", "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    answer = json.loads(printed(*words, "30k-60k", "--json"))
     assert answer["shown_worse"] == ["c"] and {row["dataset"] for row in answer["rows"]} == {"kin40k"}
-    assert main([*words, "100k-", "--json"]) == 2
-    assert "the nearest recorded data are kegg (40,000 rows, 20 inputs), kin40k (" in capsys.readouterr().err
+    assert "the nearest recorded data are kegg (40,000 rows, 20 inputs), kin40k (" in refused(*words, "100k-", "--json")
 
 
 def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two_and_a_card_the_number_of_inputs(results, tmp_path):
@@ -150,10 +150,3 @@ def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two_and_a_card_the
     with pytest.raises(ConfigError, match="or say how many rows it has by rows"):
         gpbench.best(data=str(card), results=results)
     assert len(gpbench.best(task="regression", rows="30k-60k", inputs="8", results=results).frame) == 3
-
-
-def test_names_leave_out_what_all_settings_of_a_method_share_and_a_line_says_it():
-    runs = [r for m in ("m=50, batch=200", "m=100, batch=200") for r in records(methods=("a",), setting=m)]
-    sheet = best_sheet.sheet(best_methods([*runs, *records(methods=("b",), setting="m=50")], "rmse"), "scope")
-    names = {row[0] for row in sheet.grids[0].rows}
-    assert names == {"a m=50", "a m=100", "b m=50"} and "settings of all: a batch=200" in sheet.remarks

@@ -54,7 +54,7 @@ def test_diverged_failed_and_undefined_runs_are_counted_and_never_averaged():
     assert cell.ratio == pytest.approx(1 / 9) and len(cell.records) == 3
 
 
-def test_different_values_are_never_mixed_and_stand_in_the_label():
+def test_different_values_are_never_mixed_and_provenance_counts_devices_and_commits():
     for field in ("protocol", "precision"):
         cells = group_runs([run(0), run(1, **{field: "other"})])
         assert {cell.label for cell in cells} == {f"m=50%, {field}={of}" for of in (getattr(run(), field), "other")}
@@ -62,6 +62,10 @@ def test_different_values_are_never_mixed_and_stand_in_the_label():
     for field in ("cell", "data_checksum"):  # labelled by a digest
         cells = group_runs([run(0, **{field: "aaaa"}), run(1, **{field: "bbbb"})])
         assert len({cell.label for cell in cells}) == 2
+    counts = provenance([run(device="cpu", commit="a" * 40), run(1, device="gpu", dirty=True, commit="a" * 40)])
+    assert counts["device"] == {"cpu": 1, "gpu": 1}
+    assert provenance_lines([run()])[0].startswith("1 run: ") and provenance_lines([run(), run(1)])[0][:7] == "2 runs:"
+    assert counts["commit"] == {"a" * 12: 1, "a" * 12 + " with changes": 1}
 
 
 def test_cells_are_of_equal_settings_in_natural_order_with_the_metrics_of_their_task():
@@ -77,13 +81,6 @@ def test_cells_are_of_equal_settings_in_natural_order_with_the_metrics_of_their_
     assert [e.metric for e in entries(group_runs([regression]), ["all"])] == ["nmse", "rmse", "test_ll", "seconds"]
     cells = group_runs([run(setting="m=100"), run(setting="m=15"), run(setting="m=15", dataset="crabs")])
     assert [(cell.dataset, cell.setting) for cell in cells] == [("crabs", "m=15"), ("pima", "m=15"), ("pima", "m=100")]
-
-
-def test_provenance_counts_devices_and_commits():
-    counts = provenance([run(device="cpu", commit="a" * 40), run(1, device="gpu", dirty=True, commit="a" * 40)])
-    assert counts["device"] == {"cpu": 1, "gpu": 1}
-    assert provenance_lines([run()])[0].startswith("1 run: ") and provenance_lines([run(), run(1)])[0][:7] == "2 runs:"
-    assert counts["commit"] == {"a" * 12: 1, "a" * 12 + " with changes": 1}
 
 
 def entries_of(records, metrics=()):
@@ -142,7 +139,7 @@ def test_a_cell_has_mean_error_splits_and_the_published_value_and_mixed_properti
     assert [printing.number(*pair) for pair in ((98500.0, None), (None,), (1.0, 0.0))] == ["9.85e+04", "-", "1"]
 
 
-def test_marks_lead_to_footnotes_in_every_text_format():
+def test_marks_lead_to_footnotes_in_every_format_and_a_wide_table_is_cut_into_columns_that_fit():
     deep = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", held_out=False)
     records = [run(dataset="australian"), deep]
     for name in ("terminal", "md", "latex"):
@@ -150,9 +147,6 @@ def test_marks_lead_to_footnotes_in_every_text_format():
         a, b = ("ᵃ", "ᵇ") if name != "latex" else (r"\textsuperscript{a}", r"\textsuperscript{b}")
         between = "~" if name == "latex" else " "
         assert f"{a}{between}not held out" in output and f"0.64{b}" in output and f"{b}{between}not a target" in output
-
-
-def test_a_wide_table_is_cut_into_whole_columns_that_fit():
     (grid,) = sheet([run(setting=f"m={m}") for m in range(9)]).grids
     parts = chunks(grid, 60, Sheet(title="", grids=[grid], rows=()).notes)
     assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:]) and len(parts) > 1

@@ -1,4 +1,4 @@
-"""A paper's table from records: values and marks in every format, and what is missing is named."""
+"""A paper's table from records: values, marks and what is missing; our numbers beside the printed ones."""
 
 import math
 from dataclasses import replace
@@ -9,9 +9,11 @@ from samples import sample
 from gpbench.analysis import formats
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.experiment import missing_runs, table, table_blocks
+from gpbench.analysis.reproduction import Reproduction, exclusion, outcome, reproductions, summaries
 from gpbench.analysis.tables import has_few, with_marks
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
+from gpbench.papers.published import Published
 
 TABLE = {"blocks": "method.inducing", "rows": "dataset", "columns": "method", "metrics": ["nll"], "average": "seconds"}
 LABELS = {"method.inducing": {"0.15": "m=15%"}}
@@ -100,7 +102,7 @@ def test_nothing_is_marked_on_a_set_that_is_not_for_ranking_or_where_rows_are_no
     assert marks(entries(group_runs(records), ["test_ll"])) == ["", ""]
 
 
-def test_where_more_is_better_the_largest_is_best():
+def test_where_more_is_better_the_largest_is_best_and_a_method_with_few_splits_is_not_compared():
     def row(spread):
         of = lambda m, x, k: record("mine", m, k, metrics={"test_ll": x * (1 + spread * k)})
         records = [of(m, x, k) for m, x in (("a", 1.0), ("b", 3.0)) for k in range(3)]
@@ -108,10 +110,7 @@ def test_where_more_is_better_the_largest_is_best():
 
     assert row(0.1) == ["", "best"]
     assert row(0.0) == ["tied", "best"]  # equal differences allow no test, which shows nothing
-
-
-def test_a_method_with_few_splits_is_not_compared_and_does_not_confine_the_others_to_its_own():
-    """Over two splits b is not significantly worse than a, over all six it is."""
+    # Over two splits b is not significantly worse than a, over all six it is.
     values = {"a": [1.0, 1.1, 1.2, 1.1, 1.0, 1.1], "b": [1.1, 1.3, 1.3, 1.2, 1.1, 1.2], "c": [0.5, 0.6]}
 
     def row(**methods):
@@ -148,3 +147,56 @@ def test_an_average_needs_the_rows_of_all_data_sets_and_a_column_that_lacks_one_
     (block,) = table_blocks(experiment, planned)
     row = block.rows["average nll"]
     assert row["gfitc"].mean is None and [row[m].mark for m in NLL] == ["", "best", ""]
+
+
+PUBLISHED = Published("sep", "1", "sep", "", 0.50, 0.01, 0.01, 20, True, "")
+
+
+def compared(mean=0.5, *, published=PUBLISHED, **fields):
+    """An entry of this mean, whose standard error is 0.01, beside a published value."""
+    values = dict(enumerate([mean - 0.01, mean + 0.01]))
+    runs = [
+        sample(**{"id": str(k), "cell": "a", "split": k, "metrics": {"nll": v}, "preset": "full"} | fields)
+        for k, v in values.items()
+    ]
+    (entry,) = entries(group_runs(runs), ["nll"])
+    delta = (mean - published.value) / 2**0.5 / 0.01 if published.stderr else None
+    return replace(entry, published=published, delta_se=delta)
+
+
+def test_a_target_is_equal_within_two_joint_standard_errors_and_what_is_none_says_why():
+    for mean, expected in ((0.50, "equal"), (0.525, "equal"), (0.54, "worse"), (0.46, "better")):
+        assert (exclusion(compared(mean)), outcome(compared(mean))) == ("", expected)
+    for entry, reason in (
+        (compared(0.4, published=replace(PUBLISHED, note="a misprint")), "a misprint"),
+        (compared(0.4, published=replace(PUBLISHED, held_out=False)), "the printed number is not of held-out rows"),
+        (compared(0.4, held_out=False), "our runs are not held out"),
+        (compared(0.4, published=replace(PUBLISHED, stderr=None)), "printed without a standard error"),
+        (compared(0.4, setting="kernel=matern32"), "our kernel is another than the paper's"),
+        (replace(compared(), delta_se=None), "our number has no standard error"),
+    ):
+        assert exclusion(entry) == reason and outcome(entry) == ("" if entry.delta_se is None else "different")
+
+
+def test_a_printed_number_counts_once_at_its_first_place():
+    name = {"cell": "a", "dataset": "pima", "method": "sep", "setting": "m=15%"}
+    runs = [sample(str(k), split=k, metrics={"nll": 0.8 + k / 100}, **name) for k in range(2)]
+    cell = Cell({"dataset": "pima", "method": "sep"}, "a", "pima", "sep", 0, (0, 1), records=runs)
+    layout = {"rows": "dataset", "columns": "method", "metrics": ["nll"]}
+    of = {"title": "", "paper": "sep", "blocks": [], "presets": {}, "labels": {}, "table": layout}
+    first, second = (Experiment(id=id, **of) for id in ("sep/first", "sep/second"))
+    (quick,) = reproductions([(first, "quick", [cell])])
+    assert quick.exclusion == "our runs are of the quick preset" and quick.outcome == "different"
+    (one,) = reproductions([(first, "full", [cell]), (second, "full", [cell])])
+    assert (one.location, one.paper) == ("sep/first, pima, sep: nll", "sep") and one.published.value == 0.52
+
+
+def test_counts_by_paper_are_of_targets_alone_and_papers_of_claims_alone_are_last():
+    means = (0.5, 0.54, 0.46)
+    ones = [Reproduction("e", "full", "", "r", "c", compared(mean), PUBLISHED) for mean in means]
+    noted = replace(PUBLISHED, note="a misprint")
+    ones.append(Reproduction("e", "full", "", "r", "c", compared(0.9, published=noted), noted))
+    sep, other = summaries(ones, {"other": {"supported": 2}, "sep": {"supported": 1}})
+    assert (sep.paper, sep.numbers, sep.targets, sep.met) == ("sep", 4, 3, 2)
+    assert sep.outcomes == {"equal": 1, "better": 1, "worse": 1} and sep.claims == {"supported": 1}
+    assert (other.paper, other.targets, other.claims) == ("other", 0, {"supported": 2})

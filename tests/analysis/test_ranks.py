@@ -88,7 +88,7 @@ def test_nemenyis_groups_are_those_of_its_p_values():
     assert len(ranking.groups) > 1
 
 
-def test_holm_is_the_step_down_of_sorted_p_values():
+def test_holm_is_the_step_down_of_sorted_p_values_and_cliques_are_maximal():
     rng = np.random.default_rng(2)
     values = rng.normal(size=(15, 3)) + np.array([0, 0.5, 2.0])
     pairs = [(0, 1), (0, 2), (1, 2)]
@@ -99,16 +99,16 @@ def test_holm_is_the_step_down_of_sorted_p_values():
         largest = max(min(1, (3 - m) * raw[p]) for m, p in enumerate(ordered[: step + 1]))
         assert adjusted[i, j] == adjusted[j, i] == largest
     assert rank_tests.wilcoxon_holm(np.ones((5, 2)))[0, 1] == 1
+    different = np.zeros((4, 4), bool)
+    different[0, 2] = different[2, 0] = different[0, 3] = different[3, 0] = True
+    assert rank_tests.cliques(different) == ((0, 1), (1, 3)) and rank_tests.cliques(~np.eye(3, dtype=bool)) == ()
 
 
-def test_ties_share_ranks_and_rounding_breaks_none_nor_makes_a_difference_to_wilcoxons_test():
+def test_ties_share_ranks_rounding_breaks_none_and_too_few_data_sets_for_a_test_are_said():
     ranking = of([[0.1, 0.3, 0.1 + 1e-16], [0.2, 0.5, 0.2]], "abc")
     assert dict(zip(ranking.methods, ranking.average)) == {"a": 1.5, "c": 1.5, "b": 3.0}
     values = np.random.default_rng(0).random((8, 1)) + np.array([0.0, 1e-15])
     assert of(values, "ab", test="wilcoxon").groups == ((0, 1),)
-
-
-def test_too_few_data_sets_for_a_test_are_said():
     values = np.random.default_rng(0).random((6, 1)) + np.array([0.0, 1.0, 2.0])
     few = of(values, "abc", test="wilcoxon", datasets="uvwxyz")
     assert few.groups == ((0, 2),)
@@ -117,29 +117,11 @@ def test_too_few_data_sets_for_a_test_are_said():
     assert enough.groups == () and not any("too few" in line for line in ranks.ranking_notes(enough))
 
 
-def test_the_metrics_direction_decides_who_is_first_and_one_without_it_ranks_nothing():
+def test_the_metrics_direction_decides_and_means_are_over_the_splits_that_all_have():
     values = [[1.0, 2.0], [1.0, 3.0]]
     assert of(values, "ab", "nll").methods == ("a", "b") and of(values, "ab", "test_ll").methods == ("b", "a")
     with pytest.raises(ConfigError, match="coverage95 ranks no method"):
         of([[0.94, 0.96], [0.9, 0.95]], names="ab", metric="coverage95")
-
-
-def test_cliques_are_maximal_and_have_no_significantly_different_pair():
-    different = np.zeros((4, 4), bool)
-    different[0, 2] = different[2, 0] = different[0, 3] = different[3, 0] = True
-    assert rank_tests.cliques(different) == ((0, 1), (1, 3)) and rank_tests.cliques(~np.eye(3, dtype=bool)) == ()
-
-
-def test_a_data_set_without_one_of_the_methods_is_left_out_with_the_reason():
-    full = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
-    partial = {"crabs": {"a": {0: 1.0}}, "sonar": {"a": {0: 1.0}, "b": {1: 1.0}}}
-    ranking = ranking_of({"pima": full, "heart": full, **partial})
-    assert ranking.datasets == ("heart", "pima")
-    assert ranking.left_out == ("crabs (without b)", "sonar (no split in common)")
-    assert "left out: crabs (without b); sonar (no split in common)" in ranks.ranking_notes(ranking)
-
-
-def test_means_are_over_the_splits_that_all_have_and_single_splits_and_diverged_runs_are_named():
     ranking = ranking_of({d: {"a": {0: 0.1, 1: 9.0}, "b": {0: 0.2}} for d in ("heart", "pima")})
     assert ranking.methods == ("a", "b")
     one = {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
@@ -150,6 +132,19 @@ def test_means_are_over_the_splits_that_all_have_and_single_splits_and_diverged_
     assert ranking.diverged == ("a on pima (1)",)
 
 
+def test_a_data_set_without_one_of_the_methods_is_left_out_and_fewer_than_two_are_one_line():
+    full = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
+    partial = {"crabs": {"a": {0: 1.0}}, "sonar": {"a": {0: 1.0}, "b": {1: 1.0}}}
+    ranking = ranking_of({"pima": full, "heart": full, **partial})
+    assert ranking.datasets == ("heart", "pima")
+    assert ranking.left_out == ("crabs (without b)", "sonar (no split in common)")
+    assert "left out: crabs (without b); sonar (no split in common)" in ranks.ranking_notes(ranking)
+    one, two = {"a": {0: 1.0}}, {"a": {0: 1.0}, "b": {0: 2.0}}
+    for table, line in (({"pima": one}, "two methods"), ({"pima": two}, "two data sets"), ({}, "none")):
+        with pytest.raises(ConfigError, match=line):
+            ranking_of(table)
+
+
 def test_outputs_of_one_data_set_are_not_independent_and_naval_is_not_for_ranking():
     two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     outputs = {f"arm y{k}": two for k in range(7)}
@@ -157,7 +152,6 @@ def test_outputs_of_one_data_set_are_not_independent_and_naval_is_not_for_rankin
         ranks.rank_table(Comparison("nmse", outputs))
     (caveat,) = ranks.rank_table(Comparison("nmse", outputs | {"pima": two})).caveats
     assert caveat == "outputs and split sets of one data set are not independent, which makes p too small: arm (7)"
-    two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
     naval = {"naval": {**two, "c": {0: 0.1}}, "naval groups90": two}
     ranking = ranks.rank_table(Comparison("nll", {"pima": two, **naval, "heart": two}))
     assert ranking.methods == ("a", "b") and ranking.datasets == ("pima", "heart")
@@ -166,7 +160,7 @@ def test_outputs_of_one_data_set_are_not_independent_and_naval_is_not_for_rankin
         ranks.rank_table(Comparison("nll", {"pima": two, "naval": two}))
 
 
-def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
+def test_split_sets_of_one_data_set_are_rows_of_the_same_methods_and_versions_rows_of_their_own():
     settings = {"random90": "m=5", "groups90": "m=5, set=groups90"}
     records = [
         record(d, m, k, k + (m == "b"), setting=settings[split_set], split_set=split_set)
@@ -182,9 +176,6 @@ def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
     assert ranking.caveats == (caveat, "all with m=5")
     with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
         rankings.ranking(group_runs([r for r in records if r.dataset == "arm"]), "nll")
-
-
-def test_versions_of_one_data_set_are_rows_of_their_own():
     records = [
         record(d, m, k, k + (m == "b"), data_checksum=("f" if (d, m) == ("heart", "b") else "0") * 64)
         for d in ("heart", "pima", "wdbc")
@@ -194,13 +185,6 @@ def test_versions_of_one_data_set_are_rows_of_their_own():
     ranking = rankings.ranking(group_runs(records), "nll")
     assert ranking.datasets == ("pima", "wdbc")
     assert sorted(ranking.left_out) == [f"heart {'0' * 12} (without b)", f"heart {'f' * 12} (without a)"]
-
-
-def test_fewer_than_two_methods_or_data_sets_is_one_line():
-    one, two = {"a": {0: 1.0}}, {"a": {0: 1.0}, "b": {0: 2.0}}
-    for table, line in (({"pima": one}, "two methods"), ({"pima": two}, "two data sets"), ({}, "none")):
-        with pytest.raises(ConfigError, match=line):
-            ranking_of(table)
 
 
 def test_the_diagram_has_every_method_and_every_group():
@@ -216,7 +200,7 @@ def test_the_diagram_has_every_method_and_every_group():
 @pytest.mark.filterwarnings("error")
 def test_long_names_leave_room_for_the_diagram(tmp_path):
     names = [f"{name} m=2048+64, batch=512, growth=64, columns=128, steps=500, trial_steps=50" for name in NAMES]
-    write(draw_ranking(of(AUC, names=names)), tmp_path / "ranks.svg", "svg")
+    write(draw_ranking(of(AUC, names=names)), tmp_path / "ranks.svg")
 
 
 def test_a_setting_is_named_only_where_methods_need_it_and_shared_terms_once():
@@ -235,7 +219,7 @@ def test_a_setting_is_named_only_where_methods_need_it_and_shared_terms_once():
     assert "all with steps=9, protocol=clean, precision=float64" in ranking.caveats
 
 
-def test_a_ranking_has_one_setting_a_method_and_leaves_out_methods_on_other_data():
+def test_a_ranking_has_one_setting_a_method_by_its_data_sets_of_runs_that_are_held_out():
     runs = [
         record(d, m, k, float(k), setting=setting)
         for m, setting, datasets in (
@@ -252,9 +236,6 @@ def test_a_ranking_has_one_setting_a_method_and_leaves_out_methods_on_other_data
     assert {(cell.method, cell.setting) for cell in cells} == {("sep", "m=5"), ("svi", "m=7")}
     assert "by a rule that reads no result" in notes[0] and notes[1].endswith("--method ranks those it names: gpr")
     assert {cell.method for cell in main_cells(group_runs(runs), "nll", all_methods=True)[0]} == {"sep", "svi", "gpr"}
-
-
-def test_outputs_of_one_data_set_are_no_more_data_sets_than_two_of_one_output():
     runs = [
         record(d, m, k, float(k), setting=setting, output=output)
         for m in ("sep", "svi")
@@ -264,9 +245,6 @@ def test_outputs_of_one_data_set_are_no_more_data_sets_than_two_of_one_output():
     ]
     cells, notes = main_cells(group_runs(runs), "nll", all_methods=False)
     assert {cell.setting for cell in cells} == {"m=5"} and len(notes) == 1
-
-
-def test_runs_that_are_not_held_out_are_no_main_setting_where_there_are_others_and_are_marked():
     runs = [
         record(d, m, k, float(k), setting=setting, held_out=held_out)
         for m, setting, held_out in (("sep", "m=5", True), ("sep", "m=7", False), ("svi", "m=5", False))

@@ -1,17 +1,39 @@
-"""The model of a table in its forms: parts that can be read, notes at their places, lines that fit, LaTeX."""
+"""The model of a table in its forms: parts, footnotes, names of users, lines that fit, LaTeX."""
 
+import csv
 import functools
+import io
+import json
+import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from samples import sample
 
 import gpbench
+from gpbench.analysis.cells import caveats, entries, group_runs
 from gpbench.analysis.formats import FORMATS, format_of, plain
+from gpbench.analysis.printing import aligned
+from gpbench.analysis.provenance import (
+    DEGENERATE,
+    DIVERGENT,
+    LEAKED,
+    NOISELESS,
+    RISING,
+    UNCONVERGED,
+    UNMIXED,
+    UNMIXED_WEIGHTS,
+    UNSOLVED,
+)
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
-from gpbench.errors import ConfigError
+from gpbench.api.tables import Table, table_of
+from gpbench.cli import main
+from gpbench.errors import ConfigError, printable
+from gpbench.report.site import views
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 CELL = "-2.123 ± 0.045"
@@ -142,3 +164,128 @@ def test_the_ending_of_a_file_names_the_format_and_another_format_is_refused():
         format_of(Path("a.md"), "latex")
     for name, format in {"a.tex": "latex", "a.txt": "md", "a": "csv", "a.xyz": "csv"}.items():
         assert format_of(Path(name), format) == format
+
+
+def of(*records, metric="nll"):
+    runs = tuple(sample(**record) for record in records)
+    return caveats(replace(group_runs(runs)[0], records=runs), metric, None)
+
+
+def test_runs_that_did_not_converge_or_left_a_system_unsolved_or_are_not_held_out_are_named():
+    assert of({"converged": True}, {"converged": False}) == [UNCONVERGED]
+    assert of({"converged": True}, {"converged": None}, {}) == []
+    poor, good = {"residual": 0.008, "residual_samples": 0.02}, {"residual": 0.008}
+    assert of({"diagnostics": poor}, {"diagnostics": good}) == [UNSOLVED]
+    assert of({"diagnostics": good}, {"diagnostics": poor, "converged": True}) == []
+    assert of({"diagnostics": poor, "converged": False}) == [UNCONVERGED]
+    assert of({"held_out": True}, {"held_out": False}) == [LEAKED]
+
+
+def test_a_bound_below_that_of_a_constant_prediction_is_degenerate_in_any_units():
+    constant = -0.5 * math.log(2 * math.pi * math.e)
+    for scale in (0.01, 1.0, 100.0):
+        log_likelihoods = {"ll_std": 0.3, "test_ll": 0.3 - math.log(scale)}
+        for bound, notes in ((constant + 0.1, []), (constant - 0.1, [DEGENERATE])):
+            metrics = log_likelihoods | {"vlb_per_row": bound - math.log(scale)}
+            assert of({"metrics": metrics}, metric="vlb") == of({"metrics": metrics}, metric="vlb_per_row") == notes
+            assert of({"metrics": metrics}, metric="test_ll") == []
+    assert of({"metrics": {"vlb_per_row": None}}, metric="vlb") == []
+
+
+def test_chains_that_have_not_mixed_an_objective_that_still_rose_and_noise_that_was_removed_are_named():
+    good = {"rhat": 1.01, "ess": 400.0, "divergences": 0.0}
+    assert of({"diagnostics": good}, {}) == []
+    for poor in ({"rhat": 1.2}, {"ess": 12.0}, {"rhat": None}):
+        assert of({"diagnostics": good}, {"diagnostics": good | poor}) == [UNMIXED]
+    assert of({"diagnostics": good | {"divergences": 3.0}}) == [DIVERGENT]
+    outputs = {"rhat_outputs": 1.01, "ess_outputs": 400.0}
+    assert of({"diagnostics": good | outputs}) == []
+    assert of({"diagnostics": good | outputs | {"rhat": 1.2, "ess": 5.0}}) == [UNMIXED_WEIGHTS]
+    assert of({"diagnostics": {"slope": 0.019}}, {"diagnostics": {"slope": -1.0}}) == []
+    assert of({"diagnostics": {"slope": 0.019}}, {"diagnostics": {"slope": 0.021}}) == [RISING]
+    assert of({"diagnostics": {"slope": 1.0, "rhat": 1.01, "ess": 400.0}}) == []
+    for name, value in (("noise_at_floor", 1.2e-6), ("noise_ratio", 7.5e-5)):
+        assert of({"diagnostics": {name: value}}, {"diagnostics": {"slope": 0.0}}) == [NOISELESS]
+    assert of({"diagnostics": {"slope": 0.0}}, {"diagnostics": None}, {}) == []
+
+
+def test_cells_of_one_run_and_of_several_share_a_note_in_tables_and_on_pages():
+    slow = {"converged": False, "metrics": {"nll": 0.5}}
+    one, two, three = ({**slow, "id": k * 16, "dataset": "pima"} for k in "abc")
+    records = [sample(**one), sample(**two, method="svi"), sample(**three, method="svi", split=1)]
+    assert str(table_of(records)).count(UNCONVERGED) == 1
+    assert [row["notes"] for row in table_of(records).data] == [[UNCONVERGED], [UNCONVERGED]]
+    (page,) = views.by_cell(entries(group_runs(records), ["nll"]), {})
+    notes = [row["views"]["nll"]["notes"] for row in page["rows"]]
+    assert (page["footnotes"], notes) == ([UNCONVERGED], [(1,), (1,)])
+
+
+def written(format, *names):
+    cells = tuple((name, "1.0") for name in names)
+    rows = [{"method": name, "value": 1.0} for name in names]
+    return FORMATS[format](Sheet(title="head", grids=[Grid("grid", ("method", "value"), cells)], rows=rows))
+
+
+def test_latex_prints_the_name():
+    for name, tex in {
+        "a\\b": r"a\textbackslash{}b",
+        "{a}": r"\{a\}",
+        "a~b": r"a\textasciitilde{}b",
+        "a^b": r"a\textasciicircum{}b",
+        "a&b": r"a\&b",
+        "50%": r"50\%",
+        "$a$": r"\$a\$",
+        "#1": r"\#1",
+        "a_b": r"a\_b",
+        "a|b<c>": "a$|$b$<$c$>$",
+        "0.1 ± 0.2": r"0.1 $\pm$ 0.2",
+    }.items():
+        assert f"\n{tex} & 1.0 \\\\\n" in written("latex", name)
+
+
+def test_marks_of_latex_and_html_are_commands_and_a_sheet_is_html_and_a_frame():
+    text = written("latex", Text("{a}", "best"), Text("b_c", "tied"))
+    assert r"\textbf{\{a\}} & 1.0" in text and r"\underline{b\_c} & 1.0" in text
+    text = written("html", "<script>&'\"", Text("a", "best"), Text("b", "tied"))
+    assert '<th scope="row">&lt;script&gt;&amp;&#x27;&quot;</th><td class="number">1.0</td>' in text
+    assert '<th scope="row"><b>a</b></th>' in text and '<th scope="row"><u>b</u></th>' in text
+    grid = Grid("grid", ("method", "nll"), (("sep", "0.1"),))
+    sheet = Sheet(title="head", grids=[grid], rows=[{"method": "sep", "nll": 0.1}])
+    table = Table(sheet)
+    assert table._repr_html_() == FORMATS["html"](sheet) and str(table) == FORMATS["terminal"](sheet)
+    assert sheet.frame.to_dict("records") == sheet.rows
+
+
+def test_no_cell_of_csv_markdown_or_the_terminal_is_a_command_and_columns_are_aligned():
+    formulas = ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)"]
+    texts = {name: f"'{name}'"[:-1] for name in formulas}
+    for name, text in (texts | {name: name for name in ("-1.5", "+2e-3", "sep", "a,b", 'say "a"')}).items():
+        assert [row["method"] for row in csv.DictReader(io.StringIO(written("csv", name)))] == [text]
+    names = {"a|b": r"a\|b", "<script>": "&lt;script>", "a\nb": r"a\nb", "N < 10": "N < 10", ">a": "&gt;a"}
+    for name, md in names.items():
+        assert f"| {md} | 1.0 |" in written("md", name).splitlines()
+    for format in FORMATS:
+        text = written(format, "\x1b[2Jred\x07\x9b", "two\nlines", "\u202eleft", "\ud800")
+        assert text.replace("\n", "").isprintable() and "u202eleft" in text, format
+        text.encode()
+    header, first, second = aligned(("name", "n"), [("a\x1b", "7"), ("abc", "8")])
+    assert first.index("7") == second.index("8") == header.index("n", 4)
+    assert printable("Nyström ± 0.1 ≈") == "Nyström ± 0.1 ≈"
+
+
+def test_ls_show_and_table_print_a_name_with_terminal_escapes_as_text(tmp_path, capsys):
+    names = {"dataset": "pi\x1b[31mma", "method": "se\x1bcp", "setting": "a\nb"}
+    record = sample("0" * 16, metrics={"nll": 0.5}, seconds={"train": 2.0}, **names)
+    folder = tmp_path / "runs" / record.id
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text(json.dumps(record.to_json()))
+    (tmp_path / "dataset").mkdir()
+    card = 'name: mine\ntask: regression\ntitle: "a\\e[31mb"\nsources: [{kind: file, path: a.csv, target: y}]\n'
+    (tmp_path / "dataset" / "mine.yaml").write_text(card)
+    for words in ("ls runs", "show --last", "table", "table --metric nlll", "ls datasets", "data info mine"):
+        main([*words.split(), "--config-dir" if "data" in words else "--results", str(tmp_path)])
+        captured = capsys.readouterr()
+        assert "\x1b" not in captured.out + captured.err and captured.out + captured.err
+    (tmp_path / "all.csv").write_text("")
+    assert main(["table", "--results", str(tmp_path), "--format", "csv", "--out", str(tmp_path / "all.csv")]) == 0
+    assert "se\\x1bcp" in (tmp_path / "all.csv").read_text()

@@ -47,24 +47,12 @@ def output(capsys, *argv) -> str:
     return capsys.readouterr().out.rstrip("\n")
 
 
-def test_keywords_are_the_words_of_the_command_line():
-    for keys, line in (
-        ({"split": [0, 3]}, "split=[0,3]"),
-        ({"method": "svi", "method__inducing": np.int64(5)}, "method=svi method.inducing=5"),
-        ({"method.inducing": 0.25}, "method.inducing=0.25"),
-        ({"run__results": Path("it's here"), "run__save": True}, r"run.results='it\'s here' run.save=true"),
-        ({"run__time_limit": None, "split": "all"}, "run.time_limit=null split=all"),
-    ):
-        assert compose(words(keys)) == compose(re.split(r" (?=\w+[.=])", line))
-
-
 def test_a_run_from_python_has_the_record_and_the_text_of_the_command_line(results, tmp_path, capsys):
     runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
     text = output(capsys, "run", "dataset=sinc", "method=linear", "split=[0,1]", f"run.results={tmp_path}", "--json")
     records = json.loads(text.splitlines()[-1])["records"]
     assert [record.id for record in runs] == [record["id"] for record in records]
     assert [record.metrics for record in runs] == [record["metrics"] for record in records]
-    runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
     words = ["run", "dataset=sinc", "method=linear", "split=[0,1]", f"run.results={results}", "run.device=cpu"]
     inputs, _, rest = output(capsys, *words).partition("\n")
     assert inputs.startswith("inputs x1") and rest == str(runs)
@@ -79,7 +67,7 @@ def test_recorded_runs_are_not_trained_again(results):
         runs.mean("rmsee")
 
 
-def test_a_table_that_was_edited_between_two_calls_is_other_data(tmp_path):
+def test_a_table_that_was_edited_is_other_data_and_a_results_folder_may_be_no_utf8(tmp_path, capsys):
     table, made = tmp_path / "mine.csv", []
     for noise in (0.1, 1.0):
         x, rest = np.random.default_rng(0).normal(size=(2, 60))
@@ -87,9 +75,6 @@ def test_a_table_that_was_edited_between_two_calls_is_other_data(tmp_path):
         made += gpbench.run(**LINEAR | {"dataset": table}, target="y", results=tmp_path / "results")
     assert made[0].id != made[1].id and made[0].data_checksum != made[1].data_checksum
     assert made[0].metrics["rmse"] < 0.3 < made[1].metrics["rmse"]
-
-
-def test_a_results_folder_whose_name_is_not_utf8_is_as_good_as_another(tmp_path, capsys):
     results = tmp_path / os.fsdecode(b"r\xff")
     (run,) = gpbench.run(**LINEAR, run__save=True, results=results)
     assert gpbench.load_run(run.id, results=results).predict([[0.5]]).shape == (1,)
@@ -98,7 +83,7 @@ def test_a_results_folder_whose_name_is_not_utf8_is_as_good_as_another(tmp_path,
     assert capsys.readouterr().err == ""
 
 
-def test_seeds_and_outputs_of_a_split_are_averaged_before_splits():
+def test_seeds_and_outputs_are_averaged_before_splits_and_a_run_without_a_number_is_left_out():
     grid = [(split, seed) for split in (0, 1) for seed in (0, 1, 2)]
     records = [sample(f"{k}{seed}", split=k, seed=seed, metrics={"nll": k + 0.1 * seed}) for k, seed in grid]
     runs = Runs(records, "results")
@@ -112,9 +97,6 @@ def test_seeds_and_outputs_of_a_split_are_averaged_before_splits():
     assert runs.mean("rmse") == pytest.approx(5 / 6) and runs.stderr("rmse") == pytest.approx(0.5)
     assert "0.8333 ± 0.5000" in str(runs) and "6, of 3 outputs" in str(runs)
     assert np.isnan(runs[:3].stderr("rmse")) and "±" not in str(runs[:3])
-
-
-def test_a_run_without_a_number_is_left_out_of_the_mean_as_in_tables_and_hides_nothing_of_the_others():
     runs = Runs([sample(str(k), split=k, metrics={"nll": k or None}) for k in range(3)], "results")
     (row,) = runs.table("nll").data
     assert runs.mean("nll") == row["mean"] == 1.5 and "1.5000 ± 0.5000, 1 run not finite" in str(runs)
@@ -195,12 +177,20 @@ def test_lists_are_those_of_the_command_line(results, capsys):
         gpbench.ls("method")
 
 
-def test_notebooks_show_a_picture_and_a_table_without_one_says_so():
+def test_keywords_are_the_words_of_the_command_line_and_notebooks_show_a_picture():
     picture = gpbench.rank(method=["sep", "svi"], setting="m=15%", results=SEP).figure()._repr_png_()
     assert picture.startswith(b"\x89PNG") and len(picture) > 5000
     assert gpbench.rank(setting="m=15%", results=SEP).has_figure
     with pytest.raises(gpbench.ConfigError, match="no picture"):
         gpbench.verify("sep/c01", results=SEP).figure()
+    for keys, line in (
+        ({"split": [0, 3]}, "split=[0,3]"),
+        ({"method": "svi", "method__inducing": np.int64(5)}, "method=svi method.inducing=5"),
+        ({"method.inducing": 0.25}, "method.inducing=0.25"),
+        ({"run__results": Path("it's here"), "run__save": True}, r"run.results='it\'s here' run.save=true"),
+        ({"run__time_limit": None, "split": "all"}, "run.time_limit=null split=all"),
+    ):
+        assert compose(words(keys)) == compose(re.split(r" (?=\w+[.=])", line))
 
 
 def test_a_split_is_scaled_can_be_undone_and_is_printed_by_its_shapes():
@@ -214,12 +204,11 @@ def test_a_split_is_scaled_can_be_undone_and_is_printed_by_its_shapes():
     assert [*data.frame.columns] == [*data.columns, split.target]
     with pytest.raises(gpbench.ConfigError, match="split"):
         data.split(20)
-    data = gpbench.load("sinc")
     assert "X=float64[180, 1], y=float64[180]" in repr(data.split(0)) and len(repr(data.split(0))) < 500
     assert "X=float64[200, 1]" in repr(data.rows)
 
 
-def test_a_saved_run_predicts_its_test_rows(results):
+def test_a_saved_run_predicts_its_test_rows_and_a_saved_classifier_names_classes(results):
     run = gpbench.load_run(gpbench.run(**LINEAR, results=results)[0].id, results=results)
     kept, data = run.test_predictions, gpbench.load("sinc")
     mean, std = run.predict(data.X[kept["row"]], return_std=True)
@@ -231,9 +220,6 @@ def test_a_saved_run_predicts_its_test_rows(results):
         run.predict(data.X[:4, 0])
     with pytest.raises(gpbench.ConfigError, match="is for classes"):
         run.predict_proba(data.X[:4])
-
-
-def test_a_saved_classifier_names_classes(results):
     run, data = gpbench.load_run(results=results), gpbench.load("wdbc")
     probabilities = run.predict_proba(data.frame[list(data.columns)[::-1]].head(50))
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
@@ -253,7 +239,7 @@ def test_a_run_that_was_not_saved_says_how_to_save_it(tmp_path):
             predict([[0.0]])
 
 
-def test_jax_with_other_settings_trains_in_a_process_of_its_own(tmp_path):
+def test_jax_with_other_settings_trains_in_a_process_of_its_own_whose_error_is_raised_here(tmp_path):
     code = (
         "import jax, gpbench; assert not jax.config.read('jax_enable_x64'); "
         f"print(gpbench.run(method='linear', dataset='sinc', results={str(tmp_path)!r}).mean('rmse'))"
@@ -262,8 +248,5 @@ def test_jax_with_other_settings_trains_in_a_process_of_its_own(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and float(done.stdout) > 0, done.stderr
     assert "os.fork" not in done.stderr  # JAX warns of it
-
-
-def test_an_error_of_another_process_is_raised_here(tmp_path):
     with pytest.raises(gpbench.ConfigError, match="method linear is for regression data, and wdbc is binary"):
         gpbench.run(method="linear", dataset="wdbc", run__cores=1, results=tmp_path)

@@ -84,9 +84,14 @@ def test_a_card_that_reads_or_makes_what_it_likes(line, tmp_path):
     refused(tmp_path, line, "run", "dataset=mine", "--config-dir", tmp_path, *RUN)
 
 
-def test_a_card_of_as_many_rows_as_are_made(tmp_path):
+def test_a_card_of_as_many_rows_as_are_made_and_predictions_of_more_bytes_than_are_read(tmp_path):
     card(tmp_path, sources=[{"kind": "generated", "generator": "kuka_sim", "seed": 0, "rows": 2**19}], outputs=7)
     refused(tmp_path, "", "data", "verify", "mine", "--config-dir", tmp_path, code=0)
+    with open(tmp_path / "theirs.csv", "wb") as file:
+        file.truncate(3 * 10**9)
+    refused(
+        tmp_path, "the file has 3,000,000,000 bytes, and 268,435,456 are the most: split it", "import", "theirs.csv"
+    )
 
 
 @pytest.mark.parametrize("name", ["packed", "plain", "stated"])
@@ -115,14 +120,6 @@ def imported(rows: int, dataset: str, mean: pa.Array | None = None) -> bytes:
 def test_predictions_of_another_program(content, line, tmp_path):
     (tmp_path / "theirs.parquet").write_bytes(content())
     refused(tmp_path, line, "import", "theirs.parquet")
-
-
-def test_predictions_of_more_bytes_than_are_read(tmp_path):
-    with open(tmp_path / "theirs.csv", "wb") as file:
-        file.truncate(3 * 10**9)
-    refused(
-        tmp_path, "the file has 3,000,000,000 bytes, and 268,435,456 are the most: split it", "import", "theirs.csv"
-    )
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from attackers import FULL
+from forked import alive
 from samples import grid, write
 
 from gpbench.errors import Stopped
@@ -36,15 +37,7 @@ def start(results: Path) -> subprocess.Popen:
 
 def processes(results: Path) -> list[int]:
     """The sweeps and their children that write into this folder."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            marked = f"GPBENCH_RESULTS={results}\0".encode() in (entry / "environ").read_bytes()
-            if marked and b"gpbench" in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
+    return alive(f"GPBENCH_RESULTS={results}\0")
 
 
 def kill_at_random(results: Path, rng: random.Random, kills: int, seconds: float) -> int:

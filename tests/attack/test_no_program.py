@@ -15,7 +15,7 @@ ALLOWED = {
     ("cli/verbs.py", "import_module"): "the modules of the verbs, which a table lists",
     ("api/tables.py", "import_module"): "the modules of figures, whose names stand in that room",
     ("estimators/saved.py", "import pickle"): "within a pickle that the user loads, which could do as much itself",
-    ("sweep/private.py", "import pickle"): "an unpickler that makes no objects",
+    ("sweep/cluster.py", "import pickle"): "an unpickler that makes no objects",
     ("sweep/child.py", "CDLL"): "prctl, of the C library itself",
     ("core/memory.py", "CDLL"): "malloc_trim, of the same",
     ("data/mapped.py", "CDLL"): "signal, of the same",

@@ -15,8 +15,8 @@ from gpbench import metrics
 from gpbench.config.build import build_method
 from gpbench.config.compose import compose
 from gpbench.data.dataset import Dataset
-from gpbench.data.members import Member
 from gpbench.data.scaled import prepare
+from gpbench.data.splits import Member
 from gpbench.errors import GpbenchError
 from gpbench.methods.base import Method
 from gpbench.train import progress, result

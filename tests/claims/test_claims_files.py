@@ -57,7 +57,7 @@ WRONG = [
 ]
 
 
-def test_wrong_claims_are_one_line(tmp_path, capsys):
+def test_a_users_claim_is_six_lines_and_decides_the_exit_code_and_a_wrong_one_is_one_line(tmp_path, capsys):
     (tmp_path / "claims").mkdir()
     collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
     words = ["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")]
@@ -66,12 +66,6 @@ def test_wrong_claims_are_one_line(tmp_path, capsys):
         assert main(words) == 2, content
         error = capsys.readouterr().err
         assert message in error and len(error.splitlines()) == 1, content
-
-
-def test_a_users_claim_is_six_lines_and_decides_the_exit_code(tmp_path, capsys):
-    (tmp_path / "claims").mkdir()
-    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
-    words = ["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")]
     for side, code in (("below", 0), ("above", 1)):
         claim = f"""\
 mine:

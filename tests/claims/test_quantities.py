@@ -30,7 +30,7 @@ def until(metric, name, side, level):
     return {"metric": metric, "until": name, side: level}
 
 
-def test_numbers_of_a_trace():
+def test_numbers_of_a_trace_and_wrong_ones_are_one_line():
     for content, text, value in (
         ({"metric": "nll", "step": 1}, "nll at step 1", 0.7),
         ({"metric": "nll", "step": 9}, "nll at step 9", 0.6),
@@ -48,17 +48,11 @@ def test_numbers_of_a_trace():
         assert read.value(TRACE) == (value if value is None else pytest.approx(value)), text
         assert read.value({}) is None and str(read) == text and read.is_of_arrays
         assert read.is_of_seconds == ("seconds" in text)  # which depend on the machine
-
-
-def test_a_level_that_is_reached_before_the_trace_begins_is_at_no_known_step_and_records_need_no_array():
     later = {name: values[1:] for name, values in TRACE.items()}
     assert quantity(until("steps", "nll", "below", 0.55)).value(later) is None
     assert quantity(until("seconds", "nll", "below", 0.4)).value(later) == 5
     read = [quantity(name) for name in ("nll", "seconds", "objective", "diagnostics.relevant")]
     assert not any(one.is_of_arrays for one in read) and [one.is_of_seconds for one in read] == [0, 1, 0, 0]
-
-
-def test_a_wrong_number_of_a_trace_is_one_line():
     for content, message in (
         ("nll at step 10", "write a number of a trace as {metric: nll, step: 10}"),
         ({"metric": "nll"}, "give one of step and seconds"),
@@ -110,15 +104,12 @@ def test_a_clause_about_traces(tmp_path):
         json.dumps(report.as_dict(verdict), allow_nan=False)
 
 
-def test_a_run_has_its_share_of_the_seconds_of_its_group(tmp_path):
+def test_a_run_has_its_share_of_the_seconds_of_its_group_and_one_without_traces_is_not_run(tmp_path):
     """Those of the traces of b are three times those of a."""
     clause = {"ratio": {"metric": "seconds", "step": 5}, **A_B, "above": 0.1}
     for groups, ratio in (({}, 1 / 3), ({"b": 3}, 1), ({"a": 2}, 1 / 6)):
         (number,) = judge(tmp_path, clause, traces(0.1), groups).clauses[0].numbers
         assert math.exp(number.estimate.value) == pytest.approx(ratio)
-
-
-def test_runs_without_traces_are_not_run_and_a_misspelt_number_of_arrays_is_named(tmp_path):
     verdict = judge(tmp_path, {"difference": {"metric": "nll", "step": 3}, **A_B, "below": 0}, {})
     assert verdict.word == "not run" and "no trace" in verdict.reason
     misspelt = {"ratio": {"metric": "nl", "step": 1}}
@@ -140,7 +131,7 @@ def plane(boundary, points):
     }
 
 
-def test_distances_of_points_and_classes_are_those_of_their_definitions():
+def test_distances_of_points_and_classes_are_those_of_their_definitions_and_curves_have_one_grid():
     run = plane(0.01, [[0.25, 0.0], [-0.45, 0.5], [0.95, -0.9]])
     assert kept.boundary_distance(run) == pytest.approx(0.5, abs=1e-9)  # the boundary is at 0.05
     assert kept.boundary_distance(plane(7, [[0, 0]])) is None
@@ -152,6 +143,11 @@ def test_distances_of_points_and_classes_are_those_of_their_definitions():
     between = np.mean((a["kept_X"][:, 0] > -0.05) & (a["kept_X"][:, 0] < 0.45))
     assert kept.COMPARISONS["class_agreement"](a, b) == pytest.approx(1 - between)
     assert kept.COMPARISONS["class_agreement"](a, a) == 1
+    run, other = curves()
+    assert kept.COMPARISONS["std_correlation"](run, other) == pytest.approx(1)
+    assert kept.COMPARISONS["std_ratio"](run, other) == kept.COMPARISONS["std_ratio"](other, run) == pytest.approx(2)
+    assert kept.COMPARISONS["mean_distance"](run, other) == pytest.approx(0.3)
+    assert kept.COMPARISONS["std_ratio"](run, {**other, "kept_grid": 2 * run["kept_grid"]}) is None
 
 
 @pytest.mark.parametrize("order", [0, 1])
@@ -176,14 +172,6 @@ def curves():
     shape = 1 + x[:, 0] ** 2
     run = {"kept_grid": x, "kept_var": shape, "kept_mean": np.sin(x[:, 0]), "kept_X": np.array([[-1.0], [1.0]])}
     return run, {**run, "kept_var": 4 * shape, "kept_mean": run["kept_mean"] + 0.3}
-
-
-def test_curves_are_compared_on_one_grid():
-    run, other = curves()
-    assert kept.COMPARISONS["std_correlation"](run, other) == pytest.approx(1)
-    assert kept.COMPARISONS["std_ratio"](run, other) == kept.COMPARISONS["std_ratio"](other, run) == pytest.approx(2)
-    assert kept.COMPARISONS["mean_distance"](run, other) == pytest.approx(0.3)
-    assert kept.COMPARISONS["std_ratio"](run, {**other, "kept_grid": 2 * run["kept_grid"]}) is None
 
 
 @pytest.mark.parametrize("pair", [curves(), (plane(0.01, [[0.2, 0.1]]), plane(0.3, [[0.4, 0.5]]))])

@@ -37,9 +37,16 @@ TRUE = [
 ]
 
 
-def test_verdicts_where_the_truth_is_known(tmp_path):
+def test_verdicts_where_the_truth_is_known_and_seconds_on_the_machine_of_most_runs(tmp_path):
     for clause, verdict in TRUE:
         assert judge(tmp_path, [clause]).word == verdict, clause
+    # Of b three splits are of a machine on which it takes as long as a: they do not count.
+    clause = {"ratio": "seconds", **A_B, "above": 2}
+    moved = {"seconds": {"train": 3.0}, "host": {"cores": 16}}
+    mixed = [replace(of, **moved) if of.method == "b" and of.split < 3 else of for of in RECORDS]
+    verdict = judge(tmp_path, [clause], mixed)
+    assert verdict.word == HOLDS
+    assert {(number.estimate.n, number.machines) for number in verdict.clauses[0].numbers} == {(7, 1)}
 
 
 SLOPE, TREND = (
@@ -47,7 +54,7 @@ SLOPE, TREND = (
 )
 
 
-def test_slopes_and_trends(tmp_path):
+def test_slopes_trends_and_ranges_over_a_key_of_which_a_diverged_run_makes_an_infinite_one(tmp_path):
     lists = [replace(of, setting=json.dumps([[0]] * int(of.setting))) for of in SIZES]  # a list is a size
     for clause, records, word in (
         ({**SLOPE, "between": [1.9, 2.1], "pair": []}, SIZES, HOLDS),
@@ -59,6 +66,20 @@ def test_slopes_and_trends(tmp_path):
         ({**TREND, "falls": 0}, [of for of in SIZES if of.setting == SIZES[0].setting], "not run"),  # needs two
     ):
         assert judge(tmp_path, [clause], records).word == word, clause
+    clause = {"range": "nll", **A_B, "along": "setting"}
+    for bounds, word in (({"above": 0}, HOLDS), ({"between": [0.2, 0.25]}, HOLDS), ({"below": 0.1}, FAILS)):
+        verdict = judge(tmp_path, [clause | bounds], RATES)
+        assert verdict.word == word and verdict.clauses[0].numbers[0].estimate.value == pytest.approx(0.225)
+        report.evidence(verdict)
+    with pytest.raises(ConfigError, match="a has several cells of one setting on pima"):
+        judge(tmp_path, [{**clause, "above": 0, "where": {"method": "any"}, "a": {}}], RATES)
+    lost = [replace(r, status="diverged", metrics={"nll": None}) if r.id.startswith("a0.4") else r for r in RATES]
+    verdict = judge(tmp_path, [{"range": "nll", **A_B, "along": "setting", "above": 0}], lost)
+    assert verdict.word == LEANS_FOR and verdict.clauses[0].numbers[0].estimate.value == np.inf
+    counts = {"a": 110.0, "b": 100.0}
+    alone = [record(method, SETS[0], 0, row_operations=count) for method, count in counts.items()]
+    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.2}], alone).word == HOLDS
+    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.05}], alone).word == FAILS
 
 
 RATES = [
@@ -68,26 +89,6 @@ RATES = [
     for split in range(5)
 ]
 """By 0.3 and 0.075 the nll of a and b ranges over three rates."""
-
-
-def test_ranges_over_a_key(tmp_path):
-    clause = {"range": "nll", **A_B, "along": "setting"}
-    for bounds, word in (({"above": 0}, HOLDS), ({"between": [0.2, 0.25]}, HOLDS), ({"below": 0.1}, FAILS)):
-        verdict = judge(tmp_path, [clause | bounds], RATES)
-        assert verdict.word == word and verdict.clauses[0].numbers[0].estimate.value == pytest.approx(0.225)
-        report.evidence(verdict)
-    with pytest.raises(ConfigError, match="a has several cells of one setting on pima"):
-        judge(tmp_path, [{**clause, "above": 0, "where": {"method": "any"}, "a": {}}], RATES)
-
-
-def test_a_run_that_diverged_is_an_infinite_range_and_counts_need_one_split(tmp_path):
-    lost = [replace(r, status="diverged", metrics={"nll": None}) if r.id.startswith("a0.4") else r for r in RATES]
-    verdict = judge(tmp_path, [{"range": "nll", **A_B, "along": "setting", "above": 0}], lost)
-    assert verdict.word == LEANS_FOR and verdict.clauses[0].numbers[0].estimate.value == np.inf
-    counts = {"a": 110.0, "b": 100.0}
-    alone = [record(method, SETS[0], 0, row_operations=count) for method, count in counts.items()]
-    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.2}], alone).word == HOLDS
-    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.05}], alone).word == FAILS
 
 
 @pytest.mark.parametrize(("errors", "verdict"), [((0.1, 0.2), HOLDS), ((0.15, 0.17), LEANS_FOR)])
@@ -104,16 +105,13 @@ def test_errors_of_a_single_split_differ_by_its_test_rows(tmp_path, errors, verd
     assert report.marks(ratio) == "one split" and report.evidence(ratio).endswith("those of b; no error is known")
 
 
-def test_a_preset_selects_the_runs_of_a_claim_without_experiments(tmp_path):
+def test_a_preset_selects_the_runs_of_a_claim_and_a_size_that_it_lacks_is_judged_in_the_other(tmp_path):
     """In the quick preset, b is better than a."""
     quick = [replace(r, id=f"q{r.id}", preset="quick", metrics={"nll": 1 - r.metrics["nll"]}) for r in RECORDS]
     for preset, word in (("full", HOLDS), ("quick", FAILS)):
         verdict = judge(tmp_path, [{"difference": "nll", **A_B, "below": 0}], RECORDS + quick, preset=preset)
         assert (verdict.word, verdict.preset) == (word, preset)
-
-
-def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
-    """And methods are called as the experiment calls them, whatever their own names."""
+    # And methods are called as the experiment calls them, whatever their own names.
     sizes = {"quick": ("1", "2"), "full": ("4",)}
 
     def planned(id, preset):
@@ -157,13 +155,24 @@ def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
     assert judge(tmp_path, [clause], uneven).word == HOLDS
 
 
-def test_memory_and_operations_of_steps_are_counted_not_estimated(tmp_path):
+def test_memory_and_operations_are_counted_and_a_diagnostic_is_read_as_a_metric(tmp_path):
     """n² + 50 n is no line in logarithms, but that of least squares has an exponent without an error."""
     for field in ("step_memory_mb", "step_operations"):
         sizes = [replace(of, **{field: 1e-6 * int(of.setting) * (int(of.setting) + 50)}) for of in SIZES]
         clause = {"slope": field, "of": {}, "along": "setting"}
         assert judge(tmp_path, [{**clause, "between": [1.5, 2.0]}], sizes).word == HOLDS
         assert judge(tmp_path, [{**clause, "below": 1.5}], sizes).word == FAILS
+    diagnosed = [
+        sample(f"{m}{split}", method=m, split=split, metrics={"rmse": 1.0}, diagnostics={"relevant": count + split})
+        for m, count in (("a", 400.0), ("b", 10.0))
+        for split in range(3)
+    ]
+    of_b = {"value": "diagnostics.relevant", "of": {"method": "b"}, "between": [7, 26]}
+    for clause, value in ((of_b, 11.0), ({"difference": "diagnostics.relevant", **A_B, "above": 0}, 390.0)):
+        (number,) = judge(tmp_path, [clause], diagnosed).clauses[0].numbers
+        assert (number.estimate.value, number.estimate.n) == (value, 3)
+    with pytest.raises(ConfigError, match=r"diagnostics\.relevance'.*diagnostics\.relevant"):
+        judge(tmp_path, [{**of_b, "value": "diagnostics.relevance"}], diagnosed)
 
 
 def test_clauses_must_all_hold_unless_any_is_enough_and_ratios_are_ratios_in_json(tmp_path):
@@ -229,27 +238,3 @@ def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
         for records in (RECORDS, RECORDS[::-1], store.all(), collection.open_store(tmp_path / "records.parquet").all())
     )
     assert all(other.evidence == first.evidence and other.word == first.word for other in others)
-
-
-def test_seconds_are_compared_on_the_machine_of_most_runs_that_both_sides_have(tmp_path):
-    """Of b three splits are of a machine on which it takes as long as a: they do not count."""
-    clause = {"ratio": "seconds", **A_B, "above": 2}
-    moved = {"seconds": {"train": 3.0}, "host": {"cores": 16}}
-    mixed = [replace(of, **moved) if of.method == "b" and of.split < 3 else of for of in RECORDS]
-    verdict = judge(tmp_path, [clause], mixed)
-    assert verdict.word == HOLDS
-    assert {(number.estimate.n, number.machines) for number in verdict.clauses[0].numbers} == {(7, 1)}
-
-
-def test_a_diagnostic_is_read_as_a_metric_and_one_that_no_run_has_is_named(tmp_path):
-    diagnosed = [
-        sample(f"{m}{split}", method=m, split=split, metrics={"rmse": 1.0}, diagnostics={"relevant": count + split})
-        for m, count in (("a", 400.0), ("b", 10.0))
-        for split in range(3)
-    ]
-    of_b = {"value": "diagnostics.relevant", "of": {"method": "b"}, "between": [7, 26]}
-    for clause, value in ((of_b, 11.0), ({"difference": "diagnostics.relevant", **A_B, "above": 0}, 390.0)):
-        (number,) = judge(tmp_path, [clause], diagnosed).clauses[0].numbers
-        assert (number.estimate.value, number.estimate.n) == (value, 3)
-    with pytest.raises(ConfigError, match=r"diagnostics\.relevance'.*diagnostics\.relevant"):
-        judge(tmp_path, [{**of_b, "value": "diagnostics.relevance"}], diagnosed)

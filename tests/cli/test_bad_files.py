@@ -69,7 +69,7 @@ def test_run_names_the_file_of_a_card(tmp_path, call):
 # ----- data
 
 
-def test_an_archive_says_what_it_lacks():
+def test_an_archive_says_what_it_lacks_and_unknown_names_are_listed_in_reason():
     array, archive = io.BytesIO(), io.BytesIO()
     np.save(array, np.zeros((3, 2)))
     np.savez(archive, A=[1], b=[2])
@@ -77,18 +77,36 @@ def test_an_archive_says_what_it_lacks():
     for line, file in lines.items():
         with pytest.raises(DataError, match=re.escape(line)):
             readers.npz([file.getvalue()], {})
+    assert nearest("zzz", []) == "there are none"
+    assert nearest("zzz", [f"name{k:03}" for k in range(100)]).endswith("name029, and 70 more")
+    assert nearest("b", ["x/b", "y/b", "bb"]) == "did you mean x/b or y/b?"
+    assert nearest("nam", ["name", "named", "names"]) == "did you mean name, named or names?"
+    for name, known, hint in (
+        ("sep/c1", ["sep/c01", "sep/c19", "sep/c21"], "did you mean sep/c01?"),
+        ("HEART", ["airline", "heart"], "did you mean heart?"),
+        ("mnist", ["mnist_odd_even", "moons"], "did you mean mnist_odd_even?"),
+        ("sep", ["gam/table1", "sep/fig1", "sep/table1"], "known are sep/fig1, sep/table1"),
+        ("sep/zzz", ["gam/table1", "sep/fig1", "sep/table1"], "known are sep/fig1, sep/table1"),
+        ("x/table1", ["gam/table1", "sep/fig1"], "did you mean gam/table1?"),
+    ):
+        assert nearest(name, known) == hint
 
 
-def test_a_card_with_one_split_says_so(tmp_path, call):
+def test_a_card_with_one_split_says_so_and_a_results_folder_that_cannot_be_is_named(tmp_path, call):
     (tmp_path / "dataset" / "mine.yaml").write_text(CARD + "splits: {sets: {random90: 1}}\n")
     code, err = call("data", "rows", "mine", "--split", 1, "--config-dir", tmp_path)
     assert code == 2 and "split=1: mine has split 0 alone" in err
+    (tmp_path / "a_file").write_text("mine")
+    for place in ("a_file", "a_file/below", "/proc/none"):
+        code, err = call(*RUN, f"run.results={place}")
+        assert code == 5 and f"cannot use the results folder {place}" in err and "another process" not in err
+    assert (tmp_path / "a_file").read_text() == "mine"
 
 
 # ----- modules
 
 
-def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch):
+def test_what_is_wrong_in_a_users_module_or_target_is_one_line(tmp_path, call, monkeypatch):
     (tmp_path / "method" / "mine.yaml").write_text("_target_: my_bad_method.M\nname: mine\n")
     for module, line in {
         "def x(:\n": "cannot import 'my_bad_method.M': invalid syntax (my_bad_method.py, line 1)",
@@ -106,6 +124,10 @@ def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch
         importlib.invalidate_caches()
         code, err = call("check", "mine", "--config-dir", tmp_path)
         assert code == 2 and line in err, module
+    for target in ("", ".a.M", "M", "os.system"):
+        (tmp_path / "method" / "mine.yaml").write_text(f'_target_: "{target}"\ncommand: "true"\n')
+        code, err = call("check", "mine", "--config-dir", tmp_path)
+        assert code == 2 and ("_target_" in err or "os.system is no gpbench.Method" in err)
 
 
 def test_a_class_that_ends_the_program_is_one_line(tmp_path, call, monkeypatch):
@@ -121,25 +143,10 @@ def test_a_class_that_ends_the_program_is_one_line(tmp_path, call, monkeypatch):
         gpbench.run(overrides=words, config_dir=tmp_path)
 
 
-def test_a_target_that_cannot_be_called_is_one_line(tmp_path, call):
-    for target in ("", ".a.M", "M", "os.system"):
-        (tmp_path / "method" / "mine.yaml").write_text(f'_target_: "{target}"\ncommand: "true"\n')
-        code, err = call("check", "mine", "--config-dir", tmp_path)
-        assert code == 2 and ("_target_" in err or "os.system is no gpbench.Method" in err)
-
-
 # ----- folders and files
 
 
-def test_a_results_folder_that_cannot_be_is_never_taken_for_another_process(tmp_path, call):
-    (tmp_path / "a_file").write_text("mine")
-    for place in ("a_file", "a_file/below", "/proc/none"):
-        code, err = call(*RUN, f"run.results={place}")
-        assert code == 5 and f"cannot use the results folder {place}" in err and "another process" not in err
-    assert (tmp_path / "a_file").read_text() == "mine"
-
-
-def test_an_out_that_cannot_be_written_is_one_line(tmp_path, results, call):
+def test_an_out_that_cannot_be_written_or_has_too_long_a_name_is_one_line(tmp_path, results, call):
     (tmp_path / "folder").mkdir()
     (tmp_path / "a_file").write_text("mine")
     for words in (["table"], ["compare", "sep", "svi"]):
@@ -149,9 +156,6 @@ def test_an_out_that_cannot_be_written_is_one_line(tmp_path, results, call):
             assert code == 5 and f"cannot write {tmp_path / out}" in err and "name another file" in err
             file = f"{tmp_path / 'a_file'} is a file, and a folder is needed there; move the file, or name another"
             assert (file in err) == out.startswith("a_file")
-
-
-def test_a_name_as_long_as_names_can_be_is_written_and_a_longer_one_is_one_line(tmp_path, results, call):
     out = tmp_path / f"{'n' * 252}.md"
     assert call("table", "--results", results, "--out", out)[0] == 0 and out.read_text().startswith("Recorded runs of")
     code, err = call("table", "--results", results, "--out", out.with_name(f"n{out.name}"))
@@ -162,23 +166,6 @@ def test_a_name_as_long_as_names_can_be_is_written_and_a_longer_one_is_one_line(
 # ----- what is printed
 
 
-def test_unknown_names_are_listed_in_reason():
-    assert nearest("zzz", []) == "there are none"
-    assert nearest("zzz", [f"name{k:03}" for k in range(100)]).endswith("name029, and 70 more")
-    assert nearest("b", ["x/b", "y/b", "bb"]) == "did you mean x/b or y/b?"
-    assert nearest("nam", ["name", "named", "names"]) == "did you mean name, named or names?"
-    for name, known, hint in (
-        ("sep/c1", ["sep/c01", "sep/c19", "sep/c21"], "did you mean sep/c01?"),
-        ("HEART", ["airline", "heart"], "did you mean heart?"),
-        ("mnist", ["mnist_odd_even", "moons"], "did you mean mnist_odd_even?"),
-        ("sep", ["gam/table1", "sep/fig1", "sep/table1"], "known are sep/fig1, sep/table1"),
-        ("sep/zzz", ["gam/table1", "sep/fig1", "sep/table1"], "known are sep/fig1, sep/table1"),
-        ("x/table1", ["gam/table1", "sep/fig1"], "did you mean gam/table1?"),
-    ):
-        assert nearest(name, known) == hint
-
-
-def test_a_setting_is_that_setting_and_no_longer_one(results, capsys):
+def test_a_setting_is_that_setting_and_no_longer_one(results, printed):
     for wanted, count in (("m=15%", 2), ("m=15%, steps=3", 1), ("steps=3, m=15%", 1), ("", 1)):
-        assert cli.main(["table", "--results", str(results), "--setting", wanted, "--json"]) == 0
-        assert len(json.loads(capsys.readouterr().out)) == count, wanted
+        assert len(json.loads(printed("table", "--results", results, "--setting", wanted, "--json"))) == count, wanted

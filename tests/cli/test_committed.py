@@ -63,7 +63,7 @@ def records(experiment: str) -> Path:
 COUNTS = {"sep": 2644, "svdgp": 1020, "gpbench": 551, "aep_dgp": 3227, "gam": 373, "qsgp": 206, "leaderboard": 2246}
 
 
-def test_every_committed_record_has_this_schema_and_an_id_of_its_own():
+def test_every_committed_record_has_this_schema_and_its_id_and_a_figure_misses_no_run():
     for paper, count in COUNTS.items():
         store = open_store(RESULTS / paper / "records.parquet")
         committed = store.all()
@@ -73,9 +73,6 @@ def test_every_committed_record_has_this_schema_and_an_id_of_its_own():
         configs = {store.config_text(record.id) for record in committed}
         assert not any(re.search(r"^ +(results|mirror|store): .*/", text, re.MULTILINE) for text in configs)
         assert {name for record in committed for name in record.metrics} <= METRICS.keys()
-
-
-def test_a_committed_figure_misses_no_run():
     for preset, counts in RUNS.items():
         for experiment, count in counts.items():
             cells = plan(definition.read(experiment), preset, records=open_store(records(experiment)), planner=PLANNER)

@@ -15,7 +15,6 @@ from gpbench.experiments.plan import plans
 REFUSED = {
     "method.inducing=1.5": "method.inducing=1.5: must be a whole number from 1, or a number above 0 and up to 1",
     "method.steps=-1": "method.steps=-1: must be a whole number from 1",
-    "protocol.steps=-1": "method.steps=-1: must be",
     "method.noise=-1": "method.noise=-1: must be a number above 0",
     "method.damping=7": "method.damping=7: must be a number above 0 and up to 1",
     "protocol.minibatch_damping=0": "protocol.minibatch_damping=0: must be",
@@ -35,7 +34,6 @@ REFUSED = {
     "method.likelihood=poisson": "or logistic; methods with poisson are dgp, gam, ivsgpr, svgp, svi, ",
     "optimiser=adm": "no key 'optimiser'; did you mean method.optimiser or protocol.optimiser?",
     "method.optimiser=adm": "method.optimiser=adm: must be a mapping with the optimiser's _target_",
-    "protocol.optimiser=adm": "optimiser=adm: must be a mapping with",
     "+method.subset_rows=1": "method.subset_rows: SEP has no such field",
     "method.likelihood=probitt": "method.likelihood: unknown likelihood 'probitt': did you mean probit?",
     "+dataset.splits.train_rows=40": "dataset: splits.train_rows=40: the split set random90 does not read it",
@@ -84,7 +82,7 @@ def test_a_later_job_of_a_sweep_is_refused_before_the_first_starts(tmp_path, wor
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_declared_setting_that_a_file_lacks_needs_no_plus(tmp_path, capsys):
+def test_a_declared_setting_that_a_file_lacks_needs_no_plus_and_a_protocol_a_name_only(tmp_path, capsys):
     (tmp_path / "method").mkdir()
     (tmp_path / "method" / "mine.yaml").write_text("_target_: robust_gp.RobustGP\nname: mine\n")
     composer = Composer([tmp_path])
@@ -92,9 +90,6 @@ def test_a_declared_setting_that_a_file_lacks_needs_no_plus(tmp_path, capsys):
     assert cfg == composer.compose(["dataset=sinc", "method=mine", "+method.batch_size=20"])
     with pytest.raises(ConfigError, match=r"no key 'df' in method; .*; \+method\.df=VALUE sets a field"):
         composer.compose(["dataset=sinc", "method=mine", "method.df=3"])
-
-
-def test_a_protocol_needs_a_name_only(tmp_path):
     (tmp_path / "protocol").mkdir()
     (tmp_path / "protocol" / "bare.yaml").write_text("name: bare\n")
     words = ["dataset=sinc", "method=linear", "protocol=bare"]
@@ -111,13 +106,10 @@ def test_a_protocol_needs_a_name_only(tmp_path):
         Composer([tmp_path]).compose(words)
 
 
-def test_the_wrong_job_of_a_sweep_is_named():
+def test_the_wrong_job_of_a_sweep_is_named_and_plans_of_one_point_and_of_all_rows_are_of_two_cells():
     jobs = [["dataset=wdbc", "seed=0", "method=sep"], ["dataset=wdbc", "seed=0", "method=sepp"]]
     with pytest.raises(ConfigError, match=r"no such method; did you mean sep.* \(job method=sepp\)$"):
         plans(jobs)
-
-
-def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():
     one, whole = plans([["method.inducing=1"], ["method.inducing=1.0"]])
     assert one.runs[0].id != whole.runs[0].id and one.runs[0].cell != whole.runs[0].cell
     assert (one.cfg["changes"], whole.cfg["changes"]) == ({"method.inducing": 1}, {"method.inducing": 1.0})
@@ -126,7 +118,15 @@ def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():
     assert not linear.cfg["changes"] and not same.cfg["changes"]
 
 
-def test_cfg_refuses_what_a_run_refuses(capsys):
+def test_a_mistake_is_one_line_and_cfg_refuses_what_a_run_refuses(capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(FAKES))
+    monkeypatch.setattr(runtime, "configure", lambda **_: None)  # it would change the environment of the other tests
+    for name, (words, line) in MISTAKES.items():
+        keys = {word.partition("=")[0].lstrip("+") for word in words}
+        usual = [word for word in RUN if "=" not in word or word.partition("=")[0] not in keys]
+        assert cli.main([*usual, *words]) == 2, name
+        err = capsys.readouterr().err
+        assert line in err and err.startswith("gpbench: ") and err.count("\n") == 1, name
     fits = ["inducing=1", "inducing=1.0", "kernel={sum: [linear, matern32]}", "likelihood={logistic: {nodes: 40}}"]
     words = {**dict.fromkeys([f"method.{word}" for word in fits] + ["seed=4294967295"], 0), "method.inducing=1.5": 2}
     assert {word: cli.main(["run", "--cfg", "dataset=wdbc", word]) for word in words} == words
@@ -148,9 +148,7 @@ MISTAKES = {
     "unclosed list": (["split=[0,1"], "cannot read 'split=[0,1'"),
     "sweep without -m": (["split=0,1"], "split=0,1 is a sweep: add -m, or write a list"),
     "more jobs than fit a list": (["-m", "seed=range(0,1000000000000)"], "has more than 100,000 jobs; give seed fewer"),
-    "endless range": (["-m", "seed=range(0,inf)"], "has more than 100,000 jobs"),
     "range of no values": (["-m", "seed=range(1,0)"], "seed=range(1,0) has no values"),
-    "range without -m": (["split=range(3)"], "split=range(3) is a sweep: add -m"),
     "missing mandatory value": (["seed=???"], "seed: no value is set"),
     "interpolation to nowhere": (["method.points=${protocol.stepz}"], "Interpolation key 'protocol.stepz'"),
     "split that is a word": (["split=foo"], "split=foo: must be a number from 0, a list"),
@@ -169,7 +167,6 @@ MISTAKES = {
         "did you mean method.optimiser.",
     ),
     "beginning of a name": (["dataset=mnist"], "dataset=mnist: no such data set; did you mean mnist_odd_even?"),
-    "capital letters": (["method=LOGISTIC"], "method=LOGISTIC: no such method; did you mean logistic?"),
     "experiment": (["experiment=sep/table1"], "choose a file; `gpbench reproduce ID` runs an experiment"),
     "experiment that is added": (["+experiment=sep/table1"], "only dataset, method and protocol choose a file"),
     "choice into a package": (["+dataset@more=heart"], "+dataset@more=heart: only dataset, method and protocol choose"),
@@ -183,22 +180,10 @@ MISTAKES = {
     "key given twice, once optional": (["method.points=1", "optional.method.points=2"], "method.points is given twice"),
     "key given twice in a sweep": (["-m", "seed=1,2", "seed=3"], "leave one out, or write seed=1,2,3\n"),
     "folder of Hydra's": (["hydra.run.dir=here"], "hydra.run.dir=here: gpbench reads only hydra/launcher=NAME and"),
-    "logs of Hydra's": (["-m", "hydra/job_logging=none"], "hydra/job_logging=none: gpbench reads only"),
     "another sweeper": (["-m", "hydra/sweeper=optuna"], "hydra/sweeper=optuna: gpbench reads only"),
     "launcher without -m": (["hydra/launcher=slurm"], "hydra/launcher=slurm: only sweeps have a launcher: add -m"),
     "no such folder": (["--config-dir", "nowhere"], "nowhere: no such folder"),
 }
-
-
-def test_a_mistake_is_one_line(capsys, monkeypatch):
-    monkeypatch.syspath_prepend(str(FAKES))
-    monkeypatch.setattr(runtime, "configure", lambda **_: None)  # it would change the environment of the other tests
-    for name, (words, line) in MISTAKES.items():
-        keys = {word.partition("=")[0].lstrip("+") for word in words}
-        usual = [word for word in RUN if "=" not in word or word.partition("=")[0] not in keys]
-        assert cli.main([*usual, *words]) == 2, name
-        err = capsys.readouterr().err
-        assert line in err and err.startswith("gpbench: ") and err.count("\n") == 1, name
 
 
 def test_a_sweep_that_cannot_be_composed_starts_nothing(capsys, monkeypatch, tmp_path):
@@ -210,7 +195,7 @@ def test_a_sweep_that_cannot_be_composed_starts_nothing(capsys, monkeypatch, tmp
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_faulty_file_stops_only_the_runs_that_use_it_and_a_method_that_extends_one_keeps_its_name(tmp_path, capsys):
+def test_a_faulty_file_stops_only_runs_that_use_it_and_an_extended_method_keeps_its_name(tmp_path, capsys, printed):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "heart.yaml").write_text("name: [")
     assert cli.main(["run", "--cfg", "dataset=moons", "--config-dir", str(tmp_path)]) == 0
@@ -220,8 +205,7 @@ def test_a_faulty_file_stops_only_the_runs_that_use_it_and_a_method_that_extends
     assert "wdbc" in listed.out and "heart.yaml, line 1: not YAML" in listed.err
     (tmp_path / "method").mkdir()
     (tmp_path / "method" / "longer.yaml").write_text("defaults: [logistic, _self_]\nsteps: 70")
-    assert cli.main(["run", "--cfg", "method=longer", "--config-dir", str(tmp_path)]) == 0
-    assert "name: logistic" in capsys.readouterr().out
+    assert "name: logistic" in printed("run", "--cfg", "method=longer", "--config-dir", tmp_path)
 
 
 def test_a_file_whose_name_is_not_that_of_its_runs_is_refused(tmp_path, capsys):

@@ -48,22 +48,13 @@ def verb(folder, capsys, name, *words):
     return code, captured.out, captured.err
 
 
-def test_a_results_folder_of_any_name_is_one_word(tmp_path):
-    for name in ("a b", "it's", "back\\", "a\\'b"):
-        (word,) = read([reproduce_verb._results(tmp_path / name)])
-        assert word.value == str(tmp_path.resolve() / name)
-
-
-def test_it_runs_every_job_and_makes_table_and_figure(folder):
+def test_it_runs_every_job_once_and_makes_table_and_figure(folder):
     code, out, err = json.loads((folder / "first.json").read_text())
     assert (code, err) == (0, "") and "2 jobs: 2 done" in out
     assert "Quick preset. 2 splits." in out and "wdbc " in out and "missing" not in out
     assert all((folder / RESULTS / "my" / f"tiny.{ending}").stat().st_size > 1000 for ending in ("png", "pdf"))
     records = Store(folder / RESULTS).all()
     assert len(records) == 4 and {record.preset for record in records} == {"quick"}
-
-
-def test_what_is_finished_starts_no_process(folder):
     code, out, _ = reproduce(folder, "--format", "csv")
     assert code == 0 and "jobs" not in out and out.startswith("dataset,output,method")
 
@@ -104,27 +95,28 @@ figures: {dots: {kind: dots, label: method, metric: nll}}
 """
 
 
-def test_ranks_without_common_data_sets_are_one_line_and_hide_no_failure(folder, capsys, monkeypatch):
+def ranks(folder) -> list:
+    """The words that find the experiment `my/ranks`, which is in the folder now."""
     (folder / "mine" / "experiment" / "my" / "ranks.yaml").write_text(RANKS)
-    where = ["--config-dir", str(folder / "mine"), "--results", str(folder / RESULTS)]
+    return ["--config-dir", folder / "mine", "--results", folder / RESULTS]
+
+
+def test_ranks_without_common_data_sets_are_one_line_and_hide_no_failure(folder, monkeypatch, refused):
+    where = ranks(folder)
     for name in ("table", "reproduce"):
-        assert main([name, "my/ranks", *where]) == 2
-        warning = capsys.readouterr().err
+        warning = refused(name, "my/ranks", *where)
         assert "all methods by nll: ranks need at least two data sets" in warning and warning.count("\n") == 1
     monkeypatch.setattr("gpbench.cli.reproduce._launch", lambda *_: SweepError("2 jobs failed"))
-    assert main(["reproduce", "my/ranks", "--preset", "full", *where]) == SweepError.exit_code
-    assert "2 jobs failed" in capsys.readouterr().err
+    assert "2 jobs failed" in refused("reproduce", "my/ranks", "--preset", "full", *where, code=SweepError.exit_code)
 
 
-def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, capsys):
-    (folder / "mine" / "experiment" / "my" / "ranks.yaml").write_text(RANKS)
-    where = ["--config-dir", str(folder / "mine"), "--results", str(folder / RESULTS)]
-    assert main(["plot", "my/ranks", *where]) == 0
+def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, printed):
     files = [folder / RESULTS / "my" / f"ranks-dots.{ending}" for ending in ("png", "pdf", "md")]
-    assert capsys.readouterr().out.splitlines() == [*map(str, files)] and all(file.is_file() for file in files)
+    assert printed("plot", "my/ranks", *ranks(folder)).splitlines() == [*map(str, files)]
+    assert all(file.is_file() for file in files)
 
 
-def test_words_choose_among_the_values_that_an_experiment_sets(tmp_path, capsys):
+def test_words_choose_among_the_values_of_an_experiment_and_a_results_folder_is_one_word(tmp_path, capsys):
     for words, jobs, runs in (
         ("gpbench/leaderboard_regression --preset full run.budget=20", 231, 693),
         ("gpbench/leaderboard_regression --preset full run.budget=1200", 231, 693),
@@ -133,6 +125,9 @@ def test_words_choose_among_the_values_that_an_experiment_sets(tmp_path, capsys)
     ):
         assert main(["reproduce", *words.split(), "--dry-run", "--results", str(tmp_path)]) == 0
         assert capsys.readouterr().out.splitlines()[-1] == f"{jobs} jobs; {runs} runs to train"
+    for name in ("a b", "it's", "back\\", "a\\'b"):
+        (word,) = read([reproduce_verb._results(tmp_path / name)])
+        assert word.value == str(tmp_path.resolve() / name)
 
 
 def test_its_jobs_run_where_the_launcher_says(folder):

@@ -1,14 +1,17 @@
-"""`gpbench run`: one job in this process."""
+"""`gpbench run` of one job in this process, and the command itself: help, version, a line for every user error."""
 
+import errno
 import json
 import re
 import sys
+import types
 
 import pytest
 import yaml
 from commands import RUN, first_line, gpbench, start, wait_for
 
-from gpbench import cli, runtime
+from gpbench import __version__, cli, runtime
+from gpbench.errors import DataError
 from gpbench.records.store import Store
 from gpbench.train.stop import SIGNALS
 
@@ -20,14 +23,11 @@ def test_help_names_the_main_keys_and_gives_examples(capsys):
     assert all(word in out for word in ("dataset=", "method=", "split=all", "run.time_limit", "-m", "examples:"))
 
 
-def test_nothing_but_records_is_written(tmp_path):
+def test_nothing_but_records_is_written_and_the_table_shows_mean_and_standard_error_over_the_splits(tmp_path):
     code, _, err = gpbench(tmp_path, *RUN)
     assert (code, err) == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["runs"]
-
-
-def test_the_table_shows_mean_and_standard_error_over_the_splits(tmp_path):
     out = gpbench(tmp_path, *RUN, "split=all")[1]
     # nll 0.25, 0.5, 0.75: standard deviation 0.25, over the root of 3
     assert re.search(r"nll +0\.5000 ± 0\.1443", out)
@@ -41,25 +41,24 @@ def test_where_all_is_recorded_no_jax_is_imported(tmp_path):
         assert code == 0 and ("jax" in imported) is not already
 
 
-def test_json_is_one_line_with_the_records_and_what_a_method_prints_stands_beside_it(tmp_path):
+def test_what_a_method_prints_stands_beside_the_line_of_json_and_disturbs_no_sweep(tmp_path):
     _, out, err = gpbench(tmp_path, *RUN, "--json", "split=[0,1]", FAKE_PRINT="mine")
     result = json.loads(out)
     assert [record["split"] for record in result["records"]] == [0, 1] and result["already"] == 0 and err == "minemine"
-
-
-def test_a_method_that_prints_without_a_line_end_is_done_in_a_sweep_and_diverged_where_it_is(tmp_path):
-    words = [*RUN, "-m", "split=0,1", "run.progress=false"]
+    words = [*RUN, "-m", "split=0,1", "seed=1", "run.progress=false"]
     assert "2 jobs: 2 done" in gpbench(tmp_path, *words, FAKE_PRINT="mine")[1]
     out = gpbench(tmp_path, *words, "method.fate=diverged", FAKE_PRINT="mine")[1]
     assert "diverged: split 0 diverged (NaN at step 3)" in out
 
 
-def test_divergence_is_recorded_and_said_and_has_its_exit_code(tmp_path):
+def test_divergence_is_recorded_and_has_its_exit_code_and_the_time_limit_stops_at_a_checkpoint(tmp_path):
     code, out, err = gpbench(tmp_path, *RUN, "method.fate=diverged", "split=[0,2]")
     assert code == 4
     assert err.startswith("gpbench: splits 0, 2 diverged (NaN at step 3)") and err.count("\n") == 1
     assert "nll" not in out and "0 of 2" in out
     assert [record.status for record in Store(tmp_path / "results").all()] == ["diverged"] * 2
+    code, _, err = gpbench(tmp_path, *RUN, "method.seconds=60", "run.time_limit=0.5")
+    assert (code, err) == (75, "gpbench: time limit of 0.5 s: stopped at a checkpoint\n")
 
 
 def test_cfg_prints_the_resolved_configuration_and_runs_nothing(tmp_path):
@@ -95,11 +94,6 @@ def test_a_signal_stops_at_a_checkpoint(tmp_path, number):
     out, err = process.communicate(timeout=60)
     said = f"{first_line(number)}gpbench: {number.name}: stopped at a checkpoint\n"
     assert (process.returncode, out, err) == (75, "", said)
-
-
-def test_the_time_limit_stops_at_a_checkpoint(tmp_path):
-    code, _, err = gpbench(tmp_path, *RUN, "method.seconds=60", "run.time_limit=0.5")
-    assert (code, err) == (75, "gpbench: time limit of 0.5 s: stopped at a checkpoint\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the bar needs a pseudo-terminal")
@@ -159,3 +153,56 @@ def test_more_cores_than_there_are_are_refused(tmp_path):
     for words in ([], ["run.processes=2"], ["-m", "seed=0,1"]):
         code, _, err = gpbench(tmp_path, *RUN, *words, "run.cores=9999")
         assert (code, err) == (2, f"gpbench: run.cores=9999: this process may use {n} cores: write run.cores={n}\n")
+
+
+@pytest.fixture
+def verb(monkeypatch):
+    """Replaces the function of `gpbench doctor`."""
+
+    def install(func):
+        monkeypatch.setitem(sys.modules, "gpbench.cli.doctor", types.SimpleNamespace(doctor=func))
+
+    return install
+
+
+def _raiser(error):
+    def func():
+        raise error
+
+    return func
+
+
+def test_version_and_help_are_said_and_verbs_are_imported_only_when_used(tmp_path, capsys):
+    assert gpbench(tmp_path, "--version")[:2] == (0, f"gpbench {__version__}\n")
+    code, out, _ = gpbench(tmp_path, "--help", fake=False)
+    assert code == 0 and all(f"\n    {verb} " in out for verb in cli.VERBS)
+    assert cli.main([]) == 0
+    assert "usage: gpbench" in capsys.readouterr().out
+    code, out, _ = gpbench(tmp_path, "--help", PYTHONPROFILEIMPORTTIME="1")
+    assert code == 0 and "gpbench.cli.run" not in out
+
+
+def test_an_error_is_one_line_with_its_exit_code_ctrl_c_a_stop_and_a_bug_alone_keeps_its_traceback(verb, capsys):
+    for error, code, line in (
+        (DataError("two\n  lines"), DataError.exit_code, "two lines"),
+        (OSError(errno.ENOSPC, "why", "/some/file"), 5, "/some/file: why; free some space"),
+        (OSError(errno.EACCES, "why", "/some/file"), 5, "/some/file: why"),
+        (OSError(errno.EROFS, "why", "/some/file"), 5, "/some/file: why"),
+        (KeyboardInterrupt(), 75, "stopped"),
+    ):
+        verb(_raiser(error))
+        assert cli.main(["doctor"]) == code
+        assert capsys.readouterr().err == f"gpbench: {line}\n"
+    verb(_raiser(KeyError("a bug")))
+    with pytest.raises(KeyError, match="a bug"):
+        cli.main(["doctor"])
+    verb(_raiser(FileNotFoundError(errno.ENOENT, "no such file", "x")))
+    with pytest.raises(FileNotFoundError):
+        cli.main(["doctor"])
+
+
+def test_a_closed_pipe_is_quiet(tmp_path):
+    process = start(tmp_path, "run", "--cfg")
+    process.stdout.close()
+    assert process.wait(timeout=30) in (0, 141, 2)
+    assert "Traceback" not in process.stderr.read() and "Broken" not in process.stderr.read()

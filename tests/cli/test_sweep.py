@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import RUN, environment, first_line, gpbench, start, wait_for
+from forked import alive
 
 from gpbench.errors import ConfigError
 from gpbench.records.store import Store
@@ -23,21 +24,6 @@ SWEEP = [*RUN, "-m", "run.jobs=2"]
 def _trainings(log: Path) -> int:
     """How many trainings have begun, of those that note it in `log`."""
     return log.read_text().count("train") if log.exists() else 0
-
-
-def _alive(folder: Path) -> list[str]:
-    """Command lines of the processes that run `gpbench` for the results in `folder`."""
-    processes = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if (
-                str(folder).encode() in (entry / "environ").read_bytes()
-                and b"gpbench" in (entry / "cmdline").read_bytes()
-            ):
-                processes.append(entry.name)
-        except OSError:
-            continue
-    return processes
 
 
 def test_all_combinations_are_run_and_leave_records_alone(tmp_path):
@@ -74,9 +60,14 @@ def test_a_key_is_set_for_the_chosen_methods_that_have_it_and_splits_within_a_bu
         assert capsys.readouterr().out.startswith(line)
 
 
-def test_a_list_is_one_job_and_not_a_sweep(tmp_path):
+def test_a_list_is_one_job_and_a_sweep_is_planned_anew_where_its_words_name_the_environment(tmp_path):
     assert "2 jobs: " in gpbench(tmp_path, *RUN, "-m", "split=[0,1],all")[1]
     assert len(Store(tmp_path / "results").all()) == 3
+    words = (*RUN, "-m", "split=0", "run.results=${oc.env:OUT}")
+    for name in ("one", "other"):
+        code, out, _ = gpbench(tmp_path, *words, OUT=str(tmp_path / name))
+        assert code == 0 and out.endswith("1 job: 1 done\n")
+        assert len(Store(tmp_path / name).all()) == 1
 
 
 def test_failures_stop_nothing_and_are_told_at_the_end(tmp_path):
@@ -103,14 +94,14 @@ def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number, to
     log = tmp_path / "log"
     process = start(tmp_path, *SWEEP, "seed=0,1,2,3", "method.seconds=60", FAKE_LOG=str(log))
     wait_for(lambda: _trainings(log) == 2)
-    for id in sorted(map(int, _alive(tmp_path)), reverse=True) if to_all else [process.pid]:
+    for id in sorted(alive(str(tmp_path)), reverse=True) if to_all else [process.pid]:
         os.kill(id, number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 75
     assert err == first_line(number) + f"gpbench: {number.name}; jobs left: 4; run the same command to resume\n"
     assert out.count("stopped at a checkpoint") == 2 and out.endswith("4 jobs: 4 stopped\n")
     assert len(list((tmp_path / "results" / "checkpoints").iterdir())) == 2
-    assert _alive(tmp_path) == [] == list((tmp_path / "results").glob("claims/*"))
+    assert alive(str(tmp_path)) == [] == list((tmp_path / "results").glob("claims/*"))
 
 
 GONE = {
@@ -156,10 +147,10 @@ def test_the_time_limit_is_that_of_the_whole_sweep(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills the children of a killed parent")
 def test_children_die_with_a_killed_parent(tmp_path):
     process = start(tmp_path, *SWEEP, "split=0,1", "method.seconds=60")
-    wait_for(lambda: len(_alive(tmp_path)) == 4)  # the sweep, the server of its jobs, and these
+    wait_for(lambda: len(alive(str(tmp_path))) == 4)  # the sweep, the server of its jobs, and these
     process.kill()
     process.wait()
-    wait_for(lambda: not _alive(tmp_path), seconds=30)
+    wait_for(lambda: not alive(str(tmp_path)), seconds=30)
 
 
 def test_a_second_ctrl_c_ends_a_sweep_at_once(tmp_path):
@@ -170,7 +161,7 @@ def test_a_second_ctrl_c_ends_a_sweep_at_once(tmp_path):
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 130
-    wait_for(lambda: not _alive(tmp_path), seconds=30)
+    wait_for(lambda: not alive(str(tmp_path)), seconds=30)
 
 
 def test_a_sweep_of_the_real_thing(tmp_path):
@@ -242,11 +233,3 @@ def test_a_dry_run_lists_jobs_and_what_they_would_train_and_writes_nothing(tmp_p
     assert out.endswith("2 jobs; 20 runs to train\n") or out.endswith("2 jobs; 1 run to train\n")
     assert sorted(path.name for path in (tmp_path / "results" / "runs").iterdir()) == before
     assert not (tmp_path / "results" / "claims").exists() or not any((tmp_path / "results" / "claims").iterdir())
-
-
-def test_a_sweep_is_planned_anew_where_its_words_name_the_environment(tmp_path):
-    words = (*RUN, "-m", "split=0", "run.results=${oc.env:OUT}")
-    for name in ("one", "other"):
-        code, out, _ = gpbench(tmp_path, *words, OUT=str(tmp_path / name))
-        assert code == 0 and out.endswith("1 job: 1 done\n")
-        assert len(Store(tmp_path / name).all()) == 1

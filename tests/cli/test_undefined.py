@@ -66,12 +66,15 @@ def printed(folder, runs, capsys):
     return printed
 
 
-def test_a_record_says_why_it_has_no_value(folder, runs):
+def test_a_record_says_why_it_has_no_value_in_a_line(folder, runs):
     records = Store(folder / "results").all()
     assert {record.status for record in records} == {"done"} and len(records) == 80
     for record in records:
         assert record.undefined == ({"auc": "1 class"} if record.metrics["auc"] is None else None)
         assert all(value is not None for name, value in record.metrics.items() if name != "auc")
+    for reason in ("two\nlines", "x" * 201, 3):
+        with pytest.raises(ValueError, match="auc is no reason in a line"):
+            Record.from_json(runs[0].to_json() | {"undefined": {"auc": reason}})
 
 
 def test_tables_ranks_and_differences_count_undefined_values_apart(printed, n):
@@ -98,12 +101,6 @@ def test_show_lists_and_frames_have_the_reason(folder, printed, runs):
     assert wide.loc[id, "undefined.auc"] == "1 class" and wide["undefined.auc"].isna().any()
     assert long.loc[id].set_index("metric")["undefined"].dropna().to_dict() == {"auc": "1 class"}
     assert pd.isna(wide.loc[id, "metrics.auc"])
-
-
-def test_a_reason_is_a_line(runs):
-    for reason in ("two\nlines", "x" * 201, 3):
-        with pytest.raises(ValueError, match="auc is no reason in a line"):
-            Record.from_json(runs[0].to_json() | {"undefined": {"auc": reason}})
 
 
 def test_a_user_s_metric_that_returns_nan_is_undefined(folder, tmp_path, monkeypatch):

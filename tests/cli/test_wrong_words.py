@@ -1,11 +1,14 @@
-"""Wrong words of every verb: one line with its correction, exit code 2, and nothing that is made."""
+"""Wrong words of every verb are one line, and what every verb prints fits the terminal."""
 
+import hashlib
+import re
 import shlex
 
 import pytest
 from samples import grid, write
 
-from gpbench.cli import main
+from gpbench.analysis.printing import aligned
+from gpbench.cli import VERBS, main
 
 WRONG = {
     # verbs and options
@@ -68,10 +71,7 @@ OF_RECORDS = {
     "rank sep svi": "unrecognized: sep svi; names of methods and data sets are --method A,B and --dataset",
     "rank --method sep": "two methods",
     "rank --dataset pima": "two data sets",
-    "rank --metric nil": "did you mean nll",
-    "rank --out a.foo": ".txt, .png, .pdf, .svg, .zip;",
     "compare sep svii": "did you mean svi",
-    "compare sep zzz": "known are",
     "compare sep method:sep": "method sep is on both sides",
     "power sep sep": "method sep is on both sides",
     "power sep svi --out x.png": "no picture",
@@ -121,8 +121,12 @@ def others(answers: dict[str, str], lines: dict[str, str]) -> dict[str, str]:
     return {words: answer for words, answer in answers.items() if not answer or lines[words] not in answer}
 
 
-def test_wrong_words_are_one_line(refused):
+def test_wrong_words_are_one_line_and_a_results_folder_that_is_missing_or_empty_is_named(refused, tmp_path):
     assert not others({words: refused(words) for words in WRONG}, WRONG)
+    for words in (*READING, "show --last", "cite sep"):
+        line = f"gpbench: {tmp_path / 'none'}: no such folder\n"
+        assert refused(words, "--results", str(tmp_path / "none")) == line and not (tmp_path / "none").exists()
+    assert "train with `gpbench run`" in refused("table", "--results", ".")
 
 
 def test_wrong_words_about_records_are_one_line_without_their_commits(refused, tmp_path):
@@ -133,8 +137,74 @@ def test_wrong_words_about_records_are_one_line_without_their_commits(refused, t
     assert not others(answers, OF_RECORDS) and "cccccccccc" not in str(answers)
 
 
-def test_a_results_folder_that_is_missing_or_empty_is_named(refused, tmp_path):
-    for words in (*READING, "show --last", "cite sep"):
-        line = f"gpbench: {tmp_path / 'none'}: no such folder\n"
-        assert refused(words, "--results", str(tmp_path / "none")) == line and not (tmp_path / "none").exists()
-    assert "train with `gpbench run`" in refused("table", "--results", ".")
+SETTING = "m=25%, kernel=squared_exponential(isotropic), steps=250"
+_READING = [*(f"ls {kind}" for kind in ("methods", "datasets", "protocols", "experiments", "runs")), "table", "rank"]
+_READING += [
+    "show --last",
+    "table --dataset pima --metric all --later",
+    "compare sep svi",
+    "power sep svi",
+    "verify sep",
+]
+_READING += [
+    "best --task binary",
+    "cite clean",
+    "data ls",
+    "data info kegg",
+    "run dataset=wdbc method=logistic --dry-run",
+]
+SHOWN = [words.split() for words in _READING]
+HELP = [["--help"], *([verb, "--help"] for verb in VERBS), ["data", "fetch", "--help"]]
+COPIED = re.compile(r"https?://|[0-9a-f]{40}|^ *[\w.]+: |^ *- |^  \w+ = {|^folder|::")
+"""Addresses, paths, checksums, YAML and BibTeX, which are copied as they are."""
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path))
+
+    def metrics(*place):
+        value = 0.3 + int(hashlib.sha256(repr(place).encode()).hexdigest()[:4], 16) / 2**20
+        return {"nll": value, "error": value / 2, "ece": 0.02, "brier": 0.1, "auc": 0.9}
+
+    facts = {"setting": SETTING, "held_out": True, "train_rows": 690, "test_rows": 76}
+    facts["versions"] = dict.fromkeys(("python", "gpbench", "jax", "numpy", "scipy", "equinox"), "1.2.3")
+    return write(tmp_path, grid(("pima", "heart", "crabs"), ("sep", "svi", "gfitc"), metrics=metrics, **facts))
+
+
+def check(commands, width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    for words in commands:
+        try:
+            assert main(words) in (0, 1), words
+        except SystemExit as stop:  # --help
+            assert not stop.code, words
+        lines = capsys.readouterr().out.splitlines()
+        assert lines and not [line for line in lines if len(line) > width and not COPIED.search(line)], words
+
+
+def test_no_line_is_longer_than_80_characters_and_a_list_says_once_what_is_shared(
+    results, monkeypatch, capsys, printed
+):
+    quick = ("ls", "show", "table", "data", "run")
+    check([words for words in (*SHOWN, *HELP) if words[0] in quick or words[-1] == "--help"], 80, monkeypatch, capsys)
+    monkeypatch.setenv("COLUMNS", "80")
+    table, shared = printed("ls", "runs", "--protocol", "clean").split("\n\n")
+    header, *rows = table.splitlines()
+    assert header.split() == ["id", "dataset", "method", "split", "metrics"] and len(rows) == 27
+    assert shared.startswith("all runs: status done, setting m=25%") and "protocol clean" in shared
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_no_line_of_any_verb_is_longer_than_the_terminal(width, results, monkeypatch, capsys):
+    check([*SHOWN, *HELP], width, monkeypatch, capsys)
+
+
+def test_columns_that_would_be_too_narrow_become_lines_and_wide_ones_stay_columns():
+    header, text = ("claim", "verdict", "evidence", "says"), ("a word " * 15).strip()
+    rows = [("sep/c01", "undecided", text, text), ("sep/c02", "not run", "", text)]
+    narrow, wide = (aligned(header, rows, width) for width in (70, 140))
+    assert narrow[0] == "sep/c01  verdict: undecided" and narrow[1].startswith("  evidence: a word")
+    assert wide[0].split() == [*header] and wide[1].startswith("sep/c01  undecided  a word")
+    assert max(map(len, narrow)) <= 70 and max(map(len, wide)) <= 140
+    assert aligned(header, rows)[1].count(text) == 2

@@ -1,15 +1,22 @@
-"""`gpbench check`: our methods keep every rule, and each broken rule is found and said in a line."""
+"""`gpbench check`: our methods, kernels and likelihoods keep every rule and lower for a GPU; what does not is said."""
 
 from pathlib import Path
+from typing import ClassVar
 
+import jax.numpy as jnp
 import pytest
 from hydra.utils import instantiate
 
+from gpbench import registry
 from gpbench.cli import main
 from gpbench.config import declared
 from gpbench.config.compose import compose
+from gpbench.contract.families import examine_kernel, examine_likelihood
 from gpbench.contract.findings import CHECKS, ROWS, examine, startable
+from gpbench.contract.lowering import examine_platform
 from gpbench.contract.problems import CLASSES
+from gpbench.core.kernels import SquaredExponential
+from gpbench.core.likelihoods import Probit
 
 ROOT = Path(__file__).resolve().parents[2]
 _DECOUPLED = "mean_basis=12 covariance_basis=5 growth=4 columns=6 batch_size=10 steps=30 rates=[]"
@@ -117,10 +124,13 @@ def test_a_broken_rule_is_found(name, claim, why):
     assert why in explanation and "\n" not in explanation
 
 
-def test_the_same_reason_is_given_once():
+def test_the_same_reason_is_given_once_and_settings_that_want_more_rows_get_them():
     reasons = [why for _, why in broken("PredictsAnArray").values()]
     assert len(reasons) > 5 and "predict returns an array: return a gpbench.core.predictive.Pred" in reasons[0]
     assert set(reasons[1:]) == {"for the same reason"}
+    cfg = compose(["method=svi", "method.inducing=61"])
+    method = instantiate(cfg["method"])
+    assert startable(method, "regression", ROWS).rows == 250 and startable(method, "regression", (60,)).rows == 60
 
 
 def test_a_documented_example_passes_in_under_60_lines_without_the_predictions(capsys, monkeypatch):
@@ -141,16 +151,116 @@ def pass_in_under_60_lines(name, capsys, rules):
     assert len((examples / f"{name}.py").read_text().splitlines()) < 60
 
 
-def test_a_broken_method_ends_in_one_line_and_an_exit_code(tmp_path, capsys):
+def test_a_broken_method_ends_in_one_line_and_an_exit_code_and_the_verb_names_the_platform(tmp_path, capsys):
     (tmp_path / "method").mkdir()
     (tmp_path / "method" / "silent.yaml").write_text("_target_: broken.Silent\nname: silent\nsteps: 2\n")
     assert main(["check", "silent", "--config-dir", str(tmp_path), "--rows", "20"]) == 8
     out, err = capsys.readouterr()
     assert out.startswith("broken    regression  the class has a docstring")
     assert err == "gpbench: silent breaks 1 of 16 claims; see docs/how-to/own_method.md\n"
+    (tmp_path / "method" / "printing.yaml").write_text("_target_: broken.Printing\nname: printing\nsteps: 2\n")
+    words = ["check", "printing", "--config-dir", str(tmp_path), "--rows", "20", "--platform", "cuda"]
+    assert main(words) == 8
+    out, err = capsys.readouterr()
+    assert "broken    regression  step in float32 lowers for cuda: it waits for the host" in out
+    assert err == "gpbench: printing breaks 2 of 6 claims; see docs/how-to/own_method.md\n"
 
 
-def test_settings_that_want_more_rows_get_them():
-    cfg = compose(["method=svi", "method.inducing=61"])
-    method = instantiate(cfg["method"])
-    assert startable(method, "regression", ROWS).rows == 250 and startable(method, "regression", (60,)).rows == 60
+class Asymmetric(SquaredExponential):
+    """A kernel that is none."""
+
+    def cross(self, X, Y):
+        return super().cross(X, Y) + 0.1 * X[:, :1]
+
+
+class Kinked(SquaredExponential):
+    """A kernel whose gradient is not finite where rows coincide."""
+
+    def cross(self, X, Y):
+        square = jnp.sum((X[:, None] - Y[None]) ** 2, axis=-1)
+        return self.amplitude * jnp.exp(-jnp.sqrt(square))
+
+
+class Shifted(Probit):
+    """A likelihood whose expectation is not that of its density."""
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
+
+    def expected_log_prob(self, mean, variance, y):
+        return super().expected_log_prob(mean, variance, y) + 0.1
+
+
+def broken_claims(findings):
+    return [finding.claim for finding in findings if finding.verdict == "broken"]
+
+
+@pytest.mark.parametrize("name", ["matern12", "periodic", "linear", "anova", {"sum": ["linear", "constant"]}], ids=str)
+def test_our_kernels_keep_every_claim(name):
+    assert broken_claims(examine_kernel(name)) == []
+
+
+@pytest.mark.parametrize("name", [name for name in registry.LIKELIHOODS if name not in ("softmax", "robust_max")])
+def test_our_likelihoods_keep_every_claim(name):
+    assert broken_claims(examine_likelihood(name)) == []
+
+
+def test_broken_ones_are_found():
+    own = lambda cls: {"_target_": f"{cls.__module__}.{cls.__name__}"}
+    assert any("symmetric" in claim for claim in broken_claims(examine_kernel(own(Asymmetric))))
+    gradients = "gradients in parameters and inputs are finite, at rows that coincide too"
+    assert broken_claims(examine_kernel(own(Kinked))) == [gradients]
+    assert broken_claims(examine_likelihood(own(Shifted))) == ["expected_log_prob is the expectation of log_prob"]
+
+
+TASKS = {
+    "fitc_gp": ("regression", ["method.inducing=5"]),
+    "ivsgpr": ("regression", ["method.inducing=5"]),
+    "odsvgp": ("regression", SMALL["svdgp"]),
+    "qsrvm": ("regression", ["method.dense_columns=2", "method.basis_batch=20", "method.control_rows=10"]),
+    "sep_minibatch": ("binary", ["method.inducing=5", "method.batch_size=10"]),
+    "svi_minibatch": ("binary", ["method.inducing=5", "method.batch_size=10"]),
+    "svi_natural": ("count", ["method.inducing=5", "method.batch_size=10"]),
+    "svgp": ("regression", ["method.inducing=5", "method.subset_rows=20", "method.batch_size=10"]),
+    "tsvgp": ("regression", ["method.inducing=5"]),
+    "tvsgpr": ("regression", ["method.inducing=5"]),
+}
+"""The task and the settings of methods that the other checks leave out."""
+METHODS = sorted(path.stem for path in (Path(__file__).resolve().parents[2] / "conf" / "method").glob("*.yaml"))
+
+
+def not_lowered(name, platform="cuda"):
+    """{claim: why} of what a method of broken.py does not keep."""
+    findings = examine_platform({"_target_": f"broken.{name}", "name": name.lower(), "steps": 4}, platform, rows=20)
+    return {finding.claim: finding.reason for finding in findings if finding.verdict == "broken"}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_program_of_every_method_lowers_for_cuda(name):
+    task, words = TASKS.get(name, ("", SMALL.get(name, [])))
+    method = compose([f"method={name}", *words])["method"]
+    findings = list(examine_platform(method, "cuda", rows=40, tasks=[task or task_of(name, method)]))
+    assert len(findings) >= 6
+    assert [finding for finding in findings if finding.verdict != "kept"] == []
+
+
+def test_plain_programs_lower_and_undeclared_float64_in_one_of_float32_is_broken():
+    assert not_lowered("Sampled", "cuda") == not_lowered("Sampled", "tpu") == {}
+    [(claim, why)] = not_lowered("Widens").items()
+    assert claim == "step in float32 lowers for cuda"
+    assert why.startswith("it computes in float64 (use the dtype of the data, or jax.named_scope('needs_float64')): ")
+    assert "convert_element_type at" in why and "broken.py" in why
+    assert not_lowered("WidensOnPurpose") == {}
+
+
+@pytest.mark.parametrize(
+    "name, part, why",
+    [
+        ("Printing", "step", "it waits for the host: debug_print at "),
+        ("CallsForeignCode", "step", "it calls foreign code: my_kernel at "),
+        ("NotOnAGPU", "init", "primitive 'schur' not found for platform cuda"),
+    ],
+)
+def test_what_does_not_suit_a_gpu_is_broken_in_both_precisions(name, part, why):
+    found = not_lowered(name)
+    assert list(found) == [f"{part} in {precision} lowers for cuda" for precision in ("float32", "float64")]
+    assert all(why in reason and "\n" not in reason for reason in found.values())

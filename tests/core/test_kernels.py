@@ -129,9 +129,6 @@ def test_the_squared_exponential_is_bit_for_bit_the_formula_that_committed_resul
             )
             np.testing.assert_array_equal(now, before)
     assert jax.tree.leaves(kernel)[0] is kernel.log_amplitude
-
-
-def test_the_squared_exponential_is_its_formula():
     np.testing.assert_allclose(cross(stationary(SquaredExponential)), AMPLITUDE * np.exp(-0.5 * R**2), rtol=1e-12)
 
 
@@ -149,34 +146,25 @@ def test_matern_kernels_fall_off_from_the_origin_with_the_order_of_their_smoothn
     np.testing.assert_allclose(drop[0] / drop[1], 2.0**order, rtol=2e-3)
 
 
-def test_smoother_matern_kernels_are_nearer_to_the_squared_exponential():
+def test_smoother_matern_kernels_are_nearer_to_the_squared_exponential_and_flat_where_rows_coincide():
     limit = np.asarray(cross(stationary(SquaredExponential)))
     errors = [np.abs(np.asarray(cross(stationary(family))) - limit).max() for family in (Matern12, Matern32, Matern52)]
     assert errors[0] > errors[1] > errors[2]
-
-
-def test_matern_gradients_in_an_argument_are_zero_where_rows_coincide():
     kernel, x = stationary(Matern12), jnp.asarray(X[:1])
     np.testing.assert_array_equal(jax.jit(jax.grad(lambda y: kernel.cross(x, y)[0, 0]))(x), 0.0)
 
 
-def test_the_rational_quadratic_is_its_formula_and_the_squared_exponential_for_infinite_alpha():
+def test_rational_quadratic_periodic_linear_and_constant_kernels_are_their_formulae():
     formula = AMPLITUDE * (1 + R**2 / (2 * 0.7)) ** -0.7
     np.testing.assert_allclose(cross(stationary(RationalQuadratic, jnp.log(0.7))), formula, rtol=1e-12)
     # the leading error is r⁴/(8 α) relative
     limit = cross(stationary(RationalQuadratic, jnp.log(1e9)))
     np.testing.assert_allclose(limit, cross(stationary(SquaredExponential)), rtol=1e-9 * R.max() ** 4)
-
-
-def test_the_periodic_kernel_is_its_formula_and_repeats():
     period = np.array([1.0, 2.0, 3.0])
     kernel = stationary(Periodic, jnp.log(period))
     sines = np.sin(np.pi * (X[:, None] - Y[None]) / period) ** 2
     np.testing.assert_allclose(cross(kernel), AMPLITUDE * np.exp(-2 * np.sum(sines / SQUARED, axis=-1)), rtol=1e-12)
     np.testing.assert_allclose(cross(kernel, X + 5 * period), cross(kernel), rtol=1e-10)
-
-
-def test_linear_and_constant_kernels_are_their_formulae():
     np.testing.assert_allclose(cross(Linear(jnp.log(SQUARED))), (X * SQUARED) @ Y.T, rtol=1e-12)
     np.testing.assert_allclose(cross(Constant(jnp.log(AMPLITUDE))), np.full((6, 4), AMPLITUDE), rtol=1e-12)
 
@@ -194,16 +182,13 @@ def test_anova_is_the_sum_over_all_subsets_of_inputs(order):
     np.testing.assert_allclose(cross(kernel), explicit, rtol=1e-12)
 
 
-def test_anova_of_full_order_with_equal_variances_is_a_product_less_one():
+def test_anova_of_full_order_is_a_product_less_one_and_sums_and_products_are_made_of_their_parts():
     """Π_d (1 + z_d) = Σ_r e_r, the empty set included."""
     spec = kernel_spec({"anova": {"order": 3}})
     kernel = eqx.tree_at(lambda k: k.log_variance, spec.initial(jnp.asarray(X), start="median_each"), jnp.zeros(3))
     l2 = np.exp(kernel.bases.kernel.log_lengthscale2[:, 0])
     z = np.exp(-0.5 * (X[:, None] - Y[None]) ** 2 / l2)
     np.testing.assert_allclose(cross(kernel), np.prod(1 + z, axis=-1) - 1, rtol=1e-12)
-
-
-def test_sums_products_and_active_inputs_are_made_of_their_parts():
     a, b = stationary(Matern12), stationary(SquaredExponential)
     product = kernel_spec({"product": ["matern12", "squared_exponential"]}).initial(jnp.asarray(X), start="median")
     parts = [kernel_spec(name).initial(jnp.asarray(X), start="median") for name in ("matern12", "squared_exponential")]

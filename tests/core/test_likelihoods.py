@@ -163,7 +163,7 @@ def test_single_precision_gives_the_same_to_its_digits(likelihood, request):
         np.testing.assert_allclose(ours, compiled(likelihood, *rows(likelihood)), rtol=2e-4, atol=2e-4)
 
 
-def test_noise_is_the_variance_of_a_target_about_its_latent_value():
+def test_noise_is_the_variance_about_the_latent_value_and_only_learned_degrees_of_freedom_are_a_parameter():
     for name in ("gaussian", "laplace", "student_t"):
         likelihood = of(name)
         np.testing.assert_allclose(likelihood.noise, NOISE, rtol=1e-12)
@@ -171,9 +171,6 @@ def test_noise_is_the_variance_of_a_target_about_its_latent_value():
         second = np.trapezoid(y**2 * np.exp(log_density(likelihood, np.zeros(()), y)), y)
         np.testing.assert_allclose(second, NOISE, rtol=1e-3)
     assert of({"student_t": {"df": 2.0}}).noise == np.inf
-
-
-def test_only_learned_degrees_of_freedom_are_a_parameter():
     fixed, learned = (of({"student_t": {"df": 5.0, "learn_df": learn}}) for learn in (False, True))
     assert len(jax.tree.leaves(fixed)) == 1 and len(jax.tree.leaves(learned)) == 2
     np.testing.assert_allclose([fixed.degrees, learned.degrees], 5.0)
@@ -191,11 +188,18 @@ def test_student_t_expectations_hold_for_any_ratio_of_latent_variance_to_noise(r
     np.testing.assert_allclose(log_normaliser(likelihood, mean, variance, y), z, rtol=1e-6)
 
 
-def test_student_t_with_many_degrees_of_freedom_is_gaussian():
+def test_student_t_with_many_degrees_of_freedom_is_gaussian_and_softmax_exact_to_second_order():
     t, normal = of({"student_t": {"df": 1e5}}), of("gaussian")
     at = [np.asarray(a)[[0, 1, 3, 4, 6, 7]] for a in rows(t)]
     for compiled in (expected_log_prob, log_normaliser):
         np.testing.assert_allclose(compiled(t, *at), compiled(normal, *at), rtol=1e-3)
+    # E log Σ e^f = log Σ e^m + ½ Σ v_c p_c (1 - p_c) + O(v²): the rule has the second moments of N(0, I).
+    mean, y = jnp.array([[0.3, -0.5, 1.0, 0.0]]), jnp.zeros(1)
+    p = jax.nn.softmax(mean)
+    softmax, variance = Softmax(4, samples=16), 1e-4
+    ours = expected_log_prob(softmax, mean, jnp.full((1, 4), variance), y)
+    expected = jnp.log(p[:, 0]) - 0.5 * variance * jnp.sum(p * (1 - p), axis=1)
+    np.testing.assert_allclose(ours, expected, atol=10 * variance**2)
 
 
 @pytest.mark.parametrize("nodes, variance, tolerance", [(20, 4.0, 2e-5), (20, 10.0, 2e-3), (20, 25.0, 2e-2)])
@@ -263,7 +267,7 @@ def test_multi_class_works_in_single_precision(multi):
         np.testing.assert_allclose(ours, compiled(multi, mean, variance, y), rtol=1e-4, atol=1e-4)
 
 
-def test_softmax_of_two_classes_is_logistic_in_the_difference():
+def test_of_two_classes_softmax_is_logistic_and_robust_max_probit_in_the_difference():
     mean, variance = jnp.array([[0.3, -0.5], [2.0, 1.0]]), jnp.array([[0.5, 0.2], [1.0, 0.7]])
     softmax, logistic = Softmax(2, samples=4096), Logistic(nodes=60)
     difference = mean[:, 1] - mean[:, 0], variance.sum(axis=1)
@@ -272,21 +276,7 @@ def test_softmax_of_two_classes_is_logistic_in_the_difference():
         expected_log_prob(logistic, *difference, jnp.ones(2)),
         atol=1e-3,
     )
-
-
-def test_softmax_is_exact_without_latent_variance_and_to_second_order_in_it():
-    """E log Σ e^f = log Σ e^m + ½ Σ v_c p_c (1 - p_c) + O(v²): the rule has the second moments of N(0, I)."""
-    mean, y = jnp.array([[0.3, -0.5, 1.0, 0.0]]), jnp.zeros(1)
-    p = jax.nn.softmax(mean)
-    softmax, variance = Softmax(4, samples=16), 1e-4
-    ours = expected_log_prob(softmax, mean, jnp.full((1, 4), variance), y)
-    expected = jnp.log(p[:, 0]) - 0.5 * variance * jnp.sum(p * (1 - p), axis=1)
-    np.testing.assert_allclose(ours, expected, atol=10 * variance**2)
-
-
-def test_robust_max_of_two_classes_is_probit_in_the_difference():
-    """P(f_1 > f_0) = Φ((m_1 - m_0) / √(v_0 + v_1))."""
-    mean, variance = jnp.array([[0.3, -0.5], [2.0, 1.0]]), jnp.array([[0.5, 0.2], [1.0, 0.7]])
+    # P(f_1 > f_0) = Φ((m_1 - m_0) / √(v_0 + v_1)).
     p = norm.cdf((mean[:, 1] - mean[:, 0]) / np.sqrt(variance.sum(axis=1)))
     robust = RobustMax(2, epsilon=0.01, nodes=60)
     expected = np.log(p * 0.99 + (1 - p) * 0.01)

@@ -40,35 +40,29 @@ def test_own_reverse_rule_equals_autodiff_through_cholesky_and_solve(n):
     np.testing.assert_allclose(ours + ours.T, theirs + theirs.T, atol=1e-6)
 
 
-def test_jitter_grows_until_a_singular_gram_matrix_factorises():
+def test_jitter_grows_until_a_singular_matrix_factorises_and_float32_ones_are_factorised_in_float64():
     x = jnp.linspace(0, 1, 90)[:, None]
     K = jnp.exp(-0.5 * (x - x.T) ** 2 / 100.0)  # numerically of rank 3
     singular = K - 1e-9 * jnp.eye(90)  # and not even positive: the first jitters are too small
     A = inverse_cholesky(singular)
     assert np.isfinite(A).all()
     assert describe_failure("K", singular) == ""
-
-
-def test_a_matrix_beyond_all_jitter_gives_nan_and_an_account_of_what_was_tried():
-    K = jnp.diag(jnp.array([1.0, -1.0, 1.0]))
-    assert np.isnan(inverse_cholesky(K)).any()
-    account = describe_failure("Kzz", K)
-    assert "Kzz" in account and "float64" in account and "0.0001" in account
-
-
-def test_one_failing_matrix_of_a_batch_leaves_the_others_alone():
-    good, bad = positive_definite(4), -jnp.eye(4)
-    A = jax.vmap(inverse_cholesky)(jnp.stack([good, bad]))
-    np.testing.assert_allclose(A[0] @ good @ A[0].T, np.eye(4), atol=1e-8)
-    assert np.isnan(A[1]).any()
-
-
-def test_float32_matrices_are_factorised_in_float64():
     K = positive_definite(40, dtype=jnp.float32) + 1e4  # condition number beyond float32's reach of 1e7
     A = inverse_cholesky(K)
     assert A.dtype == jnp.float32
     exact = np.linalg.inv(np.linalg.cholesky(np.asarray(K, np.float64) + 1e-6 * float(jnp.diag(K).mean()) * np.eye(40)))
     np.testing.assert_allclose(A, exact, atol=1e-5 * np.abs(exact).max())
+
+
+def test_a_matrix_beyond_all_jitter_gives_nan_and_an_account_and_leaves_the_others_of_a_batch_alone():
+    K = jnp.diag(jnp.array([1.0, -1.0, 1.0]))
+    assert np.isnan(inverse_cholesky(K)).any()
+    account = describe_failure("Kzz", K)
+    assert "Kzz" in account and "float64" in account and "0.0001" in account
+    good, bad = positive_definite(4), -jnp.eye(4)
+    A = jax.vmap(inverse_cholesky)(jnp.stack([good, bad]))
+    np.testing.assert_allclose(A[0] @ good @ A[0].T, np.eye(4), atol=1e-8)
+    assert np.isnan(A[1]).any()
 
 
 @pytest.mark.parametrize("n", [5, 70])
@@ -145,22 +139,13 @@ def test_operations_are_those_of_a_count_by_hand(function, arguments, expected):
     assert count(function, *arguments) == pytest.approx(expected)
 
 
-def test_a_loop_of_unknown_length_counts_once():
+def test_operations_of_loops_updates_gradients_and_inverse_factors_are_those_that_they_take():
     loop = lambda x, n: lax.fori_loop(0, n, lambda _, c: c * c, x)
     assert count(loop, X, 9) == pytest.approx(1000, abs=5)
-
-
-def test_what_is_added_to_a_few_numbers_of_many_costs_a_few():
     assert count(lambda x, k: x.at[k].add(1.0), X, jnp.arange(4)) < 50
-
-
-def test_a_product_with_its_gradient_takes_three_products():
     both = jax.value_and_grad(lambda A, B: jnp.sum(A @ B), argnums=(0, 1))
     assert count(both, A, B) == pytest.approx(3 * 2 * 7 * 5 * 3, abs=2 * 7 * 3)
-
-
-def test_the_inverse_factor_takes_the_operations_of_lapack():
-    """A third of n³ for the factor, and n³ for the solution with n right-hand sides."""
+    # A third of n³ for the factor, and n³ for the solution with n right-hand sides.
     n = 1024
     plain = lambda K: solve_triangular(jnp.linalg.cholesky(K), jnp.eye(n), lower=True)
     assert count(inverse_cholesky, jnp.eye(n)) == pytest.approx(count(plain, jnp.eye(n)), rel=0.02)

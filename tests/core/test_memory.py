@@ -1,6 +1,8 @@
-"""Compiled programs are forgotten where jobs of ever new shapes made many, and kept where they are used again."""
+"""The mathematics starts without JAX; programs are forgotten where jobs of ever new shapes made many, or kept."""
 
 import gc
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -101,3 +103,8 @@ def test_a_run_that_is_made_again_keeps_no_program_more(words, tmp_path):
 
     _, second, third = (kept(times) for times in range(3))
     assert second == third
+
+
+def test_core_and_its_memory_are_imported_without_jax():
+    code = "import sys, gpbench.core.memory; sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

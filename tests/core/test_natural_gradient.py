@@ -33,14 +33,11 @@ def step(step_size, weight):
     return run(mean + OFFSET, variance + REST**2)
 
 
-def test_a_step_of_size_one_is_the_exact_posterior_of_bayesian_linear_regression():
+def test_a_step_of_size_one_is_the_exact_posterior_of_linear_regression_and_a_smaller_one_interpolates():
     q = step(1.0, np.ones(N)).posterior()
     precision = np.eye(M) + V @ V.T / NOISE
     np.testing.assert_allclose(q.mean, np.linalg.solve(precision, V @ (Y - OFFSET)) / NOISE, rtol=1e-7)
     np.testing.assert_allclose(q.root.T @ q.root, np.linalg.inv(precision), rtol=1e-7, atol=1e-10)
-
-
-def test_a_smaller_step_interpolates_the_natural_parameters_and_weights_scale_the_rows():
     weight = np.where(np.arange(N) < 4, 2.0, 0.0)
     new = step(0.3, weight)
     precision, shift = (V * weight) @ V.T / NOISE, V @ (weight * (Y - OFFSET)) / NOISE
@@ -67,10 +64,17 @@ def test_a_step_towards_an_indefinite_precision_stays_positive_definite_and_asce
         np.testing.assert_allclose(after.posterior().mean, expected, rtol=1e-6)
 
 
-def test_a_factor_that_a_step_leaves_as_it_is_stays_so():
+def test_a_factor_that_a_step_leaves_stays_and_rates_grow_on_a_kept_sign_and_halve_on_a_flip():
     after = keep_definite(mixture(FACTOR, 0.5), FACTOR, FACTOR, 0.5)
     np.testing.assert_allclose(after.precision, FACTOR.precision, rtol=1e-12)
     np.testing.assert_allclose(after.shift, FACTOR.shift, rtol=1e-12)
+    optimiser = adaptive_rates(start=0.01)
+    p = {"a": jnp.array([1.0, 1.0])}
+    state = optimiser.init(p)
+    for gradient in ([1.0, 1.0], [1.0, 1.0], [1.0, -1.0]):
+        updates, state = optimiser.update({"a": jnp.array(gradient)}, state, p)
+    np.testing.assert_allclose(state.rates["a"], [0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
+    np.testing.assert_allclose(updates["a"], [-0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
 
 
 COUNTS = RANDOM.poisson(1.0, size=N)
@@ -124,17 +128,7 @@ def test_steps_are_those_of_dual_parameters_of_each_row():
         np.testing.assert_allclose(factor.precision, (V * second) @ V.T, rtol=1e-6, atol=1e-8)
 
 
-def test_rates_grow_by_two_percent_on_a_kept_sign_and_halve_on_a_flip():
-    optimiser = adaptive_rates(start=0.01)
-    p = {"a": jnp.array([1.0, 1.0])}
-    state = optimiser.init(p)
-    for gradient in ([1.0, 1.0], [1.0, 1.0], [1.0, -1.0]):
-        updates, state = optimiser.update({"a": jnp.array(gradient)}, state, p)
-    np.testing.assert_allclose(state.rates["a"], [0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
-    np.testing.assert_allclose(updates["a"], [-0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
-
-
-def test_shared_parameters_have_the_sign_of_their_summed_gradient():
+def test_shared_parameters_have_the_sign_of_their_summed_gradient_and_no_step_reaches_further_than_it_may():
     optimiser = adaptive_rates(start=0.01, shared="lengthscale")
     p = {"lengthscale": jnp.zeros(2), "other": jnp.zeros(2)}
     state = optimiser.init(p)
@@ -143,9 +137,6 @@ def test_shared_parameters_have_the_sign_of_their_summed_gradient():
     _, state = optimiser.update({"lengthscale": jnp.array([3.0, 1.0]), "other": jnp.array([3.0, 1.0])}, state, p)
     np.testing.assert_allclose(state.rates["lengthscale"], [0.01 * 1.02**2] * 2)
     np.testing.assert_allclose(state.rates["other"], [0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
-
-
-def test_no_step_reaches_further_than_it_may():
     optimiser = adaptive_rates(start=0.01, reach=0.3)
     p = {"a": jnp.zeros(3)}
     updates, _ = optimiser.update({"a": jnp.array([1e4, -1e4, 1.0])}, optimiser.init(p), p)

@@ -86,15 +86,12 @@ def test_numerical_intervals_of_a_gaussian_are_those_in_closed_form(y, dtype, to
         np.testing.assert_allclose(numbers[name], value, rtol=tolerance, atol=tolerance)
 
 
-def test_the_crps_of_laplace_noise_alone_has_its_closed_form():
+def test_the_crps_of_laplace_noise_has_its_closed_form_and_quantiles_exist_where_the_variance_does_not():
     """|d| + b e^(-|d|/b) - 3b/4 (Jordan, Krüger and Lerch 2019, appendix A)."""
     y, b = np.array([-3.0, -0.2, 0.0, 0.6, 20.0]), 0.7
     ours = intervals_of(LaplacePredictive(jnp.zeros(5), jnp.full(5, 1e-12), jnp.array(2 * b**2)), jnp.asarray(y))
     np.testing.assert_allclose(ours["crps"], np.abs(y) + b * np.exp(-np.abs(y) / b) - 0.75 * b, rtol=1e-4)
     np.testing.assert_allclose(ours["high95"], laplace.ppf(0.975, scale=b), rtol=1e-6)
-
-
-def test_quantiles_exist_where_the_variance_does_not():
     wide = StudentTPredictive(jnp.zeros(1), jnp.array([1e-9]), jnp.array(2.0), jnp.array(1.5))
     assert not np.isfinite(wide.var).any()
     np.testing.assert_allclose(intervals_of(wide, jnp.zeros(1))["high95"], t.ppf(0.975, 1.5, scale=2.0), rtol=1e-6)
@@ -108,7 +105,7 @@ def test_the_slope_of_the_cdf_is_the_density(name):
     np.testing.assert_allclose(slope, np.exp(log_prob_of(predictive, y)), rtol=1e-5)
 
 
-def test_laplace_noise_has_the_convolution_in_closed_form():
+def test_laplace_noise_has_the_convolution_in_closed_form_and_stays_finite_far_from_its_rows():
     x = np.linspace(-9.0, 9.0, 50_001)
     weight = norm.pdf(x) * (x[1] - x[0])
     y, b = np.array([0.4, -1.3, -2.0]), np.sqrt(0.1)
@@ -117,9 +114,6 @@ def test_laplace_noise_has_the_convolution_in_closed_form():
     density = np.exp(log_prob_of(ours, jnp.asarray(y)))
     np.testing.assert_allclose(density, laplace.pdf(y[:, None], f, b) @ weight, rtol=1e-6)
     np.testing.assert_allclose(cdf_of(ours, jnp.asarray(y)), laplace.cdf(y[:, None], f, b) @ weight, rtol=1e-6)
-
-
-def test_laplace_noise_stays_finite_far_from_its_rows():
     far = LaplacePredictive(jnp.zeros(4), jnp.array([1e-9, 1.0, 1e4, 1.0]), jnp.array(1e-3))
     y = jnp.array([50.0, -50.0, 50.0, 0.0])
     log_prob = log_prob_of(far, y)
@@ -181,15 +175,6 @@ def test_a_mixture_of_gaussians_is_what_it_is_by_hand():
     np.testing.assert_array_equal(cdf_of(mixture, y), arrays["cdf"])
 
 
-def test_a_mixture_of_classes_averages_probabilities():
-    logits = jnp.array([[[0.0, 1.0, 2.0]], [[3.0, 0.0, -1.0]]])
-    mixture = MixturePredictive(jax.vmap(CategoricalPredictive)(logits), jnp.zeros(2))
-    p = np.asarray(jax.nn.softmax(logits)).mean(axis=0)
-    np.testing.assert_allclose(np.exp(mixture.log_probs), p, rtol=1e-12)
-    np.testing.assert_allclose(np.exp(mixture.log_prob(jnp.array([2.0]))), p[:, 2], rtol=1e-12)
-    assert set(mixture.arrays(jnp.array([2.0]))) == {"log_prob", "log_probs"}
-
-
 def test_a_mixture_of_equal_parts_is_the_part():
     alone = DENSITIES["laplace"]
     twice = jax.tree.map(lambda a: jnp.stack([a, a]), alone)
@@ -199,7 +184,7 @@ def test_a_mixture_of_equal_parts_is_the_part():
         np.testing.assert_allclose(mixed[name], single[name], rtol=1e-9)
 
 
-def test_classes_have_the_log_prob_of_their_column():
+def test_classes_have_the_log_prob_of_their_column_and_a_mixture_averages_probabilities():
     log_p = jnp.log(jnp.array([[0.2, 0.8], [0.6, 0.4]]))
     y = jnp.array([1.0, -1.0])
     for predictive in (BernoulliPredictive(log_p[:, 0], log_p[:, 1]), CategoricalPredictive(log_p)):
@@ -207,6 +192,12 @@ def test_classes_have_the_log_prob_of_their_column():
         np.testing.assert_allclose(predictive.summary()["log_probs"], log_p, rtol=1e-12)
     three = CategoricalPredictive(jnp.zeros((2, 3)))
     np.testing.assert_allclose(three.log_prob(jnp.array([0.0, 2.0])), -np.log(3.0), rtol=1e-12)
+    logits = jnp.array([[[0.0, 1.0, 2.0]], [[3.0, 0.0, -1.0]]])
+    mixture = MixturePredictive(jax.vmap(CategoricalPredictive)(logits), jnp.zeros(2))
+    p = np.asarray(jax.nn.softmax(logits)).mean(axis=0)
+    np.testing.assert_allclose(np.exp(mixture.log_probs), p, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(mixture.log_prob(jnp.array([2.0]))), p[:, 2], rtol=1e-12)
+    assert set(mixture.arrays(jnp.array([2.0]))) == {"log_prob", "log_probs"}
 
 
 @pytest.mark.parametrize("ratio", [0.3, 4.9, 5.1, 100.0, 1e4])

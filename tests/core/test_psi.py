@@ -68,11 +68,15 @@ def test_a_full_covariance_that_is_diagonal_is_the_diagonal_one_with_its_gradien
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10), one, other)
 
 
-def test_float32_keeps_four_digits_far_from_the_origin():
+def test_float32_keeps_four_digits_far_from_the_origin_and_without_variance_the_mean_is_rectified():
     far = Moments(MEAN + 30.0, VARIANCE)
     exact = psi2_sum(KERNEL, Z + 30.0, far, W)
     single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), (KERNEL, Z + 30.0, far, W))
     np.testing.assert_allclose(psi2_sum(*single), exact, rtol=1e-4, atol=1e-4)
+    m = jnp.array([-2.0, -1e-6, 1e-6, 3.0])
+    mean, variance = moments(m, jnp.zeros(4))
+    np.testing.assert_allclose(mean, np.maximum(m, 0.0), atol=1e-300)
+    np.testing.assert_array_equal(variance, 0.0)
 
 
 ALPHA = np.array([-37.0, -20.0, -6.0, -5.0, -4.99, -1.0, -0.1, 0.0, 0.1, 1.0, 4.99, 5.0, 8.0, 40.0])
@@ -95,14 +99,11 @@ def by_quadrature(alpha):
     return mean, density @ (z + alpha - mean) ** 2 + norm.cdf(-alpha) * mean**2
 
 
-def test_moments_are_the_integrals_to_nine_digits_far_into_the_tail():
+def test_moments_are_the_integrals_to_nine_digits_far_into_the_tail_and_gradients_the_closed_forms():
     expected = np.transpose([by_quadrature(alpha) for alpha in ALPHA])
     mean, variance = moments(jnp.asarray(STD * ALPHA), jnp.full(len(ALPHA), STD**2))
     np.testing.assert_allclose(mean, STD * expected[0], rtol=1e-9)
     np.testing.assert_allclose(variance, STD**2 * expected[1], rtol=1e-9)
-
-
-def test_gradients_are_the_closed_forms():
     m, v = jnp.asarray(STD * ALPHA), jnp.full(len(ALPHA), STD**2)
     mean, _ = moments(m, v)
     below, above, density = norm.cdf(-ALPHA), norm.cdf(ALPHA), norm.pdf(ALPHA)
@@ -122,13 +123,6 @@ def test_values_and_gradients_are_finite_down_to_a_variance_of_zero(dtype):
         assert np.isfinite(mean).all() and (np.asarray(mean) >= np.maximum(m, 0.0)).all()
         assert np.isfinite(variance).all() and (np.asarray(variance) >= 0.0).all()
         assert np.isfinite(by_mean(*args)).all() and np.isfinite(by_variance(*args)).all()
-
-
-def test_without_variance_the_mean_is_rectified():
-    m = jnp.array([-2.0, -1e-6, 1e-6, 3.0])
-    mean, variance = moments(m, jnp.zeros(4))
-    np.testing.assert_allclose(mean, np.maximum(m, 0.0), atol=1e-300)
-    np.testing.assert_array_equal(variance, 0.0)
 
 
 def network(rng, widths):

@@ -109,7 +109,7 @@ def test_a_step_without_noise_is_the_minimal_norm_composition_of_exact_flows():
         np.testing.assert_allclose(end.energy_error[index], error, rtol=1e-10, atol=1e-12)
 
 
-def test_momenta_are_unit_vectors_and_a_step_is_as_long_as_the_step_size_at_most():
+def test_momenta_are_unit_vectors_and_a_step_without_a_finite_end_leaves_the_chain_where_it_was():
     chain, end = moved(START, 1.0, 0.3, 0.7)
     for momentum in (chain.momentum, end.chain.momentum):
         np.testing.assert_allclose(np.linalg.norm(momentum, axis=1), 1.0, rtol=1e-12)
@@ -118,26 +118,20 @@ def test_momenta_are_unit_vectors_and_a_step_is_as_long_as_the_step_size_at_most
     value, gradient = jax.vmap(jax.value_and_grad(log_density))(end.chain.position)
     np.testing.assert_allclose(end.chain.log_density, value, rtol=1e-12)
     np.testing.assert_allclose(end.chain.gradient, gradient, rtol=1e-10)
-
-
-def test_without_noise_the_energy_error_of_a_step_is_of_third_order():
-    """The integrator is of second order and symmetric: half the step size, an eighth of the error."""
-    errors = [np.abs(moved(START, 1.0, size, np.inf)[1].energy_error).mean() for size in (0.04, 0.02, 0.01)]
-    np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 8.0, rtol=0.1)
-
-
-def test_a_momentum_is_forgotten_over_the_length():
-    """In a step of size ε its mean falls as e^(-ε / L), on a flat density, which does not turn it."""
-    chain, end = moved(START, 0.0, 0.5, 1.0)
-    cosines = np.sum(chain.momentum * end.chain.momentum, axis=1)
-    assert abs(cosines.mean() - np.exp(-0.5)) < 0.12
-    np.testing.assert_allclose(end.energy_error, 0.0, atol=1e-12)
-
-
-def test_a_step_without_a_finite_end_leaves_the_chain_where_it_was():
     chain, end = moved(START.at[0].set(1.9), 1.0, 0.3, 1.0)
     assert end.is_divergent.any() and not end.is_divergent.all()
     stays = (end.chain.position == chain.position).all(1)
     np.testing.assert_array_equal(stays, end.is_divergent)
     assert np.isfinite(end.chain.log_density).all() and (end.energy_error[end.is_divergent] == 0.0).all()
     np.testing.assert_allclose(np.linalg.norm(end.chain.momentum, axis=1), 1.0, rtol=1e-12)
+
+
+def test_without_noise_the_energy_error_is_of_third_order_and_a_momentum_is_forgotten_over_the_length():
+    """The integrator is of second order and symmetric: half the step size, an eighth of the error."""
+    errors = [np.abs(moved(START, 1.0, size, np.inf)[1].energy_error).mean() for size in (0.04, 0.02, 0.01)]
+    np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 8.0, rtol=0.1)
+    # In a step of size ε its mean falls as e^(-ε / L), on a flat density, which does not turn it.
+    chain, end = moved(START, 0.0, 0.5, 1.0)
+    cosines = np.sum(chain.momentum * end.chain.momentum, axis=1)
+    assert abs(cosines.mean() - np.exp(-0.5)) < 0.12
+    np.testing.assert_allclose(end.energy_error, 0.0, atol=1e-12)

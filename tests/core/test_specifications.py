@@ -1,4 +1,7 @@
-"""Specifications of kernels and likelihoods: equality, spelling, text, and what is wrong with them."""
+"""Specifications of kernels and likelihoods, and where training starts: lengthscales and inducing points."""
+
+import itertools
+import warnings
 
 import equinox as eqx
 import jax
@@ -6,8 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from kernel_values import VALUES, X, cross, stationary
+from scipy.linalg.lapack import dpstrf
+from sklearn.cluster import KMeans
 
-from gpbench.core.kernels import ANOVA, Linear, Matern52, SquaredExponential, Stationary, kernel_spec, require
+from gpbench.core import clusters, greedy
+from gpbench.core.features import SelectedPoints, inducing_points
+from gpbench.core.greedy import select_rows
+from gpbench.core.kernels import ANOVA, Linear, Matern52, SquaredExponential, Stationary, kernel_spec, require_family
+from gpbench.core.kernels.base import initial_log_lengthscales2
 from gpbench.core.likelihoods import Gaussian, Probit, Softmax, likelihood_spec
 from gpbench.errors import ConfigError
 
@@ -107,35 +116,25 @@ def test_inputs_that_the_data_do_not_have_are_an_error(value, message):
 
 
 def test_a_method_that_needs_a_family_says_which_kernels_it_accepts():
-    require(kernel_spec({"squared_exponential": {"isotropic": True}}), SquaredExponential, "svdgp")
-    require(stationary(Matern52), (Matern52, Linear), "svdgp")
+    require_family(kernel_spec({"squared_exponential": {"isotropic": True}}), SquaredExponential, "svdgp")
+    require_family(stationary(Matern52), (Matern52, Linear), "svdgp")
     with pytest.raises(
         ConfigError,
         match=r"^svdgp needs a squared exponential kernel, not matern52: choose method\.kernel=squared_exponential$",
     ):
-        require(kernel_spec("matern52"), SquaredExponential, "svdgp")
+        require_family(kernel_spec("matern52"), SquaredExponential, "svdgp")
     with pytest.raises(ConfigError, match=r"not squared_exponential\(inputs=\[0\]\)"):
-        require(kernel_spec({"squared_exponential": {"inputs": [0]}}), SquaredExponential, "svdgp")
+        require_family(kernel_spec({"squared_exponential": {"inputs": [0]}}), SquaredExponential, "svdgp")
     with pytest.raises(ConfigError, match=r"needs a squared exponential, matern12, .* or periodic kernel, not linear"):
-        require(Linear(jnp.zeros(2)), Stationary, "this method")
+        require_family(Linear(jnp.zeros(2)), Stationary, "this method")
 
 
-def test_every_anova_base_may_be_any_family_without_inputs():
-    for name in ("linear", "periodic", "rational_quadratic"):
-        kernel = kernel_spec({"anova": {"base": name}}).initial(jnp.asarray(X), start="median")
-        assert isinstance(kernel, ANOVA)
-        assert np.isfinite(cross(kernel)).all()
-
-
-def test_auto_chooses_by_the_task():
+def test_auto_chooses_by_the_task_and_a_choice_does_not_depend_on_the_order_of_its_options():
     auto = likelihood_spec("auto")
     names = {
         task: type(auto.initial(task, 3, noise=0.1, dtype="float64")) for task in ("regression", "binary", "multiclass")
     }
     assert names == {"regression": Gaussian, "binary": Probit, "multiclass": Softmax}
-
-
-def test_a_choice_is_hashable_and_does_not_depend_on_the_order_of_its_options():
     one, other = ({"student_t": dict(items)} for items in ([("df", 3), ("nodes", 32)], [("nodes", 32), ("df", 3)]))
     assert likelihood_spec(one) == likelihood_spec(other) == likelihood_spec(likelihood_spec(one))
     assert (
@@ -163,8 +162,103 @@ def test_a_wrong_likelihood_is_one_line(value, message):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_likelihood_that_does_not_fit_the_task_names_those_that_do():
+def test_a_likelihood_that_does_not_fit_names_those_that_do_and_an_anova_base_may_be_any_family():
     with pytest.raises(ConfigError, match="probit does not fit regression data; choose gaussian, laplace, student"):
         likelihood_spec("probit").initial("regression", 0, noise=0.1, dtype="float64")
     with pytest.raises(ConfigError, match="samples=128 is too few for 40 classes; try 256"):
         likelihood_spec("softmax").initial("multiclass", 40, noise=0.1, dtype="float64")
+    for name in ("linear", "periodic", "rational_quadratic"):
+        kernel = kernel_spec({"anova": {"base": name}}).initial(jnp.asarray(X), start="median")
+        assert isinstance(kernel, ANOVA)
+        assert np.isfinite(cross(kernel)).all()
+
+
+CORNERS = jnp.asarray([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])  # distances 5, 5, 10; along the inputs 3, 3, 6 and 4, 4, 8
+
+
+@pytest.mark.parametrize(
+    ("start", "lengthscales"), [("median", [5.0, 5.0]), ("root_median", [5**0.5] * 2), ("median_each", [3.0, 4.0])]
+)
+def test_initial_lengthscales(start, lengthscales):
+    np.testing.assert_allclose(jnp.exp(0.5 * initial_log_lengthscales2(CORNERS, start)), lengthscales, rtol=1e-12)
+
+
+def test_a_constant_input_starts_at_one_and_more_points_than_different_rows_are_copies_of_them():
+    with_constant = jnp.concatenate([CORNERS, jnp.ones((3, 1))], axis=1)
+    assert initial_log_lengthscales2(with_constant, "median_each")[2] == 0.0
+    with warnings.catch_warnings(action="error"):
+        Z = inducing_points(jnp.concatenate([CORNERS, CORNERS, CORNERS]), 7, "kmeans", key=jax.random.key(0))
+    np.testing.assert_allclose(np.unique(Z, axis=0), CORNERS)
+
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("rows", [RNG.normal(size=(700, 3)), RNG.integers(0, 4, (300, 2)).astype(float)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_centres_are_those_of_scikit_learn_whichever_computes_them(rows, dtype, monkeypatch):
+    CORNERS = rows.astype(dtype)
+    start = CORNERS[:60]  # of the integers some are equal: their centres lose their rows
+    with warnings.catch_warnings(action="ignore"):
+        known = KMeans(60, init=start, n_init=1, max_iter=50).fit(CORNERS).cluster_centers_
+    for large in (np.inf, 0):
+        monkeypatch.setattr(clusters, "_LARGE", large)
+        centres = clusters.kmeans(CORNERS, start)
+        assert centres.dtype == dtype
+        np.testing.assert_allclose(centres, known, atol=10 * np.finfo(dtype).eps)
+
+
+def test_the_median_distance_is_of_pairs_of_different_rows_and_points_not_in_use_tell_nothing():
+    CORNERS = RNG.normal(size=(300, 4))
+    CORNERS[200:] = CORNERS[:100]
+    distances = [np.sqrt(np.sum((x - y) ** 2)) for x, y in itertools.combinations(CORNERS, 2)]
+    assert clusters.median_distance(CORNERS) == pytest.approx(np.median([d for d in distances if d > 0]), rel=1e-14)
+    assert clusters.median_distance(np.ones((5, 2))) == 1.0
+    points = SelectedPoints(POINTS[:5], jnp.array([1.0, 1.0, 0.0, 1.0, 0.0]))
+    kept = np.array([0, 1, 3])
+    gram, cross = np.asarray(points.gram(KERNEL)), np.asarray(points.cross(KERNEL, POINTS))
+    np.testing.assert_array_equal(gram[np.ix_(kept, kept)], KERNEL.cross(POINTS[kept], POINTS[kept]))
+    np.testing.assert_array_equal(gram[[2, 4]], np.eye(5)[[2, 4]])
+    np.testing.assert_array_equal(cross[[2, 4]], 0.0)
+    np.testing.assert_allclose(cross[kept], KERNEL.cross(POINTS[kept], POINTS), rtol=1e-12)
+
+
+KERNEL = SquaredExponential(jnp.array(0.7), jnp.log(jnp.array([0.8, 1.5])))
+POINTS = jnp.asarray(np.random.default_rng(0).normal(size=(60, 2)))
+K = np.asarray(KERNEL.cross(POINTS, POINTS))
+
+
+def left(K, chosen):
+    """diag(K - Q) of the chosen rows, by dense algebra."""
+    return np.diag(K) - np.sum(K[:, chosen].T * np.linalg.solve(K[np.ix_(chosen, chosen)], K[chosen]), axis=0)
+
+
+def test_pivots_are_those_of_lapack_and_the_choice_ends_where_the_weighted_rest_is_small_enough():
+    weight = jnp.where(jnp.arange(60) < 30, 2.0, 0.5)
+    enough = 0.3 * float(weight @ np.diag(K))
+    selection = select_rows(KERNEL, POINTS, 20, weight=weight, enough=enough)
+    chosen = np.asarray(selection.index)[: int(selection.count)]
+    assert 0 < len(chosen) < 20
+    assert weight @ left(K, chosen) <= enough < weight @ left(K, chosen[:-1])
+    selection = select_rows(KERNEL, POINTS, 20)
+    _, pivots, _, _ = dpstrf(K)
+    np.testing.assert_array_equal(selection.index, pivots[:20] - 1)
+    np.testing.assert_allclose(selection.rest, left(K, np.asarray(selection.index)), atol=1e-12)
+    assert selection.count == 20 and selection.index[0] == 0  # of equal variances the first
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_copies_of_rows_end_the_choice_and_the_places_left_are_filled_with_other_rows(dtype):
+    some = POINTS[:20].astype(dtype)
+    copies = jnp.concatenate([some, some])
+    kernel = SquaredExponential(jnp.array(0.7, dtype), jnp.log(jnp.array([0.1, 0.1], dtype)))
+    selection = select_rows(kernel, copies, 40)
+    assert selection.count == 20 and selection.rest.dtype == dtype
+    np.testing.assert_array_equal(np.sort(selection.index[:20]), np.arange(20))
+    np.testing.assert_array_equal(np.sort(selection.index), np.arange(40))
+
+
+def test_too_much_memory_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr("gpbench.core.memory.free_memory", lambda: 1000)
+    with pytest.raises(ConfigError, match=r"^20 rows of the kernel matrix of 60 training rows, for a greedy choice"):
+        greedy.select_rows(KERNEL, POINTS, 20)

@@ -1,14 +1,18 @@
-"""ARFF by the description of the format: each of its parts read right, or refused in a line; in linear time."""
+"""ARFF by the description of the format, in linear time; molecules: packed fingerprints, and those that RDKit makes."""
 
+import gzip
 import resource
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from small_tables import npz
 
 from gpbench.api.words import with_cards
-from gpbench.data import cards, cells, checks, load
+from gpbench.data import cards, cells, checks, load, prepare, sources, splits
+from gpbench.data.conversion import from_raw
+from gpbench.data.readers import fingerprints_npz, smiles_csv
 from gpbench.errors import DataError
 
 HEAD = """% Title: a rig
@@ -102,7 +106,7 @@ def test_a_head_that_is_none_is_refused_with_its_line(head, message):
         cells.read(head.encode(), {})
 
 
-def test_dates_order_the_rows_and_strings_are_left_out(tmp_path):
+def test_dates_order_the_rows_strings_are_left_out_and_weights_are_said_by_check_and_first_look(tmp_path, capsys):
     days = "".join(f"'pump {k}',{28 - k:02}/03/2021,{k * k % 7},{k}.5\n" for k in range(28))
     head = "@relation r\n@attribute who string\n@attribute day date dd/MM/yyyy\n@attribute a numeric\n"
     (tmp_path / "log.arff").write_text(f"{head}@attribute y numeric\n@data\n{days}")
@@ -111,9 +115,6 @@ def test_dates_order_the_rows_and_strings_are_left_out(tmp_path):
     source = {"kind": "file", "path": "log.arff", "target": "y", "order": "day", "drop": ["who"]}
     dataset = load({"name": "log", "task": "regression", "sources": [source]}, config_dirs=[tmp_path])
     assert (np.diff(dataset.order) == -86400).all()
-
-
-def test_weights_are_said_by_the_check_and_the_first_look(tmp_path, capsys):
     text = "@relation r\n@attribute x numeric\n@attribute y numeric\n@data\n"
     (tmp_path / "iw.arff").write_text(text + "".join(f"{k * k % 7},{k % 5}.5,{{{k % 3 + 1}}}\n" for k in range(30)))
     folders = with_cards([f"dataset={tmp_path}/iw.arff", "target=y"], [])[1]
@@ -169,3 +170,110 @@ def test_a_megabyte_of_what_regular_expressions_read_twice_takes_seconds(name):
         [sys.executable, "-c", READ], input=LONG[name].encode(), capture_output=True, preexec_fn=limit
     )
     assert done.returncode == 0 and done.stderr == b"", done.stderr[-300:]
+
+
+RNG = np.random.default_rng(0)
+BITS = RNG.integers(0, 2, (5, 512)).astype(np.uint8)
+PCE = np.array([3.5, -6.9, 0, 1, 2], np.float32)
+NPZ = {"bits": 512, "target": "pce"}
+CSV = {"bits": 512, "radius": 2, "smiles": "smiles", "target": "PCE"}
+FULL = {**CSV, "smiles": ["SMILES_str", "tmp_smiles_str"], "target": "pce"}
+
+
+def packed(**arrays) -> bytes:
+    return npz(**{"bits": np.packbits(BITS, axis=1), "pce": PCE} | arrays)
+
+
+def of_full(*molecules: tuple[str, str]) -> bytes:
+    """A table with the columns that others report of the full one, padded as they report."""
+    lines = ['"id", "SMILES_str"      , "stoich_str", "pce", "tmp_smiles_str"']
+    lines += [f'"{i}", "{one}"   , "C2H6O", "{i}.25", "{other}"' for i, (one, other) in enumerate(molecules)]
+    return "\n".join(lines).encode()
+
+
+def test_packed_bits_become_inputs_of_0_and_1():
+    raw = fingerprints_npz([packed()], NPZ)
+    np.testing.assert_array_equal(raw.X, BITS)
+    np.testing.assert_array_equal(raw.target, PCE)
+    assert from_raw(cards.read("hcep"), raw).X.shape == (5, 512)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (packed(bits=np.zeros((5, 128), np.uint8)), "fingerprints of 1024 bits, not 512"),
+        (packed(bits=np.zeros((4, 64), np.uint8)), "4 fingerprints, but 5 targets"),
+        (packed(bits=BITS.astype(float)), r"of type float64 and shape \(5, 512\): must be rows of bytes"),
+        (packed(bits=np.zeros(64, np.uint8)), r"shape \(64,\): must be rows of bytes"),
+        (npz(bits=np.packbits(BITS, axis=1)), "no array 'pce'; the archive has 'bits'"),
+        (packed()[:300], "not the expected npz file"),
+    ],
+)
+def test_fingerprints_of_another_form_are_one_clear_line(content, message):
+    with pytest.raises(DataError, match=message) as caught:
+        fingerprints_npz([content], NPZ)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["hcep", "hcep_full"])
+def test_without_rdkit_the_error_says_how_to_install_it_and_nothing_is_downloaded(name, monkeypatch):
+    def download(*_):
+        raise AssertionError("downloaded")
+
+    monkeypatch.setattr(sources, "find_spec", lambda package: None)
+    monkeypatch.setattr(sources.files, "from_address", download)
+    with pytest.raises(
+        DataError, match=r"needs rdkit, which is not installed: pip install -c constraints.txt -e '.\[chem\]'"
+    ) as caught:
+        load(cards.read(name))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_mirror_needs_no_rdkit_and_25000_rows_train(mirror, monkeypatch):
+    monkeypatch.setattr(sources, "find_spec", lambda package: None)
+    card = cards.read("hcep")
+    dataset = load(card, mirror=mirror)  # compares the checksum with the card's
+    assert set(np.unique(dataset.X)) == {0, 1} and dataset.y.min() == np.float32(-6.9454)
+    assert (np.ptp(dataset.X, axis=0) == 0).sum() == 4
+    train, test = splits.indices(card, dataset, 0)
+    assert (len(train), len(test)) == splits.sizes(card) == (25_000, 4_978)
+    assert prepare(dataset, train, test).held_out and splits.sizes(cards.read("hcep_full")) == (50_000, 10_000)
+
+
+@pytest.fixture
+def rdkit():
+    return pytest.importorskip("rdkit", reason="RDKit is not installed: the extra `chem`")
+
+
+def test_rdkit_makes_the_arrays_of_the_mirror_from_all_smiles(mirror, rdkit):
+    card = cards.read("hcep")
+    source = next(source for source in card["sources"] if source["kind"] == "official")
+    if not (path := mirror / "hcep_30k_smiles_pce.csv.gz").is_file():
+        pytest.skip(f"the mirror has no {path.name}")
+    dataset = from_raw(card, smiles_csv([path.read_bytes()], source))
+    assert dataset.checksum == card["checksum"] and len(dataset.y) == 29_978
+
+
+def test_a_fingerprint_is_that_of_the_molecule_whatever_its_spelling_or_its_column(rdkit):
+    raw = smiles_csv([gzip.compress(b"smiles,PCE\nOCC,1.5\nC(C)O,-2\nc1ccccc1,3.5966390000000001\n")], CSV)
+    np.testing.assert_array_equal(raw.X[0], raw.X[1])
+    assert raw.X.shape == (3, 512) and 0 < raw.X[0].sum() < 10 and (raw.X[0] != raw.X[2]).any()
+    assert raw.target.tolist() == [1.5, -2, np.float32(3.596639)]
+    raw = smiles_csv([of_full(("OCC", "CCO"), ("c1ccc", "CCO"), ("", "CCO"))], FULL)
+    assert (raw.X[0] == raw.X).all() and raw.target.tolist() == [0.25, 1.25, 2.25]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"smiles,PCE\nCCO,1\nc1ccc,2\n", "row 2: RDKit cannot read the SMILES 'c1ccc'"),
+        (b"smiles,PCE\nCCO,high\n", "row 1: 'high' is not a number"),
+        (b"smiles,PCE\nCCO,1\nCCO\n", "row 2 has 1 cells, not 2"),
+        (b"smiles,pce\nCCO,1\n", "no column 'PCE'; the table has smiles, pce"),
+        (gzip.compress(b"smiles,PCE\nCCO,1\n", mtime=0)[:-9], "the packed file is damaged"),
+    ],
+)
+def test_a_table_that_is_not_of_molecules_is_one_clear_line(rdkit, capfd, content, message):
+    with pytest.raises(DataError, match=message) as caught:
+        smiles_csv([content], CSV)
+    assert "\n" not in str(caught.value) and capfd.readouterr().err == ""

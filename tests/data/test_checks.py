@@ -1,14 +1,18 @@
-"""The findings of `gpbench data check`, each on data that have it and on data that have not."""
+"""The findings of `gpbench data check`, on data that have them, on data that have not, and on tables/cases."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gpbench
 from gpbench.cli import main
-from gpbench.data import checks, splits, tables
+from gpbench.data import cards, checks, load, new_rows, splits, tables
 from gpbench.data.checks import check
 from gpbench.data.conversion import from_raw
-from gpbench.data.dataset import Raw
+from gpbench.data.dataset import Dataset, Raw
+from gpbench.errors import DataError
 
 RNG = np.random.default_rng(3)
 ENC = {"target": "y", "encode": {"c": "onehot"}}
@@ -39,25 +43,25 @@ def test_large_data_are_checked_by_some_rows_and_splits(monkeypatch):
     assert texts[0] == "the findings are those of 20 rows, every 3th" and "'b' orders the rows" in texts[2]
 
 
-def test_marks_of_missing_cells_are_noted_among_levels_and_zeros():
+def test_marks_of_missing_cells_are_noted_and_the_check_from_python_is_that_of_the_command(capsys):
     raw = tables.table([b"c,y\n" + b"".join(b"%s,%d\n" % (c, k) for k, c in enumerate([b"A", b"NA", b"B"] * 4))], ENC)
     card = CARD | {"sources": [{"kind": "file", "path": "a", **ENC}]}
     [finding] = [f for f in check(card, from_raw(card, raw)).findings if "level" in f.text]
     assert finding == ("'c' has the level 'NA'", 'missing: "NA" if it marks missing cells')
     pressure = np.where(np.arange(N) % 20 == 3, 0, 70 + 10 * A)
     assert "'c' is 0 in 3 rows, far from all others: is it missing there?" in said({"a": A, "b": B, "c": pressure})
-
-
-def test_the_check_from_python_is_that_of_the_command_and_no_shipped_card_is_to_be_edited(capsys):
     report = gpbench.load("coal").check()
     assert main(["data", "check", "coal"]) == 0 and capsys.readouterr().out.split() == str(report).split()
     assert report.rows == 112 and [finding.mend for finding in report.findings] == [""]
 
 
-def test_ordinary_data_have_nothing_doubtful():
+def test_ordinary_data_have_nothing_doubtful_and_targets_of_few_values_or_in_order_are_noted():
     assert report({"a": A, "b": B}).findings == []
     labels, one = np.where(NOISE > 0, "x", "y"), {"sets": {"random90": 1}}
     assert report({"a": A, "b": B}, labels, "binary", splits=one).findings == []
+    assert "'y' has 3 different values; task: multiclass if they are classes" in said({"a": A}, np.arange(N) % 3)
+    assert "'y' has one value" in said({"a": A}, np.ones(N))
+    assert "the rows are in the order of 'y'" in said({"a": A}, np.sort(TARGET))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +80,7 @@ def test_doubtful_inputs_are_named_with_their_correction(column, text):
     assert all(part in said({"a": A, "b": B, "c": column}) for part in text.split(".*"))
 
 
-def test_an_input_that_separates_classes_is_named_and_one_that_does_not_quite_is_not():
+def test_an_input_that_separates_classes_or_is_made_of_a_column_is_named():
     labels = np.where(NOISE > 0, "x", "y")
     assert "'c' alone tells 'y'" in said({"a": A, "c": NOISE**3}, labels, "binary")
     swapped = NOISE.copy()
@@ -84,12 +88,10 @@ def test_an_input_that_separates_classes_is_named_and_one_that_does_not_quite_is
     assert "alone" not in said({"a": A, "c": swapped}, labels, "binary")
     three = np.digitize(A, [-0.5, 0.5]).astype(str)
     assert "'a' alone tells 'y'" in said({"a": A, "b": B}, three, "multiclass")
-
-
-def test_targets_of_few_values_and_in_order_are_noted():
-    assert "'y' has 3 different values; task: multiclass if they are classes" in said({"a": A}, np.arange(N) % 3)
-    assert "'y' has one value" in said({"a": A}, np.ones(N))
-    assert "the rows are in the order of 'y'" in said({"a": A}, np.sort(TARGET))
+    card = CARD | {"sources": [{"kind": "file", "path": "a", **ENC}]}
+    dataset = from_raw(card, Raw(np.column_stack([A, 1 - A, B]), TARGET, columns=("c=L", "c=S", "b")))
+    finding = ("'c=S' is 'c=L' again, or linear in it", "drop: [c], and take c out of `encode`")
+    assert finding in check(card, dataset).findings
 
 
 def test_repeated_rows_of_each_split_are_counted_as_by_comparing_them_one_by_one():
@@ -122,14 +124,7 @@ def test_groups_on_both_sides_and_classes_that_lack_are_counted():
     assert "stratified90" not in said({"a": A, "b": B}, labels, "multiclass", splits={"sets": {"stratified90": 20}})
 
 
-def test_an_input_that_is_made_of_a_column_is_left_out_with_its_column():
-    card = CARD | {"sources": [{"kind": "file", "path": "a", **ENC}]}
-    dataset = from_raw(card, Raw(np.column_stack([A, 1 - A, B]), TARGET, columns=("c=L", "c=S", "b")))
-    finding = ("'c=S' is 'c=L' again, or linear in it", "drop: [c], and take c out of `encode`")
-    assert finding in check(card, dataset).findings
-
-
-def test_rows_that_lack_an_output_are_counted_and_findings_are_those_of_the_others():
+def test_rows_that_lack_an_output_a_time_or_a_group_are_counted_and_findings_are_those_of_the_others():
     y = np.column_stack([2 * A, np.abs(TARGET), TARGET])
     y[:20, 0] = y[50:, 1] = y[55:] = np.nan
     y[30, 1] = 1e200
@@ -146,12 +141,76 @@ def test_rows_that_lack_an_output_are_counted_and_findings_are_those_of_the_othe
         "mend it in the file, or mark it as missing",
     ) in found.findings
     assert (found.targets[0].name, found.targets[0].low) == ("u", (2 * A[20:55]).min())
-
-
-def test_rows_without_a_place_in_time_or_a_group_are_said():
     lines = "".join(f"{k % 3 or ''},{k % 4 or ''},{a},{b}\n" for k, (a, b) in enumerate(zip(A, TARGET, strict=True)))
     source = {"kind": "file", "target": "y", "order": "t", "group": "g"}
     raw = tables.table([f"t,g,a,y\n{lines}".encode()], source)
     card = CARD | {"incomplete": "drop", "sources": [source]}
     [finding, *_] = check(card, from_raw(card, raw)).findings
     assert finding.text == "rows with missing cells are left out (column 'g' of `group` 15, column 't' of `order` 20)"
+
+
+CASES = Path(__file__).parent / "cases"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+REFUSED = {
+    "c02": "line 2: byte 0xe4 is not UTF-8; .*`encoding: latin-1`",
+    "c03": "column 'CO', row 1: '2,0' is not a number; .*`decimal: \",\"`",
+    "c03q": "column 'CO', row 1: '2,0' is not a number; .*`decimal: \",\"`",
+    "c07b": "column 'valve', row 1: 'on' is not among its codes, False, True; quote yes, no, on and off in the card",
+    "c07c": "label 'no' is not in the card's labels .*quote yes, no, on and off",
+    "c08": "column 'bean', row 1: 'arabica' is not a number; .*`codes`",
+}
+"""Cards that cannot be used as they are."""
+
+
+def read(name: str, folder: Path = CASES, **options) -> Dataset:
+    """The data set of a card, with further options of its source."""
+    card = cards.read(name, [folder])
+    labels = {"labels": options.pop("labels")} if "labels" in options else {}
+    return load({**card, **labels, "sources": [{**card["sources"][0], **options}]}, config_dirs=[folder])
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CASES / "dataset").glob("*.yaml")))
+def test_check_describes_every_case_or_refuses_it_in_one_line(name, capsys):
+    code = main(["data", "check", name, "--config-dir", str(CASES), "--json"])
+    printed = capsys.readouterr()
+    if name in REFUSED:
+        assert code == DataError.exit_code and printed.err.count("\n") == 1 and not printed.out
+        with pytest.raises(DataError, match=REFUSED[name]):
+            read(name)
+        return
+    [report] = json.loads(printed.out)
+    dataset = read(name)
+    assert code == 0 and report["rows"] == len(dataset.y)
+    assert [column["name"] for column in report["inputs"]] == [*dataset.columns]
+
+
+def test_new_rows_are_read_by_name_whatever_the_case_and_letters_of_other_encodings_are_kept():
+    card, coffee = cards.read("coffee", [EXAMPLES]), read("coffee", EXAMPLES)
+    assert coffee.columns == ("minutes", "room", "start", "cup")
+    assert new_rows.new_inputs(CASES / "p13.csv", card, coffee).tolist() == [[5, 20, 80, 1]]
+    with pytest.raises(DataError, match="no column 'cup'; the table has room, minutes, start, mug"):
+        new_rows.new_inputs(CASES / "p14.csv", card, coffee)
+    with pytest.raises(DataError, match="column 'cup', row 2: 'glass' is not among its codes, paper, china"):
+        new_rows.new_inputs(CASES / "p1.csv", card, coffee)
+    assert read("c02", encoding="latin-1").classes == ("schun", "schän", "schön")
+    utf16 = read("c02d")
+    assert utf16.columns == ("speed", "depth") and utf16.X[0].tolist() == [-0.802, 7.129]
+
+
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("c17", "the inputs have 6 different rows: more inducing points than that add nothing"),
+        ("c18", "class '1' has 2 of 120 rows"),
+        ("c18", "the test rows have one class only in 17 of 20 splits: they have no AUC"),
+        ("c23", "160 of 240 rows repeat another one; 21 to 24 of the 24 test rows of a split are training rows"),
+        ("c01b", "column 1 has no name: no input"),
+        ("c01b", "the rows are in the order of 'drag': a column that numbers them would tell it"),
+        ("c03d", "rows with missing cells are left out (CO 5, T 4)"),
+    ],
+)
+def test_check_says_what_is_doubtful_in_a_line_of_its_own(name, said, capsys):
+    main(["data", "check", name, "--config-dir", str(CASES)])
+    lines = capsys.readouterr().out.splitlines()
+    (note,) = [line for line in lines if line.split("; mend: ")[0] == f"  note     {said}"]
+    assert "one class" not in said or "splits: {set: stratified90}" in note

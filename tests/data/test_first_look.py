@@ -152,13 +152,10 @@ def test_other_words_are_those_of_the_grammar():
     assert (word.key, word.value) == ("dataset", "pump_1")
 
 
-def test_several_tables_are_the_data_sets_of_a_sweep(folder):
+def test_several_tables_are_the_data_sets_of_a_sweep_and_names_of_ours_and_of_other_tables_are_not_taken(folder):
     for name in ("a", "b"):
         (folder / f"{name}.csv").write_text("x,y\n" + "".join(f"{k % 7},{k}.5\n" for k in range(20)))
     assert with_cards(["dataset=a.csv,b.csv,pima", "target=y"], []) == (["dataset=a,b,pima"], [folder])
-
-
-def test_names_of_ours_and_of_other_tables_are_not_taken(folder):
     (folder / "wine.csv").write_text("x,y\n" + "1,2\n2,3\n3,4.5\n" * 4)
     assert with_cards(["dataset=wine.csv", "target=y"], [])[0] == ["dataset=my_wine"]
     (folder / "tables" / "wine.csv").write_text("x,y\n" + "1,2\n2,3\n3,5.5\n" * 4)
@@ -195,23 +192,17 @@ def test_the_task_and_the_spelling_are_guessed(folder, name, content, target, ta
     assert (dataset.task, dataset.X.shape[1]) == (task, columns)
 
 
-def test_a_first_look_is_a_configuration_on_the_command_line_and_in_python(folder, capsys):
-    assert main(["run", "dataset=tables/pump 1.csv", "target=drag", "method=linear", "--cfg"]) == 0
-    assert "name: pump_1" in capsys.readouterr().out
+def test_a_first_look_is_a_configuration_and_a_metric_beside_its_table_is_left_out(folder, printed):
+    assert "name: pump_1" in printed("run", "dataset=tables/pump 1.csv", "target=drag", "method=linear", "--cfg")
     data = gpbench.load("tables/pump 1.csv")
     assert data.columns[:2] == ("speed", "valve") and len(data.y) == 30
-
-
-def test_a_metric_beside_a_table_whose_folder_is_not_named_is_left_out(folder, capsys):
     (folder / "tables" / "metric").mkdir()
     (folder / "tables" / "metric" / "spread.yaml").write_text(
         "_target_: beside.spread\nbetter: lower\ntasks: [regression]\n"
     )
     words = ["dataset=tables/pump 1.csv", "target=drag", "method=constant", "run.results=r"]
     assert main(["run", "-m", "--dry-run", *words]) == 0
-    capsys.readouterr()
-    assert main(["run", "--json", *words]) == 0
-    (record,) = json.loads(capsys.readouterr().out)["records"]
+    (record,) = json.loads(printed("run", "--json", *words))["records"]
     assert "rmse" in record["metrics"] and not record.get("own_metrics")
 
 

@@ -49,19 +49,21 @@ def test_a_saved_run_takes_tables_of_every_library_by_name(kind):
         new_inputs(TABLES[kind]({name: COLUMNS[name] for name in ("depth", "speed")}), CARD, MINE)
 
 
-def test_records_of_numpy_have_names_and_masked_cells_are_missing():
+def test_records_of_numpy_have_names_masked_cells_are_missing_and_categories_of_polars_are_levels():
     rows = np.array([(1.0, 0.5, 7.0)], [("hull", float), ("depth", float), ("speed", float)])
     plain = {**CARD, "sources": [{**SOURCE, "codes": {}}]}
     assert new_inputs(rows, plain, MINE).tolist() == [[7.0, 0.5, 1.0]]
     masked = np.ma.masked_array([[7.0, 0.5, 1.0]], mask=[[False, True, False]])
     with pytest.raises(DataError, match=r"column 'depth' has 1 missing or infinite cells \(row 1\)"):
         new_inputs(masked, CARD, MINE)
-
-
-def test_numbers_are_numbers_where_the_files_of_a_data_set_have_other_signs():
     card = {**CARD, "sources": [{**SOURCE, "decimal": ",", "thousands": "."}]}
     (row,) = new_inputs(pandas.DataFrame({"speed": [123.456], "depth": [2], "hull": ["wood"]}), card, MINE)
     assert row.tolist() == [123.456, 2.0, 1.0]
+    frame = X.assign(boat=["tug", "yawl", "tug"] * 4)
+    categories = polars.from_pandas(frame).with_columns(polars.col("boat").cast(polars.Categorical))
+    model = Regressor("linear", encode={"boat": "onehot"}).fit(categories, Y)
+    plain = Regressor("linear", encode={"boat": "onehot"}).fit(frame, Y)
+    np.testing.assert_array_equal(model.predict(categories.select("boat", "b", "a")), plain.predict(frame))
 
 
 REFUSED = {
@@ -110,14 +112,6 @@ def test_estimators_take_tables_and_columns_of_every_library(kind, targets):
     assert model.score(OF_X[kind](X), y) == expected.score(X, Y) and list(model.feature_names_in_) == ["a", "b"]
     with pytest.raises(ValueError, match="The feature names should match"):
         model.predict(OF_X[kind](X[["b", "a"]]))
-
-
-def test_categories_of_polars_are_levels():
-    frame = X.assign(boat=["tug", "yawl", "tug"] * 4)
-    categories = polars.from_pandas(frame).with_columns(polars.col("boat").cast(polars.Categorical))
-    model = Regressor("linear", encode={"boat": "onehot"}).fit(categories, Y)
-    plain = Regressor("linear", encode={"boat": "onehot"}).fit(frame, Y)
-    np.testing.assert_array_equal(model.predict(categories.select("boat", "b", "a")), plain.predict(frame))
 
 
 TARGETS = {

@@ -12,23 +12,18 @@ import zipfile
 import numpy as np
 import pytest
 import requests
+from bombs import packed
 from scipy.io import savemat
 from servers import serving
 from small_tables import npz
 
-from gpbench.data import archives, files, formats, readers, robots
+from gpbench.data import archives, files, readers, robots
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Raw
 from gpbench.errors import DataError
 
 ZEROS = np.zeros(4000)
-
-
-def packed(write, *args, **options):
-    file = io.BytesIO()
-    write(file, *args, **options)
-    return file.getvalue()
 
 
 def tar(mode, content=bytes(32_000)):
@@ -59,10 +54,10 @@ PLANES = b"tailnum,year,issue_date\n"
     "unpack",
     [
         lambda: readers.npz([NPZ], {}),
-        lambda: formats.fingerprints_npz([NPZ], {"target": "y", "bits": 8}),
+        lambda: readers.fingerprints_npz([NPZ], {"target": "y", "bits": 8}),
         lambda: robots.mujoco_walk([NPZ], {}),
-        lambda: formats.airline_npz([NPZ], {}),
-        lambda: formats.airline_csv([FLIGHTS, PLANES], {}),
+        lambda: readers.airline_npz([NPZ], {}),
+        lambda: readers.airline_csv([FLIGHTS, PLANES], {}),
         lambda: readers.mat([MAT], {"matrix": "x", "target": "y"}),
         lambda: archives.member(tar("w:gz"), "a"),
         lambda: archives.member(tar("w:bz2"), "a"),
@@ -79,12 +74,14 @@ def test_what_unpacks_to_too_much_is_one_line_with_both_sizes(unpack, monkeypatc
     assert "\n" not in str(caught.value)
 
 
-def test_what_unpacks_to_less_is_read():
+def test_what_unpacks_to_less_is_read_and_a_download_that_is_cut_off_is_no_file(at):
     assert readers.npz([NPZ], {}).X.shape == (4000,)
     assert readers.mat([MAT], {"matrix": "x", "target": "y"}).X.size == 4000
     for mode in ("w", "w:gz", "w:bz2", "w:xz"):
         assert archives.member(tar(mode, b"content"), "a") == b"content"
     assert archives.open_decompressed(lzma.compress(b"a\nb")).readlines() == [b"a\n", b"b"]
+    with pytest.raises(files.Absent, match="no answer"):
+        files.from_address(at, "short", None)
 
 
 def headed(header):
@@ -110,8 +107,8 @@ BITS = npz(bits=np.zeros((2, 1), np.uint8), y=1)
         *(lambda content=content: readers.idx([b"\0\0\x08" + content], {}) for content in IDX),
         lambda: readers.idx([], {}),
         *(lambda n=n: readers.libsvm([b"1 1:2"], {"inputs": n}) for n in (10**12, 10**20, 1e12, "3")),
-        lambda: formats.year_zip([b""], {"rows": 10**14}),
-        lambda: formats.fingerprints_npz([BITS], {"target": "y", "bits": 8}),
+        lambda: readers.year_zip([b""], {"rows": 10**14}),
+        lambda: readers.fingerprints_npz([BITS], {"target": "y", "bits": 8}),
         lambda: robots.mujoco_walk([npz(state=ZEROS, act=ZEROS, length=2)], {}),
         lambda: readers.npz([npz(X=np.eye(2), y=ZEROS, feature_names=3)], {}),
         lambda: readers.mat([b"x"], {"matrix": "x", "target": "y"}),
@@ -156,11 +153,6 @@ def test_a_download_has_limits(name, limits, line, at):
     with pytest.raises(DataError, match=line):
         files.download(at + name, **limits)
     assert time.monotonic() - begun < 3
-
-
-def test_a_download_that_is_cut_off_is_no_file(at):
-    with pytest.raises(files.Absent, match="no answer"):
-        files.from_address(at, "short", None)
 
 
 @pytest.mark.parametrize("target", ["http://elsewhere/a", "//elsewhere/a", "ftp://elsewhere/a", "b"])

@@ -205,16 +205,13 @@ def test_folds_are_compared_as_numbers_and_a_row_without_one_is_left_out_where_t
         read(rows, split="f", missing="?")
 
 
-def test_a_dataframe_has_the_codes_of_the_table_whatever_its_types():
+def test_a_dataframe_has_the_codes_of_the_table_and_groups_are_numbered_as_their_texts_were():
     dataset = read({"c": ["3", "20B", "3.5", "4"] * 2, "x": steps(8), "y": steps(8)}, encode={"c": "onehot"})
     card = {"sources": [{"encode": {"c": "onehot"}}]}
     for cells in ([3, 4, 3.5], [3.0, 4.0, 3.5], ["3", 4.0, "3.5"], np.array([3, 4, 3.5], object)):
         rows = new_rows.new_inputs(pd.DataFrame({"c": cells, "x": steps(3)}), card, dataset)
         assert [dataset.columns[k] for k in rows[:, :4].argmax(axis=1)] == ["c=3", "c=4", "c=3.5"]
         np.testing.assert_array_equal(alike(frame([*cells, "20B", 3.0])), alike([1, 2, 3, 4, 1]))
-
-
-def test_groups_are_numbered_as_their_texts_were_so_that_no_split_moves():
     texts = ["10", "9", "007", "1.50", "x", "-3"]
     assert groups(texts[:4]).tolist() == [2, 3, 0, 1]  # in alphabetical order
     assert groups(texts).tolist() == [3, 4, 1, 2, 5, 0]

@@ -4,13 +4,13 @@ import datetime
 import decimal
 import gzip
 import io
-import zipfile
 
 import numpy as np
 import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bombs import zipped
 
 from gpbench.api.words import with_cards
 from gpbench.data import cards, sources, splits, tables
@@ -38,14 +38,6 @@ def parquet(*columns, names=("a", "y")) -> bytes:
     return file.getvalue()
 
 
-def zipped(**files: bytes) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return file.getvalue()
-
-
 def excel(*rows) -> bytes:
     book, file = openpyxl.Workbook(), io.BytesIO()
     for row in rows:
@@ -61,8 +53,8 @@ READ = {
     "empty columns at the end": (b"a,y,,\n1,2,,\n3,4,,\n", [1, 3]),
     "spaces around cells": ("a , y\n 1\u00a0, 2\n\u00a03 ,4\n".encode(), [1, 3]),
     "a number near zero": (csv("1e-400", "3"), [0, 3]),
-    "gzip in zip": (zipped(a=gzip.compress(CSV)), [1, 3]),
-    "zip in gzip": (gzip.compress(zipped(a=CSV)), [1, 3]),
+    "gzip in zip": (zipped({"a": gzip.compress(CSV)}), [1, 3]),
+    "zip in gzip": (gzip.compress(zipped({"a": CSV})), [1, 3]),
     "true and false in Excel": (excel(["a", "y"], [True, 2], [False, 4]), [1, 0]),
     "true and false in Parquet": (parquet([True, False], [2.0, 4.0]), [1, 0]),
     "an empty column in Excel": (excel(["a", "y", None], [1, 2, None], [3, 4, None]), [1, 3]),
@@ -106,8 +98,8 @@ REFUSED = {
     "nothing": (b"", "the table has no rows"),
     "UTF-16 without its mark": ("ä,y\n1,2\n".encode("utf-16-le"), "null bytes, as UTF-16 .*`encoding: utf-16-le"),
     "a null byte": (b"a,y\n1,2\n3\0,4\n", "row 2: .* is not a number"),
-    "a zip of two files": (zipped(a=CSV, b=CSV), r"a zip archive of 2 files \(a, b\); name one by `member`"),
-    "an archive in an archive": (zipped(a=zipped(a=zipped(a=CSV))), "packed more than twice: unpack it"),
+    "a zip of two files": (zipped({"a": CSV, "b": CSV}), r"a zip archive of 2 files \(a, b\); name one by `member`"),
+    "an archive in an archive": (zipped({"a": zipped({"a": zipped({"a": CSV})})}), "packed more than twice: unpack it"),
     "a cell without an end": (csv("1" * 200_000, "3"), "field larger than field limit|1 missing or infinite"),
     "a date in Excel": (excel(["a", "y"], [DAYS[0], 2], [DAYS[1], 4]), "is a date or a time"),
     "nested": (

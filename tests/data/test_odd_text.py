@@ -111,7 +111,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("feature", "delimiter", "end", "code", "pack", "is_open"), CASES)
-def test_the_first_look_reads_every_row_or_refuses_the_table(
+def test_a_first_look_reads_every_row_or_refuses_the_table(
     feature, delimiter, end, code, pack, is_open, tmp_path, capsys
 ):
     _, refusal, said = FEATURES[feature]

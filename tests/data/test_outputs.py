@@ -10,7 +10,7 @@ from gpbench.data import cards, load, prepare, sources, splits, tables
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Raw
-from gpbench.data.members import Member, label, members, name_of_output
+from gpbench.data.splits import Member, label, members, name_of_output
 from gpbench.errors import ConfigError, DataError
 
 CARD = """
@@ -35,20 +35,19 @@ def write(tmp_path):
     return write
 
 
-def test_a_users_table_gives_every_output_its_name_and_every_row_its_group(write):
+def test_a_users_table_gives_every_output_its_name_and_every_row_its_group_that_goes_with_it(write):
     dataset = write()[1]()
     assert dataset.columns == ("speed", "angle") and dataset.outputs == ("lift", "drag")
     np.testing.assert_array_equal(dataset.y, np.stack([np.arange(40) / 2, -np.arange(40)], axis=1))
     np.testing.assert_array_equal(dataset.groups, np.arange(40) % 5)
+    dataset = write([*ROWS[:3], "3,d,3,,", *ROWS[4:]], CARD + "incomplete: drop\n")[1]()
+    np.testing.assert_array_equal(dataset.groups, np.delete(np.arange(40) % 5, 3))
 
 
-def test_numbers_count_columns_where_a_table_has_no_header():
+def test_numbers_count_columns_without_a_header_and_outputs_and_groups_are_part_of_the_checksum():
     raw = tables.table([b"1 2 3 9\n4 5 6 8\n"], {"target": [-2, 1], "group": 3, "delimiter": "space"})
     assert (raw.X.tolist(), raw.target.tolist(), raw.groups) == ([[1], [4]], [["3", "2"], ["6", "5"]], ["9", "8"])
     assert raw.outputs == ()
-
-
-def test_outputs_and_groups_are_part_of_the_checksum_and_a_list_of_one_output_is_not():
     X, y = np.eye(4), np.arange(8.0).reshape(4, 2)
     raws = [Raw(X, y), Raw(X, y[:, 0]), Raw(X, y[:, ::-1])]
     raws += [Raw(X, y, groups=groups) for groups in ([0, 0, 1, 1], [0, 1, 1, 1])]
@@ -56,16 +55,7 @@ def test_outputs_and_groups_are_part_of_the_checksum_and_a_list_of_one_output_is
     assert from_raw(TOY, Raw(X, y[:, :1])).checksum == from_raw(TOY, raws[1]).checksum
 
 
-def test_the_store_keeps_outputs_and_groups(write, store):
-    card, load_it = write()
-    card["checksum"] = load_it().checksum
-    first, second_copy = load_it(), local.get(card, store)  # the second load puts it there
-    assert second_copy.outputs == first.outputs and second_copy.checksum == first.checksum
-    np.testing.assert_array_equal(second_copy.y, first.y)
-    np.testing.assert_array_equal(second_copy.groups, first.groups)
-
-
-def test_groups90_keeps_groups_whole_and_tests_about_a_tenth_of_them(write):
+def test_groups90_keeps_groups_whole_and_the_store_keeps_outputs_and_groups(write, store):
     card, load_it = write([f"{i},{i // 4},{i % 7},{i},{-i}" for i in range(80)])
     dataset = load_it()
     tested = []
@@ -75,11 +65,12 @@ def test_groups90_keeps_groups_whole_and_tests_about_a_tenth_of_them(write):
         assert not set(dataset.groups[train]) & set(dataset.groups[test])
         tested.append(tuple(sorted(test)))
     assert len(set(tested)) == 3
-
-
-def test_rows_that_are_dropped_take_their_groups_along(write):
-    dataset = write([*ROWS[:3], "3,d,3,,", *ROWS[4:]], CARD + "incomplete: drop\n")[1]()
-    np.testing.assert_array_equal(dataset.groups, np.delete(np.arange(40) % 5, 3))
+    card, load_it = write()
+    card["checksum"] = load_it().checksum
+    first, second_copy = load_it(), local.get(card, store)  # the second load puts it there
+    assert second_copy.outputs == first.outputs and second_copy.checksum == first.checksum
+    np.testing.assert_array_equal(second_copy.y, first.y)
+    np.testing.assert_array_equal(second_copy.groups, first.groups)
 
 
 @pytest.mark.parametrize("output", [0, 1])
@@ -188,15 +179,14 @@ ARM = {"name": "arm", "outputs": 3, "splits": {"set": "random90", "sets": {"rand
 PLAIN = {key: value for key, value in ARM.items() if key != "outputs"}
 
 
-def test_every_output_of_every_split_is_a_run_and_one_output_is_none():
+def test_every_output_of_every_split_is_a_run_with_a_name_and_an_identity_of_its_own_only_where_there_are_several():
     assert members(ARM, [0, 2]) == [(k, o) for k in (0, 2) for o in (0, 1, 2)]
     assert members(ARM, 1, [2, 0]) == [(1, 2), (1, 0)] and members(ARM, 1, 1) == [(1, 1)]
     assert members(PLAIN, 1) == [Member(1)] and members(PLAIN, 1, 0) == [Member(1, None)]
-
-
-def test_an_output_is_part_of_the_identity_only_where_there_are_several():
     assert Member(3).identity == {"split": 3} and Member(3).cell == {}
     assert Member(3, 0).identity == {"split": 3, "output": 0} and Member(3, 0).cell == {"output": 0}
+    assert [name_of_output(card, 1) for card in (ARM, {**ARM, "output_names": ["a", "b", "c"]})] == ["y2", "b"]
+    assert name_of_output(PLAIN, None) == ""
 
 
 @pytest.mark.parametrize("card, output", [(ARM, 3), (ARM, -1), (ARM, [0, 7]), (PLAIN, 1), (ARM, "first")])
@@ -217,8 +207,3 @@ def test_outputs_that_there_are_not_are_one_line(card, output):
 )
 def test_what_trains_together_is_told_shortly(group, text):
     assert label(group) == text
-
-
-def test_outputs_are_called_as_the_card_says_or_by_number():
-    assert [name_of_output(card, 1) for card in (ARM, {**ARM, "output_names": ["a", "b", "c"]})] == ["y2", "b"]
-    assert name_of_output(PLAIN, None) == ""

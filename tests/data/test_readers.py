@@ -4,11 +4,11 @@ import gzip
 import io
 import struct
 import tarfile
-import zipfile
 
 import numpy as np
 import pytest
 import scipy.io
+from bombs import zipped
 from small_tables import npz
 
 from gpbench.data import archives, readers, tables
@@ -80,15 +80,12 @@ def _idx(array: np.ndarray) -> bytes:
     return gzip.compress(head + array.astype(np.uint8).tobytes())
 
 
-def test_idx_pairs_are_put_one_below_the_other():
+def test_idx_pairs_are_put_one_below_the_other_and_a_cut_off_file_is_refused():
     images = np.arange(24).reshape(3, 2, 4)
     blobs = [_idx(images[:2]), _idx(np.array([7, 8])), _idx(images[2:]), _idx(np.array([9]))]
     raw = readers.idx(blobs, {})
     np.testing.assert_array_equal(raw.X, images.reshape(3, 8))
     assert raw.target.tolist() == [7, 8, 9]
-
-
-def test_a_cut_off_idx_file_is_refused():
     whole = gzip.decompress(_idx(np.zeros((2, 3, 3))))
     for content in (whole[:-1], whole[:2], b"", gzip.compress(whole)[:-9]):
         with pytest.raises(DataError, match=r"idx|packed"):
@@ -110,19 +107,16 @@ def test_uci_datasets_puts_data_files_one_below_the_other_and_makes_folds_of_mas
             readers.uci_datasets(blobs, {})
 
 
-def test_npz_never_unpickles():
+def test_npz_takes_the_named_target_and_folds_and_never_unpickles():
+    raw = readers.npz([npz(X=np.ones((2, 1)), z=["a", "b"], fold=[0, 1])], {"target": "z", "folds": {"yang": "fold"}})
+    assert raw.target.tolist() == ["a", "b"] and raw.folds["yang"].tolist() == [0, 1]
     with pytest.raises(DataError, match="not the expected npz"):
         readers.npz([npz(X=np.ones((1, 1)), y=np.array([object()]))], {})
     with pytest.raises(DataError, match="not the expected npz"):
         readers.npz([b"no npz"], {})
 
 
-def test_npz_takes_the_named_target_and_folds():
-    raw = readers.npz([npz(X=np.ones((2, 1)), z=["a", "b"], fold=[0, 1])], {"target": "z", "folds": {"yang": "fold"}})
-    assert raw.target.tolist() == ["a", "b"] and raw.folds["yang"].tolist() == [0, 1]
-
-
-def test_a_matlab_file_gives_the_named_arrays():
+def test_a_matlab_file_gives_the_named_arrays_and_a_zip_or_tar_the_named_member():
     buffer = io.BytesIO()
     scipy.io.savemat(buffer, {"data": np.eye(2), "target": [[1], [-1]]}, do_compression=True)
     raw = readers.mat([buffer.getvalue()], {"matrix": "data", "target": "target"})
@@ -131,14 +125,14 @@ def test_a_matlab_file_gives_the_named_arrays():
     for content, name in ((buffer.getvalue(), "other"), (buffer.getvalue()[:-20], "data"), (b"", "data")):
         with pytest.raises(DataError, match="not the expected MATLAB file"):
             readers.mat([content], {"matrix": name, "target": "target"})
-
-
-def _zip(**members) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
+    assert archives.member(zipped({"UCI CBM Dataset/data.txt": b"1 2"}), "UCI CBM Dataset/data.txt") == b"1 2"
+    assert archives.member(_tar_gz("a/b.asc", b"3"), "a/b.asc") == b"3"
+    for archive in (zipped({"a": b"1"}), _tar_gz("a", b"1")):
+        with pytest.raises(DataError, match="no member 'b'"):
+            archives.member(archive, "b")
+    for archive in (b"nothing", zipped({"a": b"x" * 100})[:-30]):
+        with pytest.raises(DataError, match="damaged"):
+            archives.member(archive, "a")
 
 
 def _tar_gz(name: str, content: bytes) -> bytes:
@@ -148,14 +142,3 @@ def _tar_gz(name: str, content: bytes) -> bytes:
         info.size = len(content)
         archive.addfile(info, io.BytesIO(content))
     return buffer.getvalue()
-
-
-def test_a_member_of_a_zip_or_tar_is_read_by_name_in_memory():
-    assert archives.member(_zip(**{"UCI CBM Dataset/data.txt": b"1 2"}), "UCI CBM Dataset/data.txt") == b"1 2"
-    assert archives.member(_tar_gz("a/b.asc", b"3"), "a/b.asc") == b"3"
-    for archive in (_zip(a=b"1"), _tar_gz("a", b"1")):
-        with pytest.raises(DataError, match="no member 'b'"):
-            archives.member(archive, "b")
-    for archive in (b"nothing", _zip(a=b"x" * 100)[:-30]):
-        with pytest.raises(DataError, match="damaged"):
-            archives.member(archive, "a")

@@ -3,13 +3,17 @@
 import errno
 import gzip
 import hashlib
+import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import requests
 import small_tables
+import yaml
 from servers import serving
 
+from gpbench.cli import main
 from gpbench.data import files, load, readers, sources
 from gpbench.data import store as local
 from gpbench.errors import ConfigError, DataError
@@ -82,13 +86,6 @@ def test_mirror_and_official_file_give_the_same_arrays_and_checksum(mirror_dir, 
     assert three.classes == ("no", "yes") and three.checksum == CHECKSUM
 
 
-def test_a_mirror_that_is_no_folder_is_not_passed_over(tmp_path):
-    with pytest.raises(
-        ConfigError, match=r"the mirror .*nowhere: no such folder; mend GPBENCH_MIRROR, data\.mirror or"
-    ):
-        load(make(MIRROR, address("http://127.0.0.1:1")), mirror=tmp_path / "nowhere")
-
-
 def test_the_mirror_is_asked_before_addresses_and_a_second_load_needs_neither(mirror_dir, store, server, capsys):
     first = load(make(MIRROR, address(server.at)), mirror=mirror_dir)
     assert server.hits == [] and capsys.readouterr().err == ""
@@ -147,13 +144,6 @@ def test_a_bad_download_never_lands_in_the_store(server, store, content, short, 
     assert stored(store) == []
 
 
-def test_an_address_for_people_is_named_but_not_fetched(server):
-    note = {"kind": "official", "at": server.at, "files": {"toy.xls": None}, "note": "an Excel file"}
-    with pytest.raises(DataError, match=r"toy.xls: an Excel file"):
-        load(make(note))
-    assert server.hits == []
-
-
 def test_a_damaged_store_is_said_and_mended(mirror_dir, store, capsys):
     card = make(MIRROR)
     load(card, mirror=mirror_dir)
@@ -179,33 +169,12 @@ def test_a_store_that_cannot_be_written_is_a_warning_and_leaves_no_part(
     assert words in capsys.readouterr().err and stored(store) == []
 
 
-def test_a_checksum_of_40_digits_is_that_of_git(tmp_path):
+def test_a_checksum_of_40_digits_is_that_of_git_and_index_files_are_checked_too(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"test content\n")
     of_git = "d670460b4b4aece5915caf5c68d12f560a9fe3e4"  # echo 'test content' | git hash-object --stdin
     assert files.from_folder(tmp_path, "t.csv", of_git) == b"test content\n"
     with pytest.raises(DataError, match=rf"git's checksum is {of_git}, not {'0' * 40}: damaged"):
         files.from_folder(tmp_path, "t.csv", "0" * 40)
-
-
-def test_without_network_and_mirror_the_error_names_file_checksum_and_places(store):
-    with pytest.raises(DataError) as caught:
-        load(make(MIRROR, address("http://127.0.0.1:9/", name="toy.data")))
-    text = str(caught.value)
-    for part in (str(store), "GPBENCH_MIRROR", "toy.npz", sha(npz()), "http://127.0.0.1:9/toy.data", "no answer"):
-        assert part in text and "\n" not in text
-
-
-def test_offline_asks_no_address_and_says_what_to_do_only_where_one_could_help(server, tmp_path):
-    remedy = "; run `gpbench data fetch toy` where there is a network and copy that store here"
-    with pytest.raises(DataError, match="offline, so not downloaded") as caught:
-        load(make(MIRROR, address(server.at)), offline=True)
-    assert str(caught.value).endswith(remedy) and server.hits == []
-    with pytest.raises(DataError) as caught:
-        load(make({"kind": "file", "path": str(tmp_path / "none.csv"), "target": -1}), offline=True)
-    assert remedy not in str(caught.value)
-
-
-def test_index_files_are_checked_too(tmp_path):
     data, mask = gzip.compress(b"1,2\n3,4\n"), gzip.compress(b"0,1\n1,0\n")
     (tmp_path / "d.gz").write_bytes(data)
     (tmp_path / "m.gz").write_bytes(mask)
@@ -214,3 +183,116 @@ def test_index_files_are_checked_too(tmp_path):
     with pytest.raises(DataError, match="folds_checksum"):
         load(card, mirror=tmp_path)
     assert load({**card, "folds_checksum": None}, mirror=tmp_path).folds["yang"].tolist() == [1, 0]
+
+
+def test_without_network_and_mirror_the_error_names_all_places_and_a_mirror_that_is_no_folder(store, tmp_path):
+    with pytest.raises(DataError) as caught:
+        load(make(MIRROR, address("http://127.0.0.1:9/", name="toy.data")))
+    text = str(caught.value)
+    for part in (str(store), "GPBENCH_MIRROR", "toy.npz", sha(npz()), "http://127.0.0.1:9/toy.data", "no answer"):
+        assert part in text and "\n" not in text
+    with pytest.raises(
+        ConfigError, match=r"the mirror .*nowhere: no such folder; mend GPBENCH_MIRROR, data\.mirror or"
+    ):
+        load(make(MIRROR, address("http://127.0.0.1:1")), mirror=tmp_path / "nowhere")
+
+
+def test_offline_and_for_people_no_address_is_asked_and_what_to_do_is_said_where_one_could_help(server, tmp_path):
+    remedy = "; run `gpbench data fetch toy` where there is a network and copy that store here"
+    with pytest.raises(DataError, match="offline, so not downloaded") as caught:
+        load(make(MIRROR, address(server.at)), offline=True)
+    assert str(caught.value).endswith(remedy) and server.hits == []
+    with pytest.raises(DataError) as caught:
+        load(make({"kind": "file", "path": str(tmp_path / "none.csv"), "target": -1}), offline=True)
+    assert remedy not in str(caught.value)
+    note = {"kind": "official", "at": server.at, "files": {"toy.xls": None}, "note": "an Excel file"}
+    with pytest.raises(DataError, match=r"toy.xls: an Excel file"):
+        load(make(note))
+    assert server.hits == []
+
+
+FILE = b"1,2.5,no\n3,0,yes\n"
+RIGHT = hashlib.sha256(FILE).hexdigest()
+
+
+def answer(handler, head=False):
+    """`file.csv`, a redirect to it, the same without HEAD, and a large file of which nobody may ask for the content."""
+    path = handler.path.strip("/")
+    if path == "moved.csv":
+        handler.send_response(301)
+        handler.send_header("Location", "/file.csv")
+        handler.send_header("Content-Length", "0")
+        return handler.end_headers()
+    if (path == "no_head.csv" and head) or (path == "large.csv" and not head):
+        return handler.send_error(405)
+    if path not in ("file.csv", "no_head.csv", "large.csv"):
+        return handler.send_error(404)
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(2**30 if path == "large.csv" else len(FILE)))
+    handler.end_headers()
+    if not head:
+        handler.wfile.write(FILE)
+
+
+@pytest.fixture(scope="module")
+def at():
+    with serving(answer, head=lambda handler: answer(handler, head=True)) as address:
+        yield address
+
+
+@pytest.fixture
+def probe(at, tmp_path, capsys):
+    """Writes a card with these files, a source each, and probes it."""
+
+    def run(*files: tuple[str, str | None], reader: str | None = "table", words: tuple[str, ...] = ()):
+        source = {"kind": "official", "at": at} | ({"reader": reader, "target": -1} if reader else {})
+        sources = [source | {"files": {name: checksum}} for name, checksum in files]
+        (tmp_path / "dataset").mkdir(exist_ok=True)
+        card = {"name": "toy", "task": "regression", "sources": sources}
+        (tmp_path / "dataset" / "toy.yaml").write_text(yaml.safe_dump(card))
+        code = main(["data", "probe", "toy", "--config-dir", str(tmp_path), *words])
+        printed = capsys.readouterr()
+        lines = [" ".join(line.split()).removeprefix(f"toy {at}") for line in printed.out.splitlines()]
+        return code, lines, printed.err
+
+    return run
+
+
+def test_each_file_has_a_line_and_one_source_that_answers_is_enough(at, probe):
+    code, lines, error = probe(
+        ("file.csv", RIGHT),
+        ("moved.csv", RIGHT),
+        ("no_head.csv", RIGHT),
+        ("large.csv", RIGHT),
+        ("file.csv", None),
+        ("gone.csv", None),
+        ("file.csv", "0" * 64),
+    )
+    assert (code, error) == (0, "") and lines[:6] == [
+        "file.csv: answers, 17 bytes, checksum right",
+        f"moved.csv: answers, 17 bytes, checksum right, redirects to {at}file.csv",
+        "no_head.csv: answers, 17 bytes, checksum right",
+        "large.csv: answers, 1,073,741,824 bytes",
+        "file.csv: answers, 17 bytes",
+        "gone.csv: the server answers 404",
+    ]
+    assert "damaged or another version, 17 bytes" in lines[6]
+
+
+@pytest.mark.parametrize("name, checksum", [("gone.csv", None), ("file.csv", "0" * 64)])
+def test_a_card_without_an_address_that_answers_is_an_error(name, checksum, probe):
+    code, _, error = probe((name, checksum))
+    assert code == 3 and error == "gpbench: no address answers for toy; find a copy and add it to the card\n"
+
+
+def test_a_page_for_people_counts_neither_way_and_a_server_that_is_down_is_said_in_json(probe, monkeypatch):
+    code, lines, _ = probe(("gone.html", None), reader=None)
+    assert (code, lines) == (0, ["gone.html: the server answers 404, not read by gpbench"])
+
+    def down(*args, **options):
+        raise requests.ConnectionError
+
+    monkeypatch.setattr("requests.Session.request", down)
+    code, lines, _ = probe(("file.csv", RIGHT), words=("--json",))
+    told = json.loads(" ".join(lines))
+    assert code == 3 and told["unavailable"] == ["toy"] and told["files"][0]["problem"] == "no answer (ConnectionError)"

@@ -33,7 +33,7 @@ def parts(card, dataset):
     return [splits.indices(card, dataset, k) for k in range(splits.count(card))]
 
 
-def test_own_classes_are_stratified_unless_the_card_says_otherwise(own):
+def test_own_classes_are_stratified_unless_the_card_says_otherwise_and_a_class_of_one_row_trains(own):
     labels = ["a"] * 6 + ["b"] * 37 + ["c"] * 60
     card, dataset = own(rows_of(103) | {"y": labels}, task="multiclass")
     assert splits.identity(card) == {"set": "stratified90", "made_from": None} and splits.count(card) == 20
@@ -48,9 +48,6 @@ def test_own_classes_are_stratified_unless_the_card_says_otherwise(own):
     assert splits.identity(own(rows_of(20))[0])["set"] == "random90"
     card, _ = own(rows_of(103) | {"y": labels}, {"set": "random90"}, "multiclass")
     assert splits.identity(card)["set"] == "random90"
-
-
-def test_a_class_of_one_row_trains_and_one_of_two_is_never_all_tested(own):
     card, dataset = own(rows_of(30) | {"y": ["lone", "two", "two", *["many"] * 27]}, task="multiclass")
     for train, _ in parts(card, dataset):
         assert len(np.unique(dataset.y[train])) == 3
@@ -67,24 +64,25 @@ def test_folds_are_disjoint_and_cover_all_rows_and_repeats_are_other_folds(own, 
     assert min(len(train) for train, _ in parts(card, dataset)) == splits.sizes({**card, "rows": 40})[0]
 
 
-def test_the_number_of_folds_sets_runs_apart_and_the_number_of_repeats_does_not(own):
+def test_the_number_of_folds_sets_runs_apart_that_of_repeats_does_not_and_folds_keep_the_shares_of_classes(own):
     of = lambda **keys: splits.identity(own(rows_of(40), {"set": "kfold", **keys})[0])
     assert of() == of(folds=10) == of(repeats=3) == of(folds=10, sets={"kfold": 30}) != of(folds=5)
-
-
-def test_folds_keep_the_shares_of_classes(own):
     card, dataset = own(rows_of(47) | {"y": ["a"] * 13 + ["b"] * 34}, {"set": "kfold", "folds": 5}, "binary")
     assert {(dataset.y[test] == -1).sum() for _, test in parts(card, dataset)} == {2, 3}
     assert {(dataset.y[test] == 1).sum() for _, test in parts(card, dataset)} <= {6, 7}
 
 
-def test_groups_are_never_on_both_sides_of_a_fold(own):
+def test_groups_are_never_on_both_sides_of_a_fold_and_blocks_of_time_have_equal_numbers_of_rows(own):
     person = RNG.integers(0, 9, 60).tolist()
     card, dataset = own(rows_of(60, person=person), {"set": "groups_kfold", "folds": 4, "repeats": 3}, group="person")
     for train, test in parts(card, dataset):
         assert {*dataset.groups[train]}.isdisjoint(dataset.groups[test]) and len(train) + len(test) == 60
     tests = [test for _, test in parts(card, dataset)]
     assert sorted(np.concatenate(tests[:4])) == list(range(60)) and dataset.columns == ("x",)
+    card, dataset = own(rows_of(53, day=list(range(53))), {"set": "temporal", "folds": 6}, order="day")
+    # as scikit-learn's TimeSeriesSplit(6): six blocks of 53 // 7 rows at the end
+    for k, (train, test) in enumerate(parts(card, dataset)):
+        assert sorted(train) == list(range(11 + 7 * k)) and test.tolist() == list(range(11 + 7 * k, 18 + 7 * k))
 
 
 @pytest.mark.parametrize("ties", [1, 7])
@@ -99,13 +97,6 @@ def test_the_past_trains_and_the_future_tests(own, ties):
             tested += [times[test].min(), times[test].max()]
         assert tested == sorted(tested) and tested[-1] == times.max() and dataset.columns == ("x",)
     assert own(rows_of(12, day=list(range(12))), order="day", keep=["day"])[1].columns == ("x", "day")
-
-
-def test_blocks_of_time_have_equal_numbers_of_rows_where_no_times_are_equal(own):
-    card, dataset = own(rows_of(53, day=list(range(53))), {"set": "temporal", "folds": 6}, order="day")
-    # as scikit-learn's TimeSeriesSplit(6): six blocks of 53 // 7 rows at the end
-    for k, (train, test) in enumerate(parts(card, dataset)):
-        assert sorted(train) == list(range(11 + 7 * k)) and test.tolist() == list(range(11 + 7 * k, 18 + 7 * k))
 
 
 def test_fixed_rows_come_from_columns_or_a_file(own):

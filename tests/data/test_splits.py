@@ -63,7 +63,7 @@ def test_every_row_is_in_exactly_one_part_of_every_split(chosen):
         assert sorted(np.concatenate([splits.indices(card, dataset, k)[1] for k in range(4)])) == list(range(40))
 
 
-def test_draws_train_on_rows_of_their_own_and_share_the_test_rows():
+def test_draws_and_random_train_on_rows_of_their_own_and_share_the_test_rows():
     draws = lambda test, train: card("draws", 3, test_rows=test, train_rows=train)
     parts = [splits.indices(draws(10, 10), make(), k) for k in range(3)]
     assert all(test.tolist() == list(range(10)) for _, test in parts)
@@ -71,6 +71,13 @@ def test_draws_train_on_rows_of_their_own_and_share_the_test_rows():
     with pytest.raises(ConfigError, match=r"train_rows=11: split 2 needs 43 rows, and there are 40"):
         splits.indices(draws(10, 11), make(), 2)
     assert len({str(splits.identity(draws(*sizes))) for sizes in ((10, 10), (9, 10), (10, 9))}) == 3
+    all_train, test = splits.indices(card("random", 2, test_rows=7), make(), 1)
+    train, same = splits.indices(card("random", 2, test_rows=7, train_rows=20), make(), 1)
+    assert (len(all_train), len(test), len(train)) == (33, 7, 20) and set(train) < set(all_train)
+    np.testing.assert_array_equal(test, same)
+    of = lambda **sizes: splits.identity(card("random", 2, **sizes))
+    assert len({str(of(test_rows=7)), str(of(test_rows=8)), str(of(test_rows=7, train_rows=20))}) == 3
+    assert set(test) != set(splits.indices(card("random", 2, test_rows=7), make(), 0)[1])
 
 
 @pytest.mark.parametrize(
@@ -95,7 +102,7 @@ def test_sizes_that_the_card_alone_says_are_those_of_every_split(card, rows):
         assert splits.sizes({"name": "toy", "splits": {"set": chosen, "sets": {chosen: 20}}, "rows": rows}) is None
 
 
-def test_random90_is_the_same_in_any_order_and_on_every_machine_and_of_each_split_and_data_set_another():
+def test_random90_is_the_same_on_every_machine_and_8_bit_indices_test_training_rows():
     np.random.seed(0)
     forwards = [splits.indices(card(), make(), k) for k in range(20)]
     np.random.seed(1)
@@ -105,16 +112,11 @@ def test_random90_is_the_same_in_any_order_and_on_every_machine_and_of_each_spli
     parts = {tuple(sorted(test)) for _, test in forwards}
     other = {tuple(sorted(splits.indices(card(), make(name="other"), k)[1])) for k in range(20)}
     assert len(parts) == 20 and parts != other
-
-
-def test_random_tests_as_many_rows_as_asked_and_the_same_ones_however_many_train():
-    all_train, test = splits.indices(card("random", 2, test_rows=7), make(), 1)
-    train, same = splits.indices(card("random", 2, test_rows=7, train_rows=20), make(), 1)
-    assert (len(all_train), len(test), len(train)) == (33, 7, 20) and set(train) < set(all_train)
-    np.testing.assert_array_equal(test, same)
-    of = lambda **sizes: splits.identity(card("random", 2, **sizes))
-    assert len({str(of(test_rows=7)), str(of(test_rows=8)), str(of(test_rows=7, train_rows=20))}) == 3
-    assert set(test) != set(splits.indices(card("random", 2, test_rows=7), make(), 0)[1])
+    train, test = splits.indices(card("hla_int8"), make(8192), 3)
+    right_train, right_test = splits.indices(card("hla"), make(8192), 3)
+    assert (len(train), len(test)) == (len(right_train), len(right_test))
+    assert set(train) <= {*range(128), *range(8192 - 128, 8192)} and set(test) <= set(train)
+    assert np.array_equal(test, [((i + 128) % 256 - 128) % 8192 for i in right_test])
 
 
 @pytest.mark.parametrize("sizes", [{}, {"test_rows": 41}, {"test_rows": 20, "train_rows": 21}])
@@ -123,26 +125,23 @@ def test_random_with_more_rows_than_there_are_is_an_error(sizes):
         splits.indices(card("random", 2, **sizes), make(), 0)
 
 
-def test_the_seed_reorders_training_rows_and_changes_nothing_else():
+def test_the_seed_reorders_training_rows_alone_and_absent_index_files_are_clear():
     (train, test), (other, same) = (splits.indices(card(), make(), 3, seed) for seed in (0, 1))
     assert train.tolist() != other.tolist() and sorted(train) == sorted(other)
     np.testing.assert_array_equal(test, same)
     # the training rows of one class after the other would make poor minibatches
     blocked = splits.indices(card("official", 1, train_rows=30), make(), 0)[0]
     assert blocked.tolist() != sorted(blocked)
+    with pytest.raises(ConfigError, match="no split set 'yang'"):
+        splits.count({"name": "toy", "splits": {"set": "yang", "sets": {"hla": 20}}})
+    with pytest.raises(DataError, match=r"without the index files .* fetch --again toy"):
+        splits.indices(card("yang", 10), make(), 0)
 
 
 @pytest.mark.parametrize("k", [-1, 20])
 def test_a_split_out_of_range_says_the_range(k):
     with pytest.raises(ConfigError, match=rf"split {k} out of range: toy has splits 0\.\.19 in set 'random90'"):
         splits.indices(card(), make(), k)
-
-
-def test_an_unknown_split_set_and_absent_index_files_are_clear():
-    with pytest.raises(ConfigError, match="no split set 'yang'"):
-        splits.count({"name": "toy", "splits": {"set": "yang", "sets": {"hla": 20}}})
-    with pytest.raises(DataError, match=r"without the index files .* fetch --again toy"):
-        splits.indices(card("yang", 10), make(), 0)
 
 
 @pytest.mark.parametrize(
@@ -160,14 +159,6 @@ def test_index_files_that_do_not_fit_the_rows_are_one_clear_line(chosen, folds, 
     with pytest.raises(DataError, match=message) as caught:
         splits.indices(card(chosen, 2), make(**folds), k)
     assert "\n" not in str(caught.value)
-
-
-def test_indices_read_as_8_bit_integers_name_256_rows_of_which_the_test_rows_are_training_rows():
-    train, test = splits.indices(card("hla_int8"), make(8192), 3)
-    right_train, right_test = splits.indices(card("hla"), make(8192), 3)
-    assert (len(train), len(test)) == (len(right_train), len(right_test))
-    assert set(train) <= {*range(128), *range(8192 - 128, 8192)} and set(test) <= set(train)
-    assert np.array_equal(test, [((i + 128) % 256 - 128) % 8192 for i in right_test])
 
 
 LEAKED = {

@@ -37,14 +37,11 @@ def parquet(frame=FRAME) -> bytes:
     return frame.to_parquet(index=False)
 
 
-def test_a_sheet_is_chosen_by_its_name():
+def test_a_sheet_is_chosen_by_its_name_and_empty_cells_are_missing_and_not_zero():
     content = excel(notes=pandas.DataFrame({"text": ["none"]}), rows=FRAME)
     assert tables.table([content], OPTIONS | {"sheet": "rows"}).X.shape == (3, 3)
     with pytest.raises(DataError, match="no sheet 'row'; the file has notes, rows"):
         tables.table([content], OPTIONS | {"sheet": "row"})
-
-
-def test_empty_cells_are_missing_and_not_zero():
     frame = FRAME.assign(minutes=[1.0, None, 3.0])
     for content in (parquet(frame), excel(a=frame)):
         assert np.isnan(tables.table([content], OPTIONS).X[1, 1])
@@ -52,7 +49,14 @@ def test_empty_cells_are_missing_and_not_zero():
         assert last.columns == ("cup", "minutes", "n") and last.target.astype(float).tolist() == [1.5, 2.0, 0.1]
 
 
-def test_a_damaged_or_huge_file_is_one_line(monkeypatch):
+def test_a_damaged_or_huge_file_and_a_table_that_needs_more_memory_than_is_free_are_one_line(monkeypatch):
+    content = archives.Content(b"", b"")
+    content.size = 10**9
+    monkeypatch.setattr(memory, "free_host_memory", lambda: 4 * 10**9)
+    archives.require_memory(3 * 10**9, content)
+    monkeypatch.setattr(memory, "free_host_memory", lambda: 2 * 10**9)
+    with pytest.raises(DataError, match=r"needs 3\.0 GB, and 2\.0 GB of memory are free: split it, or save it for"):
+        archives.require_memory(3 * 10**9, content)
     for content in (parquet()[:-20], parquet()[:50], excel(a=FRAME)[:400], b"PK\x03\x04" + bytes(100)):
         with pytest.raises(DataError, match="not a readable"):
             tables.table([content], OPTIONS)
@@ -115,19 +119,18 @@ def test_a_sheet_has_all_of_its_rows_whatever_its_dimension_says(dimension):
         (lambda sheet: None, 60, None),
     ],
 )
-def test_what_a_sheet_says_beside_its_cells_is_said(change, rows, note, tmp_path, monkeypatch, capsys):
+def test_what_a_sheet_says_beside_its_cells_is_said(change, rows, note, tmp_path, monkeypatch, capsys, printed):
     monkeypatch.chdir(tmp_path)
     Path("t.xlsx").write_bytes(sheet(change))
     assert main(["run", "dataset=t.xlsx", "target=y", "method=constant", "split=0", "run.results=r"]) == 0
     first_look = capsys.readouterr().err
-    assert main(["data", "check", "t", "--config-dir", "."]) == 0
-    checked = capsys.readouterr().out
+    checked = printed("data", "check", "t", "--config-dir", ".")
     assert f"t: regression, {rows} rows" in checked
     assert (note is None or note in first_look) and (note or "alone tells") in checked
     assert ("hidden" in checked) == ("hidden" in (note or "")) and ("merged" in checked) == ("merged" in (note or ""))
 
 
-def test_a_formula_whose_value_the_file_lacks_is_named_and_one_with_a_value_is_read():
+def test_a_formula_whose_value_the_file_lacks_is_named_and_gaps_and_rows_without_numbers_are_where_they_stand():
     content = sheet(lambda sheet: sheet.__setitem__("A9", "=A8+7"))
     with pytest.raises(DataError, match=r"column 'a', row 8: '=A8\+7' is a formula whose value the file lacks: save"):
         tables.table([content], {"target": "y"})
@@ -135,9 +138,6 @@ def test_a_formula_whose_value_the_file_lacks_is_named_and_one_with_a_value_is_r
     assert tables.table([valued], {"target": "y"}).X[:, 0].tolist() == A
     in_notes = sheet(lambda sheet: sheet.__setitem__("C9", "=A8+7"))  # a column that is left out
     assert tables.table([in_notes], {"target": "y"}).X[:, 0].tolist() == A
-
-
-def test_gaps_and_rows_without_numbers_are_where_they_stand():
     content = sheet(lambda sheet: sheet.move_range("A3:B61", rows=1000))
     raw = tables.table([content], {"target": "y"})
     assert raw.X[:, 0].tolist() == A and "1,000 blank" in raw.account
@@ -216,13 +216,3 @@ def test_the_sizes_of_a_feather_file_are_those_that_arrow_unpacks(compression):
     assert sum(rows for rows, _ in sizes) == 20
     batches = sum(size for rows, size in sizes if rows)
     assert table.nbytes <= batches + 100 and batches <= table.nbytes + 64 * 10
-
-
-def test_a_table_that_needs_more_memory_than_is_free_is_one_line(monkeypatch):
-    content = archives.Content(b"", b"")
-    content.size = 10**9
-    monkeypatch.setattr(memory, "free_host_memory", lambda: 4 * 10**9)
-    archives.require_memory(3 * 10**9, content)
-    monkeypatch.setattr(memory, "free_host_memory", lambda: 2 * 10**9)
-    with pytest.raises(DataError, match=r"needs 3\.0 GB, and 2\.0 GB of memory are free: split it, or save it for"):
-        archives.require_memory(3 * 10**9, content)

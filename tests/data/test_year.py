@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from small_tables import npz
 
-from gpbench.data import archives, cards, files, formats, load, sources, splits
+from gpbench.data import archives, cards, files, load, readers, sources, splits
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import checksum
-from gpbench.data.formats import airline_csv, airline_npz
+from gpbench.data.readers import airline_csv, airline_npz
 from gpbench.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -34,9 +34,9 @@ def songs(count: int) -> tuple[np.ndarray, bytes]:
     return table, archive(*(b",".join([b"%d" % row[0], *(b"%.5f" % x for x in row[1:])]) for row in table))
 
 
-def test_the_year_is_the_first_column_and_90_inputs_follow_in_single_precision():
+def test_the_year_is_the_first_column_and_90_inputs_follow_whatever_the_line_ends():
     table, content = songs(7)
-    raw = formats.year_zip([content], {"rows": 7})
+    raw = readers.year_zip([content], {"rows": 7})
     np.testing.assert_array_equal(raw.target, table[:, 0])
     np.testing.assert_array_equal(raw.X, table[:, 1:].astype(np.float32))
     dataset = from_raw(cards.read("year"), raw)
@@ -44,11 +44,8 @@ def test_the_year_is_the_first_column_and_90_inputs_follow_in_single_precision()
         "timbre_mean1",
         "timbre_covariance78",
     )
-
-
-def test_line_ends_of_windows_and_a_last_line_without_end_are_read():
     content = archive(ROW + b"\r", ROW)
-    assert formats.year_zip([content], {"rows": 2}).target.tolist() == [2001, 2001]
+    assert readers.year_zip([content], {"rows": 2}).target.tolist() == [2001, 2001]
 
 
 WHOLE = archive(*[ROW] * 300)
@@ -72,25 +69,22 @@ WHOLE = archive(*[ROW] * 300)
 )
 def test_another_file_is_one_clear_line(content, message):
     with pytest.raises(DataError, match=message) as caught:
-        formats.year_zip([content], {"rows": 4})
+        readers.year_zip([content], {"rows": 4})
     assert "\n" not in str(caught.value)
 
 
-def test_text_that_unpacks_beyond_the_cap_is_refused_even_as_one_line(monkeypatch):
-    monkeypatch.setattr(archives, "LARGEST", 1092)  # the size of the table
-    for rows in ([ROW] * 3, [bytes(2000)]):
-        with pytest.raises(DataError, match="unpacks to more than 1,092 bytes"):
-            formats.year_zip([archive(*rows)], {"rows": 3})
-
-
-def test_the_text_is_never_whole_in_memory():
+def test_the_text_is_never_whole_in_memory_and_refused_beyond_the_cap(monkeypatch):
     content = archive(*[ROW.replace(b"1.5", b"-1.2345678")] * 20_000)
     text = 20_000 * 995
     tracemalloc.start()
-    raw = formats.year_zip([content], {"rows": 20_000})
+    raw = readers.year_zip([content], {"rows": 20_000})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert raw.X.nbytes < peak < raw.X.nbytes + text / 8  # X itself is a quarter of the text
+    monkeypatch.setattr(archives, "LARGEST", 1092)  # the size of the table
+    for rows in ([ROW] * 3, [bytes(2000)]):
+        with pytest.raises(DataError, match="unpacks to more than 1,092 bytes"):
+            readers.year_zip([archive(*rows)], {"rows": 3})
 
 
 def test_the_first_463715_songs_train_and_the_last_51630_test(monkeypatch):
@@ -195,14 +189,11 @@ def mirrored() -> list[bytes]:
     return [npz(**dict(zip(names, rows.T)))]
 
 
-def test_official_files_give_complete_flights_of_january_to_april_in_minutes_and_years_of_age():
+def test_official_files_give_complete_flights_in_minutes_and_years_of_age_or_since_registration():
     raw = airline_csv(official(), {"variant": "plane_year"})
     assert raw.X.tolist() == BUILT
     assert raw.target.tolist() == [0, 0, 1]  # on time counts as not delayed
     assert raw.columns == tuple(cards.read("airline")["columns"])
-
-
-def test_the_age_since_registration_keeps_other_flights():
     raw = airline_csv(official(), {"variant": "issue_year"})
     assert raw.X[:, -1].tolist() == [9, 9, 1, 4] and raw.target.tolist() == [0, 0, 1, 1]
 

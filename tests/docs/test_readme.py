@@ -1,17 +1,31 @@
-"""README.md and docs/: their lengths, the output of commands, and the grades of each paper's claims."""
+"""README.md and docs/: their lengths, the output of commands, counts and grades of the records, and the tutorials."""
 
+import csv
 import doctest
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from committed import PLANNER
+from PIL import Image
+from pyarrow import parquet
 from test_commands import PAGES, ROOT, blocks
-from test_examples import call, gpbench
+from test_examples import EXAMPLES, call, gpbench
 
+from gpbench.analysis.reproduction import load_reproductions, summaries
 from gpbench.api import tables
 from gpbench.claims import definition
 from gpbench.claims.grades import SCALE
+from gpbench.cli import main
+from gpbench.papers import PAPERS
+from gpbench.records.collection import open_store
+from gpbench.records.store import latest
 
 README = ROOT / "README.md"
 MADE = {"settings.md", "datasets.md", "experiment_list.md"}
@@ -29,12 +43,19 @@ def shown() -> list[tuple[Path, str, str]]:
     return [(page, *found) for page in PAGES for block in blocks(page, "console") for found in parts.findall(block)]
 
 
-def test_the_documentation_stays_short():
+def test_the_documentation_stays_short_and_every_paper_has_a_row_of_all_its_claims():
     assert len(README.read_text().splitlines()) <= 150
     for drawer, most in {"tutorial": 1_200, "how-to": 5_800, "reference": 11_100}.items():
         texts = [page.read_text() for page in PAGES if page.parent.name == drawer and page.name not in MADE]
         prose = (re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL) for text in texts)
         assert sum(len(re.findall(r"[^\W\d_]{2,}", text)) for text in prose) <= most, drawer
+    *papers, last = ROWS
+    assert sorted(papers) == sorted(definition.files()) and last == "all"
+    assert all(sum(ROWS[paper].values()) == len(definition.read(paper)) for paper in papers)
+    assert ROWS["all"] == {word: sum(ROWS[paper][word] for paper in papers) for word in ROWS["all"]}
+    claims = [claim for paper in definition.files() for claim in definition.read(paper)]
+    assert all(claim.clauses or claim.tests or claim.elsewhere for claim in claims)
+    assert "Runs or tests can decide every claim" in README.read_text()
 
 
 @pytest.mark.parametrize("page, command, output", shown(), ids=[command for _, command, _ in shown()])
@@ -52,11 +73,138 @@ def test_the_row_of_a_paper_has_the_grades_of_its_claims(paper):
     assert ROWS[paper] == {grade.word: sum(row["verdict"] == grade.word for row in verdicts) for grade in SCALE}
 
 
-def test_every_paper_has_a_row_of_all_its_claims_which_runs_or_tests_can_decide_here():
-    *papers, last = ROWS
-    assert sorted(papers) == sorted(definition.files()) and last == "all"
-    assert all(sum(ROWS[paper].values()) == len(definition.read(paper)) for paper in papers)
-    assert ROWS["all"] == {word: sum(ROWS[paper][word] for paper in papers) for word in ROWS["all"]}
-    claims = [claim for paper in definition.files() for claim in definition.read(paper)]
-    assert all(claim.clauses or claim.tests or claim.elsewhere for claim in claims)
-    assert "Runs or tests can decide every claim" in README.read_text()
+COUNTED = (ROOT / "README.md", ROOT / "docs" / "results" / "README.md")
+TARGETS = {"sep": (54, 54), "aep_dgp": (55, 58), "qsgp": (6, 6)}
+"""Numbers of targets met, and of targets."""
+
+
+def rows(paper: str) -> list[str]:
+    lines = [line for page in COUNTED for line in page.read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if re.match(rf"\| \[`?{paper}`?\]", line)]
+
+
+def test_pages_and_the_badge_have_the_numbers_of_targets_of_runs_that_ship_and_of_grades():
+    for paper, counts in TARGETS.items():
+        met = "{} of {}".format(*counts)
+        assert rows(paper) and all(f"| {met}" in row for row in rows(paper))
+        page = (ROOT / "docs" / "results" / f"{paper}.md").read_text(encoding="utf-8")
+        assert f"targets met: {met}" in " ".join(page.split())
+    met, targets = (sum(each[part] for each in TARGETS.values()) for part in (0, 1))
+    badge = (ROOT / "docs" / "gallery" / "badge.svg").read_text(encoding="utf-8")
+    assert f"{met} of {targets} targets reproduced" in badge and f"![{met} of {targets} t" in COUNTED[0].read_text()
+    files = sorted(ROOT.glob("results/*/records.parquet"))
+    ids = {id for file in files for id in parquet.read_table(file, columns=["id"]).column("id").to_pylist()}
+    for page in (COUNTED[0], ROOT / "docs" / "reference" / "records.md"):
+        assert f"{len(ids):,} runs" in page.read_text(encoding="utf-8")
+    # Which tests/docs/test_readme.py holds against the records.
+    table = re.findall(r"^\| (claims of|sep|svdgp|aep_dgp|gam|qsgp) \| (.*) \|$", COUNTED[0].read_text(), re.MULTILINE)
+    (_, header), *papers = ((name, [cell.strip() for cell in cells.split("|")]) for name, cells in table)
+    assert len(papers) == 5
+    for paper, numbers in papers:
+        words = ", ".join(f"{n} {word}" for word, n in zip(header, numbers) if n)
+        page = (ROOT / "docs" / "results" / f"{paper}.md").read_text(encoding="utf-8")
+        assert f"grades the claims: {words}." in " ".join(page.split())
+
+
+def test_the_numbers_of_targets_are_those_of_the_records():
+    records = latest(record for file in ROOT.glob("results/*/records.parquet") for record in open_store(file).all())
+    found = summaries(load_reproductions(records))
+    assert {one.paper: (one.met, one.targets) for one in found if one.targets} == TARGETS
+    counts = [sum(one.outcomes[name] for one in found) for name in ("equal", "better", "worse")]
+    assert [sum(counts), *counts] == [118, 82, 33, 3]
+    for page in COUNTED:
+        assert "118 targets 82 are equal, 33 " in " ".join(page.read_text(encoding="utf-8").split())
+    with Image.open(ROOT / "docs" / "gallery" / "printed.png") as picture:
+        assert picture.info["Title"] == "Ours against printed: 118 numbers of the papers"
+
+
+@pytest.fixture(scope="module")
+def records():
+    return [record for path in ROOT.glob("results/*/records.parquet") for record in open_store(path).all()]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_page_is_that_of_the_records(paper, records, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import reproduced
+
+    assert reproduced.section(paper, records, PLANNER) in reproduced.PAGE.read_text()
+
+
+METHOD = ROOT / "docs" / "tutorial" / "README.md"
+TABLE = ROOT / "docs" / "tutorial" / "own_table.md"
+OWN = {METHOD: {"quadratic.py": "python", "method/quadratic.yaml": "yaml"}, TABLE: {"dataset/flats.yaml": "yaml"}}
+VERDICTS = {"open", "worse", "better"}
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The words of each command `gpbench ...` of a page, in order."""
+    lines = [line.partition(" #")[0] for block in blocks(page) for line in block.splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("gpbench ")]
+
+
+def write_files(page: Path, folder: Path) -> None:
+    for name, language in OWN[page].items():
+        path = folder / "mine" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(blocks(page, language)[0])
+    if page == TABLE:
+        assert "cp docs/examples/dataset/flats.csv mine/dataset\n" in blocks(page)[0]
+        shutil.copy(EXAMPLES / "dataset" / "flats.csv", folder / "mine" / "dataset")
+        (folder / "new.csv").write_text(blocks(page, "text")[-1])
+
+
+def predicted(folder: Path) -> list[float]:
+    with (folder / "rents.csv").open() as lines:
+        return [float(row["mean"]) for row in csv.DictReader(lines)]
+
+
+def test_a_tutorial_shows_the_files_as_they_are():
+    for page, files in OWN.items():
+        assert all(blocks(page, language)[0] == (EXAMPLES / name).read_text() for name, language in files.items())
+    lines = (EXAMPLES / "dataset" / "flats.csv").read_text().splitlines(keepends=True)
+    assert blocks(TABLE, "text")[0] == "".join(lines[:2])
+
+
+def test_every_command_of_the_tutorial_runs_in_its_order(tmp_path):
+    write_files(METHOD, tmp_path)
+    printed = [gpbench(tmp_path, *words) for words in commands(METHOD)]
+    assert len(printed) > 10
+    (shown,) = blocks(METHOD, "text")
+    ranks = [line.split() for line in printed[-2].splitlines()]
+    assert all(line.split() in ranks for line in shown.splitlines()), printed[-2]
+
+
+def test_a_table_becomes_a_ranking_and_predictions_by_the_commands_of_the_tutorial(tmp_path, monkeypatch):
+    """With quick methods and two splits, in this process; the next test runs the commands as they are."""
+    write_files(TABLE, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name in ("RESULTS", "STORE"):
+        monkeypatch.setenv(f"GPBENCH_{name}", str(tmp_path / name.lower()))
+    quick = {"method=gpr": "method=constant", "gpr": "constant", "svi": "linear", "split=all": "split=[0,1]"}
+    for words in commands(TABLE):
+        if "shipped" in words:
+            continue
+        if "method=linear" in words:
+            words[words.index("split=0")] = "split=[0,1]"
+        each = ["method=linear", "method=constant"] if "-m" in words else [""]
+        for method in each:
+            used = [method if word.startswith("method=linear,") else quick.get(word, word) for word in words]
+            assert main([word for word in used if word != "-m"]) == 0, words
+    assert len(predicted(tmp_path)) == 2 and all(200 < rent < 2500 for rent in predicted(tmp_path))
+
+
+def test_every_command_of_the_tutorial_about_a_table_runs_in_its_order(tmp_path, monkeypatch):
+    monkeypatch.delenv("GPBENCH_SHIPPED", raising=False)
+    write_files(TABLE, tmp_path)
+    printed = {" ".join(words): gpbench(tmp_path, *words) for words in commands(TABLE)}
+    ranking = [line.split() for line in printed["best --data flats --config-dir mine"].splitlines()]
+    for shown in map(str.split, blocks(TABLE, "text")[1].splitlines()[2:]):
+        (line,) = [line for line in ranking if line[:1] == shown[:1] and "has" not in line]
+        assert [word for word in line if word in VERDICTS] == [word for word in shown if word in VERDICTS]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "GPBENCH_RESULTS": "results", "GPBENCH_STORE": "store"}
+    code = blocks(TABLE, "python")[0] + "print(*mean)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=variables, check=True, capture_output=True, text=True
+    )
+    assert [float(word) for word in done.stdout.split()] == pytest.approx(predicted(tmp_path))

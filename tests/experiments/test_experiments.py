@@ -45,15 +45,22 @@ def test_the_full_preset_has_the_runs_of_the_paper():
     assert {job["method"] for job in jobs} == {"sep", "svi"} and {job["run.devices"] for job in jobs} >= {"1", "12"}
 
 
-def test_every_file_says_what_it_is_and_every_kind_of_picture_and_table_describes_its_options():
+def test_every_file_says_what_it_is_every_kind_describes_its_options_and_an_unknown_one_is_refused():
     for id in definition.names():
         experiment = definition.read(id)  # which checks the layout
         assert experiment.title and experiment.paper and set(experiment.presets) == set(PRESETS), id
         assert all(picture.figure["kind"] in FIGURES for picture in experiment.pictures.values()), id
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "experiments.md").read_text(encoding="utf-8")
     for kind in (*TABLES.values(), *FIGURES.values()):
         options = {**kind.required, **kind.optional}
         assert set(options.values()) <= layout._CHECKS.keys(), kind.path
-        assert all(f"`{name}`" in kind.function.__doc__ for name in options), kind.path
+        assert callable(kind.function) and all(f"`{name}" in page for name in options), kind.path
+    experiment = definition.read("sep/table1")
+    narrow = replace(experiment, table={**experiment.table, "blocks": []})
+    with pytest.raises(ConfigError, match="australian gfitc: two cells of the table are at one place"):
+        table_blocks(narrow, planned("sep/table1", "quick"))
+    with pytest.raises(ConfigError, match="did you mean sep/table1"):
+        definition.read("sep/tabel1")
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -65,15 +72,6 @@ def test_every_cell_has_a_place_of_its_own_in_the_table(preset):
             assert by_dataset(experiment, planned(id, preset), label, metrics[0]), id
         elif experiment.table:
             assert table_blocks(experiment, planned(id, preset)), id
-
-
-def test_two_cells_at_one_place_and_an_unknown_experiment_are_refused():
-    experiment = definition.read("sep/table1")
-    narrow = replace(experiment, table={**experiment.table, "blocks": []})
-    with pytest.raises(ConfigError, match="australian gfitc: two cells of the table are at one place"):
-        table_blocks(narrow, planned("sep/table1", "quick"))
-    with pytest.raises(ConfigError, match="did you mean sep/table1"):
-        definition.read("sep/tabel1")
 
 
 def test_a_job_is_each_combination_of_a_blocks_values(tmp_path):
@@ -118,7 +116,7 @@ def reading(folder, text):
 RANKS = "kind: ranks, label: method, metrics: [nll]"
 
 
-def test_runs_and_labels_of_another_experiment_are_those_that_where_selects_and_that_it_has_no_own_ones(tmp_path):
+def test_runs_and_labels_of_another_experiment_are_those_that_where_selects_and_each_figure_is_one(tmp_path):
     where = "where: {protocol: clean, method: [a, b]}, labels: {m: {1: one}}"
     mine = reading(tmp_path, f"{{title: a, runs_of: other, {where}, table: {{{RANKS}}}}}")
     for preset in PRESETS:
@@ -126,9 +124,6 @@ def test_runs_and_labels_of_another_experiment_are_those_that_where_selects_and_
         assert mine.jobs(preset) == [job for job in jobs if job["protocol"] == "clean" and job["method"] in "ab"] != []
     assert (mine.id, mine.title, mine.paper) == ("mine", "a", "mine")
     assert (mine.label("method", "a"), mine.label("m", "1"), mine.label("m", "2")) == ("A", "one", "2")
-
-
-def test_each_figure_of_several_is_an_experiment_with_one_figure(tmp_path):
     dots = "{kind: dots, label: method, metric: nll, title: Dots}"
     mine = reading(tmp_path, f"{{title: a, runs_of: other, figures: {{nll: {dots}, ranks: {{{RANKS}}}}}}}")
     assert {name: (one.title, one.figure["kind"]) for name, one in mine.pictures.items()} == {
@@ -166,15 +161,14 @@ NONE = [
 
 
 def test_a_file_that_is_no_experiment_and_a_wrong_choice_of_anothers_runs_or_figures_are_one_line(tmp_path):
-    for text, line in NONE:
-        with pytest.raises(ConfigError) as caught:
-            reading(tmp_path, text)
-        assert line in str(caught.value) and "\n" not in str(caught.value)
+    texts = dict(NONE)
     for text, line in CHOICES:
         of = "" if "runs_of:" in text else "runs_of: other, "
         table = "" if "figure" in text else f", table: {{{RANKS}}}"
+        texts[f"{{title: a, {of}{text}{table}}}"] = line
+    for text, line in texts.items():
         with pytest.raises(ConfigError) as caught:
-            reading(tmp_path, f"{{title: a, {of}{text}{table}}}")
+            reading(tmp_path, text)
         assert line in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -219,15 +213,12 @@ def own(folder, layout):
     return definition.read("mine", [folder])
 
 
-def test_a_layout_that_does_not_fit_the_runs_is_one_line_when_the_file_is_read(tmp_path):
+def test_a_layout_that_does_not_fit_the_runs_is_one_line_and_one_that_fits_is_read(tmp_path):
     for text, line in LAYOUTS.items():
         with pytest.raises(ConfigError) as caught:
             own(tmp_path, text)
         assert str(caught.value).startswith(f"{tmp_path / 'experiment' / 'mine.yaml'}: {line}"), text
         assert "\n" not in str(caught.value)
-
-
-def test_a_layout_that_fits_is_read(tmp_path):
     metrics = "[nmse, seconds, objective]"
     for text in (
         f"table: {{rows: output, columns: method, metrics: {metrics}, blocks: protocol, average: seconds}}",

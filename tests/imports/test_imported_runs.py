@@ -25,21 +25,16 @@ def beside_ours(tmp_path_factory):
     return folder / "results"
 
 
-def test_tables_ranks_and_comparisons_mark_them_and_comparisons_have_rows_and_splits(beside_ours, capsys):
+def test_tables_ranks_comparisons_the_site_csv_and_json_mark_them(beside_ours, printed, capsys):
     for words in ("table", "rank", "compare theirs linear", "compare theirs linear --metric test_ll"):
-        assert main([*words.split(), "--results", str(beside_ours)]) == 0
-        out = capsys.readouterr().out
+        out = printed(*words.split(), "--results", beside_ours)
         assert "imported: predictions of another program" in out and "theirs (theirs.parquet, SHA-256" in out
     assert "friedman: over 2 splits with 200 test rows A - B has the variance" in out
-
-
-def test_the_site_csv_and_json_say_which_are_imported(beside_ours, capsys):
     from gpbench.analysis.cells import group_runs
 
     for cell in group_runs(Store(beside_ours).all()):
         assert (("imported", "imported") in views.badges(cell)) is (cell.method == "theirs")
-    assert main(["table", "--results", str(beside_ours), "--format", "csv"]) == 0
-    header, *lines = capsys.readouterr().out.splitlines()
+    header, *lines = printed("table", "--results", beside_ours, "--format", "csv").splitlines()
     assert header.endswith(",imported") and {line.rsplit(",")[-1] for line in lines if "theirs" in line} == {"true"}
     assert main(["table", "--results", str(beside_ours), "--json"]) == 0
     assert {row["method"]: row["imported"] for row in json.loads(capsys.readouterr().out)} == {
@@ -76,10 +71,9 @@ def wings(tmp_path):
     return tmp_path, table
 
 
-def test_data_rows_exports_the_split_of_a_set(wings, monkeypatch, capsys):
+def test_data_rows_exports_the_split_of_a_set(wings, monkeypatch, printed):
     monkeypatch.chdir(wings[0])
-    assert main(["data", "rows", "sinc", "--split", "3"]) == 0
-    assert "180 training and 20 test rows in sinc-3.npz" in capsys.readouterr().out
+    assert "180 training and 20 test rows in sinc-3.npz" in printed("data", "rows", "sinc", "--split", "3")
     dataset, train, test = data("sinc", 3)
     with np.load("sinc-3.npz") as file:
         for name, expected in (("X", dataset.X), ("y", dataset.y), ("train", train), ("test", test)):
@@ -120,7 +114,7 @@ def test_the_default_split_set_by_name_is_the_same_run_as_without_a_name(wings):
     assert record.setting == ""
 
 
-def test_predictions_within_a_budget_are_on_the_leaderboard(tmp_path, capsys):
+def test_predictions_within_a_budget_are_on_the_leaderboard_and_those_of_no_board_are_said(tmp_path, capsys):
     assert bring(tmp_path, regression(seconds=15.0), "--budget", "10") == 0
     [record] = records(tmp_path)
     assert (record.budget, record.cpu_seconds, record.setting) == (20, 15.0, "budget=20")
@@ -128,9 +122,6 @@ def test_predictions_within_a_budget_are_on_the_leaderboard(tmp_path, capsys):
     assert "a budget needs the column seconds, of CPU seconds" in capsys.readouterr().err
     assert bring(tmp_path, regression(seconds=15.0), "--budget", "20") == 2
     assert "no budget of 20 seconds; known are 10, 60, 600" in capsys.readouterr().err
-
-
-def test_predictions_within_a_budget_that_no_board_has_are_said(tmp_path, capsys):
     assert bring(tmp_path, classification(name="wdbc", seconds=15.0), "--budget", "10") == 0
     assert "board" not in capsys.readouterr().err
     words = ["--budget", "10", "--protocol", "hl2016"]
@@ -162,14 +153,11 @@ def test_a_file_may_say_why_it_has_no_predictions(tmp_path):
         assert set(record.undefined.values()) == {reason} and {"test_ll", "rmse", "crps"} <= record.metrics.keys()
 
 
-def test_what_says_that_it_is_lost_needs_the_rows_of_the_split_and_says_it_in_each(tmp_path, capsys):
+def test_what_is_lost_needs_the_rows_of_the_split_and_predictions_beside_the_reason_are_refused(tmp_path, capsys):
     table = regression(lost="over time").drop(columns=["mean", "variance"])
     assert bring(tmp_path, table.iloc[1:]) == 3 and "test rows is missing" in capsys.readouterr().err
     table.loc[0, "lost"] = None
     assert bring(tmp_path, table) == 3 and "has another value of lost than the first row" in capsys.readouterr().err
-
-
-def test_predictions_beside_a_reason_why_there_are_none_are_refused(tmp_path, capsys):
     for lost, message in (
         (0.0, "lost is 0.0: write why"),
         (False, "lost is False: write why"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from problems import KEY, bound_of, inputs, minibatches, objective_of, predict, regression, start_at, train
 from references import exact_evidence
+from samples import chosen_state
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import laplace, multivariate_normal
 
@@ -20,7 +21,6 @@ from gpbench.methods.parts.sparse_layer import SparseLayer
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.train.batches import whole
-from gpbench.train.search import best_rate
 
 CLASSES = {"direct": Direct, "jacobi": Jacobi, "hybrid": Hybrid, "orthogonal": Orthogonal}
 RANDOM = np.random.default_rng(3)
@@ -287,7 +287,7 @@ def test_a_natural_step_of_size_1_solves_the_gaussian_case_whatever_the_means_ow
 def test_the_rate_is_chosen_by_the_objective_and_one_that_diverges_never():
     data = regression(60)
     with_rates = method(batch_size=20, rates=(1e9, 0.05, 1e-9), trial_steps=40)
-    assert best_rate(with_rates, with_rates.init(data, key=KEY), data, key=KEY) == 0.05
+    assert chosen_state(with_rates, data, key=KEY).optimiser.rate == 0.05
 
 
 def test_two_classes_by_quadrature():

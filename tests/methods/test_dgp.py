@@ -269,16 +269,13 @@ def test_without_hidden_layers_the_bound_is_svis():
     np.testing.assert_allclose(ours, theirs, rtol=1e-10)
 
 
-def test_hidden_layers_start_at_their_linear_mean_which_training_leaves_alone():
+def test_hidden_layers_start_at_their_linear_mean_and_a_narrow_first_one_at_principal_components():
     data, method = regression(20), dsdgp(hidden=(2, 1))
     start = method.init(data, key=KEY).parameters
     np.testing.assert_allclose(start.means[0], np.eye(2))
     state, _ = train(method, data, 5)
     assert eqx.tree_equal(state.parameters.means, start.means)
     assert not eqx.tree_equal(state.parameters.layers, start.layers)
-
-
-def test_a_narrow_first_layer_sees_the_principal_components():
     X = inputs(50) @ jnp.asarray([[3.0, 0.0], [0.0, 0.1]])
     data = eqx.tree_at(lambda b: b.X, regression(50), X)
     (axis,) = dsdgp(hidden=(1,)).init(data, key=KEY).parameters.means

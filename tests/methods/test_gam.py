@@ -67,12 +67,15 @@ def covariances_of(layer, X):
     return kernels
 
 
-def test_the_start_is_made_by_few_programs(caplog):
+def test_the_start_is_made_by_few_programs_and_all_pairs_are_those_of_a_list(caplog):
     data = rows(n=23)  # a number of rows that no other test has compiled anything for
     with jax.log_compiles(), caplog.at_level("WARNING"):
         gam(pairs=[]).init(data, key=KEY)
     programs = [record for record in caplog.records if record.getMessage().startswith("Compiling ")]
     assert 1 <= len(programs) <= 12
+    every = " ".join(map(str, gam(pairs="all").components_of(jnp.eye(3))))
+    assert every == "[0] [1] [2] [0, 1] [0, 2] [1, 2]"
+    assert eqx.tree_equal(*(gam(pairs=pairs).init(rows(), key=KEY) for pairs in ("all", [[0, 1]])))
 
 
 def exact(layer, X):
@@ -217,12 +220,6 @@ def test_three_classes_have_a_latent_function_each():
     state, objective = train(method, data, 60)
     assert objective[-1] > objective[0] + 5 and method.latents(state, data.X) == {}
     assert (predict(method, state, data.X).arrays(labels)["log_probs"].argmax(1) == labels).mean() > 0.7
-
-
-def test_all_pairs_are_those_of_a_list():
-    every = " ".join(map(str, gam(pairs="all").components_of(jnp.eye(3))))
-    assert every == "[0] [1] [2] [0, 1] [0, 2] [1, 2]"
-    assert eqx.tree_equal(*(gam(pairs=pairs).init(rows(), key=KEY) for pairs in ("all", [[0, 1]])))
 
 
 def test_an_input_that_does_not_vary_has_no_component_and_is_refused_where_it_is_named():

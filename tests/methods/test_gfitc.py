@@ -54,7 +54,7 @@ def test_gfitc_is_full_ep_on_its_prior_and_so_on_the_gp_itself_where_the_inducin
         np.testing.assert_allclose(predict(method, state, new).log_positive, expected, rtol=1e-5)
 
 
-def test_gradient_is_that_of_the_evidence_at_convergence():
+def test_gradient_is_that_of_the_evidence_at_convergence_and_three_methods_start_alike():
     data = binary(15)
     layer = layer_at(data.X[:3])
     method, sites = GFITC(tolerance=1e-12), initial_sites(data.weight)
@@ -62,6 +62,10 @@ def test_gradient_is_that_of_the_evidence_at_convergence():
     _, gradient, _ = evidence(method, layer, data)
     expected = differences(lambda x: method.evidence(unravel(x), data, sites)[0], x)
     np.testing.assert_allclose(ravel_pytree(gradient)[0], expected, rtol=1e-5, atol=1e-6)
+    data = binary(30)
+    gfitc = GFITC().init(data, key=KEY).parameters
+    jax.tree.map(np.testing.assert_array_equal, SVI().init(data, key=KEY).parameters.layer, gfitc)
+    jax.tree.map(np.testing.assert_array_equal, SEP(optimiser=optax.sgd(0.1)).init(data, key=KEY).layer, gfitc)
 
 
 def test_energies_of_gfitc_and_sep_approach_the_exact_evidence_and_are_one():
@@ -96,10 +100,3 @@ def test_training_raises_the_evidence_at_every_step_and_predicts_with_the_conver
     assert predict(method, state, data.X).log_prob(data.y).mean() > np.log(0.5)
     before, after = (s.parameters.kernel.log_lengthscale2 for s in (start, state))
     assert (np.abs(after - before) > 1e-2).all() and abs(after[0] - after[1]) > 1e-2  # each its own
-
-
-def test_the_three_methods_start_from_the_same_inducing_points_and_hyper_parameters():
-    data = binary(30)
-    gfitc = GFITC().init(data, key=KEY).parameters
-    jax.tree.map(np.testing.assert_array_equal, SVI().init(data, key=KEY).parameters.layer, gfitc)
-    jax.tree.map(np.testing.assert_array_equal, SEP(optimiser=optax.sgd(0.1)).init(data, key=KEY).layer, gfitc)

@@ -140,11 +140,14 @@ def test_the_log_joint_is_that_of_scipy_and_its_gradient_that_of_differences(dat
     np.testing.assert_allclose(gradient, differences(function, flat), rtol=1e-6, atol=1e-6)
 
 
-def test_the_density_of_a_logarithm_integrates_to_one_and_has_the_mean_precision():
+def test_the_density_of_a_logarithm_integrates_to_one_and_a_likelihood_without_parameters_has_no_kappa():
     density = lambda log_v: float(np.exp(log_inverse_gamma(jnp.asarray(log_v), 1.5, 0.6)))
     assert quad(density, -8, 25)[0] == pytest.approx(1.0, abs=1e-6)
     precision = quad(lambda log_v: float(np.exp(-log_v)) * density(log_v), -8, 25)[0]
     assert precision == pytest.approx(1.5 / 0.6, rel=1e-6)
+    X = inputs(5)
+    state = linear(likelihood="logistic").init(whole(X, jnp.sign(X[:, 0]), 2), key=KEY)
+    assert jax.tree.leaves(state.position.kappa) == []
 
 
 def test_the_warm_up_of_another_split_of_that_shape_is_not_traced_again(method, data, monkeypatch):
@@ -248,9 +251,3 @@ def test_a_prediction_averages_the_samples_and_before_the_first_has_the_current_
     noise = np.exp(state.samples.values.likelihood.log_noise).mean()
     np.testing.assert_allclose(predictive(state)["mean"], means.mean(0))
     np.testing.assert_allclose(predictive(state)["var"], noise + means.var(0))
-
-
-def test_a_likelihood_without_parameters_has_no_kappa():
-    X = inputs(5)
-    state = linear(likelihood="logistic").init(whole(X, jnp.sign(X[:, 0]), 2), key=KEY)
-    assert jax.tree.leaves(state.position.kappa) == []

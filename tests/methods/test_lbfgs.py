@@ -38,26 +38,23 @@ def run(function, x, steps, **options):
     return x, state, values
 
 
-def test_the_first_step_only_evaluates():
+def test_the_first_step_only_evaluates_a_nan_is_too_far_and_extra_is_that_of_the_accepted_point():
     x = jnp.array([-1.2, 1.0])
     moved, state, _ = run(rosenbrock, x, 1)
     np.testing.assert_array_equal(moved, x)
     np.testing.assert_allclose(state.value, rosenbrock(x))
     np.testing.assert_allclose(state.gradient, jax.grad(rosenbrock)(x))
     assert not state.converged
+    # minimum at x = 1.8, not a number beyond 2, where the line search arrives by doubling
+    x, state, _ = run(lambda x: jnp.sum(-5.0 * x - jnp.log(2.0 - x)), jnp.array([0.0]), 40)
+    np.testing.assert_allclose(x, 1.8, atol=1e-4)
+    assert state.converged
+    # Each evaluation adds one to what the last accepted point had, so it counts accepted points.
+    _, state, _ = run(lambda x: 0.5 * jnp.sum(x**2), jnp.array([3.0, 4.0]), 3)
+    assert state.extra == 3
 
 
-def test_minimum_of_rosenbrock_from_several_starts_in_one_program_and_alone():
-    starts = jax.random.normal(jax.random.key(0), (5, 6))
-    together, states, values = jax.jit(jax.vmap(lambda x: run(rosenbrock, x, 200, tolerance=1e-15)))(starts)
-    assert (states.value < 4.0).all()  # 0, or the other local minimum near 3.97
-    np.testing.assert_allclose(jax.vmap(jax.grad(rosenbrock))(together), 0.0, atol=1e-4)
-    assert (np.diff(values[:, 1:], axis=1) <= 0).all()
-    alone, *_ = run(rosenbrock, starts[0], 200, tolerance=1e-15)
-    np.testing.assert_allclose(alone, together[0], atol=1e-6)
-
-
-def test_a_converged_problem_stays_while_others_go_on():
+def test_minimum_of_rosenbrock_from_several_starts_in_one_program_where_a_converged_one_stays():
     starts = jnp.array([[1.0, 1.0], [-1.2, 1.0]])  # the first is the minimum
     few, *_ = jax.vmap(lambda x: run(rosenbrock, x, 20))(starts)
     x, states, _ = jax.vmap(lambda x: run(rosenbrock, x, 100))(starts)
@@ -65,19 +62,13 @@ def test_a_converged_problem_stays_while_others_go_on():
     np.testing.assert_array_equal(few[0], [1.0, 1.0])
     assert states.converged.all()
     np.testing.assert_allclose(x[1], 1.0, atol=1e-3)
-
-
-def test_a_nan_is_too_far():
-    # minimum at x = 1.8, not a number beyond 2, where the line search arrives by doubling
-    x, state, _ = run(lambda x: jnp.sum(-5.0 * x - jnp.log(2.0 - x)), jnp.array([0.0]), 40)
-    np.testing.assert_allclose(x, 1.8, atol=1e-4)
-    assert state.converged
-
-
-def test_extra_is_that_of_the_accepted_point():
-    """Each evaluation adds one to what the last accepted point had, so it counts accepted points."""
-    _, state, _ = run(lambda x: 0.5 * jnp.sum(x**2), jnp.array([3.0, 4.0]), 3)
-    assert state.extra == 3
+    starts = jax.random.normal(jax.random.key(0), (5, 6))
+    together, states, values = jax.jit(jax.vmap(lambda x: run(rosenbrock, x, 200, tolerance=1e-15)))(starts)
+    assert (states.value < 4.0).all()  # 0, or the other local minimum near 3.97
+    np.testing.assert_allclose(jax.vmap(jax.grad(rosenbrock))(together), 0.0, atol=1e-4)
+    assert (np.diff(values[:, 1:], axis=1) <= 0).all()
+    alone, *_ = run(rosenbrock, starts[0], 200, tolerance=1e-15)
+    np.testing.assert_allclose(alone, together[0], atol=1e-6)
 
 
 def test_same_optimum_as_l_bfgs_b_of_scipy_on_svi():
@@ -148,9 +139,13 @@ def test_training_reaches_the_closed_form(optimiser, data, solution):
     assert (np.diff(objective) >= -1e-9).all()
 
 
-def test_minibatches_reach_the_neighbourhood_of_the_closed_form(data, solution):
+def test_minibatches_reach_the_neighbourhood_of_the_closed_form_and_l_bfgs_refuses_them(data, solution):
     state, _ = train(Ridge(name="ridge", optimiser=optax.sgd(2e-3), batch_size=10), data, 600)
     np.testing.assert_allclose(state.parameters, solution, atol=0.05)
+    with pytest.raises(ConfigError, match=r"^ridge: L-BFGS needs all rows in each step") as error:
+        Ridge(name="ridge", batch_size=10).init(data, key=KEY)
+    assert "\n" not in str(error.value)
+    assert eqx.is_array(Ridge(name="ridge", batch_size=30).init(data, key=KEY).parameters)  # a batch of all rows
 
 
 def test_l_bfgs_first_evaluates_and_keeps_the_by_products_of_where_it_is(data):
@@ -166,25 +161,15 @@ def test_l_bfgs_first_evaluates_and_keeps_the_by_products_of_where_it_is(data):
     np.testing.assert_allclose(objective[-1], -method.loss(later.parameters, data, key=KEY)[0], rtol=1e-12)
 
 
-def test_update_counts_and_trainable_freezes(data):
+def test_update_counts_trainable_freezes_and_the_objective_is_that_of_where_a_step_started(data):
     method = Guided(name="guided", optimiser=optax.adam(0.1))
     state, _ = train(method, data, 7)
     assert state.variables == 7
     np.testing.assert_array_equal(state.parameters[1], 1.0)
     assert (state.parameters[0] != 0.0).all()
-
-
-def test_the_objective_of_an_optax_step_is_that_of_where_it_started(data):
     method = Ridge(name="ridge", optimiser=optax.sgd(0.02))
     _, objective = train(method, data, 1)
     np.testing.assert_allclose(objective, [-0.5 * data.y @ data.y], rtol=1e-12)
-
-
-def test_l_bfgs_on_minibatches_is_refused_in_one_line(data):
-    with pytest.raises(ConfigError, match=r"^ridge: L-BFGS needs all rows in each step") as error:
-        Ridge(name="ridge", batch_size=10).init(data, key=KEY)
-    assert "\n" not in str(error.value)
-    assert eqx.is_array(Ridge(name="ridge", batch_size=30).init(data, key=KEY).parameters)  # a batch of all rows
 
 
 @pytest.mark.parametrize("optimiser", [None, {"_target_": "optax.sgd", "learning_rate": 0.01}], ids=["lbfgs", "sgd"])

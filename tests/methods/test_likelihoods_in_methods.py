@@ -176,7 +176,7 @@ def with_q(method, data, likelihood):
     return VariationalParameters(layer, likelihood, q)
 
 
-def test_noise_that_does_not_deviate_is_gaussian_noise():
+def test_noise_that_does_not_deviate_is_gaussian_and_counts_of_a_large_shape_are_poisson_counts():
     data, method = regression(), SVI(name="svi", inducing=4)
     gaussian = with_q(method, data, Gaussian.initial(0.3, 0, "float64"))
     varying = Heteroscedastic(jnp.log(0.3), jnp.asarray(-30.0))
@@ -186,9 +186,6 @@ def test_noise_that_does_not_deviate_is_gaussian_noise():
     arrays = [arrays_of(p.likelihood.predictive(*args), data.y) for p, args in ((gaussian, one), (same, two))]
     for name in arrays[0]:
         np.testing.assert_allclose(arrays[1][name], arrays[0][name], rtol=1e-5, atol=1e-8, err_msg=name)
-
-
-def test_negative_binomial_counts_of_a_large_shape_are_poisson_counts():
     data, method = counts(), SVI(name="svi", inducing=4)
     poisson = with_q(method, data, Poisson(jnp.asarray(0.3), None))
     binomial = with_q(method, data, NegativeBinomial(jnp.asarray(0.3), jnp.log(1e9)))

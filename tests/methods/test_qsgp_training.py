@@ -9,13 +9,13 @@ import numpy as np
 import optax
 import pytest
 from problems import objective_of, predict
+from samples import chosen_state
 from scipy.optimize import minimize
 
 from gpbench.errors import ConfigError
 from gpbench.methods.parts.basis_weights import columns
 from gpbench.methods.weight_space.qsgp import QSGP
 from gpbench.train.batches import take_step, whole
-from gpbench.train.search import best_settings
 
 N = 12
 RNG = np.random.default_rng(1)
@@ -115,13 +115,21 @@ def test_the_running_vectors_stay_those_of_all_weights(fields):
     np.testing.assert_allclose(state.control.running, expected, atol=1e-10)
 
 
-def test_a_step_touches_the_drawn_blocks_alone():
+def test_a_step_touches_the_drawn_blocks_alone_and_mean_squares_follow_the_minibatches():
     method = qsgp(basis_batch=4)
     state = initial(method)
     after, _ = jax.jit(method.step)(state, DATA, key=KEY)
     changed = np.flatnonzero(np.any(np.asarray(after.weights.mean != state.weights.mean), axis=1))
     sample = method._sample(state, DATA, key=KEY)
     assert set(changed) == set(np.asarray(sample.blocks)) and len(changed) < state.basis.blocks
+    # After many steps with fixed hyper-parameters they are those of all rows, and c_rr that of proposition 1.
+    method = qsgp(steps=2_000)
+    state = initial(method)
+    advance = lambda t, state: take_step(method, state, DATA, t, key=KEY)[0]
+    state = jax.jit(lambda state: jax.lax.fori_loop(0, method.steps, advance, state))(state)
+    basis = state.basis
+    values = basis.values(state.hyper.kernel, X, basis.locations(jnp.arange(basis.blocks), 1, X.dtype))
+    np.testing.assert_allclose(state.squares.ravel(), jnp.mean(values**2, axis=0), atol=0.03)
 
 
 @pytest.mark.parametrize("features, rest", [("rff", 0.02), ("inducing", 0.6)])
@@ -133,17 +141,6 @@ def test_training_comes_near_the_best_bound(features, rest):
     end = jax.jit(lambda state: jax.lax.fori_loop(0, method.steps, advance, state))(state)
     best, first, last = (objective_of(method, s, DATA) for s in (optimum(method), state, end))
     assert last > best - rest * (best - first)
-
-
-def test_mean_squares_follow_the_minibatches():
-    """After many steps with fixed hyper-parameters they are those of all rows, and c_rr that of proposition 1."""
-    method = qsgp(steps=2_000)
-    state = initial(method)
-    advance = lambda t, state: take_step(method, state, DATA, t, key=KEY)[0]
-    state = jax.jit(lambda state: jax.lax.fori_loop(0, method.steps, advance, state))(state)
-    basis = state.basis
-    values = basis.values(state.hyper.kernel, X, basis.locations(jnp.arange(basis.blocks), 1, X.dtype))
-    np.testing.assert_allclose(state.squares.ravel(), jnp.mean(values**2, axis=0), atol=0.03)
 
 
 def test_augmentation_equals_a_model_with_one_more_function():
@@ -164,7 +161,7 @@ def test_augmentation_equals_a_model_with_one_more_function():
     np.testing.assert_allclose(far, kernel.amplitude + noise, rtol=1e-6)  # remark 2: the prior's
 
 
-def test_predictions_in_parts_are_those_of_one(monkeypatch):
+def test_predictions_in_parts_are_those_of_one_and_plug_in_ones_have_no_variance_of_f(monkeypatch):
     method = qsgp(dense_columns=3, basis=19)
     state, _ = trained(method)
     whole = predict(method, state, TEST)
@@ -173,6 +170,14 @@ def test_predictions_in_parts_are_those_of_one(monkeypatch):
     parts = predict(method, state, TEST)
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-12)
     np.testing.assert_allclose(parts.var, whole.var, rtol=1e-12)
+    data = whole(X, jnp.sign(Y), 2)
+    method = qsgp(likelihood="logistic")
+    state, _ = trained(method, data)
+    averaged, plugged = (
+        predict(m, state, TEST).arrays(jnp.ones(9))["log_prob"]
+        for m in (method, dataclasses.replace(method, plug_in=True))
+    )
+    assert (abs(np.exp(averaged) - 0.5) < abs(np.exp(plugged) - 0.5)).all()
 
 
 @pytest.mark.parametrize(
@@ -186,17 +191,6 @@ def test_theorem_3_trains(likelihood, classes, bound):
     end, info = trained(method, data, steps=300)
     assert np.isfinite(info.objective) and end.control is None
     assert objective_of(method, end, data) > objective_of(method, state, data) + 0.1
-
-
-def test_plug_in_predictions_have_no_variance_of_f():
-    data = whole(X, jnp.sign(Y), 2)
-    method = qsgp(likelihood="logistic")
-    state, _ = trained(method, data)
-    averaged, plugged = (
-        predict(m, state, TEST).arrays(jnp.ones(9))["log_prob"]
-        for m in (method, dataclasses.replace(method, plug_in=True))
-    )
-    assert (abs(np.exp(averaged) - 0.5) < abs(np.exp(plugged) - 0.5)).all()
 
 
 def test_at_the_best_bound_few_relevance_vectors_are_left():
@@ -223,14 +217,11 @@ def test_relevance_vectors_are_the_functions_whose_prior_precision_is_below_1e4(
     np.testing.assert_array_equal(centres, np.where(np.arange(N)[:, None] < 5, np.asarray(X), np.nan))
 
 
-def test_only_kernel_functions_have_centres_and_only_trained_precisions_a_count():
+def test_only_kernel_functions_have_centres_and_the_most_functions_of_a_draw_are_all_of_them(monkeypatch):
     kernels, random = qsgp(features="inducing", basis=None), qsgp()
     states = [initial(method) for method in (kernels, random)]
     np.testing.assert_array_equal(kernels.arrays(states[0])["inducing"], X)
     assert random.arrays(states[1]) == kernels.diagnostics(states[0]) == random.diagnostics(states[1]) == {}
-
-
-def test_the_most_functions_of_a_draw_are_all_of_them_and_memory_is_theirs(monkeypatch):
     method = QSGP(name="qsgp", basis=500, basis_batch=2000, control_rows=None)
     assert method.limits(60) == {"basis_batch": 500}
     monkeypatch.setattr("gpbench.core.memory.free_memory", lambda: 1000)
@@ -243,7 +234,7 @@ def test_a_search_takes_the_rate_with_the_larger_density_of_validation_rows_and_
     many = whole(jnp.tile(X, (5, 1)) + 0.1 * jnp.asarray(RNG.normal(size=(5 * N, 1))), jnp.tile(Y, 5))
     fields = {"features": "inducing", "basis": None, "trial_steps": 30}
     searching = qsgp(**fields, search={"rate": [30.0, 0.03]})
-    assert best_settings(searching, many, key=KEY) == {"rate": 0.03}
+    assert chosen_state(searching, many, key=KEY).rate == 0.03
     state, chosen = searching.init(many, key=KEY), qsgp(**fields, rate=0.03)
     np.testing.assert_equal(chosen.settings(chosen.init(many, key=KEY)), {"rate": jnp.asarray(0.03)})
     advance = lambda method, state: method.step(state, many, key=KEY)[0].weights.mean

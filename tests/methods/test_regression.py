@@ -104,18 +104,15 @@ def points(X):
     return ScaledFeatures(X, jnp.zeros_like(X))
 
 
-def test_generalised_features_of_scale_1_are_values_of_f():
+def test_generalised_features_of_scale_1_are_values_of_f_with_data_too():
     Z, X = inputs(6, seed=2), inputs(5)
     np.testing.assert_allclose(points(Z).cross(KERNEL, X), KERNEL.cross(Z, X), rtol=1e-12)
     np.testing.assert_allclose(points(Z).gram(KERNEL), KERNEL.cross(Z, Z), rtol=1e-12)
-
-
-def test_features_with_data_are_features_with_features_of_scale_1():
     features, X = scaled_features(6), inputs(5)
     np.testing.assert_allclose(features.cross(KERNEL, X), features.gram(KERNEL, points(X)), rtol=1e-12)
 
 
-def test_a_wide_feature_is_an_average_of_f_around_its_location():
+def test_a_wide_feature_is_an_average_of_f_and_the_gram_matrix_with_data_is_positive_definite():
     # ψ_j = ∫ f(z_j + t) N(t | 0, v) dt up to its norm: covariances with f(x) are proportional to a Gaussian in x - z_j
     # whose variance is ls² + v, which is (l_j² + ls²)/2 for v = (l_j² - ls²)/2
     kernel = SquaredExponential(jnp.array(0.0), jnp.array([0.0]))
@@ -124,9 +121,6 @@ def test_a_wide_feature_is_an_average_of_f_around_its_location():
     covariance = ScaledFeatures(jnp.zeros((1, 1)), jnp.log(jnp.array([[c]]))).cross(kernel, x)[0]
     shape = norm.pdf(np.asarray(x[:, 0]), scale=np.sqrt((c**2 + 1) / 2))
     np.testing.assert_allclose(covariance / covariance[3], shape / shape[3], rtol=1e-10)
-
-
-def test_the_gram_matrix_of_features_and_data_is_positive_definite():
     features, X = scaled_features(8, seed=4), inputs(6)
     both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), features, points(X))
     K = np.asarray(both.gram(KERNEL))
@@ -185,15 +179,12 @@ def test_the_power_ep_energy_is_that_of_the_dense_formula(alpha):
     np.testing.assert_allclose(energy, evidence - 0.5 * (1 - alpha) * correction, rtol=1e-7)
 
 
-def test_power_ep_tends_to_the_variational_bound_and_to_fitc():
+def test_power_ep_tends_to_the_bound_and_to_fitc_which_predicts_by_the_posterior_of_its_prior():
     at = lambda alpha: collapsed_bound(PowerEP(name="pep", alpha=alpha))
     np.testing.assert_allclose(at(0.0), collapsed_bound(VSGPR(name="vsgpr")), rtol=1e-12)
     np.testing.assert_allclose(at(1e-7), at(0.0), rtol=1e-5)
     np.testing.assert_allclose(at(1 - 1e-7), at(1.0), rtol=1e-5)
-
-
-def test_fitc_predicts_by_the_posterior_of_its_prior():
-    """Snelson and Ghahramani (2006): mean Q*x (Q + diag(d) + σ²I)⁻¹ y, variance k** - Q*x (...)⁻¹ Qx* + σ²."""
+    # Snelson and Ghahramani (2006): mean Q*x (Q + diag(d) + σ²I)⁻¹ y, variance k** - Q*x (...)⁻¹ Qx* + σ².
     data, method = regression(), PowerEP(name="fitc_gp", alpha=1.0, inducing=6)
     new, Z, (Q, d) = inputs(7, seed=5), inputs(6, seed=3), low_rank()
     _, state = evaluated(method, data, Collapsed(layer_at(Z, None), NOISE))

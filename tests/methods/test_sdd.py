@@ -107,11 +107,17 @@ def test_the_update_of_a_minibatch_is_that_of_all_rows_on_average():
     np.testing.assert_allclose(objective, b[:, 0] @ ahead[:, 0] - 0.5 * ahead[:, 0] @ H @ ahead[:, 0], rtol=1e-10)
 
 
-def test_a_batch_without_rows_moves_nothing_but_by_momentum():
+def test_a_batch_without_rows_moves_by_momentum_and_the_variance_is_that_of_samples_and_noise():
     data, ours = regression(7), method(batch_size=3)
     state = start(ours, data)
     new, info = ours.step(state, Batch(data.X[:3], data.y[:3], jnp.arange(3), jnp.zeros(3), 7), key=KEY)
     assert not np.any(new.descent.weights) and info.objective == 0.0
+    data, new, ours = regression(12), inputs(4, seed=5), method(samples=5)
+    state, _ = train(ours, data, 30, start(ours, data))
+    mean, deviations = ours.posterior(state, new)
+    predictive = predict(ours, state, new)
+    np.testing.assert_allclose(predictive.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(predictive.var, (deviations**2).mean(1) + 0.1, rtol=1e-12)
 
 
 def test_samples_have_the_mean_and_the_covariance_of_the_exact_posterior():
@@ -131,15 +137,6 @@ def test_samples_have_the_mean_and_the_covariance_of_the_exact_posterior():
         error = estimates.std(0) / np.sqrt(len(estimates))
         assert np.all(np.abs(estimates.mean(0) - value) < 4.0 * error)
         assert np.all(error < 0.05 * np.sqrt(exact.max()))
-
-
-def test_the_variance_is_that_of_the_samples_and_the_noise():
-    data, new, ours = regression(12), inputs(4, seed=5), method(samples=5)
-    state, _ = train(ours, data, 30, start(ours, data))
-    mean, deviations = ours.posterior(state, new)
-    predictive = predict(ours, state, new)
-    np.testing.assert_allclose(predictive.mean, mean, rtol=1e-12)
-    np.testing.assert_allclose(predictive.var, (deviations**2).mean(1) + 0.1, rtol=1e-12)
 
 
 @pytest.mark.parametrize("family", [SquaredExponential, Matern12, Matern32, Matern52])

@@ -273,7 +273,7 @@ def test_a_step_that_loses_the_energy_is_taken_back_and_the_next_are_half_as_bol
     np.testing.assert_array_equal(after.layer.features.Z, state.approximation.layer.features.Z)
 
 
-def test_the_number_of_inducing_points_is_a_fraction_or_a_number_up_to_n():
+def test_the_number_of_inducing_points_is_a_fraction_or_up_to_n_and_flat_sites_leave_the_prior():
     assert inducing_count(0.15, 691) == 104
     assert inducing_count(1.0, 20) == 20
     assert inducing_count(0.15, 36_000) == 1000 and inducing_count(5400, 36_000) == 5400  # more than 1,000 by number
@@ -289,9 +289,6 @@ def test_the_number_of_inducing_points_is_a_fraction_or_a_number_up_to_n():
     ):
         with pytest.raises(ConfigError, match=message):
             inducing_count(wrong, 20)
-
-
-def test_flat_sites_leave_the_prior():
     data = curved(20)
     method = sep()
     state = method.init(data, key=KEY)

@@ -40,12 +40,17 @@ def noise(variance):
     return Gaussian(jnp.log(variance))
 
 
-def test_kl_is_that_of_two_normal_distributions():
+def test_kl_is_that_of_two_normal_distributions_and_the_bound_does_not_depend_on_the_order_of_rows():
     q = some_q(4)
     R = np.tril(q.root)
     S = R.T @ R
     expected = 0.5 * (np.trace(S) + q.mean @ q.mean - 4 - np.linalg.slogdet(S)[1])
     np.testing.assert_allclose(q.kl(), expected, rtol=1e-12)
+    data, order = binary(30), np.random.default_rng(3).permutation(30)
+    method, parameters = SVI(), VariationalParameters(layer_at(data.X[:5]), Probit(), some_q(5))
+    shuffled = whole(data.X[order], data.y[order], 2)
+    values = [bound_of(method, parameters, rows) for rows in (shuffled, data)]
+    np.testing.assert_allclose(*values, rtol=1e-12)
 
 
 def test_l_bfgs_with_gaussian_noise_and_all_data_as_inducing_points_reaches_the_best_exact_evidence():
@@ -74,14 +79,6 @@ def test_gradient_against_finite_differences(task):
     np.testing.assert_allclose(gradient, differences(value, x, 1e-6), rtol=1e-5, atol=1e-6)
 
 
-def test_bound_does_not_depend_on_the_order_of_rows():
-    data, order = binary(30), np.random.default_rng(3).permutation(30)
-    method, parameters = SVI(), VariationalParameters(layer_at(data.X[:5]), Probit(), some_q(5))
-    shuffled = whole(data.X[order], data.y[order], 2)
-    values = [bound_of(method, parameters, rows) for rows in (shuffled, data)]
-    np.testing.assert_allclose(*values, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("task", "optimiser", "natural_step"),
     [
@@ -108,7 +105,7 @@ def test_a_step_with_natural_gradients_factorises_kzz_and_the_precision_of_q_onc
     assert sum(equation.primitive.name == "cholesky" for equation in equations(program.jaxpr)) == 2
 
 
-def test_a_step_with_natural_gradients_moves_the_rest_along_the_gradient_at_its_new_q():
+def test_a_natural_step_is_unbiased_and_moves_the_rest_along_the_gradient_at_its_new_q():
     data, method = binary(32), SVI(inducing=5, batch_size=8, optimiser=optax.sgd(0.1), natural_step=0.5)
     state, batch = method.init(data, key=KEY), at_step(data, 8, jnp.asarray(0), key=KEY)
     after, info = jax.jit(lambda state: method.step(state, batch, key=KEY))(state)
@@ -117,9 +114,6 @@ def test_a_step_with_natural_gradients_moves_the_rest_along_the_gradient_at_its_
     np.testing.assert_allclose(info.objective, value, rtol=1e-12)
     moved = ravel_pytree(after.parameters.layer)[0] - ravel_pytree(before.layer)[0]
     np.testing.assert_allclose(moved, 0.1 * ravel_pytree(gradient.layer)[0], rtol=1e-8, atol=1e-12)
-
-
-def test_natural_step_of_a_minibatch_is_unbiased_in_the_natural_parameters():
     data, method = binary(32), SVI(inducing=5, batch_size=8, optimiser=FROZEN, natural_step=0.5)
     parameters = VariationalParameters(layer_at(data.X[:5]), Probit(), some_q(5))
     factor = method.init_variables(parameters, data)

@@ -61,11 +61,16 @@ def five():
     return method, *evaluated_with(method), dense(5)
 
 
-def test_neighbours_are_the_rows_before_with_the_largest_residual_correlation(five):
+def test_neighbours_are_the_rows_before_with_the_largest_correlation_and_empty_places_count_nothing(five):
     _, _, state, (near, _) = five
     found = state.optimiser.extra.neighbours
     for j in range(N):
         np.testing.assert_array_equal(np.asarray(found.index)[j][np.asarray(found.mask)[j]], near[j])
+    method, _, state, _ = five
+    near = state.optimiser.extra.neighbours
+    other = Neighbours(jnp.where(near.mask, near.index, 7), near.mask)
+    values = [jax.jit(lambda n: method.evidence(PARAMETERS, DATA, n)[0])(n) for n in (near, other)]
+    np.testing.assert_allclose(*values, rtol=1e-12)
 
 
 def test_evidence_and_predictions_are_those_of_the_dense_joint_gaussian(five):
@@ -90,7 +95,7 @@ def test_the_gradient_is_that_of_finite_differences_and_inducing_points_stay(fiv
     )
 
 
-def test_without_neighbours_it_is_fitc():
+def test_without_neighbours_it_is_fitc_with_all_rows_before_gpr_and_without_inducing_points_vecchias_approximation():
     method = method_with(0)
     (ours, state), fitc = evaluated_with(method), PowerEP(name="fitc_gp", alpha=1.0, inducing=6)
     value, theirs = evaluated(fitc, DATA, CollapsedParameters(LAYER, LIKELIHOOD))
@@ -98,26 +103,12 @@ def test_without_neighbours_it_is_fitc():
     for leaf in ("mean", "var"):
         pair = (getattr(predict(m, s, NEW), leaf) for m, s in ((method, state), (fitc, theirs)))
         np.testing.assert_allclose(*pair, rtol=1e-6)
-
-
-def test_with_all_rows_before_as_neighbours_the_evidence_is_that_of_gpr():
     exact, _ = bound_of(GPR(name="gpr"), ExactGP(KERNEL, LIKELIHOOD), DATA)
     np.testing.assert_allclose(evaluated_with(method_with(N - 1))[0], exact, rtol=1e-6)
-
-
-def test_without_inducing_points_it_is_vecchias_approximation():
-    """One inducing point that is independent of all rows stands for none."""
+    # One inducing point that is independent of all rows stands for none.
     far = eqx.tree_at(lambda p: p.layer.features.Z, PARAMETERS, jnp.full((1, 2), 1e3))
     value = jax.jit(lambda p: method_with(5).evidence(p, DATA)[0])(far)
     np.testing.assert_allclose(value, log_density(dense(5, sparse=False)[1]), rtol=1e-7)
-
-
-def test_places_without_a_neighbour_count_for_nothing(five):
-    method, _, state, _ = five
-    near = state.optimiser.extra.neighbours
-    other = Neighbours(jnp.where(near.mask, near.index, 7), near.mask)
-    values = [jax.jit(lambda n: method.evidence(PARAMETERS, DATA, n)[0])(n) for n in (near, other)]
-    np.testing.assert_allclose(*values, rtol=1e-12)
 
 
 def test_training_ends_with_neighbours_that_belong_to_its_parameters_and_its_points_stay():
@@ -188,7 +179,7 @@ def test_posterior_bound_and_kl_are_those_of_dense_algebra(actions):
     np.testing.assert_allclose(method.covariance(state, NEW), covariance[N:, N:], atol=1e-8)
 
 
-def test_with_an_action_for_each_row_it_is_gpr():
+def test_with_an_action_for_each_row_it_is_gpr_and_one_along_the_exact_weights_has_the_exact_mean():
     method, value, state = with_actions(N)
     gpr = GPR(name="gpr")
     exact, theirs = evaluated(gpr, DATA, ExactGP(KERNEL, LIKELIHOOD))
@@ -196,9 +187,6 @@ def test_with_an_action_for_each_row_it_is_gpr():
     for leaf in ("mean", "var"):
         np.testing.assert_allclose(*(getattr(predict(m, s, NEW), leaf) for m, s in ((method, state), (gpr, theirs))))
     np.testing.assert_allclose(method.kl(state), gpr.kl(theirs), rtol=1e-8)
-
-
-def test_one_action_along_the_exact_weights_has_the_exact_mean():
     method, _, state = with_actions(1, np.linalg.solve(C, Y))
     exact = np.asarray(KERNEL.cross(NEW, DATA.X)) @ np.linalg.solve(C, Y)
     np.testing.assert_allclose(predict(method, state, NEW).mean, exact, rtol=1e-7)
@@ -213,12 +201,9 @@ def test_the_covariance_exceeds_the_exact_one_and_the_bound_is_below_the_evidenc
         assert value < multivariate_normal(np.zeros(N), C).logpdf(Y)
 
 
-def test_the_scale_and_sign_of_a_column_change_nothing():
+def test_the_scale_and_sign_of_a_column_change_nothing_and_the_gradient_is_that_of_finite_differences():
     scaled = WEIGHTS * np.where(np.arange(N) < 5, -7.0, 0.3)  # the first of five runs has the rows 0 to 4
     np.testing.assert_allclose(with_actions(5)[1], with_actions(5, scaled)[1], rtol=1e-12)
-
-
-def test_the_gradient_is_that_of_finite_differences():
     method, _, state = with_actions(5)
     flat, unravel = ravel_pytree(state.parameters)
     value = jax.jit(lambda x: method.evidence(unravel(x), DATA)[0])

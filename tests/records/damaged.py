@@ -8,13 +8,8 @@ from gpbench.records.record import Record
 A, B = "a" * 16, "b" * 16
 CONFIG = {"method": {"m": "15%"}}
 TRACE = {"step": np.arange(3), "nll": np.array([0.9, 0.7, 0.5])}
-PREDICTIONS = {
-    "row": np.arange(4),
-    "target": np.ones(4),
-    "log_prob": np.full(4, -0.5),
-    "mean": np.zeros(4),
-    "variance": np.ones(4),
-}
+PREDICTIONS = {"row": np.arange(4), "target": np.ones(4), "log_prob": np.full(4, -0.5), "mean": np.zeros(4)}
+PREDICTIONS |= {"variance": np.ones(4)}
 STATE = {"state/0": np.arange(3.0)}
 
 

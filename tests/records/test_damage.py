@@ -1,15 +1,19 @@
 """What is damaged in storage, or written by somebody else, is named in one line and never taken for a result."""
 
+import io
 import json
 from datetime import date
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from damaged import CONFIG, PREDICTIONS, STATE, TRACE, A, B, raw, record, write
 
 from gpbench.cli import main
 from gpbench.errors import ConfigError
-from gpbench.records import collection, folder
+from gpbench.records import collection, folder, kept
+from gpbench.records.arrays import unpack_predictions
 from gpbench.records.collection import open_store
 from gpbench.records.store import Store
 
@@ -43,26 +47,20 @@ def test_every_flipped_bit_of_another_file_is_noticed_said_once_and_mended(store
     assert store.get(A) == record() and store.trace(A).keys() == TRACE.keys()
 
 
-def test_a_file_of_another_run_is_noticed(store):
+def test_a_file_of_another_run_is_noticed_and_predictions_may_be_deleted(store):
     store.write(record(B), CONFIG, {"step": np.arange(9)})
     (store.runs / B / "predictions.parquet").write_bytes((store.runs / A / "predictions.parquet").read_bytes())
     assert store.get(B) is None and store.predictions(B) == {} and store.get(A) == record()
-
-
-def test_predictions_may_be_deleted(store):
     (store.runs / A / "predictions.parquet").unlink()
     assert store.get(A) == record() and store.predictions(A) == {}
 
 
-def test_a_record_from_before_checksums_is_read(store):
-    (store.runs / A / "record.json").write_text(json.dumps(raw(), indent=1) + "\n")
-    assert store.get(A) == record() == store.all(whole=True)[0] and store.config(A) == CONFIG
-
-
-def test_a_record_that_was_edited_is_named(store, capsys):
+def test_a_record_that_was_edited_is_named_and_one_from_before_checksums_is_read(store, capsys):
     path = store.runs / A / "record.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"metrics": {"nll": 0.1}}))
     assert store.all() == [] and "is not what was written" in capsys.readouterr().err
+    (store.runs / A / "record.json").write_text(json.dumps(raw(), indent=1) + "\n")
+    assert store.get(A) == record() == store.all(whole=True)[0] and store.config(A) == CONFIG
 
 
 def test_a_damaged_run_is_not_collected(store, tmp_path, capsys):
@@ -75,13 +73,21 @@ def test_a_damaged_run_is_not_collected(store, tmp_path, capsys):
     assert line.count("\n") == 1 and B in line and "trace.npz" in line
 
 
-def test_a_damaged_trace_of_a_collection_is_one_line(tmp_path, capsys):
+def test_a_damaged_trace_of_a_collection_and_one_of_the_format_before_are_one_line(tmp_path, capsys):
     path = tmp_path / "all.parquet"
     collection.write(path, [(record(), ""), (record(B), "")], {A: b"no archive", B: b""})
     for _ in range(2):
         store = open_store(path)
         assert store.trace(A) == store.trace(A) == {} and store.all()
         assert capsys.readouterr().err.count("\n") == 1
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(
+        pa.table({"id": [A], "metrics.nll": [0.5], "_fields": ['["id"]'], "_config": [""]}), tmp_path / "a.parquet"
+    )
+    with pytest.raises(ConfigError, match="by an earlier gpbench, in another format; `gpbench collect DIR --out"):
+        open_store(tmp_path / "a.parquet").all()
 
 
 def test_a_bad_row_of_a_collection_is_named_and_left_out(tmp_path, capsys):
@@ -125,12 +131,84 @@ def test_a_collection_without_its_texts_is_one_line(column, name, tmp_path):
         open_store(path).all()
 
 
-def test_a_collection_of_the_format_before_is_one_line_that_says_how_to_make_it_again(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+X = {"X": (5, 2), "y": (5,), "X_shift": (2,), "X_scale": (2,), "y_mean": (), "y_std": ()}
+FIT = X | {"grid": (9, 2), "mean": (9,), "var": (9,), "hidden": (9, 3), "inducing": (4, 2), "lengthscales": (2,)}
+PARTS = {"inputs": (2, 1), "grid": (7, 1), "mean": (2, 7), "std": (2, 7), "joint": (2,), "place": (2,)}
+EFFECTS = X | {"shares": (8, 3)} | {f"effect1_{name}": shape for name, shape in PARTS.items()}
 
-    pq.write_table(
-        pa.table({"id": [A], "metrics.nll": [0.5], "_fields": ['["id"]'], "_config": [""]}), tmp_path / "a.parquet"
-    )
-    with pytest.raises(ConfigError, match="by an earlier gpbench, in another format; `gpbench collect DIR --out"):
-        open_store(tmp_path / "a.parquet").all()
+
+def arrays(shapes, **changes):
+    return {f"kept_{name}": np.ones(shape) for name, shape in shapes.items()} | {
+        f"kept_{name}": np.asarray(values) for name, values in changes.items()
+    }
+
+
+@pytest.mark.parametrize("shapes", [FIT, EFFECTS, {"inducing": (4, 9), "lengthscales": (9,)}, {}])
+def test_what_runs_leave_passes(shapes):
+    assert not [*kept.faults(arrays(shapes, own=np.zeros((2, 3, 4))))]  # a user's method keeps what it likes
+
+
+@pytest.mark.parametrize(
+    ("shapes", "changes", "message"),
+    [
+        (FIT, {"grid": np.ones((9, 2, 1))}, "grid has 3 axes, not 2"),
+        (FIT, {"mean": np.ones(8)}, "mean has another size"),
+        (FIT, {"grid": np.ones((0, 2))}, "grid has another size"),
+        (FIT, {"var": np.full(9, np.nan)}, "var is not finite"),
+        ({name: FIT[name] for name in FIT if name != "X_scale"}, {}, "X is there without X_scale"),
+        (X | {"grid": (9, 2)}, {}, "grid is there without predictions"),
+        (X | {"grid": (8, 2), "mean": (8,), "var": (8,)}, {}, "not square"),
+        (EFFECTS, {"effect1_inputs": [[0], [2]]}, "effect1_inputs has numbers out of range"),
+        (EFFECTS, {"effect1_place": [0, -1]}, "effect1_place has numbers out of range"),
+        (EFFECTS, {"shares": np.ones(3)}, "shares has 1 axes, not 2"),
+    ],
+)
+def test_what_no_run_leaves_is_refused(shapes, changes, message):
+    assert message in next(kept.faults(arrays(shapes, **changes)))
+
+
+def test_inducing_points_that_are_not_drawn_and_probabilities_of_zero_pass():
+    log_probs = np.log([[1.0, 1e-300]] * 9)
+    log_probs[0] = [0.0, -np.inf]
+    inducing = np.full((4, 2), np.nan)
+    assert not [*kept.faults(arrays(X | {"grid": (9, 2)}, log_probs=log_probs, inducing=inducing))]
+
+
+ROWS = {"row": np.arange(3), "target": np.zeros(3), "log_prob": np.full(3, -1.0)}
+MOMENTS = ROWS | {"mean": np.zeros(3), "variance": np.ones(3)}
+CLASSES = ROWS | {"log_prob_0": np.log([0.2, 0.5, 1.0]), "log_prob_1": np.array([np.log(0.8), np.log(0.5), -np.inf])}
+
+
+def packed(columns) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table({name: np.asarray(values) for name, values in columns.items()}), file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("columns", [MOMENTS, CLASSES], ids=["regression", "classes"])
+def test_predictions_of_a_run_are_read(columns):
+    read = unpack_predictions(packed(columns))
+    assert all(np.array_equal(read[name], columns[name]) for name in columns)
+
+
+def without(absent):
+    return {name: values for name, values in MOMENTS.items() if name != absent}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (MOMENTS | {"mean": ["a", "b", "c"]}, "mean is not of numbers"),
+        (MOMENTS | {"mean": [np.nan, 0.0, 0.0]}, "mean is not finite"),
+        (MOMENTS | {"target": [-1e308, 0.0, 0.0]}, "target has numbers beyond"),
+        (MOMENTS | {"variance": [-1.0, 1.0, 1.0]}, "variance is out of range"),
+        (CLASSES | {"log_prob_1": [np.nan, 0.0, 0.0]}, "log_prob_1 is out of range"),
+        (CLASSES | {"log_prob_0": [2.0, 0.0, 0.0]}, "log_prob_0 is out of range"),
+        (CLASSES | {"log_prob_3": np.zeros(3)}, "no column log_prob_2"),
+        *((without(absent), f"no column {absent}") for absent in ("target", "variance", "log_prob")),
+        ({name: values[:0] for name, values in MOMENTS.items()}, "is not of numbers"),
+    ],
+)
+def test_numbers_that_no_run_writes_are_refused(columns, message):
+    with pytest.raises(ValueError, match=message):
+        unpack_predictions(packed(columns))

@@ -42,7 +42,7 @@ def _left(results, id, silent=0.0, **fields):
     os.utime(path, (then, then))
 
 
-def test_a_claim_is_held_inside_and_gone_outside(tmp_path):
+def test_a_claim_is_held_inside_and_gone_outside_or_with_its_killed_process(tmp_path):
     with locks.claim(tmp_path, ["a", "b"]):
         assert locks.holder(tmp_path, "a") == f"process {os.getpid()} on {socket.gethostname()}"
         message = r"process \d+ on .* is training run b already"
@@ -50,9 +50,6 @@ def test_a_claim_is_held_inside_and_gone_outside(tmp_path):
             pass
         assert locks.holder(tmp_path, "0") is None
     assert locks.holder(tmp_path, "a") is None and not list(tmp_path.iterdir())
-
-
-def test_the_claim_of_a_killed_process_does_not_block(tmp_path):
     process = _child(tmp_path, "a")
     assert process.stdout.readline() == "mine\n"
     assert locks.holder(tmp_path, "a")
@@ -92,16 +89,13 @@ def test_another_machine_with_the_same_names_is_another_machine(key, tmp_path):
         pass
 
 
-def test_a_process_id_that_was_given_out_again_or_has_ended_holds_nothing(tmp_path):
+def test_a_process_that_ended_holds_nothing_and_a_claim_of_an_earlier_gpbench_until_it_is_silent(tmp_path):
     own = _own_claim(tmp_path)
     assert own["pid"] == os.getpid() and own["start"].isdigit()
     _left(tmp_path, "a", **own)
     _left(tmp_path, "b", **own | {"start": str(int(own["start"]) - 1)})
     _left(tmp_path, "c", **own | {"pid": _ended_pid()})
     assert locks.holder(tmp_path, "a") and locks.holder(tmp_path, "b") is None is locks.holder(tmp_path, "c")
-
-
-def test_a_claim_of_an_earlier_gpbench_is_alive_until_it_is_silent(tmp_path):
     before = {key: value for key, value in _own_claim(tmp_path).items() if key not in ("boot", "start")}
     _left(tmp_path, "a", **before | {"pid": _ended_pid()})
     assert locks.holder(tmp_path, "a")
@@ -109,40 +103,26 @@ def test_a_claim_of_an_earlier_gpbench_is_alive_until_it_is_silent(tmp_path):
     assert locks.holder(tmp_path, "a") is None
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"\0" * 90,
-        b"[]",
-        b'{"pid": 1e99, "host": "x"}',
-        b'{"pid": 1, "pid": 2}',
-        b"[" * 100_000,
-        b'{"pid": 7, "host": "' + b"x" * 10**6,
-        b"9" * 4000,
-        os.mkfifo,
-        None,
-    ],
-)
+DAMAGED = [b"", b"{", b"\0" * 90, b"[]", b'{"pid": 1e99, "host": "x"}', b'{"pid": 1, "pid": 2}', b"[" * 100_000]
+DAMAGED += [b'{"pid": 7, "host": "' + b"x" * 10**6, b"9" * 4000, "a pipe", "a folder"]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_claim_blocks_no_longer_than_it_is_silent(tmp_path, content):
     _left(tmp_path, "a")
     path = tmp_path / "claims" / "a"
-    if content is None:
-        path.unlink()
-        (path / "folder").mkdir(parents=True)
-    elif callable(content):
-        path.unlink()
-        content(path)
-    else:
+    if isinstance(content, bytes):
         path.write_bytes(content)
+    else:
+        path.unlink()
+        os.mkfifo(path) if content == "a pipe" else (path / "folder").mkdir(parents=True)
     assert locks.holder(tmp_path, "a")
     os.utime(path, (0, 0))
     with locks.claim(tmp_path, ["a"]):
         pass
 
 
-def test_a_claim_from_the_future_is_dead_unless_it_is_heard(tmp_path, monkeypatch):
+def test_a_holder_is_heard_and_a_claim_from_the_future_is_dead_unless_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "_BEAT_S", 0.2)
     _left(tmp_path, "dead", silent=-3600, host="elsewhere", pid=1)
     assert locks.holder(tmp_path, "dead") is None
@@ -150,9 +130,6 @@ def test_a_claim_from_the_future_is_dead_unless_it_is_heard(tmp_path, monkeypatc
     path = tmp_path / "claims" / "alive"
     threading.Timer(0.1, os.utime, (path, (time.time() + 3601,) * 2)).start()
     assert locks.holder(tmp_path, "alive") == "process 1 on elsewhere"
-
-
-def test_a_holder_is_heard(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "_BEAT_S", 0.05)
     with locks.claim(tmp_path, ["a"]):
         path = tmp_path / "claims" / "a"

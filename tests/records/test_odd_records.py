@@ -25,29 +25,14 @@ def deep(levels):
     return json.loads("[" * levels + "]" * levels)
 
 
-ODD = {
-    "cell": {"metrics": {"nll": 1e308}},
-    "true": {"metrics": {"nll": True}},
-    "diagnostics": {"diagnostics": {"slope": "steep"}},
-    "objective": {"objective": -1e308},
-    "split": {"split": 10**30},
-    "negative": {"split": -1},
-    "negative error": {"row_stderr": {"nll": -0.1}},
-    "truth": {"split": True},
-    "number": {"seed": int("9" * 400)},
-    "counts": {"train_rows": "many"},
-    "unknown": {"more": {"count": 10**30}},
-    "surrogate": {"setting": "m=\ud800"},
-    "message": {"message": ["why"]},
-    "host": {"host": "here"},
-    "twice": {},
-    "deep": {"more": deep(100)},
-    "deeper": {"more": deep(900)},
-    "names": {"metrics": {f"metric{k}": 0.5 for k in range(1001)}},
-    "list": {"more": {"list": [0] * 1001}},
-    "keys": {"more": {str(k): 0 for k in range(60_000)}},
-    "size": {"message": "x" * 2**20},
-}
+ODD = {"cell": {"metrics": {"nll": 1e308}}, "true": {"metrics": {"nll": True}}}
+ODD |= {"diagnostics": {"diagnostics": {"slope": "steep"}}, "objective": {"objective": -1e308}}
+ODD |= {"split": {"split": 10**30}, "negative": {"split": -1}, "negative error": {"row_stderr": {"nll": -0.1}}}
+ODD |= {"truth": {"split": True}, "number": {"seed": int("9" * 400)}, "counts": {"train_rows": "many"}}
+ODD |= {"unknown": {"more": {"count": 10**30}}, "surrogate": {"setting": "m=\ud800"}, "message": {"message": ["why"]}}
+ODD |= {"host": {"host": "here"}, "twice": {}, "deep": {"more": deep(100)}, "deeper": {"more": deep(900)}}
+ODD |= {"names": {"metrics": {f"metric{k}": 0.5 for k in range(1001)}}, "list": {"more": {"list": [0] * 1001}}}
+ODD |= {"keys": {"more": {str(k): 0 for k in range(60_000)}}, "size": {"message": "x" * 2**20}}
 
 
 @pytest.fixture(scope="module")
@@ -90,24 +75,11 @@ LETTERS = "abcdefghijklm"
 BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}]\n" for a, b in pairwise(LETTERS))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        BOMB,
-        BOMB.replace("[*", "{<<: [*").replace("]\n", "]}\n"),
-        "[" * 100_000,
-        "- 1",
-        "a: [",
-        "dataset: [1]",
-        "config_dirs: [1]",
-        "a: .nan",
-        "a: !!binary x",
-        "a: !!int ''",
-        "a: \0",
-        "&a [*a]",
-        "a: " + "9" * 5000,
-    ],
-)
+TEXTS = [BOMB, BOMB.replace("[*", "{<<: [*").replace("]\n", "]}\n"), "[" * 100_000, "a: " + "9" * 5000, "- 1", "a: ["]
+TEXTS += ["dataset: [1]", "config_dirs: [1]", "a: .nan", "a: !!binary x", "a: !!int ''", "a: \0", "&a [*a]"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
 def test_an_odd_configuration_is_one_line_and_empty(text, store, capsys):
     with pytest.raises(ValueError, match="configuration"):
         folder.parse_config(text)
@@ -156,11 +128,16 @@ def test_a_trace_that_no_run_leaves_is_one_line(changed, fault, store, capsys):
     assert re.search(f"{fault}; .* trains it again\n$", capsys.readouterr().err)
 
 
-def test_predictions_of_too_many_rows_are_one_line(store, monkeypatch, capsys):
+def test_too_many_predictions_and_a_folder_for_a_collection_are_one_line(store, monkeypatch, capsys, tmp_path, refused):
     monkeypatch.setattr(limits, "PREDICTIONS", 10_000)
     (store.runs / A / "record.json").write_text(json.dumps(raw()))
     arrays.write_predictions(store.runs / A, {"row": np.zeros(4000)})
     assert store.predictions(A) == {} and "unpacks to 32,007 bytes, and 10,000 are the most" in capsys.readouterr().err
+    (out := tmp_path / "records.parquet").mkdir()
+    line = "it is a folder, and a file is needed there"
+    assert main(["collect", str(store.runs.parent), "--out", str(out)]) == 5
+    assert f"cannot write {out}: {line}; name another file" in capsys.readouterr().err
+    assert f"cannot read {out} ({line})" in refused("table", "--results", out)
 
 
 @pytest.mark.parametrize("name", ["record.json", *folder.FILES])
@@ -172,15 +149,6 @@ def test_a_pipe_or_a_device_in_a_record_is_one_line(name, make, store, capsys):
     assert store.get(A) is None and store.all(whole=True) == []
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and ("it is a folder, and a file is needed there" in said) == path.is_dir()
-
-
-def test_a_folder_where_a_collection_must_be_is_one_line(store, tmp_path, capsys):
-    (out := tmp_path / "records.parquet").mkdir()
-    line = "it is a folder, and a file is needed there"
-    assert main(["collect", str(store.runs.parent), "--out", str(out)]) == 5
-    assert f"cannot write {out}: {line}; name another file" in capsys.readouterr().err
-    assert main(["table", "--results", str(out)]) == 2
-    assert f"cannot read {out} ({line})" in capsys.readouterr().err
 
 
 def hostile(path, record_texts, **columns):

@@ -30,11 +30,17 @@ def store(tmp_path):
     return Store(tmp_path / "results")
 
 
-def test_what_was_written_is_read_back(store):
+def test_what_was_written_is_read_back_and_kept_unless_it_is_to_be_replaced(store):
     write(store)
     assert store.get(A) == record()
     assert store.config(A) == {"method": {"m": "15%"}}
     np.testing.assert_array_equal(store.trace(A)["step"], [0, 1, 2])
+    write(store)
+    write(store, metrics={"nll": 9.0})
+    assert store.get(A).metrics["nll"] == 0.5
+    write(store, metrics={"nll": 9.0}, replace=True)
+    assert store.get(A).metrics["nll"] == 9.0
+    assert [path.name for path in store.runs.iterdir()] == [A]
 
 
 @pytest.mark.parametrize("fields", [{}, {"schema": 1}, {"schema": SCHEMA}])
@@ -64,15 +70,6 @@ def test_numbers_that_are_not_finite_or_whose_squares_are_not_are_null(store):
     store.write(record(OTHER, metrics={"nll": np.float64(1e200)}, objective=-1e200), {"method": {"m": 1e200}}, {})
     assert store.get(OTHER).metrics == {"nll": None} and store.get(OTHER).objective is None
     assert store.config(OTHER) == {"method": {"m": 1e200}}
-
-
-def test_a_finished_record_is_kept_unless_it_is_to_be_replaced(store):
-    write(store)
-    write(store, metrics={"nll": 9.0})
-    assert store.get(A).metrics["nll"] == 0.5
-    write(store, metrics={"nll": 9.0}, replace=True)
-    assert store.get(A).metrics["nll"] == 9.0
-    assert [path.name for path in store.runs.iterdir()] == [A]
 
 
 @pytest.mark.parametrize("read", [lambda s: s.get(A), lambda s: s.all()[0], lambda s: s.last()])
@@ -119,19 +116,11 @@ def test_many_writers_of_one_run_leave_one_whole_record(store):
     assert [path.name for path in store.runs.iterdir()] == [A]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "{}",
-        json.dumps(raw("cc")),
-        "\x00\xff",
-        json.dumps(raw(OTHER, preset=["quick"])),
-        json.dumps(raw(OTHER, status="running")),
-    ],
-)
+DAMAGED = ["", "{", "[]", "{}", "\x00\xff"]
+DAMAGED += map(json.dumps, (raw("cc"), raw(OTHER, preset=["quick"]), raw(OTHER, status="running")))
+
+
+@pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_record_is_named_once_skipped_and_written_anew(store, capsys, text):
     write(store)
     (store.runs / OTHER).mkdir()

@@ -58,13 +58,15 @@ def table(capsys, *words):
     return {row["method"]: row["n_splits"] for row in json.loads(out)}, err
 
 
-def test_shipped_runs_are_read_where_nothing_is_recorded_and_one_line_says_so(capsys):
+def test_shipped_runs_are_read_where_nothing_is_recorded_or_the_default_is_a_collection(capsys, shipped, monkeypatch):
     rows, err = table(capsys)
     assert rows == {"sep": 3, "svi": 3}
     assert err == "gpbench: nothing recorded here: these are the 6 runs that ship with gpbench\n"
     for words in (["ls", "runs"], ["show", "--last"], ["rank", "--dataset", "pima"], ["show", "0000000000000001"]):
         main(words)
         assert capsys.readouterr().err.startswith("gpbench: nothing recorded here: these are the 6 runs")
+    monkeypatch.setenv("GPBENCH_RESULTS", str(shipped / "sep"))
+    assert table(capsys) == ({"sep": 3, "svi": 3}, "")
 
 
 def test_own_runs_that_answer_and_a_folder_that_is_named_are_read_alone(tmp_path, capsys):
@@ -74,6 +76,12 @@ def test_own_runs_that_answer_and_a_folder_that_is_named_are_read_alone(tmp_path
     capsys.readouterr()
     own(tmp_path / "own", runs("sep", 32))
     assert table(capsys) == ({"sep": 3}, "")
+
+
+def test_python_names_both_results_where_own_runs_lack_a_method(tmp_path):
+    own(tmp_path / "own", runs("mine", 32))
+    with pytest.raises(AbsentError, match=r"known are mine; results=\['.*own', 'shipped'\] reads those that ship too"):
+        gpbench.compare("mine", "svi")
 
 
 def test_shipped_runs_answer_where_own_ones_have_no_such_run(tmp_path, capsys):
@@ -87,16 +95,10 @@ def test_shipped_runs_answer_where_own_ones_have_no_such_run(tmp_path, capsys):
     assert main(["compare", "sep", "svi"]) == 0 and "nothing of the kind is recorded here" in capsys.readouterr().err
 
 
-def test_an_unknown_id_is_one_line_that_names_the_shipped_files_once_and_both_lists(capsys):
-    assert main(["plot", "facade"]) == 2
-    _, line = capsys.readouterr().err.splitlines()
+def test_an_unknown_id_is_one_line_that_names_the_shipped_files_once_and_both_lists(refused):
+    _, line = refused("plot", "facade").splitlines()
     assert line.startswith("gpbench: no run 'facade' in the runs that ship with gpbench; ")
     assert line.endswith("; of figures, `gpbench ls experiments`") and "records.parquet" not in line
-
-
-def test_a_default_folder_may_have_a_collection_as_one_that_is_named_may(shipped, monkeypatch, capsys):
-    monkeypatch.setenv("GPBENCH_RESULTS", str(shipped / "sep"))
-    assert table(capsys) == ({"sep": 3, "svi": 3}, "")
 
 
 @pytest.mark.parametrize(
@@ -109,25 +111,17 @@ def test_a_default_folder_may_have_a_collection_as_one_that_is_named_may(shipped
         ("compare sep sv", "no run has the method 'sv'; did you mean svi?"),
     ],
 )
-def test_a_name_that_own_or_shipped_runs_lack_is_told_from_one_that_neither_has(tmp_path, capsys, words, line):
+def test_a_name_that_own_or_shipped_runs_lack_is_told_from_one_that_neither_has(tmp_path, words, line, refused):
     own(tmp_path / "own", runs("mine", 32))
-    assert main(words.split()) == 2
-    err = capsys.readouterr().err
+    err = refused(*words.split())
     assert err.startswith(f"gpbench: {line}") and err.count("\n") == 1
 
 
-def test_python_names_both_results_where_own_runs_lack_a_method(tmp_path):
-    own(tmp_path / "own", runs("mine", 32))
-    with pytest.raises(AbsentError, match=r"known are mine; results=\['.*own', 'shipped'\] reads those that ship too"):
-        gpbench.compare("mine", "svi")
-
-
-def test_own_and_shipped_runs_stand_beside_each_other_where_both_are_asked_for(tmp_path, capsys):
+def test_own_and_shipped_runs_stand_beside_each_other_where_both_are_asked_for(tmp_path, capsys, printed):
     assert table(capsys, "--with-shipped")[0] == {"sep": 3, "svi": 3}  # nothing of one's own yet
     own(tmp_path / "own", runs("mine", 32))
     assert table(capsys, "--with-shipped") == ({"mine": 3, "sep": 3, "svi": 3}, "")
-    assert main(["table", "--metric", "nll", "--with-shipped"]) == 0
-    assert "shipped with gpbench" in capsys.readouterr().out  # the mark of a cell
+    assert "shipped with gpbench" in printed("table", "--metric", "nll", "--with-shipped")  # the mark of a cell
     frame = gpbench.frame([tmp_path / "own", SHIPPED])
     assert frame.groupby("method")["shipped"].sum().to_dict() == {"mine": 0, "sep": 3, "svi": 3}
     assert gpbench.frame(SHIPPED)["shipped"].isna().all()  # alone they need no mark
@@ -142,24 +136,23 @@ def test_a_run_in_several_folders_counts_once_the_latest(tmp_path, capsys):
     assert table(capsys, "--results", str(a), "--results", str(a)) == ({"sep": 3}, "")
 
 
-def test_a_verb_that_writes_refuses_a_second_folder(tmp_path, capsys):
+def test_a_verb_that_writes_refuses_a_second_folder_and_deletes_no_shipped_run(tmp_path, refused, capsys, shipped):
     for words in (["rm", "0000"], ["reproduce", "sep/table1"], ["doctor"]):
-        assert main([*words, "--results", str(tmp_path / "a"), "--results", str(tmp_path / "b")]) == 2
-        assert "--results is given twice" in capsys.readouterr().err
+        assert "--results is given twice" in refused(*words, "--results", tmp_path / "a", "--results", tmp_path / "b")
     with pytest.raises(ConfigError, match="several folders"):
         _StoreUnion(open_stores(SHIPPED)).delete("0" * 16)
-
-
-def test_a_shipped_run_is_not_deleted(capsys, shipped):
     before = (shipped / "sep" / "records.parquet").read_bytes()
     assert main(["rm", "0000000000000001"]) == 2 and "no run" in capsys.readouterr().err
     assert (shipped / "sep" / "records.parquet").read_bytes() == before
 
 
-def test_an_id_of_a_shipped_run_is_found_without_reading_other_papers(monkeypatch):
+def test_the_records_of_every_paper_ship_and_an_id_is_found_without_reading_other_papers(monkeypatch):
     read, files = collection.read, []
     monkeypatch.setattr(collection, "read", lambda path: files.append(path.parent.name) or read(path))
     assert open_one().get("0" * 16).method == "sep" and files == ["sep"]
+    monkeypatch.delenv("GPBENCH_SHIPPED")
+    folders = {path.parent.name for path in (paths.conf_dir().parent / "results").glob("*/records.parquet")}
+    assert folders == {path.parent.name for path in paths.shipped_files()} and len(folders) == 7
 
 
 def test_answers_of_own_runs_come_first(tmp_path):
@@ -172,12 +165,6 @@ def test_answers_of_own_runs_come_first(tmp_path):
 
     with pytest.raises(AbsentError, match="own"):
         first_answer(None, fail)
-
-
-def test_the_records_of_every_paper_ship(monkeypatch):
-    monkeypatch.delenv("GPBENCH_SHIPPED")
-    folders = {path.parent.name for path in (paths.conf_dir().parent / "results").glob("*/records.parquet")}
-    assert folders == {path.parent.name for path in paths.shipped_files()} and len(folders) == 7
 
 
 def test_of_a_folder_and_its_collection_the_folder_is_read_which_has_more(tmp_path):

@@ -68,7 +68,7 @@ def test_the_verb_writes_png_and_pdf_named_by_the_run_beside_a_file_of_collected
     assert {path.parent for path in tmp_path.rglob("*.png")} == {tmp_path}
 
 
-def test_a_run_that_kept_nothing_to_draw_is_told_in_one_line(results):
+def test_the_learning_curve_is_the_trace_and_a_run_that_kept_nothing_is_told_in_one_line(results):
     record = the_run(results, "linear")
     of_three = {"kept_grid": np.zeros((4, 2)), "kept_X": np.zeros((3, 2)), "kept_log_probs": np.zeros((4, 3))}
     for arrays, line in (
@@ -83,9 +83,15 @@ def test_a_run_that_kept_nothing_to_draw_is_told_in_one_line(results):
             draw_run(record, arrays)
     with pytest.raises(ConfigError, match="these runs have no traces"):
         draw_traces([record], [{}])
+    record = the_run(results, "logistic")
+    trace = Store(results).trace(record.id)
+    above, _, _, below, *_ = draw_learning(record, trace).axes
+    np.testing.assert_array_equal(above.lines[0].get_xdata(), trace["seconds"] / record.group)
+    np.testing.assert_array_equal(below.lines[0].get_xdata(), trace["step"])
+    np.testing.assert_array_equal(below.lines[0].get_ydata(), trace["objective"])
 
 
-def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each_run(additive, tmp_path, capsys):
+def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_each(additive, tmp_path, capsys, printed):
     records = [the_run(additive, name) for name in ("gam", "linear")]
     traces = [Store(additive).trace(record.id) for record in records]
     figure = draw_traces(records, traces, ["rmse"])
@@ -96,8 +102,7 @@ def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each
         np.testing.assert_array_equal(line.get_xdata(), trace["seconds"] / record.group)
     ids = [record.id for record in records]
     words = ["--results", str(additive), "--out", str(tmp_path)]
-    assert main(["plot", *ids, *words]) == 0
-    assert capsys.readouterr().out.split()[0] == str(tmp_path / f"{ids[0]}-and-1.png")
+    assert printed("plot", *ids, *words).split()[0] == str(tmp_path / f"{ids[0]}-and-1.png")
     assert main(["plot", *ids, "--metric", "rsme", *words]) == 2
     assert "no trace of these runs has the metric 'rsme'; did you mean rmse" in capsys.readouterr().err
     assert main(["plot", ids[0], "sep/fig2", *words]) == 2 and "one figure at a time" in capsys.readouterr().err
@@ -120,7 +125,6 @@ def test_pit_coverage_intervals_and_residuals_are_those_of_the_predictions():
     levels, coverage = right.lines[-1].get_data()
     at95 = np.flatnonzero(np.isclose(levels, 0.95))[0]
     assert coverage[at95] == np.mean(np.abs(z) <= norm.ppf(0.975))
-    predictions, z = of_regression()
     outside = checks.draw_intervals(predictions).axes[0].collections[-1]
     assert len(outside.get_offsets()) == np.sum(np.abs(z) > 1.96)
     figure = checks.draw_residuals(predictions)
@@ -172,23 +176,12 @@ def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results,
     assert figure.get_suptitle() == f"friedman, split 0: {the_run(results, 'linear').method}, protocol clean"
 
 
-def test_a_run_that_no_kind_suits_and_other_methods_that_keep_too_many_inputs_are_one_line(tmp_path, capsys):
+def test_a_run_that_no_kind_suits_and_other_methods_that_keep_too_many_inputs_are_one_line(tmp_path, refused):
     Store(tmp_path).write(sample(), {}, {})
     for words in ([], ["--kind", "all"]):
-        assert main(["plot", "--last", *words, "--results", str(tmp_path)]) == 2
-        assert "there is nothing to draw of run" in capsys.readouterr().err
+        assert "there is nothing to draw of run" in refused("plot", "--last", *words, "--results", tmp_path)
     words = ["dataset=friedman", "split=0", "method=linear", "run.keep=true", f"run.results={tmp_path}"]
-    assert main(["run", *words]) == 2
-    assert "run.keep=true is for data with one or two inputs, and these have 10" in capsys.readouterr().err
-
-
-def test_the_learning_curve_is_the_trace_against_seconds_and_steps(results):
-    record = the_run(results, "logistic")
-    trace = Store(results).trace(record.id)
-    above, _, _, below, *_ = draw_learning(record, trace).axes
-    np.testing.assert_array_equal(above.lines[0].get_xdata(), trace["seconds"] / record.group)
-    np.testing.assert_array_equal(below.lines[0].get_xdata(), trace["step"])
-    np.testing.assert_array_equal(below.lines[0].get_ydata(), trace["objective"])
+    assert "run.keep=true is for data with one or two inputs, and these have 10" in refused("run", *words)
 
 
 def test_the_relevance_of_a_run_is_that_of_its_kernel(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from drawings import STEPS, cell, drawn, experiment, on_a_line, record, small_print, trace
 
 from gpbench.analysis.cells import CellRuns, Entry
-from gpbench.analysis.reproduction import Comparison
+from gpbench.analysis.reproduction import Reproduction
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.papers.published import Published
@@ -39,14 +39,16 @@ def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size(
 
 def test_a_curve_is_the_mean_in_seconds_of_one_split_and_one_extreme_value_does_not_set_the_range():
     curve = traces.curve(
-        cell({"method": "sep"}, record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")),
+        cell(
+            {"method": "sep"}, record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")
+        ).finished,
         "nll",
         trace,
     )
     np.testing.assert_allclose(curve.seconds, np.arange(1, STEPS + 1) / 2)
     np.testing.assert_allclose(curve.mean, (trace("a")["nll"] + trace("bbbb")["nll"]) / 2)
     np.testing.assert_allclose(curve.stderr, abs(trace("a")["nll"] - trace("bbbb")["nll"]) / 2)
-    assert traces.curve(cell({"method": "sep"}), "nll", trace) is None
+    assert traces.curve([], "nll", trace) is None
 
     def extreme(id):
         return {"seconds": np.arange(1.0, 202), "nll": np.array([1e9, *np.linspace(1, 0.5, 200)])}
@@ -56,7 +58,7 @@ def test_a_curve_is_the_mean_in_seconds_of_one_split_and_one_extreme_value_does_
     assert axis.get_ylim()[1] < 2
 
 
-def test_where_every_panel_would_be_empty_there_is_one_line_and_no_figure():
+def test_a_figure_of_nothing_of_empty_panels_or_of_traces_without_seconds_is_one_line():
     cells = [cell({"method": "sep", "size": "4"}, record("a"))]
     kept = "no run here has kept its arrays"
     for figure, line in (
@@ -67,6 +69,11 @@ def test_where_every_panel_would_be_empty_there_is_one_line_and_no_figure():
     ):
         with pytest.raises(ConfigError, match=line):
             drawn(experiment(**figure), cells, arrays=lambda id: {})
+    of_traces = experiment(kind="traces", panels=["nll"], colour="method")
+    with pytest.raises(ConfigError, match="gpbench reproduce sep/test --preset full"):
+        drawn(of_traces, [cell({"method": "sep"})])
+    with pytest.raises(ConfigError, match="the trace of a has no seconds"):
+        drawn(of_traces, [cell({"method": "sep"}, record("a"))], arrays=lambda id: {"nll": np.ones(3)})
 
 
 def test_a_panel_whose_metric_is_in_no_trace_says_so_and_the_caption_names_presets():
@@ -79,7 +86,7 @@ def test_a_panel_whose_metric_is_in_no_trace_says_so_and_the_caption_names_prese
     assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
 
 
-def test_the_file_may_choose_colours_dashes_labels_and_a_level_right_across():
+def test_the_file_may_choose_colours_dashes_and_labels_and_a_method_has_one_colour_in_a_paper():
     cells = [cell({"method": m}, record("a")) for m in ("sep", "svi", "gfitc")]
     traces_of = lambda **options: experiment(kind="traces", panels=["nll"], colour="method", **options)
     chosen = traces_of(colours={"sep": "vermillion"}, dashes={"svi": "dashed"})
@@ -94,9 +101,6 @@ def test_the_file_may_choose_colours_dashes_labels_and_a_level_right_across():
     level = figure.axes[0].lines[1]
     assert set(level.get_ydata()) == {trace("logistic")["nll"][-1]}
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["stochastic", "logistic"]
-
-
-def test_a_method_has_the_same_colour_in_every_figure_of_a_paper():
     chosen = {}
     for name in definition.names():
         options = definition.read(name).figure
@@ -148,14 +152,6 @@ def test_scaling_has_seconds_against_devices_of_which_simulated_ones_are_hollow(
     assert "devices that share cores" in [text.get_text() for text in axis.get_legend().get_texts()]
 
 
-def test_a_figure_of_nothing_and_one_of_traces_without_seconds_are_one_line():
-    of_traces = experiment(kind="traces", panels=["nll"], colour="method")
-    with pytest.raises(ConfigError, match="gpbench reproduce sep/test --preset full"):
-        drawn(of_traces, [cell({"method": "sep"})])
-    with pytest.raises(ConfigError, match="the trace of a has no seconds"):
-        drawn(of_traces, [cell({"method": "sep"}, record("a"))], arrays=lambda id: {"nll": np.ones(3)})
-
-
 def test_a_metric_that_is_undefined_is_said_in_its_panel():
     grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 8)] * 2), axis=-1).reshape(-1, 2)
     log_probs = np.log(np.column_stack([0.5 - 0.4 * grid[:, 0], 0.5 + 0.4 * grid[:, 0]]))
@@ -172,16 +168,13 @@ def test_a_metric_that_is_undefined_is_said_in_its_panel():
         assert text in (panel.get_title(), panel.get_xlabel())
 
 
-def test_controls_and_letters_that_the_font_lacks_are_drawn_without_a_warning(tmp_path):
+def test_controls_and_letters_that_the_font_lacks_are_drawn_and_powers_of_ten_alone_are_formulas(tmp_path):
     figure = plt.Figure()
     text = figure.text(0, 0, "a\x1b[2J\n\u202eb 日本")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figures.save(figure, tmp_path / "odd")
     assert text.get_text() == "a\\x1b[2J\n\\u202eb 日本"
-
-
-def test_powers_of_ten_are_formulas_and_names_are_not():
     figure, axis = plt.subplots()
     axis.plot([1, 1e4], [1, 1e6], label="$x$")
     axis.set(yscale="log", title="$y$")
@@ -193,7 +186,7 @@ def test_powers_of_ten_are_formulas_and_names_are_not():
 
 
 DRAW = """
-import hashlib, io
+import hashlib
 from gpbench.report import figures
 from gpbench.report.figures import style
 with style.context():
@@ -201,10 +194,9 @@ with style.context():
     axis = figure.subplots()
     axis.plot([1, 2], [3, 5], label="a_b")
     axis.legend()
-file = io.BytesIO()
-figures.write(figure, file, "png")
+file = figures.encode(figure, "png")
 import matplotlib, os
-print(hashlib.sha256(file.getvalue()).hexdigest(), os.environ.get("MPLBACKEND"), matplotlib.rcParams["text.usetex"])
+print(hashlib.sha256(file).hexdigest(), os.environ.get("MPLBACKEND"), matplotlib.rcParams["text.usetex"])
 """
 
 
@@ -228,7 +220,7 @@ def comparison(mean, printed, delta, metric, held_out=True):
     published = Published("sep", "1", "sep", "", printed, 0.01, 0.01, 20, held_out, "")
     cell = CellRuns("pima", "", "sep", "", "", "full", True, ())
     entry = Entry(cell, metric, {0: mean, 1: mean}, mean, 0.1, 0, published, delta)
-    return Comparison("sep/table1", "full", "", "pima", f"sep {mean}", entry, published)
+    return Reproduction("sep/table1", "full", "", "pima", f"sep {mean}", entry, published)
 
 
 COMPARED = [

@@ -109,12 +109,18 @@ def test_every_record_stands_whole_on_the_page_of_its_cell(site, results):
     assert records == {one.id: known(one.to_json()) for one in Store(results).all()}
 
 
-def test_no_name_leads_out_of_the_site(tmp_path):
+def test_no_name_leads_out_of_the_site_and_a_folder_with_other_files_is_left_alone(tmp_path, results, refused):
     for name in ("../../etc/passwd", "/etc", "a/b", "..", ".hidden", sites.HOSTILE, "a\\b", "ü?"):
         for kind in ("dataset", "experiment"):
             path = page(kind, name)
             assert (tmp_path / path).resolve().is_relative_to(tmp_path / kind) and "?" not in path and "\\" not in path
             assert path != page(kind, name + "-") and not Path(path).name.startswith(".")
+    mine = tmp_path / "thesis.tex"
+    mine.write_text("years of work")
+    for out in (tmp_path, mine):
+        error = refused("report", "--results", results, "--out", out)
+        assert ("not part of a report" in error or "is a file" in error) and error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_diverged_dirty_and_quick_runs_inputs_and_published_values_are_seen_wherever_they_show(read):
@@ -154,17 +160,15 @@ def test_an_experiment_has_its_table_with_marks_its_figures_and_its_numbers_as_c
     assert ranks[1].startswith("all methods,nll,logistic,1,2,") and len(ranks) == 3
 
 
-def test_ranks_are_those_of_the_verb(read, results, capsys):
-    capsys.readouterr()
-    assert main(["rank", "--results", str(results), "--preset", "full", "--setting", "m=15%", "--json"]) == 0
-    values = json.loads(capsys.readouterr().out)
+def test_ranks_are_those_of_the_verb(read, results, printed):
+    values = json.loads(printed("rank", "--results", results, "--preset", "full", "--setting", "m=15%", "--json"))
     expected = [f"{name} {average:.2f}" for name, average in zip(values["methods"], values["average"])]
     pictures = [values.get("aria-label") for tag, values in read["ranks.html"].tags if tag == "svg"]
     assert f"Average ranks: {', '.join(expected)}" in pictures and values["methods"][-1] == "gfitc"
     assert "gfitc m=15%; sep m=15%; svi m=15%" in read["ranks.html"].text
 
 
-def test_the_start_page_answers_three_questions_in_order_with_the_boards_of_best(read, results, capsys):
+def test_the_start_page_answers_three_questions_in_order_with_the_boards_of_best(read, results, printed):
     reader = read["index.html"]
     questions = ("Which method for which data?", "Do the papers reproduce?", "What was run?")
     places = [reader.text.index(words) for words in questions]
@@ -173,11 +177,8 @@ def test_the_start_page_answers_three_questions_in_order_with_the_boards_of_best
     labels = [values.get("aria-label", "") for tag, values in reader.tags if tag == "svg"]
     assert any(label.startswith("Average ranks: ") for label in labels)
     words = ["best", "--task", "binary", "--rows=1000-9999", "--metric", "nll", "--protocol", "hl2016"]
-    reader = read["index.html"]
     assert f"gpbench {' '.join(words)}" in reader.text
-    capsys.readouterr()
-    assert main([*words, "--results", str(results), "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)["answer"]
+    answer = json.loads(printed(*words, "--results", results, "--json"))["answer"]
     assert f"{answer}." in reader.text
 
 
@@ -198,11 +199,16 @@ def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read,
     assert "claims/mine.html" in read["index.html"].links
 
 
-def test_a_wrong_file_of_claims_is_named_and_left_out(results, tmp_path, capsys):
-    site = sites.make(results, tmp_path / "site")
+def test_a_wrong_file_of_claims_is_left_out_and_the_documentation_linked_where_it_is_a_page(results, tmp_path, capsys):
+    site = sites.make(results, tmp_path / "site", "--docs", "../index.html")
     err = capsys.readouterr().err
     assert err.startswith("gpbench: left out: ") and "wrong.yaml: a" in err and err.count("\n") == 1
     assert not (site / "claims" / "wrong.html").exists() and (site / "claims" / "mine.html").exists()
+    assert "targets" in (site / "badge.svg").read_text()
+    assert "../../index.html" in Reader(site / "dataset" / "pima.html").links
+    for address in ("nonsense", "javascript:alert(1)", "javascript:x.html"):
+        assert main(["report", "--results", str(results), "--out", str(tmp_path / "s"), "--docs", address]) == 2
+        assert "neither an http address nor a page" in capsys.readouterr().err
 
 
 def test_a_data_set_has_its_methods_as_dots_and_a_cell_its_curves_or_says_that_it_has_no_traces(read):
@@ -216,7 +222,7 @@ def test_a_data_set_has_its_methods_as_dots_and_a_cell_its_curves_or_says_that_i
         assert drawn == traced == ("The records have no traces" not in reader.text)
 
 
-def test_dots_are_best_first_with_corrected_intervals_and_a_claim_about_ratios_has_an_axis_of_ratios():
+def test_dots_are_best_first_ratios_have_their_axis_and_marks_never_compare_split_sets_or_versions():
     runs = [sites.record("heart", m, k, id=f"{m}{k}") for m in ("gfitc", "sep") for k in range(4)]
     ours = entries(group_runs(runs), ["nll"])
     chart = charts.dots({entry.cell.method: entry for entry in ours}, {one.id: "page" for one in runs})
@@ -230,6 +236,17 @@ def test_dots_are_best_first_with_corrected_intervals_and_a_claim_about_ratios_h
         clause = read_clause({kind: "nll", "a": {"method": "a"}, "b": {"method": "b"}, "between": [0.5, 2]}, "mine")
         plot = charts.claim_plot(Judged(clause, [Number(("pima", ""), student(0.1, 0.05, 4, 5))]))
         assert ">0.5</text>" in plot and ">2</text>" in plot
+    for field in ("split_set", "data_checksum"):
+        runs = [
+            sites.record("heart", m, k, id=f"{m}{k}{of}", setting=of, **{"split_set": "random90", field: of})
+            for m in ("sep", "gfitc")
+            for k in range(4)
+            for of in ("random90", "raetsch")
+        ]
+        marked = mark_datasets(entries(group_runs(runs), ["nll"]))
+        assert {(e.cell.method, e.cell.setting): e.mark for e in marked} == {
+            (m, of): "best" * (m == "sep") for m in ("sep", "gfitc") for of in ("random90", "raetsch")
+        }
 
 
 def test_the_same_inputs_make_the_same_bytes_and_vector_pictures_follow_the_colour_scheme(site, results, tmp_path):
@@ -242,16 +259,6 @@ def test_the_same_inputs_make_the_same_bytes_and_vector_pictures_follow_the_colo
         text = picture.read_text()
         assert "prefers-color-scheme: dark" in text and "var(--ink)" in text
         assert not re.search("#000000|#ffffff", text.partition("</style>")[2]), picture
-
-
-def test_a_folder_with_other_files_is_left_alone(results, tmp_path, capsys):
-    mine = tmp_path / "thesis.tex"
-    mine.write_text("years of work")
-    for out in (tmp_path, mine):
-        assert main(["report", "--results", str(results), "--out", str(out)]) == 2
-        error = capsys.readouterr().err
-        assert ("not part of a report" in error or "is a file" in error) and error.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_a_newer_report_takes_the_place_of_an_older_one_and_of_nothing_else(records, results, tmp_path):
@@ -278,26 +285,3 @@ definition.names = lambda folders=(): ["sep/fig1_left"]  # for speed
 sys.exit(main({words!r}) or "jax" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
-
-
-def test_the_badge_and_the_documentation_are_linked_where_that_is_an_address_or_a_page(results, tmp_path, capsys):
-    out = sites.make(results, tmp_path / "site", "--docs", "../index.html")
-    assert "targets" in (out / "badge.svg").read_text()
-    assert "../../index.html" in Reader(out / "dataset" / "pima.html").links
-    for address in ("nonsense", "javascript:alert(1)", "javascript:x.html"):
-        assert main(["report", "--results", str(results), "--out", str(tmp_path / "s"), "--docs", address]) == 2
-        assert "neither an http address nor a page" in capsys.readouterr().err
-
-
-def test_marks_never_compare_two_split_sets_or_versions_of_the_data():
-    for field in ("split_set", "data_checksum"):
-        runs = [
-            sites.record("heart", m, k, id=f"{m}{k}{of}", setting=of, **{"split_set": "random90", field: of})
-            for m in ("sep", "gfitc")
-            for k in range(4)
-            for of in ("random90", "raetsch")
-        ]
-        marked = mark_datasets(entries(group_runs(runs), ["nll"]))
-        assert {(e.cell.method, e.cell.setting): e.mark for e in marked} == {
-            (m, of): "best" * (m == "sep") for m in ("sep", "gfitc") for of in ("random90", "raetsch")
-        }

@@ -8,7 +8,6 @@ from browser import CHROMIUM, Browser
 
 from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.ranks import rank_table
-from gpbench.cli import main
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
 
@@ -74,7 +73,7 @@ def head(name):
     return f'[...{heads}].find((head) => head.textContent.trim() === "{name}")'
 
 
-def test_a_click_on_a_head_sorts_and_says_so(site, browser):
+def test_a_click_on_a_head_sorts_and_typing_in_the_filter_leaves_the_rows_with_every_word(site, browser):
     browser.open(site / "results.html")
     browser.value("document.querySelector('#all > button').click()")
     before = column(browser, "ours ± se")
@@ -86,9 +85,6 @@ def test_a_click_on_a_head_sorts_and_says_so(site, browser):
     assert sorted(column(browser, "ours ± se")) == sorted(before)
     browser.value(f"{head('method')}.querySelector('button').click()")
     assert browser.value("document.querySelectorAll('[aria-sort]').length") == 1
-
-
-def test_typing_in_the_filter_leaves_the_rows_with_every_word(site, browser):
     browser.open(site / "results.html")
     total = len(column(browser, "method"))
     browser.value("document.querySelector('.filter input').focus()")
@@ -101,11 +97,10 @@ def test_typing_in_the_filter_leaves_the_rows_with_every_word(site, browser):
 
 
 @pytest.mark.parametrize("methods", [("sep", "svi", "gfitc"), ("gfitc", "svi")])
-def test_chosen_ranks_are_those_of_the_verb(site, results, browser, capsys, methods):
+def test_chosen_ranks_are_those_of_the_verb(site, results, browser, capsys, methods, printed):
     capsys.readouterr()
     words = ["rank", "--results", str(results), "--preset", "full", "--setting", "m=15%", "--method", ",".join(methods)]
-    assert main([*words, "--json"]) == 0
-    expected = json.loads(capsys.readouterr().out)
+    expected = json.loads(printed(*words, "--json"))
     browser.open(site / "ranks.html")
     ranks = browser.value(f"""(() => {{
       return ranking(ranksData(document.querySelector("details.ranks")), {json.dumps(methods)});
@@ -117,7 +112,7 @@ def test_chosen_ranks_are_those_of_the_verb(site, results, browser, capsys, meth
     assert len(ranks["datasets"]) == len(expected["datasets"]) == 4
 
 
-def test_the_caveats_of_chosen_ranks_are_those_of_the_verb(site, browser):
+def test_the_caveats_of_chosen_ranks_are_those_of_the_verb_and_the_tail_of_chi_square_is_scipys(site, browser):
     two, one = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}, {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
     table = {"arm y1": two, "arm y2": two, "pima": one}
     data = {"datasets": table, "higher": False, "quantiles": [1.96]}
@@ -128,9 +123,6 @@ def test_the_caveats_of_chosen_ranks_are_those_of_the_verb(site, browser):
     del data["datasets"]["pima"]
     (line,) = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), {{diverged: [], undefined: []}})')
     assert line.endswith("there is arm.")
-
-
-def test_the_tail_of_chi_square_is_scipys(site, browser):
     from scipy.stats import chi2
 
     browser.open(site / "ranks.html")
@@ -138,7 +130,7 @@ def test_the_tail_of_chi_square_is_scipys(site, browser):
         assert browser.value(f"chiSquareTail({x}, {freedom})") == pytest.approx(chi2.sf(x, freedom), rel=1e-6)
 
 
-def test_unchecking_a_method_redraws_the_diagram(site, browser):
+def test_unchecking_a_method_redraws_the_diagram_and_a_link_to_a_record_opens_it(site, browser):
     browser.open(site / "ranks.html")
     label = "document.querySelector('.drawn svg').getAttribute('aria-label')"
     before = browser.value(label)
@@ -148,9 +140,6 @@ def test_unchecking_a_method_redraws_the_diagram(site, browser):
     assert before.count(",") == after.count(",") + 1
     browser.value("document.querySelectorAll('.choose')[0].querySelectorAll('input:checked').forEach((b) => b.click())")
     assert browser.value("document.querySelector('.diagram').textContent").startswith("Ranks need at least two methods")
-
-
-def test_a_link_to_a_record_opens_it(site, browser):
     page = next(iter(sorted((site / "cell").glob("*.html"))))
     browser.open(page)
     browser.value("document.querySelector('td a[href^=\"#\"]').click()")

@@ -70,19 +70,16 @@ def test_a_run_whose_compilation_or_first_step_takes_the_budget_takes_one_step(s
     assert (run.cpu_seconds > (1 + GRACE) * 10.0) == (step > 1)  # which is late
 
 
-def test_a_search_takes_a_share_of_the_seconds():
+def test_a_search_takes_a_share_of_the_seconds_and_a_run_that_is_stopped_has_no_budget_to_resume_with():
     rates = (1e-6, 0.3, 1e-4, 0.01)
     run = Priced(race(rates=rates, steps=2000, trial_steps=1000), 0.05, 0.5).fit(20.0)
     assert run.cpu_seconds <= 20.0 and run.step > 100  # four trials of 1000 steps alone would take 200 seconds
     assert run.seconds["search"] > 0.0
-
-
-def test_a_run_that_is_stopped_has_no_budget_to_resume_with():
     with pytest.raises(Stopped, match="run the same command to start anew"):
         Priced(WALK(steps=10_000), 0.01, 0.1).fit(10.0, stop=StopAfter(2))
 
 
-def test_the_clock_counts_all_threads_and_no_waiting():
+def test_the_clock_counts_all_threads_and_the_end_of_a_budget_is_noticed_while_one_works():
     def work():
         end = time.thread_time() + 0.1
         while time.thread_time() < end:
@@ -94,9 +91,6 @@ def test_the_clock_counts_all_threads_and_no_waiting():
     [thread.join() for thread in threads]
     time.sleep(0.2)
     assert cpu_seconds() - start >= 0.2
-
-
-def test_the_end_of_a_budget_is_noticed_while_the_main_thread_works():
     spent, ended = [0.0], threading.Event()
     budget = Budget(10.0, lambda: spent[0])
     with budget.enforced(ended.set):
@@ -132,14 +126,11 @@ def test_a_run_without_memory_is_recorded_as_such_only_where_it_has_a_budget(tmp
         job(tmp_path, *RUN)
 
 
-def test_a_budget_is_of_one_run(tmp_path):
+def test_a_budget_is_of_one_run_a_dry_run_says_so_and_a_sweep_has_a_process_for_each(tmp_path, capsys):
     with pytest.raises(ConfigError, match=r"run.budget is of one run, and this job has 2"):
         job(tmp_path, *RUN[:-1], "split=[0,1]", "run.budget=10")
     with pytest.raises(ConfigError, match=r"run.budget is of one process"):
         job(tmp_path, *RUN, "run.processes=2", "run.budget=10")
-
-
-def test_a_dry_run_says_so_of_several_runs_and_a_sweep_has_a_process_for_each(capsys):
     words = ["--dry-run", "dataset=moons", "method=logistic", "split=[0,1]", "run.budget=10"]
     assert main(["run", *words]) == 6
     assert "fails: run.budget is of one run, and this job has 2: add -m" in capsys.readouterr().out

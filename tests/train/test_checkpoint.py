@@ -31,13 +31,19 @@ def same(loaded) -> bool:
     return facts == FACTS and all(a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True) for a, b in pairs)
 
 
-def test_what_is_saved_is_loaded_and_without_a_checkpoint_nothing(checkpoint, tmp_path):
+def test_what_is_saved_is_loaded_and_deleting_leaves_nothing_even_of_a_killed_process(checkpoint, tmp_path):
     assert same(checkpoint.load(STATE)) and checkpoint.facts() == FACTS
     none = Checkpoint(tmp_path / "none", "abc")
     assert none.load(STATE) is None and none.facts() is None
+    folder: Path = checkpoint.path.parent
+    (folder / ".abc.npz.12345.tmp").write_bytes(b"half")
+    (folder / "other.npz").write_bytes(b"")
+    checkpoint.delete()
+    checkpoint.delete()
+    assert [path.name for path in folder.iterdir()] == ["other.npz"]
 
 
-def test_a_state_of_another_shape_type_or_size_does_not_fit(checkpoint):
+def test_a_state_of_another_shape_type_or_size_does_not_fit_and_is_never_unpickled(checkpoint):
     b = STATE["b"]
     others = [
         {"a": jnp.arange(4.0), "b": b},
@@ -46,6 +52,9 @@ def test_a_state_of_another_shape_type_or_size_does_not_fit(checkpoint):
         {"a": STATE["a"], "b": (*b, jnp.ones(1))},
     ]
     assert [checkpoint.load(other) for other in others] == [None] * 4
+    with open(checkpoint.path, "wb") as file:
+        np.savez(file, facts=json.dumps(FACTS), **{f"state/{i}": np.array([{}], dtype=object) for i in range(3)})
+    assert checkpoint.load(STATE) is None
 
 
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
@@ -62,30 +71,12 @@ def test_typed_random_keys_are_loaded_as_they_were_and_fit_no_others(tmp_path, i
     assert [checkpoint.load({**state, "key": other}) for other in others] == [None] * 3
 
 
-def test_a_checkpoint_is_never_unpickled(checkpoint):
-    with open(checkpoint.path, "wb") as file:
-        np.savez(file, facts=json.dumps(FACTS), **{f"state/{i}": np.array([{}], dtype=object) for i in range(3)})
-    assert checkpoint.load(STATE) is None
-
-
-def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(checkpoint, monkeypatch):
+def test_a_folder_that_cannot_be_made_and_a_full_disk_are_one_line(tmp_path, checkpoint, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"cannot write the checkpoint .*run\.results=DIR"):
+        Checkpoint(tmp_path / "file", "abc").save(STATE, TRACE, FACTS)
     monkeypatch.setattr("gpbench.outputs.open", FullDisk, raising=False)
     with pytest.raises(StorageError, match=r"No space left on device; free some space[^\n]*$"):
         checkpoint.save({"a": jnp.ones(100_000)}, TRACE, FACTS)
     assert same(checkpoint.load(STATE))
     assert [path.name for path in checkpoint.path.parent.iterdir()] == ["abc.npz"]
-
-
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match=r"cannot write the checkpoint .*run\.results=DIR"):
-        Checkpoint(tmp_path / "file", "abc").save(STATE, TRACE, FACTS)
-
-
-def test_deleting_leaves_nothing_even_of_a_process_killed_while_it_wrote(checkpoint):
-    folder: Path = checkpoint.path.parent
-    (folder / ".abc.npz.12345.tmp").write_bytes(b"half")
-    (folder / "other.npz").write_bytes(b"")
-    checkpoint.delete()
-    checkpoint.delete()
-    assert [path.name for path in folder.iterdir()] == ["other.npz"]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 from toys import Walk, quiet
 
-from gpbench import cli, targets
+from gpbench import targets
 from gpbench.config.compose import compose
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError, GpbenchError, Stopped
@@ -168,15 +168,11 @@ def test_what_is_no_fault_of_the_class_passes(error):
     assert str(caught.value) == "as it was"
 
 
-def test_an_error_of_our_own_classes_stays_what_it_is_with_an_optimiser_of_optax_too():
+def test_an_error_of_our_own_classes_stays_what_it_is_and_an_author_can_have_the_traceback(monkeypatch, refused):
     method = {"_target_": "gpbench.methods.vi.svi.SVI", "optimiser": {"_target_": "optax.adam"}}
     cfg = {"method": method, "config_dirs": []}
     with pytest.raises(KeyError), one_line_if_users_code(cfg):
         raise KeyError("a bug")
-
-
-def test_an_author_can_have_the_traceback(monkeypatch, capsys):
     monkeypatch.setenv("GPBENCH_TRACEBACK", "1")
-    assert cli.main(["rn"]) == 2
-    err = capsys.readouterr().err
+    err = refused("rn")
     assert err.startswith("Traceback") and re.search(r"\ngpbench: no verb 'rn'.*\n$", err)

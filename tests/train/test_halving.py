@@ -1,25 +1,30 @@
-"""Successive halving: the winner is that of a full search, and its training that of the winner alone, bit by bit."""
+"""Successive halving: the winner is that of a full search; settings that a run chooses by validation rows."""
 
+import math
 from dataclasses import replace
 from functools import cache
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from samples import chosen_state
 from toys import StopAfter, equal, fitted, group
 
 from gpbench.core.optimisers import decaying_adam
 from gpbench.core.predictive import BernoulliPredictive, GaussianPredictive
-from gpbench.errors import Stopped
+from gpbench.errors import ConfigError, Stopped
 from gpbench.methods.base import Info, Method
 from gpbench.methods.vi.svi import SVI
+from gpbench.schema import setting
+from gpbench.train import search
 from gpbench.train.batches import whole
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import PARTS, initial
 from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
-from gpbench.train.search import _rungs, best_settings
+from gpbench.train.search import _rungs
 
 
 class Race(Method):
@@ -76,14 +81,11 @@ def test_the_best_rate_of_a_monotone_world_wins_and_its_training_is_that_of_it_a
     np.testing.assert_array_equal(found.trace["objective"][-1], alone.trace["objective"][-1])
 
 
-def test_the_trace_of_the_search_has_the_mean_of_all_objectives_until_then():
+def test_the_trace_of_a_search_has_the_mean_of_all_objectives_and_a_rate_that_diverges_never_wins():
     found, alone = trained((0,), rates=RATES), trained((0,), rates=(0.3,), steps=16)
     steps = np.diff([0, *alone.trace["step"]])
     whole = np.sum(alone.trace["objective_mean"][:, 0] * steps) / 16
     np.testing.assert_allclose(found.trace["objective_mean"][0], whole)
-
-
-def test_a_rate_that_diverges_never_wins_and_the_others_seconds_are_search():
     run = fitted(race(rates=(float("1e300"), 0.3)), group((0,)))
     assert np.isfinite(run.state["w"]).all() and run.state["rate"] == 0.3
     assert all(run.seconds[part] > 0.0 for part in PARTS)
@@ -121,19 +123,16 @@ def tail(cls, **fields):
     return cls(**{"name": "tail", "steps": 16, "trial_steps": 8, "search": search, "halving": True, **fields})
 
 
-def test_settings_are_those_of_a_full_search_and_the_validation_rows_join_for_the_rest_of_the_training():
+def test_settings_are_those_of_a_full_search_and_validation_rows_join_or_training_starts_again():
     members = replace(group((0, 1)), classes=0)
     run = fitted(tail(Tail), members)
     data = [whole(members.X[k], members.y[k], members.classes) for k in range(members.size)]
-    chosen = [best_settings(tail(Tail), rows, key=key)["width"] for rows, key in zip(data, members.init_keys)]
-    np.testing.assert_array_equal(run.state["width"], chosen)
+    by_trials = tail(Tail, halving=False)
+    widths = [chosen_state(by_trials, rows, key=key)["width"] for rows, key in zip(data, members.init_keys)]
+    np.testing.assert_array_equal(run.state["width"], widths)
     np.testing.assert_array_equal(run.state["steps"], 8 * 32.0 + 8 * 40.0)
     np.testing.assert_array_equal(run.trace["rows"], [32, 40])
     assert list(run.trace["step"]) == [8, 16]
-
-
-def test_training_starts_again_on_all_rows_where_a_state_is_made_from_them_or_without_halving():
-    members = replace(group((0, 1)), classes=0)
     run = fitted(tail(Settled), members)
     np.testing.assert_array_equal(run.state["width"], fitted(tail(Tail), members).state["width"])
     np.testing.assert_array_equal(run.state["steps"], 16 * 40.0)
@@ -173,3 +172,81 @@ def test_a_method_of_the_package_goes_on_from_its_winner():
     found = fitted(SVI(rates=(0.1, 1e-3, 1e-6), **fields), members)
     rate = float(found.state.optimiser.rate[0])
     assert equal(found.state, fitted(SVI(rates=(rate,), **fields), members).state)
+
+
+KEY = jax.random.key(0)
+
+
+class State(eqx.Module):
+    mean: jax.Array
+    width: jax.Array
+
+
+class Width(Method):
+    """Predicts the mean of the targets, with a standard deviation that is a setting."""
+
+    damping: float = setting(0.5, "fraction", "Damping, which it has no use for.")
+
+    def init(self, data, *, key):
+        return State(jnp.mean(data.y), jnp.asarray(1.0))
+
+    def step(self, state, batch, *, key):
+        return state, Info(-jnp.sum((batch.y - state.mean) ** 2))
+
+    def predict(self, state, X, *, key):
+        return GaussianPredictive(jnp.full(len(X), state.mean), jnp.full(len(X), state.width**2))
+
+    def with_settings(self, state, settings):
+        return eqx.tree_at(lambda s: s.width, state, jnp.asarray(settings["width"]))
+
+    def settings(self, state):
+        return {"width": state.width}
+
+
+class Plain(Width):
+    """One that no run can choose anything of."""
+
+    def settings(self, state):
+        return {}
+
+
+def data(n=200):
+    rng = np.random.default_rng(0)
+    return whole(jnp.asarray(rng.normal(size=(n, 1))), jnp.asarray(rng.normal(2.0, 0.3, size=n)))
+
+
+def test_the_setting_with_the_largest_density_of_validation_rows_is_chosen_one_not_finite_never_and_null_nothing():
+    method = Width(name="width", search={"width": [float(np.float64(1e200)), 1.0, 0.3, 0.1]}, trial_steps=2)
+    assert chosen_state(method, data(), key=KEY).width == 0.3
+    assert Width(name="width", search=None).search == ()
+    assert Width(name="width", search={"width": [1.0], "other": None}).search == (("width", (1.0,)),)
+    assert search._order(np.array([0.1, math.inf, math.nan]))[0] == 0
+    assert search._order(np.array([math.nan, -math.inf]))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("cls", "search", "message"),
+    [
+        (Width, {"width": [1.0]}, r"needs 5 validation rows, .* there are 20 training rows: set"),
+        (Width, {"width": [1.0], "height": [2.0]}, r"^method\.search: width can choose width, not height$"),
+        (Plain, {"width": [1.0]}, r"^method\.search: width has no settings to choose$"),
+        (Width, {"damping": [0.5, 2.0]}, r"method.search.damping=2.0: must be a number above 0 and up to 1"),
+        *((Width, search, ".") for search in (3, {"width": []}, {"width": 1.0}, {"width": ["a"]})),
+    ],
+)
+def test_a_search_that_cannot_be_made_is_one_line(cls, search, message):
+    with pytest.raises((ConfigError, TypeError, AttributeError), match=message):
+        chosen_state(cls(name="width", search=search), data(20 if "validation" in message else 200), key=KEY)
+
+
+def test_a_row_of_weight_two_counts_twice_in_the_choice():
+    """The targets of the rows with large weights scatter more, and so the chosen standard deviation is larger."""
+    rng = np.random.default_rng(0)
+    X, is_wide = jnp.zeros((400, 1)), jnp.arange(400) % 2 == 0
+    y = jnp.where(is_wide, 1.0, 0.1) * rng.normal(size=400)
+    method = Width(name="width", search={"width": [0.3, 1.0]}, trial_steps=2)
+    choices = [
+        chosen_state(method, whole(X, y, weight=jnp.where(is_wide, weight, 1.0)), key=KEY).width
+        for weight in (1e-3, 1e3)
+    ]
+    assert choices == [0.3, 1.0]

@@ -33,13 +33,10 @@ def test_a_split_alone_is_the_same_as_among_others_to_rounding(tmp_path, words):
     assert close(together, alone)
 
 
-def test_what_ran_before_changes_nothing(tmp_path):
+def test_what_ran_before_changes_nothing_and_another_seed_gives_other_numbers(tmp_path):
     after = job(tmp_path / "after", *WALK[:-1], "split=[0,1,2]", "run.together=1")
     first = job(tmp_path / "first", *WALK, "split=2")
     assert numbers(first) == numbers(after[2:])
-
-
-def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path):
     one, again, other = (
         job(tmp_path / name, *WALK, f"seed={seed}")[0] for name, seed in (("a", 0), ("b", 0), ("c", 1))
     )
@@ -63,13 +60,10 @@ def test_what_cannot_be_trained_is_one_line(tmp_path, words, line):
     assert "\n" not in str(error.value)
 
 
-def test_a_batch_of_more_rows_than_there_are_is_said(tmp_path, capsys):
+def test_a_batch_of_more_rows_and_a_fraction_of_fewer_points_than_they_say_are_said(tmp_path, capsys, monkeypatch):
     job(tmp_path, "dataset=moons", "method=walk", "method.steps=2", "method.batch_size=5000")
     line = "method.batch_size=5000 is more than the 900 there are: all are used"
     assert capsys.readouterr().err == f"gpbench: warning: {line}\n"
-
-
-def test_a_fraction_that_gives_fewer_inducing_points_than_it_says_is_said(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(context, "FRACTION_MOST", 10)
     job(tmp_path, "dataset=moons", "method=svi", "method.steps=1", "method.inducing=0.02")
     line = "method.inducing=0.02 of 900 rows is 18, and a fraction gives 10 at most: set method.inducing=18"

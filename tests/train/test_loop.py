@@ -13,7 +13,7 @@ from toys import Fragile, StopAfter, Walk, equal, group, programs_of, quiet
 
 from gpbench.core.optimisers import adadelta
 from gpbench.core.predictive import MixturePredictive
-from gpbench.data.members import Member, label
+from gpbench.data.splits import Member, label
 from gpbench.errors import ConfigError, Stopped
 from gpbench.methods.additive.gam import GAM
 from gpbench.methods.ep.sep import SEP
@@ -58,20 +58,6 @@ def test_an_evaluation_takes_at_most_half_the_operations_of_the_steps_before_it(
     assert _spacing(5000, None) == 50
 
 
-def test_evaluations_of_many_draws_are_few():
-    class Averaged(Walk):
-        def predict(self, state, X, *, key):
-            one = super().predict(state, X, key=key)
-            many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (1000, *leaf.shape)), one)
-            return MixturePredictive(many, jnp.zeros(1000, X.dtype))
-
-    few, many = (
-        train(method(name="walk", steps=40, batch_size=7), group(), None, every=None) for method in (Averaged, Walk)
-    )
-    assert few.trace["step"].tolist() == [40]
-    assert many.trace["step"].tolist() == [10, 20, 30, 40]
-
-
 def test_a_large_run_says_what_it_takes_before_its_first_step(checkpoint, monkeypatch):
     monkeypatch.setattr("gpbench.train.loop._LARGE", 0.0)
     notes = io.StringIO()
@@ -89,7 +75,7 @@ def test_the_length_of_the_chunks_changes_no_number(checkpoint, every):
     assert list(other.trace["step"]) == [*range(every, 40, every), 40]
 
 
-def test_chunks_of_all_lengths_are_one_program(checkpoint):
+def test_chunks_of_all_lengths_are_one_program_and_test_rows_have_no_influence_on_training(checkpoint):
     traced = []
 
     class Counting(Walk):
@@ -99,6 +85,11 @@ def test_chunks_of_all_lengths_are_one_program(checkpoint):
 
     train(Counting(steps=25), group(), checkpoint)
     assert len(traced) == 1
+    data = group(splits=(0,))
+    spoilt = dataclasses.replace(data, X_test=1e3 * data.X_test[:, ::-1], y_test=-data.y_test)
+    one, other = train(WALK, data, checkpoint), train(WALK, spoilt, checkpoint)
+    assert equal(one.state, other.state)
+    assert not np.array_equal(one.trace["log_prob"], other.trace["log_prob"])
 
 
 def test_splits_together_are_splits_one_by_one_to_rounding(checkpoint):
@@ -107,14 +98,6 @@ def test_splits_together_are_splits_one_by_one_to_rounding(checkpoint):
         alone = train(WALK, group(splits=(k,)), Checkpoint(checkpoint.path.parent, f"{k}"))
         np.testing.assert_allclose(alone.state.w[0], together.state.w[k], rtol=1e-12)
         np.testing.assert_allclose(alone.trace["log_prob"][:, 0], together.trace["log_prob"][:, k], rtol=1e-12)
-
-
-def test_test_rows_have_no_influence_on_training(checkpoint):
-    data = group(splits=(0,))
-    spoilt = dataclasses.replace(data, X_test=1e3 * data.X_test[:, ::-1], y_test=-data.y_test)
-    one, other = train(WALK, data, checkpoint), train(WALK, spoilt, checkpoint)
-    assert equal(one.state, other.state)
-    assert not np.array_equal(one.trace["log_prob"], other.trace["log_prob"])
 
 
 def test_init_compilation_training_and_evaluation_are_timed_apart(checkpoint):
@@ -189,11 +172,23 @@ def test_training_ends_when_all_splits_have_diverged_and_not_before(checkpoint):
     assert same(train(Fragile(steps=40), every, checkpoint), lost)  # from its checkpoint: it stays over
 
 
-def test_splits_whose_states_have_unlike_forms_do_not_train_together():
+def test_splits_whose_states_have_unlike_forms_do_not_train_together_and_evaluations_of_many_draws_are_few():
     data = group((0, 1))
     unlike = dataclasses.replace(data, X=data.X.at[0, :, 1].set(0.0))  # gam has no component for it
     with pytest.raises(ConfigError, match=r"run\.together=1"):
         initial(GAM(name="gam", inducing=4), unlike)
+
+    class Averaged(Walk):
+        def predict(self, state, X, *, key):
+            one = super().predict(state, X, key=key)
+            many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (1000, *leaf.shape)), one)
+            return MixturePredictive(many, jnp.zeros(1000, X.dtype))
+
+    few, many = (
+        train(method(name="walk", steps=40, batch_size=7), group(), None, every=None) for method in (Averaged, Walk)
+    )
+    assert few.trace["step"].tolist() == [40]
+    assert many.trace["step"].tolist() == [10, 20, 30, 40]
 
 
 @pytest.mark.parametrize("memory", ["factors", "scalars"])

@@ -21,14 +21,8 @@ from gpbench.train.programs import lay_out
 
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = "import sys; from gpbench.cli import main; sys.exit(main(sys.argv[1:]))"
-SETTINGS = {
-    "JAX_ENABLE_X64": "0",
-    "JAX_DEFAULT_MATMUL_PRECISION": "bfloat16",
-    "JAX_NUMPY_DTYPE_PROMOTION": "strict",
-    "JAX_NUMPY_RANK_PROMOTION": "raise",
-    "JAX_DEFAULT_PRNG_IMPL": "rbg",
-    "JAX_RANDOM_SEED_OFFSET": "3",
-}
+SETTINGS = {"JAX_ENABLE_X64": "0", "JAX_DEFAULT_MATMUL_PRECISION": "bfloat16", "JAX_NUMPY_DTYPE_PROMOTION": "strict"}
+SETTINGS |= {"JAX_NUMPY_RANK_PROMOTION": "raise", "JAX_DEFAULT_PRNG_IMPL": "rbg", "JAX_RANDOM_SEED_OFFSET": "3"}
 
 
 def numbers(folder: Path, code: str, **settings: str) -> tuple:
@@ -75,13 +69,10 @@ def test_settings_that_make_arithmetic_less_exact_are_refused_and_others_taken(n
     arithmetic.fix()
 
 
-def test_a_file_of_flags_is_refused_before_xla_ends_the_process(monkeypatch):
+def test_a_file_of_flags_and_data_that_jax_cuts_to_32_bits_are_refused(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "flags.txt")
     with pytest.raises(ConfigError, match=r"^XLA_FLAGS=flags.txt: write the flags themselves"):
         runtime.configure(device="cpu")
-
-
-def test_data_that_jax_cuts_to_32_bits_are_refused():
     data = group()
     data.X = np.asarray(data.X)
     with jax.enable_x64(False), pytest.raises(ConfigError, match=r"^JAX makes float32 of float64: .* leave that out$"):
@@ -97,19 +88,13 @@ def fitted(method):
     return Regressor(method=method, options={"method.steps": 2}).fit(X, Y).predict(X, return_std=True)
 
 
-def test_without_jit_the_numbers_are_the_same_to_rounding():
+def test_without_jit_the_numbers_are_the_same_to_rounding_and_the_search_for_nan_stops_no_healthy_run():
     compiled = fitted("linear")
     with jax.disable_jit():
         np.testing.assert_allclose(fitted("linear"), compiled, rtol=1e-6, atol=1e-9)
-
-
-def test_jit_stays_off_in_a_run_where_it_was_turned_off():
     with jax.disable_jit():
         arithmetic.fix()
         assert jax.config.jax_disable_jit
-
-
-def test_a_healthy_run_is_not_stopped_by_the_search_for_nan():
     with jax.debug_nans(True):
         np.testing.assert_allclose(inverse_cholesky(4.0 * jax.numpy.eye(2)), 0.5 * np.eye(2), rtol=1e-6)
 

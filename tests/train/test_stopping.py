@@ -7,22 +7,23 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from samples import chosen_state
 from scipy.stats import norm
 from toys import StopAfter, equal, fitted, job
 
 from gpbench.core.predictive import GaussianPredictive
-from gpbench.data.members import Member
+from gpbench.data.splits import Member
 from gpbench.errors import ConfigError, Stopped
 from gpbench.methods.deep.dgp import DGP
 from gpbench.methods.deep.dsdgp import DSDGP
 from gpbench.methods.ep.pep import PowerEP
 from gpbench.methods.parts.stopping import StopMethod
 from gpbench.methods.vi.svi import SVI
-from gpbench.train import search
 from gpbench.train.batches import take_step, whole
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Group
-from gpbench.train.search import best_settings, validation_split
+from gpbench.train.programs import Programs
+from gpbench.train.search import validation_split
 
 STOPS = (200, 5, 40, 15)
 SPLITS = (0, 1, 3)
@@ -97,17 +98,6 @@ def test_training_stops_at_the_candidate_that_makes_validation_rows_likeliest():
             np.testing.assert_allclose(run.state.parameters[name][i], values, rtol=1e-10, atol=1e-12)
 
 
-def test_one_trial_passes_through_all_candidates(monkeypatch):
-    data, taken = members(), []
-    validated = search._validated
-    monkeypatch.setattr(
-        search, "_validated", lambda *args: taken.append((int(args[4]), int(args[5]))) or validated(*args)
-    )
-    batch = whole(data.X[0], data.y[0])
-    best_settings(line(search={"stop_after": (40, 1000, 5, 15, 200)}), batch, key=data.init_keys[0])
-    assert taken == [(0, 5), (5, 15), (15, 40), (40, 200)]  # steps=200: 1000 is no other candidate
-
-
 @pytest.mark.parametrize(
     "method",
     [
@@ -126,12 +116,23 @@ def test_one_candidate_trains_as_no_search_does(method):
     assert single.seconds["search"] < single.seconds["train"] + single.seconds["compile"]
 
 
-def test_without_a_stop_a_state_and_its_settings_are_what_they_were():
+def test_one_trial_passes_through_all_candidates_and_without_a_stop_settings_are_what_they_were(monkeypatch):
     group = members()
     data = whole(group.X[0], group.y[0])
     state = line().init(data, key=group.init_keys[0])
     assert state.clock is None and line().settings(state) == {} and line().converged(state) is None
     assert {cls.searchable for cls in (DGP, DSDGP, SVI, PowerEP)} == {("stop_after",)}
+    data, taken = members(), []
+    advance = Programs.advance
+
+    def recorded(self, group, run, steps):
+        taken.append((run.step, run.step + steps))
+        return advance(self, group, run, steps)
+
+    monkeypatch.setattr(Programs, "advance", recorded)
+    batch = whole(data.X[0], data.y[0])
+    chosen_state(line(search={"stop_after": (40, 1000, 5, 15, 200)}), batch, key=data.init_keys[0])
+    assert taken == [(0, 5), (5, 15), (15, 40), (40, 200)]  # steps=200: 1000 is no other candidate
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from gpbench import targets
 from gpbench.config.compose import compose
 from gpbench.core.predictive import BernoulliPredictive
-from gpbench.data.members import Member
+from gpbench.data.splits import Member
 from gpbench.methods.base import Info, Method
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record

@@ -2,12 +2,13 @@
 
 import html
 from collections.abc import Mapping
+from types import MappingProxyType
 
-from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
+from gpbench.analysis.sheets import Grid, Sheet, render
 from gpbench.errors import printable
 
-_MARKS = {"best": "<b>%s</b>", "tied": "<u>%s</u>", "placed": "<b>%s</b>", "": "%s"}
-_MARK_NAMES = {"best": "<b>bold</b>", "tied": "<u>underlined</u>", "placed": "<b>bold</b>"}
+_MARKS = {"best": "<b>%s</b>", "tied": "<u>%s</u>", "placed": "<b>%s</b>"}
+_MARK_NAMES = {"best": "bold", "tied": "underlined", "placed": "bold"}
 
 
 def as_html(sheet: Sheet) -> str:
@@ -15,7 +16,7 @@ def as_html(sheet: Sheet) -> str:
     notes = sheet.notes
     lines = [f"<p>{_html(line)}</p>" for line in (sheet.title, " ".join(sheet.summary)) if line]
     lines += [grid_html(grid, notes) for grid in (*sheet.grids, *sheet.twins)]
-    items = [f"{_MARK_NAMES[mark]}: {_html(text)}" for mark, text in sheet.marks.items()]
+    items = [f"{_MARKS[mark] % _MARK_NAMES[mark]}: {_html(text)}" for mark, text in sheet.marks.items()]
     items += [f"{letter} {_html(note)}" for note, letter in notes.items()]
     items += map(_html, sheet.remarks)
     lines += ["<ul>", *(f"<li>{item}</li>" for item in items), "</ul>"] if items else []
@@ -25,24 +26,20 @@ def as_html(sheet: Sheet) -> str:
     return "\n".join(lines)
 
 
-def grid_html(grid: Grid, notes: Mapping[str, str] | None = None) -> str:
+def grid_html(grid: Grid, notes: Mapping[str, str] = MappingProxyType({})) -> str:
     """A grid as the element `<table>`; numbers have the class `number`."""
+    texts = lambda row: (render(text, notes, _MARKS, _html) for text in row)
     of_cells = "" if grid.prose else ' class="number"'
-    name, *columns = (_text(text, notes) for text in grid.header)
+    name, *columns = texts(grid.header)
     header = f'<th scope="col">{name}</th>' + "".join(f'<th scope="col"{of_cells}>{text}</th>' for text in columns)
-    caption = _text(grid.title, notes)
+    (caption,) = texts([grid.title])
     lines = ["<table>", *([f"<caption>{caption}</caption>"] if caption else [])]
     lines += [f"<thead><tr>{header}</tr></thead>", "<tbody>"]
     for row in grid.rows:
-        name, *cells = (_text(text, notes) for text in row)
+        name, *cells = texts(row)
         numbers = "".join(f"<td{of_cells}>{text}</td>" for text in cells)
         lines.append(f'<tr><th scope="row">{name}</th>{numbers}</tr>')
     return "\n".join([*lines, "</tbody>", "</table>"])
-
-
-def _text(text: AnyText, notes: Mapping[str, str] | None) -> str:
-    cell = text_of(text)
-    return _MARKS[cell.mark if cell.text else ""] % _html(cell.text) + "".join(cell.letters(notes or {}))
 
 
 def _html(text: str) -> str:

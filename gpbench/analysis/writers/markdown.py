@@ -4,12 +4,12 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
+from gpbench.analysis.sheets import Grid, Sheet, render
 from gpbench.analysis.writers.terminal import chunks
 from gpbench.errors import printable
 
 _LINE, _WIDTH = 120, 250  # lengths of a line of text and of a line of a table, in characters
-_MARKS = {"best": "**", "tied": "*", "placed": "**", "": ""}
+_MARKS = {"best": "**%s**", "tied": "*%s*", "placed": "**%s**"}
 
 
 def as_markdown(sheet: Sheet) -> str:
@@ -20,7 +20,7 @@ def as_markdown(sheet: Sheet) -> str:
     for grid in (*sheet.grids, *sheet.twins):
         for piece in chunks(grid, _WIDTH, notes, " | "):
             lines += _table(piece, notes)
-    marks = [f"{_MARKS[mark]}{mark}{_MARKS[mark]}: {_md(text)}" for mark, text in sheet.marks.items()]
+    marks = [f"{_MARKS[mark] % mark}: {_md(text)}" for mark, text in sheet.marks.items()]
     remarks = [*marks, *map(_md, sheet.remarks)]
     letters = [f"{letter} {_md(note)}" for note, letter in notes.items()]
     facts = [f"{name}: {_md(text)}" for name, text in sheet.facts.items()]
@@ -31,17 +31,12 @@ def as_markdown(sheet: Sheet) -> str:
 
 
 def _table(grid: Grid, notes: dict[str, str]) -> list[str]:
-    title = _cell(grid.title, notes)
+    cells = lambda row: [render(text, notes, _MARKS, _md) for text in row]
+    (title,) = cells([grid.title])
     rule = [":--", *(["---" if grid.prose else "--:"] * (len(grid.header) - 1))]
     heading = [*_wrapped(f"**{title}**"), ""] if title else []
-    rows = [_bars([_cell(text, notes) for text in row]) for row in grid.rows]
-    return [*heading, _bars([_cell(text, notes) for text in grid.header]), _bars(rule), *rows, ""]
-
-
-def _cell(text: AnyText, notes: dict[str, str]) -> str:
-    cell = text_of(text)
-    mark = _MARKS[cell.mark] if cell.text else ""
-    return mark + _md(cell.text) + mark + "".join(cell.letters(notes))
+    header, *rows = (_bars(cells(row)) for row in (grid.header, *grid.rows))
+    return [*heading, header, _bars(rule), *rows, ""]
 
 
 def _bars(cells: Sequence[str]) -> str:

@@ -3,12 +3,13 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from gpbench.analysis import printing
-from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
+from gpbench.analysis.sheets import AnyText, Grid, Sheet, render, text_of
 from gpbench.errors import printable
 
-_MARKS = {"best": "*", "tied": "≈", "placed": "←", "": ""}
+_MARKS = {"best": "*", "tied": "≈", "placed": "←"}
 _GAP = "  "
 _HEADER = 14  # width to which the names of columns are broken, where the cells are narrower
 _NARROWEST = 6  # smallest width of lines of text
@@ -84,9 +85,8 @@ def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
     return _GAP.join([first.ljust(widths[0]), *(text.rjust(w) for text, w in zip(others, widths[1:]))]).rstrip()
 
 
-def _marked(text: AnyText, notes: Mapping[str, str]) -> str:
-    cell = text_of(text)
-    return printable(cell.text) + (_MARKS[cell.mark] if cell.text else "") + "".join(cell.letters(notes))
+_marked = partial(render, marks={name: f"%s{mark}" for name, mark in _MARKS.items()})
+"""A cell with its mark and letters behind it."""
 
 
 def _narrow(name: str) -> int:

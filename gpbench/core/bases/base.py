@@ -17,10 +17,8 @@ Locations = Any
 
 
 class Basis(eqx.Module):
-    """m basis functions in blocks of `block`; the last block may be longer than what is left.
-
-    A function is `unit` times `values`: the part of a kernel's parameters that only scales it is apart.
-    """
+    """m basis functions in blocks of `block`; the last block may be longer than what is left.  A function is `unit`
+    times `values`: the part of a kernel's parameters that only scales it is apart."""
 
     size: eqx.AbstractVar[int]
     """Number m of functions."""
@@ -70,10 +68,8 @@ class Basis(eqx.Module):
 
 
 def draw_blocks(blocks: int, count: int, replacement: bool, *, key: PRNGKeyArray) -> Int[Array, " b"]:
-    """`count` block numbers of equal probability, at a cost that does not grow with `blocks`.
-
-    All in order where `count` is `blocks` and there is no `replacement`.
-    """
+    """`count` block numbers of equal probability, at a cost that does not grow with `blocks`.  All in order where
+    `count` is `blocks` and there is no `replacement`."""
     if replacement:
         return jax.random.randint(key, (count,), 0, blocks)
     if count == blocks:
@@ -104,12 +100,9 @@ def merge(tree: _Blocks, blocks: Int[Array, " b"]) -> tuple[_Blocks, Bool[Array,
 def adagrad(
     values: _Blocks, sums: _Blocks, blocks: Int[Array, " b"], gradients: _Blocks, rate: Float[Array, ""] | float
 ) -> tuple[_Blocks, _Blocks, Bool[Array, " b"]]:
-    """A step of AdaGrad (Duchi, Hazan and Singer 2011) on the drawn blocks: minimises.
-
-    `values` and the `sums` of squared gradients are those of all blocks; `gradients` have an entry for each draw, and
-    those of one block add up.  The values and sums after the step, and true for each draw that is the first of its
-    block.
-    """
+    """A step of AdaGrad (Duchi, Hazan and Singer 2011) on the drawn blocks: minimises.  `values` and the `sums` of
+    squared gradients are those of all blocks; `gradients` have an entry for each draw, and those of one block add up.
+    The values and sums after the step, and true for each draw that is the first of its block."""
     totals, first = merge(gradients, blocks)
     new_sums = jax.tree.map(lambda s, g: s[blocks] + g**2, sums, totals)
     steps = jax.tree.map(lambda g, s: -rate * g * jax.lax.rsqrt(jnp.where(s > 0, s, 1.0)), totals, new_sums)

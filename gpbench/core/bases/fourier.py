@@ -1,7 +1,5 @@
-"""Random Fourier features (Rahimi and Recht 2007): a basis in blocks, and functions drawn from a prior.
-
-Their cosines are polynomials: several times faster on CPUs than the library's, which XLA does not vectorise there.
-"""
+"""Random Fourier features (Rahimi and Recht 2007): a basis in blocks, and functions drawn from a prior.  Their cosines
+are polynomials: several times faster on CPUs than the library's, which XLA does not vectorise there."""
 
 from functools import cache
 
@@ -21,10 +19,8 @@ _POLYNOMIAL_DEGREES = {"float32": 6, "float64": 11}
 
 @jax.custom_jvp
 def cosine_of_turns(u: Float[Array, "..."]) -> Float[Array, "..."]:
-    """cos(2πu) by a polynomial in the square of u's distance from the nearest whole number.
-
-    The absolute error for |u| up to a few is 5e-7 in float32 and 2e-14 in float64; beyond, it is that of rounding u.
-    """
+    """cos(2πu) by a polynomial in the square of u's distance from the nearest whole number.  The absolute error for |u|
+    up to a few is 5e-7 in float32 and 2e-14 in float64; beyond, it is that of rounding u."""
     u = u - jnp.round(u)
     t = 4.0 * u * u
     *lower, last = _coefficients(u.dtype.name)
@@ -55,12 +51,10 @@ SPECTRAL = tuple(_DEGREES)
 
 
 class RandomFeatures(Basis):
-    """φ_i(x) = √(2 amp / m) cos(ω_iᵀx + b_i), ω_i from the kernel's spectral density and b_i uniform: S = I.
-
-    Nothing of size m is held: the functions of block b follow from `key` and b alone, whatever the size, the precision
-    and the number of devices.  `stored` has the frequencies and phases of all blocks where they fit in memory and are
-    costly to generate again, as with hundreds of inputs.
-    """
+    """φ_i(x) = √(2 amp / m) cos(ω_iᵀx + b_i), ω_i from the kernel's spectral density and b_i uniform: S = I.  Nothing
+    of size m is held: the functions of block b follow from `key` and b alone, whatever the size, the precision and the
+    number of devices.  `stored` has the frequencies and phases of all blocks where they fit in memory and are costly to
+    generate again, as with hundreds of inputs."""
 
     key: PRNGKeyArray
     size: int = eqx.field(static=True)
@@ -117,21 +111,17 @@ class RandomFeatures(Basis):
 
 
 def spectral_degrees(kernel: Kernel) -> int:
-    """Degrees of freedom of the spectral density of a kernel of `SPECTRAL`, a multivariate t distribution.
-
-    2ν for the Matérn kernel of smoothness ν (Rasmussen and Williams 2006, equation 4.15); 0 for the squared
-    exponential, whose spectral density is normal.
-    """
+    """Degrees of freedom of the spectral density of a kernel of `SPECTRAL`, a multivariate t distribution.  2ν for the
+    Matérn kernel of smoothness ν (Rasmussen and Williams 2006, equation 4.15); 0 for the squared exponential, whose
+    spectral density is normal."""
     return _DEGREES[type(kernel)]  # type: ignore[index]
 
 
 class PriorDraws(eqx.Module):
-    """S functions f_s(x) = √(amp / F) Σ_i (a_is cos ω_iᵀx + b_is sin ω_iᵀx), a and b standard normal.
-
-    They share F frequencies ω_i from the spectral density of a kernel of amplitude amp.  Given these, their covariance
-    is (amp / F) Σ_i cos ω_iᵀ(x - x'): amp for x = x', and for others an unbiased estimate of k(x, x') whose standard
-    error is less than amp / √F.
-    """
+    """S functions f_s(x) = √(amp / F) Σ_i (a_is cos ω_iᵀx + b_is sin ω_iᵀx), a and b standard normal.  They share F
+    frequencies ω_i from the spectral density of a kernel of amplitude amp.  Given these, their covariance is (amp / F)
+    Σ_i cos ω_iᵀ(x - x'): amp for x = x', and for others an unbiased estimate of k(x, x') whose standard error is less
+    than amp / √F."""
 
     turns: Float[Array, "F D"]
     """ω / 2π, for inputs in units of the lengthscales."""

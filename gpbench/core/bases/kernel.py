@@ -98,10 +98,8 @@ def product(
 
 
 def gram_product(kernel: Kernel, X: Float[Array, "N D"], A: Float[Array, "N C"]) -> Float[Array, "N C"]:
-    """The product k(X, X) A, each block above the diagonal computed once for both of its places.
-
-    It takes six tenths of the time of `product`.
-    """
+    """The product k(X, X) A, each block above the diagonal computed once for both of its places.  It takes six tenths
+    of the time of `product`."""
     size = min(PRODUCT_ROWS, len(X))
     blocks = -(-len(X) // size)
     # Rows that fill up the last block have weights of 0, and their products are cut off.

@@ -5,7 +5,7 @@ from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, Lengthsca
 from gpbench.core.kernels.composite import ActiveInputs, Product, Sum
 from gpbench.core.kernels.linear import Constant, Linear
 from gpbench.core.kernels.orthogonal import Orthogonal
-from gpbench.core.kernels.spec import LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require
+from gpbench.core.kernels.spec import LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require_family
 from gpbench.core.kernels.stationary import (
     Matern12,
     Matern32,
@@ -41,5 +41,5 @@ __all__ = [
     "kernel_spec",
     "lengthscale_prior",
     "log_scalar",
-    "require",
+    "require_family",
 ]

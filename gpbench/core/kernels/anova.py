@@ -47,10 +47,7 @@ class ANOVA(Family):
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
         """k(x, y) for all pairs of rows.  Memory: O(N P R) forward, O(D N P R) for its gradient."""
-
-        def function(base: Kernel, x: Array, y: Array) -> Array:
-            return base.cross(x[:, None], y[:, None])
-
+        function = lambda base, x, y: base.cross(x[:, None], y[:, None])
         return self._sum_orders(function, X.T, Y.T, shape=(len(X), len(Y)))
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
@@ -72,7 +69,6 @@ class ANOVA(Family):
         return jnp.tensordot(jnp.exp(self.log_variance), sums, axes=1)
 
     def describe(self) -> str:
-        """The family with its base and the variance of every order."""
         variances = ", ".join(f"{variance:.3g}" for variance in jnp.exp(self.log_variance))
         base = self.bases.kernel if isinstance(self.bases, UnitAmplitude) else self.bases
         return f"anova kernel of one-dimensional {words(base.family)} kernels (variances by order {variances})"
@@ -81,10 +77,8 @@ class ANOVA(Family):
     def initial(
         cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, unit: Units, **options: Any
     ) -> Kernel:
-        """Options: `order`, the largest R, and `base`, the specification of the one-dimensional kernels.
-
-        Every order has the same share of the amplitude.  Raises ConfigError if there are fewer inputs than `order`.
-        """
+        """Options: `order`, the largest R, and `base`, the specification of the one-dimensional kernels.  Every order
+        has the same share of the amplitude.  Raises ConfigError if there are fewer inputs than `order`."""
         order, count = options["order"], X.shape[1]
         if order > count:
             raise ConfigError(f"kernel anova has order {order}, but only {count} inputs: choose an order up to {count}")
@@ -102,12 +96,10 @@ _NODES = 32
 
 
 class Effect(Kernel):
-    """k(x, y) = amplitude · Π_d s_d(x_d, y_d), s_d the zero-mean kernel of the d-th of `bases`.
-
-    Its functions have the mean 0 over the unit interval in each input.  Only one amplitude is identifiable, so those of
-    bases that have one are 1; linear kernels and sums keep a scale, which is redundant.  Outside [0, 1] the kernel is
-    defined by the same formula.
-    """
+    """k(x, y) = amplitude · Π_d s_d(x_d, y_d), s_d the zero-mean kernel of the d-th of `bases`.  Its functions have the
+    mean 0 over the unit interval in each input.  Only one amplitude is identifiable, so those of bases that have one
+    are 1; linear kernels and sums keep a scale, which is redundant.  Outside [0, 1] the kernel is defined by the same
+    formula."""
 
     log_amplitude: Float[Array, ""]
     bases: Kernel  # every leaf has a leading axis of length D
@@ -128,17 +120,14 @@ class Effect(Kernel):
         return jnp.exp(self.log_amplitude) * jnp.prod(jax.vmap(function)(self.bases, X.T), axis=0)
 
     def describe(self) -> str:
-        """The family of the bases, with the amplitude."""
         base = self.bases.kernel if isinstance(self.bases, UnitAmplitude) else self.bases
         return f"zero-mean {words(base.family)} kernel (amplitude {jnp.exp(self.log_amplitude):.3g})"
 
 
 def integral(base: Kernel, x: Float[Array, " N"]) -> Float[Array, " N"]:
-    """I(x) = ∫₀¹ g(x, t) dt of a one-dimensional kernel: in closed form for the squared exponential.
-
-    For other kernels by quadrature: over one period where there are periods, which [0, 1] may have many of, else on
-    both sides of x, so that a kink at t = x costs no accuracy.
-    """
+    """I(x) = ∫₀¹ g(x, t) dt of a one-dimensional kernel: in closed form for the squared exponential.  For other kernels
+    by quadrature: over one period where there are periods, which [0, 1] may have many of, else on both sides of x, so
+    that a kink at t = x costs no accuracy."""
     if (scale := _lengthscale(base)) is not None:
         root = math.sqrt(2) * scale
         return 0.5 * math.sqrt(math.pi) * root * (erf((1 - x) / root) + erf(x / root))

@@ -24,11 +24,8 @@ _COMPARED = 2000
 
 
 class Kernel(eqx.Module):
-    """A covariance function k(x, x').
-
-    Its array leaves are its unconstrained parameters (logarithms of positive quantities), in the dtype of the data;
-    every other field is static.
-    """
+    """A covariance function k(x, x').  Its array leaves are its unconstrained parameters (logarithms of positive
+    quantities), in the dtype of the data; every other field is static."""
 
     family: ClassVar[str] = ""
     """Name by which messages call the kernel; that of its class where it is empty."""
@@ -43,17 +40,13 @@ class Kernel(eqx.Module):
 
     def describe(self) -> str:
         """Describes the kernel with its parameters, for error messages: of inputs and targets as they are scaled.
-
-        Needs concrete values: not under `jax.jit`.
-        """
+        Needs concrete values: not under `jax.jit`."""
         return f"{words(self.family or type(self).__name__)} kernel"
 
 
 class Family(Kernel):
     """A kernel that a configuration can name.  Its options are the fields that it declares by `gpbench.schema.setting`.
-
-    A subclass outside gpbench is named by its `_target_` (docs/how-to/own_kernel.md).
-    """
+    A subclass outside gpbench is named by its `_target_` (docs/how-to/own_kernel.md)."""
 
     @classmethod
     @abc.abstractmethod

@@ -27,7 +27,6 @@ class ActiveInputs(Kernel):
         return self.kernel.diag(select(X, self.inputs))
 
     def describe(self) -> str:
-        """The kernel, and its inputs."""
         return f"{self.kernel.describe()} of the inputs {', '.join(map(str, self.inputs))}"
 
 
@@ -49,7 +48,6 @@ class Sum(Family):
         return functools.reduce(operator.add, (term.diag(X) for term in self.parts))
 
     def describe(self) -> str:
-        """The descriptions of the parts."""
         return " + ".join(term.describe() for term in self.parts)
 
     @classmethod
@@ -62,12 +60,10 @@ class Sum(Family):
 
 
 class Product(Family):
-    """k(x, x') = Π_i k_i(x, x').
-
-    Only the product of the factors' scales is identifiable, so `initial` leaves one factor its scale and fixes the
-    amplitudes of the others at 1.  Linear kernels, sums and ANOVA kernels have no amplitude that could be fixed: one of
-    them carries the scale, and a product of several of them has a redundant parameter for each further one.
-    """
+    """k(x, x') = Π_i k_i(x, x').  Only the product of the factors' scales is identifiable, so `initial` leaves one
+    factor its scale and fixes the amplitudes of the others at 1.  Linear kernels, sums and ANOVA kernels have no
+    amplitude that could be fixed: one of them carries the scale, and a product of several of them has a redundant
+    parameter for each further one."""
 
     factors: tuple[Kernel, ...]
     family: ClassVar[str] = "product"
@@ -79,7 +75,6 @@ class Product(Family):
         return functools.reduce(operator.mul, (factor.diag(X) for factor in self.factors))
 
     def describe(self) -> str:
-        """The descriptions of the factors."""
         return " * ".join(f"({factor.describe()})" for factor in self.factors)
 
     @classmethod
@@ -107,7 +102,6 @@ class UnitAmplitude(Kernel):
         return self._with_amplitude(X.dtype).diag(X)
 
     def describe(self) -> str:
-        """The kernel, with an amplitude of 1."""
         return self._with_amplitude(None).describe()
 
     def _with_amplitude(self, dtype: DTypeLike | None) -> AmplitudeFamily:

@@ -9,10 +9,8 @@ from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, Lengthsca
 
 
 class Linear(Family):
-    """k(x, x') = Σ_d v_d x_d x'_d: linear functions whose slopes have variances v_d.
-
-    It has no bias: add `constant` for one.
-    """
+    """k(x, x') = Σ_d v_d x_d x'_d: linear functions whose slopes have variances v_d.  It has no bias: add `constant`
+    for one."""
 
     log_variance: Float[Array, " D"]
     family: ClassVar[str] = "linear"
@@ -28,7 +26,6 @@ class Linear(Family):
         return X * jnp.exp(0.5 * self.log_variance)
 
     def describe(self) -> str:
-        """The family with its range of variances."""
         return f"linear kernel (variances {span(jnp.exp(self.log_variance))} of scaled inputs)"
 
     @classmethod
@@ -49,7 +46,6 @@ class Constant(AmplitudeFamily):
         return jnp.broadcast_to(self.amplitude, (len(X), len(Y)))
 
     def describe(self) -> str:
-        """The family with its amplitude."""
         return f"constant kernel (amplitude {self.amplitude:.3g})"
 
     @classmethod

@@ -1,9 +1,7 @@
-"""The squared exponential kernel whose functions have the mean 0 under N(0, 1) in each input.
-
-Lu, Boukouvalas and Hensman, ICML 2022, equation 10.  As the base of the family `anova` it is their orthogonal additive
-kernel but for its constant, which `{sum: [constant, {anova: ...}]}` adds: effects of different sets of inputs are
-orthogonal under independent standard normal inputs.  Their map of inputs to normal ones is not there.
-"""
+"""The squared exponential kernel whose functions have the mean 0 under N(0, 1) in each input.  Lu, Boukouvalas and
+Hensman, ICML 2022, equation 10.  As the base of the family `anova` it is their orthogonal additive kernel but for its
+constant, which `{sum: [constant, {anova: ...}]}` adds: effects of different sets of inputs are orthogonal under
+independent standard normal inputs.  Their map of inputs to normal ones is not there."""
 
 from typing import Any, ClassVar
 
@@ -15,11 +13,8 @@ from gpbench.core.kernels.base import AmplitudeFamily, Kernel, LengthscaleStart,
 
 
 class Orthogonal(AmplitudeFamily):
-    """k(x, y) = amplitude · Π_d k_d(x_d, y_d), where ∫ k_d(x, y) N(x; 0, 1) dx = 0 for every y.
-
-    With q the squared lengthscale and c = √(q(q + 2))/(q + 1), k_d(x, y) = exp(-(x - y)²/(2q)) -
-    c exp(-(x² + y²)/(2(q + 1))).
-    """
+    """k(x, y) = amplitude · Π_d k_d(x_d, y_d), where ∫ k_d(x, y) N(x; 0, 1) dx = 0 for every y.  With q the squared
+    lengthscale and c = √(q(q + 2))/(q + 1), k_d(x, y) = exp(-(x - y)²/(2q)) - c exp(-(x² + y²)/(2(q + 1)))."""
 
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " D"]
@@ -38,7 +33,6 @@ class Orthogonal(AmplitudeFamily):
         return self.amplitude * jnp.prod(_zero_mean(X, X, jnp.exp(self.log_lengthscale2)), axis=1)
 
     def describe(self) -> str:
-        """The family with the range of its lengthscales."""
         return f"orthogonal kernel (lengthscales {span(jnp.exp(0.5 * self.log_lengthscale2))} of scaled inputs)"
 
     @classmethod

@@ -21,10 +21,8 @@ from gpbench.schema import LENGTHSCALE_PRIOR, RANGE, is_real, is_whole, settings
 @dataclass(frozen=True)
 class Spec:
     """A kernel without its parameters: a family, a value for each of its options, and the inputs it is a function of.
-
     Hashable, and equal if and only if all of that is equal, however the configuration spells it.  `kernel_spec` parses
-    it from the configuration; `str` gives short text such as "matern52" or "squared_exponential + linear".
-    """
+    it from the configuration; `str` gives short text such as "matern52" or "squared_exponential + linear"."""
 
     family: str
     """Name of a family of gpbench, or dotted path of a custom class."""
@@ -75,12 +73,10 @@ class Spec:
 
 
 def kernel_spec(value: Any) -> Spec:
-    """The kernel that a configuration's `value` means.
-
-    The value is the name of a family, such as "matern52"; a mapping from it to its options, such as {"matern52":
-    {"inputs": [0, 2]}}; {"sum": [...]} or {"product": [...]} of such values; a mapping with the `_target_` of a custom
-    class and its options; or a `Spec`.  Any other raises a ConfigError.
-    """
+    """The kernel that a configuration's `value` means.  The value is the name of a family, such as "matern52"; a
+    mapping from it to its options, such as {"matern52": {"inputs": [0, 2]}}; {"sum": [...]} or {"product": [...]} of
+    such values; a mapping with the `_target_` of a custom class and its options; or a `Spec`.  Any other raises a
+    ConfigError."""
     if isinstance(value, Spec):
         return value
     choice = registry.read("kernel", value)
@@ -99,7 +95,7 @@ def kernel_spec(value: Any) -> Spec:
     return Spec(choice.name, tuple(values.items()), None if inputs is None else tuple(sorted(inputs)))
 
 
-def require(kernel: Kernel | Spec, family: type[Kernel] | tuple[type[Kernel], ...], subject: str) -> None:
+def require_family(kernel: Kernel | Spec, family: type[Kernel] | tuple[type[Kernel], ...], subject: str) -> None:
     """Raises ConfigError, with this subject, unless a kernel or its `Spec` is of the class or one of the classes."""
     if isinstance(kernel, Spec):
         cls: type[Kernel] = _family(kernel.family) if kernel.inputs is None else ActiveInputs
@@ -113,10 +109,8 @@ def require(kernel: Kernel | Spec, family: type[Kernel] | tuple[type[Kernel], ..
 
 
 class LengthscalePrior(NamedTuple):
-    """log l ~ N(log(median √D), spread²) for every lengthscale l of a kernel of D inputs.
-
-    The median grows with √D as the distances between rows do (Hvarfner, Hellsten and Nardi 2024).
-    """
+    """log l ~ N(log(median √D), spread²) for every lengthscale l of a kernel of D inputs.  The median grows with √D as
+    the distances between rows do (Hvarfner, Hellsten and Nardi 2024)."""
 
     median: float
     spread: float
@@ -140,8 +134,7 @@ def lengthscale_prior(value: Any) -> LengthscalePrior | None:
 
 def _family(name: str) -> type[Family]:
     """The class of a family.  Raises ConfigError for one that cannot be imported, is no `Family` or is abstract."""
-    cls: type[Family] = registry.load_class("kernel", name, Family)
-    return cls
+    return registry.load_class("kernel", name, Family)
 
 
 def _default(field: "Field[Any]") -> Any:

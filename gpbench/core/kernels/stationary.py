@@ -29,9 +29,7 @@ def _isotropic() -> Any:
 
 class Stationary(AmplitudeFamily):
     """A kernel of the scaled distance r² = Σ_d (x_d - x'_d)² / l_d alone, l_d a squared lengthscale.
-
-    `log_lengthscale2` has an entry per input (ARD), or a single one for all inputs (the option `isotropic`).
-    """
+    `log_lengthscale2` has an entry per input (ARD), or a single one for all inputs (the option `isotropic`)."""
 
     log_lengthscale2: eqx.AbstractVar[Float[Array, " L"]]
 
@@ -45,7 +43,6 @@ class Stationary(AmplitudeFamily):
         return X * jnp.exp(-0.5 * self.log_lengthscale2)
 
     def describe(self) -> str:
-        """The family with its amplitude and its range of lengthscales."""
         lengthscales = f"lengthscales {span(self.lengthscales)} of scaled inputs"
         return f"{words(self.family)} kernel (amplitude {self.amplitude:.3g}, {lengthscales})"
 
@@ -57,10 +54,8 @@ def _start_lengthscales(X: Float[Array, "N D"], start: LengthscaleStart, isotrop
 
 
 def _half_square_exponent(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-    """-½|x - y|² for all pairs of rows in units of the lengthscales, at most 0, through one matrix product.
-
-    The rounding error is relative to |x|² + |y|²: right for kernels that are differentiable in the squared distance.
-    """
+    """-½|x - y|² for all pairs of rows in units of the lengthscales, at most 0, through one matrix product.  The
+    rounding error is relative to |x|² + |y|²: right for kernels that are differentiable in the squared distance."""
     # -½|x-y|² = x·y - ½|x|² - ½|y|²
     exponent = X @ Y.T - 0.5 * jnp.sum(X**2, 1)[:, None] - 0.5 * jnp.sum(Y**2, 1)[None, :]
     return jnp.minimum(exponent, 0.0)
@@ -97,10 +92,8 @@ class _Scaled(Stationary):
 
 
 class SquaredExponential(_Scaled):
-    """k(x, x') = amp · exp(-½ Σ_d (x_d - x'_d)² / l_d), with a squared lengthscale l_d for every input.
-
-    Amplitude and squared lengthscales are kept as logarithms, as the authors of the paper `sep` do.
-    """
+    """k(x, x') = amp · exp(-½ Σ_d (x_d - x'_d)² / l_d), with a squared lengthscale l_d for every input.  Amplitude and
+    squared lengthscales are kept as logarithms, as the authors of the paper `sep` do."""
 
     family: ClassVar[str] = "squared_exponential"
 
@@ -109,11 +102,9 @@ class SquaredExponential(_Scaled):
 
 
 class Matern12(_Scaled):
-    """k(x, x') = amp · exp(-r), the exponential kernel: continuous functions that are nowhere differentiable.
-
-    It has a kink at r = 0, where rounding of r² would be amplified to its square root: hence distances through
-    differences, and derivatives of 0 at coincident points.
-    """
+    """k(x, x') = amp · exp(-r), the exponential kernel: continuous functions that are nowhere differentiable.  It has a
+    kink at r = 0, where rounding of r² would be amplified to its square root: hence distances through differences, and
+    derivatives of 0 at coincident points."""
 
     family: ClassVar[str] = "matern12"
 
@@ -144,10 +135,8 @@ class Matern52(_Scaled):
 
 
 class RationalQuadratic(Stationary):
-    """k(x, x') = amp · (1 + r²/(2α))^-α, r² = Σ_d (x_d - x'_d)² / l_d (Rasmussen & Williams 2006, equation 4.19).
-
-    A mixture of squared exponential kernels over all lengthscales; their own for α to infinity.
-    """
+    """k(x, x') = amp · (1 + r²/(2α))^-α, r² = Σ_d (x_d - x'_d)² / l_d (Rasmussen & Williams 2006, equation 4.19).  A
+    mixture of squared exponential kernels over all lengthscales; their own for α to infinity."""
 
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " L"]
@@ -174,11 +163,9 @@ class RationalQuadratic(Stationary):
 
 class Periodic(Stationary):
     """k(x, x') = amp · exp(-2 Σ_d sin²(π (x_d - x'_d)/p_d) / l_d) (MacKay 1998; Rasmussen & Williams 2006, eq. 4.31).
-
-    It is the squared exponential kernel of the points (cos, sin)(2π x_d/p_d), for their squared distance is
-    4 sin²(π (x_d - x'_d)/p_d).  A lengthscale √l_d is a length on that circle of radius 1.  `log_period` has an entry
-    for each input, or a single one where they are `isotropic` and no period is given.
-    """
+    It is the squared exponential kernel of the points (cos, sin)(2π x_d/p_d), for their squared distance is 4 sin²(π
+    (x_d - x'_d)/p_d).  A lengthscale √l_d is a length on that circle of radius 1.  `log_period` has an entry for each
+    input, or a single one where they are `isotropic` and no period is given."""
 
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " L"]
@@ -202,7 +189,6 @@ class Periodic(Stationary):
         return jnp.concatenate([self.scale(jnp.cos(angle)), self.scale(jnp.sin(angle))], axis=1)
 
     def describe(self) -> str:
-        """The family with its amplitude and its ranges of lengthscales and periods."""
         parameters = f"lengthscales {span(self.lengthscales)}, periods {span(self.periods)} of scaled inputs"
         return f"periodic kernel (amplitude {self.amplitude:.3g}, {parameters})"
 
@@ -210,10 +196,8 @@ class Periodic(Stationary):
     def initial(
         cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, unit: Units, **options: Any
     ) -> Kernel:
-        """Options: `isotropic`, and `period`, the initial period of every input.
-
-        Lengthscales are set from distances between points on the circles, those of an input's cosine and sine averaged.
-        """
+        """Options: `isotropic`, and `period`, the initial period of every input.  Lengthscales are set from distances
+        between points on the circles, those of an input's cosine and sine averaged."""
         if (period := options["period"]) is None:
             log_period = jnp.zeros(1 if options["isotropic"] else X.shape[1], X.dtype)
         else:

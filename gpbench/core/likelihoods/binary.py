@@ -57,11 +57,9 @@ class Probit(_Sigmoid):
     def normaliser_derivatives(
         self, mean: PerRow, variance: PerRow, y: PerRow, *, alpha: float = 1.0
     ) -> tuple[PerRow, PerRow, PerRow]:
-        """(log Z, d log Z / d mean, -d² log Z / d mean²).
-
-        Paper `sep`, equations 20 and 23; equation 20 prints y/b where y/√b holds (errata).  The ratio pdf/cdf goes
-        through logarithms, so that it is right far in the wrong tail too.
-        """
+        """(log Z, d log Z / d mean, -d² log Z / d mean²).  Paper `sep`, equations 20 and 23; equation 20 prints y/b
+        where y/√b holds (errata).  The ratio pdf/cdf goes through logarithms, so that it is right far in the wrong tail
+        too."""
         if alpha != 1.0:
             return super().normaliser_derivatives(mean, variance, y, alpha=alpha)
         b = 1.0 + variance
@@ -77,10 +75,8 @@ class Probit(_Sigmoid):
 
 
 class Logistic(_Sigmoid):
-    """Labels -1 and +1 with p(y|f) = 1 / (1 + e^(-y f)).
-
-    With 20 nodes, errors in log Z are below 2e-5 for variances up to 4, 2e-3 up to 10 and 2.2e-2 up to 25.
-    """
+    """Labels -1 and +1 with p(y|f) = 1 / (1 + e^(-y f)).  With 20 nodes, errors in log Z are below 2e-5 for variances
+    up to 4, 2e-3 up to 10 and 2.2e-2 up to 25."""
 
     @staticmethod
     def log_sigmoid(f: Float[Array, "..."]) -> Float[Array, "..."]:

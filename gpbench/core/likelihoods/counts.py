@@ -1,8 +1,6 @@
-"""`poisson` and `negative_binomial`: counts, whose rate is the exponential function of the latent value.
-
-Diggle, Tawn and Moyeed, Applied Statistics 1998, for Poisson counts of a GP; the negative binomial distribution in the
-form NB2 of Cameron and Trivedi, 2013, section 3.3.
-"""
+"""`poisson` and `negative_binomial`: counts, whose rate is the exponential function of the latent value.  Diggle, Tawn
+and Moyeed, Applied Statistics 1998, for Poisson counts of a GP; the negative binomial distribution in the form NB2 of
+Cameron and Trivedi, 2013, section 3.3."""
 
 from typing import Any, ClassVar
 
@@ -68,10 +66,8 @@ class Poisson(_Counts):
 
 
 class NegativeBinomial(_Counts):
-    """Counts of the mean μ = e^(log_rate + f) and the variance μ + μ²/r, with a shape r that is trained.
-
-    For r to infinity they are Poisson: 1/r is the variance, relative to μ², that f does not explain.
-    """
+    """Counts of the mean μ = e^(log_rate + f) and the variance μ + μ²/r, with a shape r that is trained.  For r to
+    infinity they are Poisson: 1/r is the variance, relative to μ², that f does not explain."""
 
     start: float = setting(10.0, "positive", "Shape r at the start.")
 

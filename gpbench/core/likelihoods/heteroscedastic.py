@@ -16,10 +16,8 @@ from gpbench.schema import setting
 
 class Heteroscedastic(Likelihood):
     """y ~ N(f₁, e^g), g = log_noise + deviation f₂, with two latent functions (Lázaro-Gredilla and Titsias, ICML 2011).
-
     Both functions have the kernel's lengthscales; `log_noise` is the mean of g, and `deviation` the unit of f₂ in g.
-    In each of the two the likelihood is log-concave, and not in both together.
-    """
+    In each of the two the likelihood is log-concave, and not in both together."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 

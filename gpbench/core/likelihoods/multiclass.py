@@ -92,12 +92,10 @@ class Softmax(_Classes):
 
 class RobustMax(_Classes):
     """Labels 0 .. C-1; p(y|f) = 1 - ε where f_y is the largest latent value, else ε / (C - 1), with a fixed ε.
-
-    Hernández-Lobato, Hernández-Lobato and Dupont, "Robust multi-class Gaussian process classification", NIPS 2011.
-    All expectations are functions of P(f_y is the largest) = E Π_(c≠y) Φ((f_y - mean_c) / √variance_c), one-dimensional
+    Hernández-Lobato, Hernández-Lobato and Dupont, "Robust multi-class Gaussian process classification", NIPS 2011.  All
+    expectations are functions of P(f_y is the largest) = E Π_(c≠y) Φ((f_y - mean_c) / √variance_c), one-dimensional
     Gauss-Hermite quadrature over f_y.  With 20 nodes, errors in E log p are below 1e-4 where f_y's variance is at most
-    twice the others'; at 10 times theirs they reach 0.04, and 3e-6 with 100 nodes.
-    """
+    twice the others'; at 10 times theirs they reach 0.04, and 3e-6 with 100 nodes."""
 
     epsilon: float = setting(1e-3, registry.PROBABILITY, "Probability of a label that is not the largest value's.")
     nodes: int = setting(20, "count", "Number of Gauss-Hermite nodes.")
@@ -123,10 +121,7 @@ class RobustMax(_Classes):
 
     def predictive(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"]) -> CategoricalPredictive:
         """Every class's P by quadrature, scaled to sum to 1, then mixed with ε."""
-
-        def log_largest(code: Array) -> Array:
-            return self._log_largest(mean, variance, jnp.full(len(mean), code))
-
+        log_largest = lambda code: self._log_largest(mean, variance, jnp.full(len(mean), code))
         largest = jax.nn.softmax(jax.lax.map(log_largest, jnp.arange(self.classes)), axis=0).T
         right, wrong = self._levels
         return CategoricalPredictive(jnp.log(largest * right + (1.0 - largest) * wrong))

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from gpbench.core import predictive
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.quadrature import PerRow
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.schema import setting
 
 
@@ -26,11 +26,9 @@ class _Noise(Likelihood):
     @classmethod
     def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> Any:
         """Starts with noise of this variance, which must be above its floor."""
-        if not 0.0 <= (floor := options.get("floor", 0.0)) < noise:
-            raise ConfigError(
-                f"likelihood {cls.__name__.lower()}: the noise floor {floor:g} must be at least 0 and below the"
-                f" initial noise {noise:g}"
-            )
+        floor = options.get("floor", 0.0)
+        fault = f"the noise floor {floor:g} must be at least 0 and below the initial noise {noise:g}"
+        require(0.0 <= floor < noise, f"likelihood {cls.__name__.lower()}: {fault}", ConfigError)
         return cls(jnp.asarray(jnp.log(noise - floor), dtype), **options)
 
     @property
@@ -75,10 +73,8 @@ class Laplace(_Noise):
         return -jnp.abs(y - f) / self.scale - jnp.log(2.0 * self.scale)
 
     def expected_log_prob(self, mean: PerRow, variance: PerRow, y: PerRow) -> PerRow:
-        """-E|y - f| / b - log 2b.
-
-        E|y - f| is the mean of a folded normal distribution, in closed form; quadrature misses the kink at f = y.
-        """
+        """-E|y - f| / b - log 2b.  E|y - f| is the mean of a folded normal distribution, in closed form; quadrature
+        misses the kink at f = y."""
         b, s = self.scale, jnp.sqrt(variance)
         z = (y - mean) / s
         distance = s * (2.0 * norm.pdf(z) + z * (2.0 * norm.cdf(z) - 1.0))

@@ -53,11 +53,8 @@ class Spec:
 
 
 def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
-    """The likelihood that a configuration's `value` means.
-
-    The value is "auto"; a name; {name: {option: value}}; or a mapping with the `_target_` of a custom class.  Any other
-    raises a ConfigError.
-    """
+    """The likelihood that a configuration's `value` means.  The value is "auto"; a name; {name: {option: value}}; or a
+    mapping with the `_target_` of a custom class.  Any other raises a ConfigError."""
     if isinstance(value, Spec):
         return value
     choice = registry.read("likelihood", value)
@@ -67,5 +64,4 @@ def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
 
 
 def _class(name: str) -> type[Likelihood]:
-    cls: type[Likelihood] = registry.load_class("likelihood", name, Likelihood)
-    return cls
+    return registry.load_class("likelihood", name, Likelihood)

@@ -14,12 +14,10 @@ from gpbench.schema import setting
 
 
 class StudentT(Likelihood):
-    """y = f + scale t, t of Student's distribution with `df` degrees of freedom.
-
-    Expectations are integrals over the mixing precision (core/predictive/student_t.py).  At the default number of nodes
-    their absolute errors are below 1e-6 (2e-5) for df = 4 (1) and rows up to 2,000 scales away, whatever the variance.
-    Powers α below 1 need more: at α = 0.5 log Z errs by 7e-6 (7e-4), and by 1e-10 with 256 nodes.
-    """
+    """y = f + scale t, t of Student's distribution with `df` degrees of freedom.  Expectations are integrals over the
+    mixing precision (core/predictive/student_t.py).  At the default number of nodes their absolute errors are below
+    1e-6 (2e-5) for df = 4 (1) and rows up to 2,000 scales away, whatever the variance.  Powers α below 1 need more: at
+    α = 0.5 log Z errs by 7e-6 (7e-4), and by 1e-10 with 256 nodes."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 

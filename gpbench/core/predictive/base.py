@@ -47,10 +47,8 @@ class ContinuousPredictive(Predictive):
         """P(target ≤ y) for each row."""
 
     def intervals(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """Score and central interval of each row; from the cdf, unless a family has a closed form.
-
-        `crps` at y, in the units of y, and the ends `low95` and `high95` of the central 95 % interval, each (N,).
-        """
+        """Score and central interval of each row; from the cdf, unless a family has a closed form.  `crps` at y, in the
+        units of y, and the ends `low95` and `high95` of the central 95 % interval, each (N,)."""
         return self.intervals_of(self.cdf, self.mean, self.var, y)
 
     intervals_of = staticmethod(numerical.intervals)

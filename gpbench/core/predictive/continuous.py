@@ -60,12 +60,10 @@ class VaryingNoisePredictive(ContinuousPredictive):
 def log_expected_normal_power(
     mean: PerRow, latent: PerRow, log_noise: PerRow, spread: PerRow, y: PerRow, alpha: float, nodes: int
 ) -> PerRow:
-    """log E N(y | f, e^g)^α for f ~ N(mean, latent) and g ~ N(log_noise, spread), by quadrature over g.
-
-    That is log E N(y | mean, latent + e^g / α), + ½ (1 - α) (log 2π + g) - ½ log α within E.  The nodes are about the
-    mode of the integrand, which an outlier moves many deviations from `log_noise`.  Of two modes, the lower one is left
-    out, which costs log 2 nats where they are alike, and more where it is much the wider.
-    """
+    """log E N(y | f, e^g)^α for f ~ N(mean, latent) and g ~ N(log_noise, spread), by quadrature over g.  That is log E
+    N(y | mean, latent + e^g / α), + ½ (1 - α) (log 2π + g) - ½ log α within E.  The nodes are about the mode of the
+    integrand, which an outlier moves many deviations from `log_noise`.  Of two modes, the lower one is left out, which
+    costs log 2 nats where they are alike, and more where it is much the wider."""
 
     def power(g: Array) -> Array:
         g = jnp.minimum(g, _MOST)
@@ -86,10 +84,8 @@ _MOST = 80.0
 
 
 class LaplacePredictive(ContinuousPredictive):
-    """y = f + ε with f ~ N(mean, latent) and ε of a Laplace distribution of variance `noise` = 2 b².
-
-    The normal-Laplace distribution (Reed 2006), whose density and distribution function have closed forms.
-    """
+    """y = f + ε with f ~ N(mean, latent) and ε of a Laplace distribution of variance `noise` = 2 b².  The
+    normal-Laplace distribution (Reed 2006), whose density and distribution function have closed forms."""
 
     mean: Float[Array, " N"]
     latent: Float[Array, " N"]

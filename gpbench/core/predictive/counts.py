@@ -1,8 +1,6 @@
-"""Counts with a rate e^f and a normal f: probabilities, distribution functions, intervals and scores.
-
-All expressions are about f = log y, where the terms of a log probability cancel: with log y! subtracted at last,
-float32 loses 0.1 nats at y = 1e5, and with log Γ(y + r) - log Γ(r) 0.7 nats at r = 1e6.
-"""
+"""Counts with a rate e^f and a normal f: probabilities, distribution functions, intervals and scores.  All expressions
+are about f = log y, where the terms of a log probability cancel: with log y! subtracted at last, float32 loses 0.1 nats
+at y = 1e5, and with log Γ(y + r) - log Γ(r) 0.7 nats at r = 1e6."""
 
 from typing import Any
 
@@ -54,10 +52,8 @@ def _log_kernel(d: Float[Array, "..."], y: Float[Array, "..."], shape: Shape) ->
 
 
 def _log_mean(p: Float[Array, "..."], q: Float[Array, "..."], d: Float[Array, "..."]) -> Float[Array, "..."]:
-    """log(p + q e^d) with p + q = 1, exact for small q and d, and without overflow for large d.
-
-    A shape of 1e6 multiplies it, and its rounding: log1p is left only where e^d overflows, or 1 - q + q e^d cancels.
-    """
+    """log(p + q e^d) with p + q = 1, exact for small q and d, and without overflow for large d.  A shape of 1e6
+    multiplies it, and its rounding: log1p is left only where e^d overflows, or 1 - q + q e^d cancels."""
     near = jnp.clip(d, jnp.where(p < 0.5, -1.0, -LARGEST), LARGEST)
     return jnp.where(near == d, jnp.log1p(q * jnp.expm1(near)), jnp.logaddexp(jnp.log(p), d + jnp.log(q)))
 
@@ -77,10 +73,8 @@ def log_expected_power(mean: PerRow, variance: PerRow, y: PerRow, shape: Shape, 
 
 
 class CountPredictive(ContinuousPredictive):
-    """Counts with the mean e^f, f ~ N(location, latent), Poisson or negative binomial given f.
-
-    `log_prob` is a log probability.  `cdf` is P(target ≤ y) at whole y, and increases smoothly between them.
-    """
+    """Counts with the mean e^f, f ~ N(location, latent), Poisson or negative binomial given f.  `log_prob` is a log
+    probability.  `cdf` is P(target ≤ y) at whole y, and increases smoothly between them."""
 
     location: Float[Array, " N"]
     latent: Float[Array, " N"]
@@ -172,12 +166,10 @@ def _quantiles(
 
 
 def _score(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> Float[Array, " N"]:
-    """Continuous ranked probability score Σ_k (F(k) - 1{k ≥ y})² of each row.
-
-    From k = 32 on the sum is the integral from k - ½ to k + ½ with Euler's and Maclaurin's first correction, over
-    log k = c + w sinh v with the moments c and w² of a log-normal distribution.  It runs to counts of 1e14, and leaves
-    out every 1 - F that may be the rounding of F.
-    """
+    """Continuous ranked probability score Σ_k (F(k) - 1{k ≥ y})² of each row.  From k = 32 on the sum is the integral
+    from k - ½ to k + ½ with Euler's and Maclaurin's first correction, over log k = c + w sinh v with the moments c and
+    w² of a log-normal distribution.  It runs to counts of 1e14, and leaves out every 1 - F that may be the rounding of
+    F."""
     largest = 1.0 - 32.0 * float(np.finfo(y.dtype).eps)
 
     def square(F: Array, is_above: Array) -> Array:

@@ -19,12 +19,9 @@ _PAIRS = 200
 
 
 class MixturePredictive(Predictive):
-    """Σ_s w_s p_s(y), with the same weights in every row.
-
-    `components` is one predictive distribution whose arrays all have a leading axis of S samples, as `jax.vmap` returns
-    it; `log_weights` (S,) need not be normalised.  The mixture has `mean`, `var`, `cdf` and intervals, or `log_probs`,
-    as its components have them.
-    """
+    """Σ_s w_s p_s(y), with the same weights in every row.  `components` is one predictive distribution whose arrays all
+    have a leading axis of S samples, as `jax.vmap` returns it; `log_weights` (S,) need not be normalised.  The mixture
+    has `mean`, `var`, `cdf` and intervals, or `log_probs`, as its components have them."""
 
     components: Predictive
     log_weights: Float[Array, " S"]
@@ -68,10 +65,8 @@ class MixturePredictive(Predictive):
         return arrays | self.intervals_of(self.cdf, arrays["mean"], arrays["var"], y)
 
     def _gaussian_intervals(self, mean: Array, var: Array, y: Float[Array, " N"]) -> dict[str, Array]:
-        """Score and interval of a mixture of Gaussians: Σ w E|x - y| - ½ Σ Σ w w' E|x - x'| (Grimit et al. 2006).
-
-        The components are paired with those k places further, for k up to half their number.
-        """
+        """Score and interval of a mixture of Gaussians: Σ w E|x - y| - ½ Σ Σ w w' E|x - x'| (Grimit et al. 2006).  The
+        components are paired with those k places further, for k up to half their number."""
         parts: Any = self.components
         w, count = jax.nn.softmax(self.log_weights), len(self.log_weights)
 
@@ -90,8 +85,7 @@ class MixturePredictive(Predictive):
     @property
     def intervals_of(self) -> Callable[..., dict[str, Array]]:
         """The function of that name of the components."""
-        of_components: Callable[..., dict[str, Array]] = self.components.intervals_of  # type: ignore[attr-defined]
-        return of_components
+        return self.components.intervals_of  # type: ignore[attr-defined]
 
     def _mixed(self, arrays: dict[str, Array]) -> dict[str, Array]:
         """The mixture's arrays from those of its components, which have a leading axis."""

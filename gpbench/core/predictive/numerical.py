@@ -38,9 +38,6 @@ def quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: flo
     scale = jnp.where(jnp.isfinite(var), jnp.sqrt(var), 1.0)
     tolerance = 2.0 * np.finfo(mean.dtype).eps
 
-    def excess(v: Array) -> Array:
-        return cdf(mean + scale * jnp.sinh(v)) - p
-
     def least_step(state: _Bracket) -> Array:
         return tolerance * (1.0 + jnp.abs(state.a)) / jnp.abs(state.b - state.a)
 
@@ -55,7 +52,7 @@ def quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: flo
         count, state = carry
         least = jnp.minimum(least_step(state), 0.5)
         v = state.a + jnp.clip(_step(state), least, 1.0 - least) * (state.b - state.a)
-        new, moves = _narrowed(state, v, excess(v)), searching(state)
+        new, moves = _narrowed(state, v, cdf(mean + scale * jnp.sinh(v)) - p), searching(state)
         return count + 1, jax.tree.map(lambda after, before: jnp.where(moves, after, before), new, state)
 
     ends = jnp.full_like(mean, -_WIDEST), jnp.full_like(mean, _WIDEST)
@@ -98,9 +95,7 @@ def _narrowed(s: _Bracket, v: Float[Array, " N"], f_v: Float[Array, " N"]) -> _B
 
 def crps(cdf: Cdf, y: Float[Array, " N"], low: Float[Array, " N"], high: Float[Array, " N"]) -> Float[Array, " N"]:
     """Continuous ranked probability score ∫ (F(x) - 1{x ≥ y})² dx of each row (Gneiting & Raftery 2007, eq. 20).
-
-    Gauss-Legendre quadrature on either side of y, in units of the central 95 % interval from `low` to `high`.
-    """
+    Gauss-Legendre quadrature on either side of y, in units of the central 95 % interval from `low` to `high`."""
     centre, scale = 0.5 * (low + high), 0.25 * (high - low)
     at_y = jnp.arcsinh((y - centre) / scale)
 

@@ -1,10 +1,8 @@
-"""Student t noise about a Gaussian latent value, by one-dimensional integrals that hold for any ratio of the two.
-
-A power of 1 + z is a mixture over a precision λ, (1 + z)^-a = ∫ λ^(a-1) e^(-λ (1 + z)) dλ / Γ(a), and with
-z = (y - f)² / (df scale²) each term is Gaussian in f, so that its expectation has a closed form.  The remaining
-integral over u = log λ is smooth with exponential tails, and the trapezoidal rule converges geometrically.
-Gauss-Hermite nodes in f would miss the peak at f = y where the noise is small beside the latent variance.
-"""
+"""Student t noise about a Gaussian latent value, by one-dimensional integrals that hold for any ratio of the two.  A
+power of 1 + z is a mixture over a precision λ, (1 + z)^-a = ∫ λ^(a-1) e^(-λ (1 + z)) dλ / Γ(a), and with z = (y - f)² /
+(df scale²) each term is Gaussian in f, so that its expectation has a closed form.  The remaining integral over u = log
+λ is smooth with exponential tails, and the trapezoidal rule converges geometrically.  Gauss-Hermite nodes in f would
+miss the peak at f = y where the noise is small beside the latent variance."""
 
 import equinox as eqx
 import jax
@@ -23,11 +21,8 @@ _Nodes = tuple[Float[Array, "N Q"], Float[Array, " N"]]
 def log_expected_power(
     a: Float[Array, ""], distance2: Float[Array, " N"], ratio: Float[Array, " N"], nodes: int
 ) -> Float[Array, " N"]:
-    """log E (1 + z)^-a with z = (√distance2 + √ratio ε)² and ε ~ N(0, 1), by the trapezoidal rule.
-
-    `distance2` and `ratio` are the squared distance of y from the mean of f, and the variance of f, in units of df
-    scale².
-    """
+    """log E (1 + z)^-a with z = (√distance2 + √ratio ε)² and ε ~ N(0, 1), by the trapezoidal rule.  `distance2` and
+    `ratio` are the squared distance of y from the mean of f, and the variance of f, in units of df scale²."""
     u, h = _grid(a, distance2, nodes)
     # ∫ e^(a u - e^u) E e^(-z e^u) du / Γ(a)
     log_terms = a * u - jnp.exp(u) + _log_damping(u, distance2, ratio)
@@ -68,10 +63,8 @@ def _uniform(low: Float[Array, " N"], high: Float[Array, " N"], nodes: int) -> _
 
 
 class StudentTPredictive(ContinuousPredictive):
-    """y = f + scale t with f ~ N(mean, latent) and t of Student's distribution with `df` degrees of freedom.
-
-    `var` is infinite where df ≤ 2.
-    """
+    """y = f + scale t with f ~ N(mean, latent) and t of Student's distribution with `df` degrees of freedom.  `var` is
+    infinite where df ≤ 2."""
 
     mean: Float[Array, " N"]
     latent: Float[Array, " N"]

@@ -1,5 +1,4 @@
 """Two samplers of the optional library blackjax: the no-U-turn sampler, and microcanonical Langevin Monte Carlo.
-
 blackjax 1.7 samples in JAX's default precision alone, so positions are in that precision there and densities are not.
 """
 
@@ -66,10 +65,8 @@ class _Transition(eqx.Module):
 
 
 class NoUTurn(eqx.Module):
-    """The no-U-turn sampler (Hoffman and Gelman, JMLR 2014) with a diagonal mass matrix.
-
-    A transition has 2^`max_doublings` - 1 leapfrog steps at most.
-    """
+    """The no-U-turn sampler (Hoffman and Gelman, JMLR 2014) with a diagonal mass matrix.  A transition has
+    2^`max_doublings` - 1 leapfrog steps at most."""
 
     log_density: _LogDensity
     max_doublings: int
@@ -130,13 +127,11 @@ class _Move(eqx.Module):
 
 
 class Microcanonical(eqx.Module):
-    """Microcanonical Langevin Monte Carlo (Robnik and Seljak, 2023, arXiv:2303.18221) of two numbers or more.
-
-    The momentum u is a unit vector: a position moves by `step_size` a step of two gradients, whatever the slope of its
-    log density, which alone turns u.  Before and after a step u is partly drawn anew, so that it is forgotten over the
+    """Microcanonical Langevin Monte Carlo (Robnik and Seljak, 2023, arXiv:2303.18221) of two numbers or more.  The
+    momentum u is a unit vector: a position moves by `step_size` a step of two gradients, whatever the slope of its log
+    density, which alone turns u.  Before and after a step u is partly drawn anew, so that it is forgotten over the
     distance `length`.  There is no preconditioning.  Nothing is rejected: the samples have a bias, which falls with the
-    step size as the variance of the energy error does.
-    """
+    step size as the variance of the energy error does."""
 
     log_density: _LogDensity
     method: str
@@ -149,10 +144,8 @@ class Microcanonical(eqx.Module):
 
     @jax.named_scope("needs_float64")
     def tune(self, chain: Chain, steps: int, energy_variance: float, *, key: PRNGKeyArray) -> tuple[Chain, Scales]:
-        """The chain after steps that find its scales, and these: by the energy error, and by the autocorrelation.
-
-        A step's energy error is to have the variance `energy_variance` for each dimension.
-        """
+        """The chain after steps that find its scales, and these: by the energy error, and by the autocorrelation.  A
+        step's energy error is to have the variance `energy_variance` for each dimension."""
         library, space = blackjax(self.method), _Space(self.log_density, chain.position)
         first = library.adaptation.mclmc_adaptation.MCLMCAdaptationState(
             jnp.sqrt(float(len(space.vector))), jnp.asarray(_STEP_SIZE, float), 1.0

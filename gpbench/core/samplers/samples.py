@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from gpbench.core.networks import Network
 from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.core.samplers.chains import blackjax
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 
 _TOGETHER = 100
 """Number of samples that predict side by side; memory is in proportion to it."""
@@ -35,24 +35,18 @@ class Schedule(NamedTuple):
 
 def schedule(steps: int, samples: int, *, burn_in: float = 0.0, thinning: int | None = None) -> Schedule:
     """The schedule of at most `samples` states from a run of `steps` steps; a ConfigError where it would keep none.
-
-    `burn_in` is the fraction of the steps before the first of them; `thinning` None spreads them evenly.
-    """
+    `burn_in` is the fraction of the steps before the first of them; `thinning` None spreads them evenly."""
     first = round(burn_in * steps)
     thinning = thinning or max(1, (steps - first) // samples)
-    if (count := (steps - first) // thinning) < 1:
-        raise ConfigError(
-            f"no samples: of method.steps={steps} the first {first} are burn-in and one of every"
-            f" {thinning} others is kept; take more steps, or less burn-in or thinning"
-        )
+    count = (steps - first) // thinning
+    fault = f"of method.steps={steps} the first {first} are burn-in and one of every {thinning} others is kept"
+    require(count > 0, f"no samples: {fault}; take more steps, or less burn-in or thinning", ConfigError)
     return Schedule(first, thinning, min(samples, count))
 
 
 class Samples(eqx.Module):
-    """Ring of the last S kept values: a pytree with a leading axis, and the number of values kept so far.
-
-    Slots that are not filled yet hold the initial value.
-    """
+    """Ring of the last S kept values: a pytree with a leading axis, and the number of values kept so far.  Slots that
+    are not filled yet hold the initial value."""
 
     values: Any
     count: Int[Array, ""]
@@ -100,12 +94,10 @@ def followed(networks: Network, log_joints: Float[Array, " C"], X: Float[Array, 
 
 @partial(jax.jit, static_argnames="method")
 def agreement(samples: Samples, method: str) -> dict[str, Array]:
-    """The largest `rhat` and the smallest `ess` of the quantities (C, Q) that `followed` gives.
-
-    R-hat and bulk effective sample size (Vehtari et al. 2021); `rhat_outputs` and `ess_outputs` are those of the
-    outputs alone, which can agree where weights do not, as layers can exchange factors.  They need 4 samples of each
-    chain and a full ring, and are NaN otherwise.
-    """
+    """The largest `rhat` and the smallest `ess` of the quantities (C, Q) that `followed` gives.  R-hat and bulk
+    effective sample size (Vehtari et al. 2021); `rhat_outputs` and `ess_outputs` are those of the outputs alone, which
+    can agree where weights do not, as layers can exchange factors.  They need 4 samples of each chain and a full ring,
+    and are NaN otherwise."""
     library, quantities = blackjax(method).diagnostics, samples.in_order()  # (S, C, Q)
     nan = jnp.full(quantities.shape[2], jnp.nan, quantities.dtype)
     rhat, ess = nan, nan

@@ -31,13 +31,9 @@ _START_ROWS = 10_000
 
 
 class GAM(StartMethod, VariationalMethod):
-    """Sparse variational additive Gaussian processes (Adam, Durrande and John 2018): `gam`.
-
-    `VariationalMethod` says how it is optimised.
-
-    A natural-gradient step of any of the posteriors costs what one of coupled_covariance does: O(N T² + T³) for N rows
-    and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²).
-    """
+    """Sparse variational additive Gaussian processes (Adam, Durrande and John 2018): `gam`.  `VariationalMethod` says
+    how it is optimised.  A natural-gradient step of any of the posteriors costs what one of coupled_covariance does:
+    O(N T² + T³) for N rows and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²)."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
     kernels: ClassVar[tuple[str, ...] | None] = (
@@ -90,9 +86,7 @@ class GAM(StartMethod, VariationalMethod):
 
     def components_of(self, X: Float[Array, "N D"]) -> tuple[Component, ...]:
         """All components for these rows; an input of one value has no effect, and so no component unless it is named.
-
-        Raises ConfigError for two components of the same inputs, and where there is none.
-        """
+        Raises ConfigError for two components of the same inputs, and where there is none."""
         varying = [int(i) for i in np.flatnonzero(np.ptp(np.asarray(X), axis=0))]
         components = self.components or tuple(Component((i,)) for i in varying)
         if not components:
@@ -149,12 +143,9 @@ class GAM(StartMethod, VariationalMethod):
 
 @eqx.filter_jit
 def _initial_posterior(method: GAM, layer: AdditiveLayer, data: Batch, single: bool = True) -> Posterior:
-    """The posterior that training starts from, compiled once for all data of one shape.
-
-    Natural gradients start from the prior.  Otherwise it is the posterior under Gaussian noise of at most `_START_ROWS`
-    rows: in regression with a `single` latent function the optimum for these rows and the initial hyper-parameters;
-    else its mean is 0.
-    """
+    """The posterior that training starts from, compiled once for all data of one shape.  Natural gradients start from
+    the prior.  Otherwise it is the posterior under Gaussian noise of at most `_START_ROWS` rows: in regression with a
+    `single` latent function the optimum for these rows and the initial hyper-parameters; else its mean is 0."""
     n = min(_START_ROWS, data.total)
     V, _ = layer.whitened(data.X[:n])
     weighted = data.weight[:n] * V

@@ -41,9 +41,7 @@ class Logistic(AllRowsMethod):
 
     @jax.named_scope("needs_float64")
     def step(self, state: _LogisticState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_LogisticState, Info]:
-        def loss(weights: Any) -> Any:
-            return -self._log_posterior(weights, batch)
-
+        loss = lambda weights: -self._log_posterior(weights, batch)
         value, gradient = optax.value_and_grad_from_state(loss)(state.weights, state=state.optimiser)
         updates, optimiser = optax.lbfgs().update(
             gradient, state.optimiser, state.weights, value=value, grad=gradient, value_fn=loss

@@ -140,11 +140,9 @@ class MemberMethod(NetworkMethod):
 
 
 class ChainMethod(AllRowsMethod, NetworkMethod):
-    """Samples of networks by Markov chains side by side, whose steps need all rows.
-
-    A state has the chains' `position`, with a leading axis C, how often each diverged (`divergences`), the number of
-    steps (`count`), and `samples` of (position, quantities): (C, Q) log joints and outputs at some training rows.
-    """
+    """Samples of networks by Markov chains side by side, whose steps need all rows.  A state has the chains'
+    `position`, with a leading axis C, how often each diverged (`divergences`), the number of steps (`count`), and
+    `samples` of (position, quantities): (C, Q) log joints and outputs at some training rows."""
 
     samples: int = setting(
         100,

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.mapping import tree_at
 from gpbench.core.networks import Network, as_latents
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.methods.base import Batch
@@ -64,7 +63,7 @@ class Dropout(NetworkMethod, SampledMethod):
         """An initial state with another `dropout` or `noise_precision`."""
         values = {**self.settings(state), **settings}
         rates = [jnp.asarray(values[name], state.parameters.rate.dtype) for name in ("dropout", "noise_precision")]
-        return tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(rates))
+        return eqx.tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(rates))
 
     def settings(self, state: GradientState[_DropoutParameters]) -> dict[str, Array]:
         return {"dropout": state.parameters.rate, "noise_precision": state.parameters.noise_precision}
@@ -97,10 +96,8 @@ class Dropout(NetworkMethod, SampledMethod):
 def _masked_outputs(
     parameters: _DropoutParameters, X: Float[Array, "N D"], *, shared: bool, key: PRNGKeyArray
 ) -> Float[Array, " N"]:
-    """f(x) where every input of a layer is 0 with probability p, or else divided by 1 - p.
-
-    `shared`: the rows have the same masks; otherwise each has its own.
-    """
+    """f(x) where every input of a layer is 0 with probability p, or else divided by 1 - p.  `shared`: the rows have the
+    same masks; otherwise each has its own."""
     keys = jax.random.split(key, len(parameters.network.layers))
     for depth, (layer, key) in enumerate(zip(parameters.network.layers, keys)):
         X = jax.nn.relu(X) if depth else X

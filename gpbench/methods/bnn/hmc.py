@@ -93,14 +93,10 @@ class HMC(ChainMethod):
         total += jnp.sum(hyper(position.log_variances, 1.0))
         logs = zip(jax.tree.leaves(position.likelihood), jax.tree.leaves(self.initial_likelihood(data)))
         densities: list[Any] = [hyper(log_value, jnp.exp(initial)) for log_value, initial in logs]
-        value: Array = total + sum(densities)
-        return value
+        return total + sum(densities)
 
     def step(self, state: _HmcState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_HmcState, Info]:
-        """One transition of every chain.  The objective is the mean of the chains' log joints.
-
-        It is NaN once one of the chains has diverged as often as the run has steps.
-        """
+        """One transition of every chain; the objective is `mean_log_joint`."""
         transition = lambda key, *chain: self.sampler(batch).step(*chain, key=key)
         end = map_members(transition, jax.random.split(key, self.chains), state.position, state.adaptation)
         divergences = state.divergences + end.is_divergent
@@ -112,8 +108,7 @@ class HMC(ChainMethod):
 def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale: Any) -> Float[Array, "..."]:
     """The log density of log v, where v has the inverse gamma distribution with this shape and scale."""
     # log v^(-a-1) + log v, the second the Jacobian's
-    density: Array = shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
-    return density
+    return shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
 
 
 @eqx.filter_jit

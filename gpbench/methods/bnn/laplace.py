@@ -74,14 +74,12 @@ class LinearisedLaplace(AllRowsMethod, NetworkMethod):
 
     def step(self, state: _LaplaceState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_LaplaceState, Info]:
         """New precisions and noise, and then `inner_steps` of the optimiser, of falling size, and the approximation.
-
-        The objective is the log evidence.
-        """
+        The objective is the log evidence."""
         # before and not after, so that a state's approximation is that of its precisions and its noise
         new = self.updated(state.posterior, state.network, state.precisions, state.likelihood, batch)
-        updates = state.count - 1 >= self.evidence_start * self.steps
+        is_due = state.count - 1 >= self.evidence_start * self.steps
         precisions, likelihood = jax.tree.map(
-            lambda new, old: jnp.where(updates, new, old), new, (state.precisions, state.likelihood)
+            lambda new, old: jnp.where(is_due, new, old), new, (state.precisions, state.likelihood)
         )
 
         def move(carry: Any, inputs: Any) -> Any:

@@ -46,8 +46,7 @@ class MileState(eqx.Module):
     @property
     def position(self) -> Member:
         """The members at which the chains are."""
-        member: Member = self.chain.position
-        return member
+        return self.chain.position
 
 
 class MILE(ChainMethod, MemberMethod):
@@ -94,10 +93,7 @@ class MILE(ChainMethod, MemberMethod):
         return jax.lax.fori_loop(0, self.start_steps, step, (member, self.optimiser.init(member)))[0]
 
     def step(self, state: MileState, batch: Batch, *, key: PRNGKeyArray) -> tuple[MileState, Info]:
-        """One step of every chain.  The objective is the mean of their log joints.
-
-        It is NaN once one of the chains has diverged as often as the run has steps.
-        """
+        """One step of every chain; the objective is `mean_log_joint`."""
         move = lambda key, *chain: self.sampler(batch).step(*chain, key=key)
         end = map_members(move, jax.random.split(key, self.members), state.chain, state.scales)
         divergences, energy = state.divergences + end.is_divergent, state.energy + end.energy_error**2
@@ -107,8 +103,7 @@ class MILE(ChainMethod, MemberMethod):
 
     def diagnostics(self, state: MileState) -> dict[str, Array]:
         """Diagnostics of the chains, and the largest `energy_variance` of one: the mean square of a step's energy error
-        by dimension, over the steps that did not diverge.
-        """
+        by dimension, over the steps that did not diverge."""
         dimensions = sum(leaf.size for leaf in jax.tree.leaves(state.position)) // self.members
         steps = jnp.maximum(state.count - state.divergences, 1)
         variance = jnp.max(state.energy / (dimensions * steps))

@@ -17,7 +17,6 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.assumed_density import Gamma, output_moments
-from gpbench.core.mapping import tree_map
 from gpbench.core.networks import Network, normal_network
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.methods.base import Batch, Info
@@ -38,9 +37,7 @@ class PbpPosterior(eqx.Module):
 
 class PriorFactors(eqx.Module):
     """Factors of q for each weight's prior N(w | 0, 1/λ): N(w | 0, 1/precision), and powers of λ's Gamma distribution.
-
-    The factor adds its shape and rate to those of q(λ).
-    """
+    The factor adds its shape and rate to those of q(λ)."""
 
     precision: Float[Array, "*W"]
     shape: Float[Array, "*W"]
@@ -67,10 +64,8 @@ class PBP(NetworkMethod):
     )
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> PbpState:
-        """Means from N(0, 1/(I + 1)) in a layer with I inputs, as in the authors' program; variances E 1/λ.
-
-        Raises ConfigError for likelihoods other than gaussian.
-        """
+        """Means from N(0, 1/(I + 1)) in a layer with I inputs, as in the authors' program; variances E 1/λ.  Raises
+        ConfigError for likelihoods other than gaussian."""
         self.gaussian_likelihood(data)
         dtype = data.X.dtype
         gamma = Gamma(jnp.asarray(self.gamma_shape, dtype), jnp.asarray(self.gamma_rate, dtype))
@@ -99,7 +94,7 @@ def _small_network(network: Network, *, key: PRNGKeyArray) -> Network:
     layers = normal_network(network, key=key).layers
     sizes = [layer.weight.shape[0] + 1.0 for layer in layers]
     return Network(
-        tuple(tree_map(lambda leaf, size=size: leaf / size**0.5, layer) for layer, size in zip(layers, sizes))
+        tuple(jax.tree.map(lambda leaf, size=size: leaf / size**0.5, layer) for layer, size in zip(layers, sizes))
     )
 
 
@@ -110,10 +105,8 @@ def random_order(batch: Batch, *, key: PRNGKeyArray) -> Int[Array, " B"]:
 
 
 def include(q: PbpPosterior, row: tuple[Any, ...]) -> tuple[PbpPosterior, Float[Array, ""]]:
-    """The posterior with the row (x, y, whether it counts), and log Z (section 3).
-
-    A weight whose variance would not be positive, or a number that would not be finite, stays as it is.
-    """
+    """The posterior with the row (x, y, whether it counts), and log Z (section 3).  A weight whose variance would not
+    be positive, or a number that would not be finite, stays as it is."""
     x, y, counts = row
 
     def log_evidence(mean: Any, variance: Any) -> Any:

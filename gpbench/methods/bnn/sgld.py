@@ -20,7 +20,6 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.mapping import tree_at, tree_map
 from gpbench.core.networks import Network, log_standard_normal
 from gpbench.core.predictive import Predictive
 from gpbench.core.samplers import Samples, Schedule, blackjax, mixture, schedule
@@ -34,16 +33,14 @@ _KAPPA_STD = 10.0
 
 class _SgldPosition(eqx.Module):
     """Position that is sampled: the network, and in `kappa` κ in place of each parameter of the likelihood.
-
-    Likelihoods have the logarithms of positive parameters, such as the noise above its floor; these are softplus(κ).
-    """
+    Likelihoods have the logarithms of positive parameters, such as the noise above its floor; these are softplus(κ)."""
 
     network: Network
     kappa: Likelihood
 
     @property
     def likelihood(self) -> Likelihood:
-        return tree_map(lambda kappa: jnp.log(jax.nn.softplus(kappa)), self.kappa)
+        return jax.tree.map(lambda kappa: jnp.log(jax.nn.softplus(kappa)), self.kappa)
 
 
 class _SgldState(eqx.Module):
@@ -95,7 +92,7 @@ class SGLD(NetworkMethod):
         """An initial state with another `step_size` or `noise_step_size`."""
         values = self.settings(state)
         sizes = {**values, **{name: jnp.full_like(values[name], value) for name, value in settings.items()}}
-        return tree_at(lambda s: (s.step_size, s.noise_step_size), state, tuple(sizes.values()))
+        return eqx.tree_at(lambda s: (s.step_size, s.noise_step_size), state, tuple(sizes.values()))
 
     def settings(self, state: _SgldState) -> dict[str, Array]:
         return {"step_size": state.step_size, "noise_step_size": state.noise_step_size}

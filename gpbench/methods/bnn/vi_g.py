@@ -54,9 +54,7 @@ def _fit_and_slopes(
     network: Network, likelihood: Likelihood, batch: Batch
 ) -> tuple[Float[Array, ""], Network, Network, Likelihood]:
     """-Σ log p(y|f) over the rows, Σ of its rows' gradients in the network and of their squares, and the likelihood's.
-
-    Sums over a minibatch are scaled to all rows.
-    """
+    Sums over a minibatch are scaled to all rows."""
     f = network(batch.X)
     weight = batch.scale * batch.weight
     loss = lambda likelihood: -jnp.tensordot(weight, likelihood.log_prob(f, batch.y), axes=1)

@@ -16,11 +16,11 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import Normal
-from gpbench.core.kernels import SquaredExponential, require
+from gpbench.core.kernels import SquaredExponential, require_family
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.mapping import sum_in_blocks
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
+from gpbench.errors import refuse
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.deep_factors import FACTORS, Factors, NaturalFactors
 from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
@@ -42,10 +42,8 @@ class _DgpParameters(eqx.Module):
 
 
 class DGP(DeepMethod, StopMethod):
-    """A deep Gaussian process by approximate EP with tied factors (Bui et al. 2016): `dgp`.
-
-    `hidden=[]` is the tied-factor model of one layer.
-    """
+    """A deep Gaussian process by approximate EP with tied factors (Bui et al. 2016): `dgp`.  `hidden=[]` is the
+    tied-factor model of one layer."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
@@ -83,11 +81,13 @@ class DGP(DeepMethod, StopMethod):
     )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> _DgpParameters:
-        if self.energy == "sep" and self.alpha != 1:
-            raise ConfigError(f"method.energy=sep needs method.alpha=1, not {self.alpha:g}: it is EP with the power 1")
-        if self.energy == "sep" and self.optimiser is None:
-            raise ConfigError("method.energy=sep needs a method.optimiser: L-BFGS has no steps of stochastic EP")
-        require(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
+        if self.energy == "sep":
+            refuse(
+                "method.energy=sep needs ",
+                (self.alpha != 1, f"method.alpha=1, not {self.alpha:g}: it is EP with the power 1"),
+                (self.optimiser is None, "a method.optimiser: L-BFGS has no steps of stochastic EP"),
+            )
+        require_family(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
         if self.predictive == "sample":
             self.require_paths(data)
         likelihood = self.initial_likelihood(data)

@@ -35,10 +35,8 @@ class _DsdgpParameters(eqx.Module):
 
 
 class DSDGP(DeepMethod, SampledMethod, StopMethod):
-    """A deep Gaussian process by doubly stochastic inference (Salimbeni and Deisenroth 2017): `dsdgp`.
-
-    `hidden=[]` is `svi`'s model and bound.
-    """
+    """A deep Gaussian process by doubly stochastic inference (Salimbeni and Deisenroth 2017): `dsdgp`.  `hidden=[]` is
+    `svi`'s model and bound."""
 
     sample_weights: ClassVar[bool] = True
 

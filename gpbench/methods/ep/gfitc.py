@@ -32,11 +32,9 @@ class Inference(eqx.Module):
 
 
 class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
-    """Generalised FITC classification (Naish-Guzman and Holden 2008): `gfitc`.
-
-    Every evaluation of the evidence runs EP to convergence, from the sites of the last step.  Its gradient needs no
-    derivative of the sites: at convergence the evidence is stationary in them.
-    """
+    """Generalised FITC classification (Naish-Guzman and Holden 2008): `gfitc`.  Every evaluation of the evidence runs
+    EP to convergence, from the sites of the last step.  Its gradient needs no derivative of the sites: at convergence
+    the evidence is stationary in them."""
 
     damping: float = setting(
         0.8, "fraction", "Damping ρ of EP's parallel updates: 1 is none.  It falls by a fifth where the updates grow."
@@ -98,9 +96,7 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
             rho = jnp.where(change > last.change, 0.8, 1.0) * last.rho
             return Sweep(last.number + 1, change, rho, damp(new, last.sites, rho))
 
-        def unconverged(last: Sweep) -> Any:
-            return (last.number < self.sweeps) & (last.change > self.tolerance)
-
+        unconverged = lambda last: (last.number < self.sweeps) & (last.change > self.tolerance)
         start = Sweep(0, jnp.asarray(jnp.inf, V.dtype), jnp.asarray(self.damping, V.dtype), sites)
         return jax.lax.while_loop(unconverged, again, start).sites
 
@@ -117,9 +113,7 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
 
 
 def on_inducing(sites: Sites, rest: Float[Array, " N"]) -> Sites:
-    """Sites on fₙ = Vₙᵀw + eₙ as sites on Vₙᵀw, with eₙ ~ N(0, rest) integrated out.
-
-    With them the low-rank-plus-diagonal structure is that of `sep`: marginals, cavities and log Z are the same ones.
-    """
+    """Sites on fₙ = Vₙᵀw + eₙ as sites on Vₙᵀw, with eₙ ~ N(0, rest) integrated out.  With them the
+    low-rank-plus-diagonal structure is that of `sep`: marginals, cavities and log Z are the same ones."""
     shrink = 1.0 / (1.0 + sites.nu * rest)
     return Sites(sites.nu * shrink, sites.tau * shrink)

@@ -15,10 +15,8 @@ from gpbench.schema import setting
 
 
 class PowerEP(CollapsedMethod, StopMethod):
-    """Sparse GP regression by power EP (Bui, Yan and Turner 2017): `pep`, and with α = 1 `fitc_gp`.
-
-    α = 1 is FITC (Snelson and Ghahramani 2006); α = 0 is the variational bound of Titsias (2009).
-    """
+    """Sparse GP regression by power EP (Bui, Yan and Turner 2017): `pep`, and with α = 1 `fitc_gp`.  α = 1 is FITC
+    (Snelson and Ghahramani 2006); α = 0 is the variational bound of Titsias (2009)."""
 
     alpha: float = setting(0.5, "share", "Power α: 0 is the bound of vsgpr, 1 is EP and FITC.")
 

@@ -27,9 +27,10 @@ from gpbench.core.gaussians import (
     whiten,
 )
 from gpbench.core.linalg import inverse_cholesky
-from gpbench.core.mapping import select, tree_at, tree_map
+from gpbench.core.mapping import select
 from gpbench.core.predictive import Predictive
-from gpbench.methods.base import Batch, Info, inducing_count, refuse
+from gpbench.errors import refuse
+from gpbench.methods.base import Batch, Info, inducing_count
 from gpbench.methods.parts.settings import TwoClassMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.schema import setting
@@ -37,9 +38,7 @@ from gpbench.schema import setting
 
 class RunningProducts(eqx.Module):
     """Quantities of minibatches beside the sites: the direction of each in their product, and the epoch's product.
-
-    `product` is of all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`).
-    """
+    `product` is of all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`)."""
 
     product: Natural
     next_product: Natural
@@ -51,7 +50,7 @@ class RunningProducts(eqx.Module):
         if self.directions is not None:
             return self.product
         rest_share = 1.0 - self.rows_seen / n
-        return tree_map(lambda last, now: rest_share * last + now, self.product, self.next_product)
+        return jax.tree.map(lambda last, now: rest_share * last + now, self.product, self.next_product)
 
 
 class _SepApproximation(eqx.Module):
@@ -112,10 +111,9 @@ class SEP(SparseMethod, TwoClassMethod):
         whole = self.batch_size is None or self.batch_size >= data.total
         needs_all = "needs all rows in each step: leave method.batch_size=null"
         refuse(
-            {
-                f"method.gradient=scalars {needs_all}": self.gradient == "scalars" and not whole,
-                f"method.update=outer {needs_all}": self.update == "outer" and not whole,
-            }
+            "method.",
+            (self.gradient == "scalars" and not whole, f"gradient=scalars {needs_all}"),
+            (self.update == "outer" and not whole, f"update=outer {needs_all}"),
         )
         self.class_likelihood(data.X)
         return self._at_prior(self.initial_layer(data, additive_noise=True, key=key), data)
@@ -184,7 +182,7 @@ class SEP(SparseMethod, TwoClassMethod):
         is_none = lambda leaf: leaf is None
         strip: Callable[[_SepState], _SepState] = lambda s: eqx.tree_at(per_row, s, empty, is_leaf=is_none)
         state = select(is_finite, strip(new), strip(back))
-        return tree_at(per_row, state, (sites, directions), is_leaf=is_none)
+        return eqx.tree_at(per_row, state, (sites, directions), is_leaf=is_none)
 
     def _refine_all(self, state: _SepState, data: Batch, V: Any, rest: Any) -> Sites:
         """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
@@ -196,8 +194,7 @@ class SEP(SparseMethod, TwoClassMethod):
             return refine(likelihood, data.y, rest, marginals(q, V, V, sites), sites, rho)
 
         if self.update == "inner":
-            sites: Sites = sweep(state.sites)
-            return sites
+            return sweep(state.sites)
 
         def unconverged(carry: Any) -> Any:
             sweeps, change, _ = carry
@@ -215,10 +212,8 @@ class SEP(SparseMethod, TwoClassMethod):
         self, state: _SepState, running: RunningProducts, batch: Batch, cov: Covariances, A: Any, V: Any, rest: Any
     ) -> Any:
         """The batch's sites refined, the running products with the batch's old factors replaced by the new, and the
-        product of all sites outside the batch.
-
-        The running products that this returns have the directions of the batch alone.
-        """
+        product of all sites outside the batch.  The running products that this returns have the directions of the batch
+        alone."""
         old = state.sites[batch.index]
         counted = old.power(batch.weight)
         q = whiten(running.total(batch.total), A, cov.zz).posterior()

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.bases.fastfood import Fastfood
 from gpbench.core.gaussians import MeanVariance, Natural, Normal, Sites, site_product, unit_factor
-from gpbench.core.kernels import SquaredExponential, require
+from gpbench.core.kernels import SquaredExponential, require_family
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import log_determinant
 from gpbench.core.memory import require_memory
@@ -60,12 +60,9 @@ class AlaCarteParameters(eqx.Module):
 
 
 class AlaCarte(EvidenceMethod, SubsetStart):
-    """Bayesian linear regression on Fastfood features (Yang et al. 2015): `alacarte`.
-
-    L-BFGS maximises the evidence of all rows.
-
-    A step takes the memory of about six matrices of T x T and six of T x 2,048 numbers, however many rows there are.
-    """
+    """Bayesian linear regression on Fastfood features (Yang et al. 2015): `alacarte`.  L-BFGS maximises the evidence of
+    all rows.  A step takes the memory of about six matrices of T x T and six of T x 2,048 numbers, however many rows
+    there are."""
 
     sample_weights: ClassVar[bool] = True
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
@@ -86,7 +83,7 @@ class AlaCarte(EvidenceMethod, SubsetStart):
         return f"m={2 * self.frequencies}"
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> AlaCarteParameters:
-        require(self.kernel, SquaredExponential, self.name)
+        require_family(self.kernel, SquaredExponential, self.name)
         X, dtype, T = data.X[: data.total], data.X.dtype, 2 * self.frequencies
         # Measured: the evidence with its gradient takes up to 6.5 T (T + rows of a block) numbers
         require_memory(6.5 * T * (T + min(_BLOCK, len(X))) * dtype.itemsize, f"{T:,} features", "frequencies")

@@ -14,10 +14,8 @@ from gpbench.schema import setting
 
 
 class GPR(EvidenceMethod, ExactStart):
-    """Exact Gaussian process regression (Rasmussen and Williams 2006): `gpr`.
-
-    L-BFGS moves kernel and noise to the largest evidence.
-    """
+    """Exact Gaussian process regression (Rasmussen and Williams 2006): `gpr`.  L-BFGS moves kernel and noise to the
+    largest evidence."""
 
     sample_weights: ClassVar[bool] = True
 

@@ -40,8 +40,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from gpbench.core.bases.fourier import SPECTRAL, PriorDraws, prior_draws
 from gpbench.core.bases.kernel import in_blocks, product
-from gpbench.core.kernels import require
-from gpbench.core.mapping import tree_at, tree_map
+from gpbench.core.kernels import require_family
 from gpbench.core.predictive import Predictive
 from gpbench.core.solvers import Descent, KernelSystem, Rows, exact, relative, step_limit
 from gpbench.errors import ConfigError
@@ -104,7 +103,7 @@ class SDD(ExactStart):
         return size_label(self, f"samples={self.samples}")
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> _SddState:
-        require(self.kernel, SPECTRAL, self.name)
+        require_family(self.kernel, SPECTRAL, self.name)
         if data.task != "regression":
             raise ConfigError(f"{self.name} is for regression, and these are {data.classes} classes: try svi")
         data, rows = data.first(None), self.subset_rows or data.total
@@ -115,13 +114,11 @@ class SDD(ExactStart):
 
     def with_rate(self, state: _SddState, rate: float) -> _SddState:
         """An initial state with another `step_size`."""
-        return tree_at(lambda s: s.step_size, state, jnp.full_like(state.step_size, rate))
+        return eqx.tree_at(lambda s: s.step_size, state, jnp.full_like(state.step_size, rate))
 
     def step(self, state: _SddState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_SddState, Info]:
-        """One step.  It reports minus the dual objective of the mean at α + ρv, estimated from the batch.
-
-        Weights become NaN where a residual has grown (`_GROWTH`), so that a run that diverges never ends well.
-        """
+        """One step.  It reports minus the dual objective of the mean at α + ρv, estimated from the batch.  Weights
+        become NaN where a residual has grown (`_GROWTH`), so that a run that diverges never ends well."""
         system, rows = state.system, Rows(batch.X, batch.index, batch.weight[:, None])
         ahead, b = state.descent.ahead(self.momentum), rows.counted * state.targets[batch.index]
         residual = system.residual(ahead, rows)
@@ -139,7 +136,7 @@ class SDD(ExactStart):
         level = jnp.stack([jnp.sum(of_residual[section]) / jnp.sum(of_zero[section]) for section in sections])
         new = dataclasses.replace(state, descent=descent, levels=r * level + (1.0 - r) * state.levels)
         if (converged := self.converged(state)) is not None:
-            new = tree_map(partial(jnp.where, converged), state, new)
+            new = jax.tree.map(partial(jnp.where, converged), state, new)
         return new, Info(jnp.where(sound, value, jnp.nan))
 
     def converged(self, state: _SddState) -> Bool[Array, ""] | None:
@@ -147,10 +144,8 @@ class SDD(ExactStart):
         return jnp.all(state.levels <= self.tolerance**2) if self.tolerance else None
 
     def optimum(self, state: _SddState) -> Bool[Array, ""] | None:
-        """True where both residuals of the record are at most twice the tolerance; None without one.
-
-        The criterion that ends training is an average over steps.
-        """
+        """True where both residuals of the record are at most twice the tolerance; None without one.  The criterion
+        that ends training is an average over steps."""
         if not self.tolerance:
             return None
         numbers = self.diagnostics(state)
@@ -169,8 +164,7 @@ class SDD(ExactStart):
             Ka = product(state.gp.kernel, x, state.X, state.descent.average)
             return Ka[:, 0], state.draws(state.gp.kernel, x) - Ka[:, 1:]
 
-        mean, deviations = in_blocks(block, X)
-        return mean, deviations
+        return in_blocks(block, X)
 
     def predict(self, state: _SddState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         mean, deviations = self.posterior(state, X)

@@ -16,7 +16,7 @@ from gpbench.core.features import inducing_points
 from gpbench.core.kernels import Effect, LengthscaleStart, Spec
 from gpbench.core.kernels.composite import fix_amplitude
 from gpbench.core.linalg import describe_failure, whitened
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.methods.parts.components import Component
 
 
@@ -37,8 +37,7 @@ class _ComponentStack(eqx.Module):
             return whitened(kernel.cross(Z, Z), kernel.cross(Z, x)), kernel.diag(x)
 
         rows = jnp.moveaxis(X[:, np.asarray(self.inputs)], 1, 0)
-        V, variance = jax.vmap(whiten_one)(self.kernel, Z, rows)
-        return V, variance
+        return jax.vmap(whiten_one)(self.kernel, Z, rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -47,10 +46,8 @@ class _ComponentStack(eqx.Module):
 
 
 class AdditiveLayer(eqx.Module):
-    """ρ(x) = constant + Σ_c f_c(x_c) of inputs that the training rows scale to [0, 1].
-
-    `low` and `width` are the smallest training value and the range of every input; they are not trained.
-    """
+    """ρ(x) = constant + Σ_c f_c(x_c) of inputs that the training rows scale to [0, 1].  `low` and `width` are the
+    smallest training value and the range of every input; they are not trained."""
 
     stacks: tuple[_ComponentStack, ...]
     log_constant: Float[Array, ""]  # the variance of the constant
@@ -136,24 +133,16 @@ def initial_layer(
     key: PRNGKeyArray,
 ) -> AdditiveLayer:
     """The layer that training starts from: amplitude 1/C for each of C components, and a constant of variance 1.
-
     Inducing points are a regular grid on [0, 1], as in the paper, for several inputs where their number is that of one
-    (16 is 4 by 4), and else centres of the training rows by k-means.  `unit` has original units per unit of X.
-    """
+    (16 is 4 by 4), and else centres of the training rows by k-means.  `unit` has original units per unit of X."""
     on_host = np.asarray(X)  # where no operation is compiled
     low, width = on_host.min(axis=0), np.ptp(on_host, axis=0)
     for component in components:
         for i in component.inputs:
-            if i >= X.shape[1]:
-                raise ConfigError(
-                    f"method.components or method.pairs: {component} names the input {i}, but the data"
-                    f" have only the inputs 0 to {X.shape[1] - 1}"
-                )
-            if not width[i] > 0:
-                raise ConfigError(
-                    f"input {i} has one value in all training rows, and so no effect: leave it out of"
-                    " method.components and method.pairs"
-                )
+            fault = f"{component} names the input {i}, but the data have only the inputs 0 to {X.shape[1] - 1}"
+            require(i < X.shape[1], f"method.components or method.pairs: {fault}", ConfigError)
+            fault = f"input {i} has one value in all training rows, and so no effect"
+            require(width[i] > 0, f"{fault}: leave it out of method.components and method.pairs", ConfigError)
     width = np.where(width > 0, width, np.ones_like(width))
     ranges = width if unit is None else width * np.asarray(unit)
     scaled = (on_host - low) / width
@@ -186,11 +175,8 @@ def _stacked(trees: Sequence[Any]) -> Any:
 def _initial_inducing(
     rows: Float[np.ndarray, "N S"], m: int, *, key: Callable[[], PRNGKeyArray]
 ) -> Float[Array, "M S"]:
-    if m > len(rows):
-        raise ConfigError(
-            f"{m} inducing points of a component, but there are {len(rows)} training rows: choose a"
-            " smaller method.inducing"
-        )
+    fault = f"{m} inducing points of a component, but there are {len(rows)} training rows"
+    require(m <= len(rows), f"{fault}: choose a smaller method.inducing", ConfigError)
     size = rows.shape[1]
     side = round(m ** (1 / size))
     if side**size == m:
@@ -249,10 +235,8 @@ def effects_on_grids(layer: AdditiveLayer, q: Posterior, size: int, *, key: PRNG
 
 def shares(layer: AdditiveLayer, q: Posterior, *, key: PRNGKeyArray) -> Float[Array, "K C"]:
     """K draws of each component's share of the variance of ρ under independent uniform inputs (its Sobol index).
-
     Components are orthogonal there, so that the variances add up to that of ρ.  Integrals are by Gauss-Legendre rules
-    of `_NODES` nodes per axis, and 4 for more than three inputs.
-    """
+    of `_NODES` nodes per axis, and 4 for more than three inputs."""
     w = q.sample(_DRAWS, key=key)
     variances = []
     for c, inputs in enumerate(layer.components):

@@ -1,9 +1,7 @@
-"""The negative variational bound of f = Σ w_i φ_i(x), estimated from some rows and some of the basis functions.
-
-Paper `qsgp` (Evans and Nair 2020): theorems 1 and 2 with proposition 2 under Gaussian noise, which are unbiased, and
-theorem 3 under other likelihoods, as corrected in docs/reference/errata.md or as printed.  With every function in each
-draw and every row in the batch all of them are the deterministic bound, but for the printed form.
-"""
+"""The negative variational bound of f = Σ w_i φ_i(x), estimated from some rows and some of the basis functions.  Paper
+`qsgp` (Evans and Nair 2020): theorems 1 and 2 with proposition 2 under Gaussian noise, which are unbiased, and theorem
+3 under other likelihoods, as corrected in docs/reference/errata.md or as printed.  With every function in each draw and
+every row in the batch all of them are the deterministic bound, but for the printed form."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,13 +19,12 @@ from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_weights import (
     ControlVariate,
+    Functions,
     Weights,
     columns,
-    diagonal_squares,
     gram_product,
     log_diagonal,
     outputs_of,
-    prior_precisions,
     project,
     tiles,
 )
@@ -42,19 +39,18 @@ class Hyper(eqx.Module):
     kernel: Kernel
     likelihood: Likelihood
 
+    @property
+    def noise(self) -> Float[Array, ""]:
+        """σ² of Gaussian noise; 1 for other likelihoods."""
+        if isinstance(self.likelihood, Gaussian):
+            return self.likelihood.noise
+        return jnp.ones((), jax.tree.leaves(self.kernel)[0].dtype)
 
-class Sample(eqx.Module):
-    """The blocks that a step draws: `draws` draws one after the other, each of c functions.
 
-    `squares` are those of these blocks (see `diagonal_squares`).  `third` is the draw r of theorem 3 as printed; None
-    for other bounds.
-    """
+class Sample(Functions):
+    """The functions that a step draws: `draws` draws one after the other, each of c functions.  `third` is the draw r
+    of theorem 3 as printed; None for other bounds."""
 
-    basis: Basis
-    blocks: Int[Array, " b"]
-    locations: Locations
-    squares: Float[Array, "b block"] | None
-    rows: Int[Array, ""]
     draws: int = eqx.field(static=True)
     third: Int[Array, " r"] | None = None
 
@@ -65,10 +61,7 @@ class Sample(eqx.Module):
 
     def halves(self, tree: Any) -> list[Any]:
         """Arrays with a row for each block, or each function, as one tree for each draw."""
-
-        def half(k: int, leaf: Array) -> Array:
-            return leaf[k * len(leaf) // self.draws : (k + 1) * len(leaf) // self.draws]
-
+        half = lambda k, leaf: leaf[k * len(leaf) // self.draws : (k + 1) * len(leaf) // self.draws]
         return [jax.tree.map(partial(half, k), tree) for k in range(self.draws)]
 
     def times_drawn(self) -> Int[Array, " c"]:
@@ -97,26 +90,19 @@ def negative_bound(
     *,
     learned: bool = True,
 ) -> tuple[Float[Array, ""], Float[Array, " c"]]:
-    """The estimate in nats, and the mean of each drawn function's square over the batch, without its unit.
-
-    Where S is a kernel matrix ½ log|S| is left out, a constant, for its hyper-parameters are fixed.  The diagonal
-    entries of C that have a closed form count as constants.  Without `learned` the rows
-    give no gradient in the kernel, so that the whole one is wrong.
-    """
+    """The estimate in nats, and the mean of each drawn function's square over the batch, without its unit.  Where S is
+    a kernel matrix ½ log|S| is left out, a constant, for its hyper-parameters are fixed.  The diagonal entries of C
+    that have a closed form count as constants.  Without `learned` the rows give no gradient in the kernel, so that the
+    whole one is wrong."""
     basis, kernel, likelihood = sample.basis, hyper.kernel, hyper.likelihood
-    columns_ = columns(drawn, basis.index(sample.blocks))
-    noise = likelihood.noise if isinstance(likelihood, Gaussian) else jnp.ones((), batch.X.dtype)
-    scales2 = diagonal_squares(
-        drawn, sample.squares, basis, sample.blocks, sample.locations, kernel, noise, sample.rows
-    )
+    columns_, noise = columns(drawn, basis.index(sample.blocks)), hyper.noise
+    scales2 = sample.diagonal_squares(drawn, kernel, noise)
     if drawn.log_scale is None:
         scales2 = jax.lax.stop_gradient(scales2)
     ends = sample.halves(sample.locations), sample.halves(columns_)
     sums = jnp.zeros_like(scales2)
     if isinstance(likelihood, Gaussian):
-        loss = lambda first_outputs, second_outputs: squared_error(
-            sample.scale * first_outputs, sample.scale * second_outputs, batch
-        )
+        loss = lambda first, second: squared_error(sample.scale * first, sample.scale * second, batch)
         draws = [*map(Draw, *ends, sample.halves(batch.scale * sample.scale / sample.draws * scales2))]
         error, sums = paired_loss(loss, basis, kernel, batch.X, draws, weight=batch.weight, learned=learned)
         misfit = 0.5 * (error / noise + batch.total * jnp.log(2.0 * jnp.pi * noise))
@@ -128,9 +114,7 @@ def negative_bound(
     value = misfit + _prior_divergence(drawn, columns_, scales2, sample, kernel)
     if control is not None:
         precision = batch.total / (len(control.X) * noise)
-        term = lambda first_outputs, second_outputs: control.term(
-            sample.scale * first_outputs, sample.scale * second_outputs, precision
-        )
+        term = lambda first, second: control.term(sample.scale * first, sample.scale * second, precision)
         draws = [*map(Draw, *ends, sample.halves(jnp.zeros_like(scales2)))]
         value += 0.5 * paired_loss(term, basis, control.kernel, control.X, draws)[0]
     return value, jax.lax.stop_gradient(sums / (jnp.sum(batch.weight) * basis.unit(kernel) ** 2))
@@ -139,10 +123,8 @@ def negative_bound(
 def squared_error(
     first_outputs: Float[Array, "N W"], second_outputs: Float[Array, "N W"], batch: Batch
 ) -> Float[Array, ""]:
-    """An unbiased estimate of |y - Φ mean|² + |Φ C_dense|² from independent estimates of Φ [mean, C_dense].
-
-    The linear term has both estimates; in theorem 1 it has one of them alone.
-    """
+    """An unbiased estimate of |y - Φ mean|² + |Φ C_dense|² from independent estimates of Φ [mean, C_dense].  The linear
+    term has both estimates; in theorem 1 it has one of them alone."""
     mean = (batch.y - first_outputs[:, 0]) * (batch.y - second_outputs[:, 0])
     return batch.sum(mean + jnp.sum(first_outputs[:, 1:] * second_outputs[:, 1:], axis=1))
 
@@ -178,7 +160,7 @@ def _prior_divergence(
     """KL[q(w) || N(0, S⁻¹)] = ½ (meanᵀS mean + tr SΣ - log|SΣ| - m), without log|S| where S is a kernel matrix."""
     basis, blocks = sample.basis, sample.blocks
     exists = basis.exists(blocks)
-    precisions = prior_precisions(drawn, basis, sample.locations, kernel)
+    precisions = sample.precisions(drawn, kernel)
     if isinstance(basis, KernelFunctions) and drawn.log_precision is None:
         pairs = tuple(sample.halves(sample.locations)), tuple(sample.halves(columns_))
         square = sample.scale**2 * gram_product(basis, kernel, *pairs)

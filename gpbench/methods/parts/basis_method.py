@@ -12,26 +12,24 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gpbench.core.bases import Basis, KernelFunctions, RandomFeatures
 from gpbench.core.bases.base import take
 from gpbench.core.bases.fourier import SPECTRAL, spectral_degrees
-from gpbench.core.kernels import Kernel, require
+from gpbench.core.kernels import Kernel, require_family
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky
-from gpbench.core.mapping import tree_at
 from gpbench.core.memory import require_memory
-from gpbench.methods.base import Batch, refuse
+from gpbench.errors import ConfigError, refuse, require
+from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper
-from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
+from gpbench.methods.parts.basis_weights import ControlVariate, Functions, Weights, columns
 from gpbench.methods.parts.exact import SubsetStart
-from gpbench.methods.parts.mean_solver import MeanSolver, chosen_solver, noise_of, regressors_mean, start_solver
+from gpbench.methods.parts.mean_solver import MeanSolver, chosen_solver, regressors_mean, start_solver
 from gpbench.methods.parts.settings import LikelihoodMethod
 from gpbench.schema import setting
 
 
 class BasisState(eqx.Module):
-    """The model, its optimisers, the control variate, and the solver of the mean where there is one.
-
-    `sums` are AdaGrad's sums of squared gradients of `weights`, and `rate` is its initial rate; `squares` is the mean
-    over rows of each function's square, without its unit.
-    """
+    """The model, its optimisers, the control variate, and the solver of the mean where there is one.  `sums` are
+    AdaGrad's sums of squared gradients of `weights`, and `rate` is its initial rate; `squares` is the mean over rows of
+    each function's square, without its unit."""
 
     basis: Basis
     hyper: Hyper
@@ -150,7 +148,8 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
         weights = _with_closed_form_diagonal(weights, squares, basis, hyper, X)
         if self.regressors and solver == "adagrad":
             mean = regressors_mean(hyper, X, X[: self.regressors], data.y[: data.total])
-            weights = tree_at(lambda w: w.mean, weights, zeros.ravel().at[: len(mean)].set(mean).reshape(zeros.shape))
+            mean = zeros.ravel().at[: len(mean)].set(mean).reshape(zeros.shape)
+            weights = eqx.tree_at(lambda w: w.mean, weights, mean)
         control = self._initial_control(hyper, basis, weights, X) if gaussian and solver == "adagrad" else None
         sums = jax.tree.map(jnp.zeros_like, weights)
         optimiser = None if self.optimiser is None else self.optimiser.init(hyper)
@@ -160,7 +159,7 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
 
     def with_settings(self, state: BasisState, settings: Mapping[str, float]) -> BasisState:
         """An initial state with another `rate`."""
-        return tree_at(lambda s: s.rate, state, jnp.asarray(settings["rate"], state.rate.dtype))
+        return eqx.tree_at(lambda s: s.rate, state, jnp.asarray(settings["rate"], state.rate.dtype))
 
     def settings(self, state: BasisState) -> dict[str, Array]:
         return {"rate": state.rate}
@@ -169,33 +168,31 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
         n, m = data.total, self.size(data.total)
         random = self.features == "rff"
         if random:
-            require(self.kernel, SPECTRAL, f"{self.name} with features=rff")
+            require_family(self.kernel, SPECTRAL, f"{self.name} with features=rff")
         kernel_functions = "needs kernel functions: set method.features=inducing"
-        refuse(
-            {
-                "method.basis=null is one function for every training row, which needs"
-                " method.features=inducing: set a number of random features": random and self.basis is None,
-                f"method.relevance=true {kernel_functions}": random and self.relevance,
-                f"method.augmentation=true {kernel_functions}": random and self.augmentation,
-                f"method.basis={m}: there are {n} training rows to put kernel functions around; choose no"
-                " more, or null for all": not random and m > n,
-                "method.optimiser: log|S| of kernel functions has no cheap estimate, so that their hyper-parameters"
-                " stay fixed: set method.optimiser=null": not (random or self.optimiser is None or self.relevance),
-                "method.augmentation=true: proposition 4 needs a kernel function around every training row: set"
-                " method.basis=null and method.relevance=false": self.augmentation and (m < n or self.relevance),
-                f"method.block={self.block}: functions are drawn in whole blocks, {self.basis_batch} in a"
-                " draw (method.basis_batch): choose no more": self.block > self.basis_batch,
-                f"method.regressors={self.regressors}: needs regression on as many kernel functions, whose prior"
-                " precision is K: set method.regressors=0": self.regressors
-                and (random or self.relevance or self.regressors > m or data.task != "regression"),
-                f"method.dense_columns={self.dense_columns} of {m} basis functions: choose no more": (
-                    self.dense_columns > m
-                ),
-                f"method.control_rows={self.control_rows}: there are {n} training rows; choose no more": (
-                    isinstance(self.control_rows, int) and self.control_rows > n
-                ),
-            }
-        )
+        mistakes = {
+            "basis=null is one function for every training row, which needs method.features=inducing: set a number of"
+            " random features": random and self.basis is None,
+            f"relevance=true {kernel_functions}": random and self.relevance,
+            f"augmentation=true {kernel_functions}": random and self.augmentation,
+            f"basis={m}: there are {n} training rows to put kernel functions around; choose no more, or null for"
+            " all": not random and m > n,
+            "optimiser: log|S| of kernel functions has no cheap estimate, so that their hyper-parameters stay fixed:"
+            " set method.optimiser=null": not (random or self.optimiser is None or self.relevance),
+            "augmentation=true: proposition 4 needs a kernel function around every training row: set"
+            " method.basis=null and method.relevance=false": self.augmentation and (m < n or self.relevance),
+            f"block={self.block}: functions are drawn in whole blocks, {self.basis_batch} in a draw"
+            " (method.basis_batch): choose no more": self.block > self.basis_batch,
+            f"regressors={self.regressors}: needs regression on as many kernel functions, whose prior precision is K:"
+            " set method.regressors=0": self.regressors
+            and (random or self.relevance or self.regressors > m or data.task != "regression"),
+            f"dense_columns={self.dense_columns} of {m} basis functions: choose no more": self.dense_columns > m,
+            f"control_rows={self.control_rows}: there are {n} training rows; choose no more": isinstance(
+                self.control_rows, int
+            )
+            and self.control_rows > n,
+        }
+        refuse("method.", *((holds, text) for text, holds in mistakes.items()))
         itemsize, d, c = data.X.dtype.itemsize, data.X.shape[1], 2 * min(self.basis_batch, m)
         numbers = 2 * (self.dense_columns + 2) * m + (m * (d + 1) if random and self.store else 0)
         work = 4 * c * (min(self.batch_size or n, n) + (self.support(n) or 0)) + 2 * c * (d + self.dense_columns)
@@ -217,15 +214,13 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
     def _initial_hyper(self, data: Batch) -> Hyper:
         floor, dtype = self.noise_floor, data.X.dtype
         likelihood = self.initial_likelihood(data)
-        refuse(
-            {
-                f"{self.name} needs a log-concave likelihood of one function, such as gaussian, laplace, logistic or"
-                f" probit, and not {self.likelihood}": not likelihood.log_concave or likelihood.latents() > 1,
-                "method.augmentation=true: proposition 4 is derived for Gaussian noise, not for"
-                f" {type(likelihood).__name__.lower()}: set method.augmentation=false": self.augmentation
-                and not isinstance(likelihood, Gaussian),
-            }
-        )
+        able = "a log-concave likelihood of one function, such as gaussian, laplace, logistic or probit"
+        unable = not likelihood.log_concave or likelihood.latents() > 1
+        require(not unable, f"{self.name} needs {able}, and not {self.likelihood}", ConfigError)
+        fault = f"is derived for Gaussian noise, not for {type(likelihood).__name__.lower()}"
+        augments = self.augmentation and not isinstance(likelihood, Gaussian)
+        mend = "set method.augmentation=false"
+        require(not augments, f"method.augmentation=true: proposition 4 {fault}: {mend}", ConfigError)
         if self.subset_rows is None or data.task != "regression":
             return Hyper(self.initial_kernel(data.first(2000).X, data), likelihood)
         model = self.subset_gp(data, self.subset_rows)
@@ -267,9 +262,8 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
         data: Batch,
     ) -> MeanSolver:
         X, n = data.X[: data.total], data.total
-        blocks, rows = jnp.arange(basis.blocks), jnp.asarray(n)
-        locations, noise = basis.locations(blocks, X.shape[1], X.dtype), noise_of(hyper)
-        scales2 = diagonal_squares(weights, squares, basis, blocks, locations, hyper.kernel, noise, rows)[:n]
+        every = Functions.of_blocks(basis, jnp.arange(basis.blocks), X, squares, jnp.asarray(n))
+        scales2 = every.diagonal_squares(weights, hyper.kernel, hyper.noise)[:n]
         subset, batch = min(self.subset_rows or 1000, n), min(self.batch_size or n, n)
         log_scales = 0.5 * jnp.log(scales2)
         rank = min(n, 2000, max(500, n // 10)) if isinstance(self.control_rows, str) else self.control_rows
@@ -291,9 +285,7 @@ def _with_closed_form_diagonal(
         return weights
     blocks = jnp.arange(-(-k // basis.block))
     narrow = eqx.tree_at(lambda w: w.dense, take(weights, blocks), replace_fn=lambda dense: dense[..., :0])
-    noise = hyper.likelihood.noise  # type: ignore[attr-defined]
-    locations = basis.locations(blocks, X.shape[1], X.dtype)
-    rows = jnp.asarray(len(X))
-    scales2 = diagonal_squares(narrow, squares[blocks], basis, blocks, locations, hyper.kernel, noise, rows)
+    some = Functions.of_blocks(basis, blocks, X, squares, jnp.asarray(len(X)))
+    scales2 = some.diagonal_squares(narrow, hyper.kernel, hyper.noise)
     flat = weights.dense.reshape(-1, k).at[jnp.arange(k), jnp.arange(k)].set(0.5 * jnp.log(scales2[:k]))
-    return tree_at(lambda w: w.dense, weights, flat.reshape(weights.dense.shape))
+    return eqx.tree_at(lambda w: w.dense, weights, flat.reshape(weights.dense.shape))

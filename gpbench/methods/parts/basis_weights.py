@@ -1,7 +1,5 @@
 """A Gaussian posterior of the weights of many basis functions, and a control variate for estimates from some of them.
-
-Paper `qsgp` (Evans and Nair 2020), sections 2.2 and 2.4 and appendix F.
-"""
+Paper `qsgp` (Evans and Nair 2020), sections 2.2 and 2.4 and appendix F."""
 
 from typing import Any
 
@@ -13,16 +11,13 @@ from jaxtyping import Array, Float, Int
 from gpbench.core.bases import Basis, KernelFunctions, Locations
 from gpbench.core.bases.base import take
 from gpbench.core.kernels import Kernel
-from gpbench.core.mapping import tree_at
 
 
 class Weights(eqx.Module):
-    """q(w) = N(mean, C Cᵀ) in B blocks, C lower triangular with k dense columns and else diagonal (a chevron).
-
-    `dense` has the entries of the dense columns below the diagonal, and on it their logarithms.  `log_scale` is the
-    logarithm of the other diagonal entries where they are parameters, None where they have a closed form.
-    `log_precision` is that of the prior precision of each weight, None where the prior is fixed.
-    """
+    """q(w) = N(mean, C Cᵀ) in B blocks, C lower triangular with k dense columns and else diagonal (a chevron).  `dense`
+    has the entries of the dense columns below the diagonal, and on it their logarithms.  `log_scale` is the logarithm
+    of the other diagonal entries where they are parameters, None where they have a closed form.  `log_precision` is
+    that of the prior precision of each weight, None where the prior is fixed."""
 
     mean: Float[Array, "B block"]
     dense: Float[Array, "B block k"]
@@ -50,41 +45,55 @@ def log_diagonal(drawn: Weights, index: Int[Array, " c"]) -> Float[Array, " c"]:
     return jnp.sum(jnp.where(index[:, None] == jnp.arange(drawn.width), dense, 0.0), axis=1)
 
 
-def diagonal_squares(
-    drawn: Weights,
-    squares: Float[Array, "b block"] | None,
-    basis: Basis,
-    blocks: Int[Array, " b"],
-    locations: Locations,
-    kernel: Kernel,
-    noise: Float[Array, ""],
-    rows: Int[Array, ""],
-) -> Float[Array, " c"]:
-    """c_rr² of the drawn weights without a dense column; 0 for the others.
+class Functions(eqx.Module):
+    """The functions of some blocks of a basis, for the posterior of their weights.  `squares` is the mean of each
+    function's square over all `rows` in its unit; None where the diagonal of C is a parameter."""
 
-    Under Gaussian noise σ² it is σ² / (φ_rᵀφ_r + σ² s_rr) (proposition 1), with `squares` the mean of φ_r² over all
-    `rows` in its unit; else a parameter.
-    """
-    if drawn.log_scale is not None:
-        values = jnp.exp(2.0 * drawn.log_scale.ravel())
-    else:
-        assert squares is not None
-        products = rows.astype(squares.dtype) * basis.unit(kernel) ** 2 * squares.ravel()
-        values = noise / (products + noise * prior_precisions(drawn, basis, locations, kernel))
-    return jnp.where((basis.index(blocks) >= drawn.width) & basis.exists(blocks), values, 0.0)
+    basis: Basis
+    blocks: Int[Array, " b"]
+    locations: Locations
+    squares: Float[Array, "b block"] | None
+    rows: Int[Array, ""]
 
+    @classmethod
+    def of_blocks(
+        cls,
+        basis: Basis,
+        blocks: Int[Array, " b"],
+        X: Float[Array, "N D"],
+        squares: Float[Array, "B block"] | None,
+        rows: Int[Array, ""],
+        **more: Any,
+    ) -> Any:
+        """The functions of these blocks, from the squares of all, for rows such as X."""
+        drawn = None if squares is None else squares[blocks]
+        return cls(basis, blocks, basis.locations(blocks, X.shape[1], X.dtype), drawn, rows, **more)
 
-def prior_precisions(drawn: Weights, basis: Basis, locations: Locations, kernel: Kernel) -> Float[Array, " c"]:
-    """s_rr of the drawn weights."""
-    return basis.precisions(kernel, locations) if drawn.log_precision is None else jnp.exp(drawn.log_precision.ravel())
+    def precisions(self, drawn: Weights, kernel: Kernel) -> Float[Array, " c"]:
+        """s_rr of their weights."""
+        if drawn.log_precision is not None:
+            return jnp.exp(drawn.log_precision.ravel())
+        return self.basis.precisions(kernel, self.locations)
+
+    def diagonal_squares(self, drawn: Weights, kernel: Kernel, noise: Float[Array, ""]) -> Float[Array, " c"]:
+        """c_rr² of their weights without a dense column; 0 for the others.
+
+        Under Gaussian noise σ² it is σ² / (φ_rᵀφ_r + σ² s_rr) (proposition 1); else a parameter.
+        """
+        if drawn.log_scale is not None:
+            values = jnp.exp(2.0 * drawn.log_scale.ravel())
+        else:
+            assert self.squares is not None
+            products = self.rows.astype(self.squares.dtype) * self.basis.unit(kernel) ** 2 * self.squares.ravel()
+            values = noise / (products + noise * self.precisions(drawn, kernel))
+        wide = self.basis.index(self.blocks) >= drawn.width
+        return jnp.where(wide & self.basis.exists(self.blocks), values, 0.0)
 
 
 class ControlVariate(eqx.Module):
-    """R = Φ_p [mean, dense columns of C] at p support rows, kept up to date while weights change (proposition 3).
-
-    The functions stay those of the initial hyper-parameters (appendix F.3).  `root` is the inverse Cholesky factor of
-    k(X_p, X_p) where the prior precision S is a kernel matrix, for the Nyström term of appendix F.2.
-    """
+    """R = Φ_p [mean, dense columns of C] at p support rows, kept up to date while weights change (proposition 3).  The
+    functions stay those of the initial hyper-parameters (appendix F.3).  `root` is the inverse Cholesky factor of
+    k(X_p, X_p) where the prior precision S is a kernel matrix, for the Nyström term of appendix F.2."""
 
     X: Float[Array, "p D"]
     kernel: Kernel
@@ -95,12 +104,9 @@ class ControlVariate(eqx.Module):
         self, draw_a: Float[Array, "p W"], draw_b: Float[Array, "p W"], precision: Float[Array, ""]
     ) -> Float[Array, ""]:
         """⟨R, M R⟩ - ⟨left, M right⟩, where left and right are independent unbiased estimates of R: 0 in expectation.
-
-        M = `precision` I (+ k(X_p, X_p)⁻¹), with `precision` = N / (p σ²).  Its gradient is that of
-        -⟨left - R, M (right - R)⟩ with R constant: the gradient of ⟨R, M R⟩, which would touch all weights, is
-        estimated from the drawn ones, each draw scaled as its estimate is (compare appendix F.1, which scales both
-        together).
-        """
+        M = `precision` I (+ k(X_p, X_p)⁻¹), with `precision` = N / (p σ²).  Its gradient is that of -⟨left - R, M
+        (right - R)⟩ with R constant: the gradient of ⟨R, M R⟩, which would touch all weights, is estimated from the
+        drawn ones, each draw scaled as its estimate is (compare appendix F.1, which scales both together)."""
 
         def product(a: Array, b: Array) -> Array:
             value = precision * jnp.sum(a * b)
@@ -115,7 +121,7 @@ class ControlVariate(eqx.Module):
     def advance(self, basis: Basis, locations: Locations, changes: Float[Array, "c W"]) -> "ControlVariate":
         """After a step that changed [mean, dense columns of C] of the weights there by `changes`."""
         change = outputs_of(basis, self.kernel, self.X, locations, changes)
-        return tree_at(lambda c: c.running, self, self.running + change)
+        return eqx.tree_at(lambda c: c.running, self, self.running + change)
 
 
 _TILES = {"cpu": 500, "gpu": 2_000}
@@ -168,10 +174,8 @@ def gram_product(
 
 
 def tiles(block: int, locations: Locations, *arrays: Array) -> tuple[Any, ...]:
-    """Locations of blocks, and arrays with a row for each of their functions, in tiles.
-
-    The last tile is filled up with blocks of zeros, whose functions count nothing as their columns are 0.
-    """
+    """Locations of blocks, and arrays with a row for each of their functions, in tiles.  The last tile is filled up
+    with blocks of zeros, whose functions count nothing as their columns are 0."""
     blocks = len(jax.tree.leaves(locations)[0])
     size = max(1, min(_TILES.get(jax.default_backend(), _TILES["gpu"]) // block, blocks))
     count = -(-blocks // size)
@@ -205,10 +209,9 @@ def latent_moments(
             index = first * count + jnp.arange(count)
             blocks = jnp.minimum(index, basis.blocks - 1)
             fresh = jnp.repeat(index < basis.blocks, basis.block)  # the last chunk has some blocks again
-            locations = basis.locations(blocks, X.shape[1], X.dtype)
-            functions = jnp.where(fresh, basis.functions(kernel, X, locations), 0.0)
-            drawn, drawn_squares = take((weights, squares), blocks)
-            scales2 = diagonal_squares(drawn, drawn_squares, basis, blocks, locations, kernel, noise, rows)
+            some, drawn = Functions.of_blocks(basis, blocks, X, squares, rows), take(weights, blocks)
+            functions = jnp.where(fresh, basis.functions(kernel, X, some.locations), 0.0)
+            scales2 = some.diagonal_squares(drawn, kernel, noise)
             parts = (functions @ columns(drawn, basis.index(blocks)), functions**2 @ scales2, jnp.sum(functions**2, 1))
             return jax.tree.map(jnp.add, totals, parts)
 
@@ -218,11 +221,9 @@ def latent_moments(
         return outputs[:, 0], narrow + jnp.sum(outputs[:, 1:] ** 2, axis=1), norms
 
     if len(X) <= _ROWS:
-        mean, variance, norms = of_rows(X)
-        return mean, variance, norms
+        return of_rows(X)
     parts = -(-len(X) // _ROWS)
     size = -(-len(X) // parts)
     index = jnp.minimum(jnp.arange(parts * size), len(X) - 1).reshape(parts, size)
     moments = jax.lax.map(of_rows, X[index])
-    mean, variance, norms = (moment.ravel()[: len(X)] for moment in moments)
-    return mean, variance, norms
+    return tuple(moment.ravel()[: len(X)] for moment in moments)

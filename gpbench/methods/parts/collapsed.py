@@ -5,7 +5,6 @@ here is log N(y | 0, VᵀV + diag(r)) + Σ cₙ, where the row noise rₙ and th
 is the posterior under that Gaussian.
 """
 
-import abc
 from typing import ClassVar
 
 import equinox as eqx
@@ -37,10 +36,7 @@ class Optimum(eqx.Module):
 
 
 class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
-    """A method with an objective of this form: a subclass has `row_terms`.
-
-    L-BFGS moves hyper-parameters and inducing points.
-    """
+    """A method with an objective of this form, by its `row_terms`: L-BFGS moves hyper-parameters and points."""
 
     sample_weights: ClassVar[bool] = True
 
@@ -50,11 +46,10 @@ class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
         "Number of training rows, in their random order; null: all.  The paper svdgp takes 4,096.",
     )
 
-    @abc.abstractmethod
-    def row_terms(
-        self, rest: Float[Array, " N"], noise: Float[Array, ""]
-    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """The row noise r and the correction c, in nats, from d (`rest`) and σ² (`noise`)."""
+    def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]) -> MeanVariance:
+        """The row noise r and the correction c, in nats, from d (`rest`) and σ² (`noise`): by default r = σ² and
+        c = -d/(2σ²), the bound of Titsias (2009)."""
+        return noise * jnp.ones_like(rest), -0.5 * rest / noise
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> CollapsedParameters:
         layer = self.initial_layer(data.first(self.rows), additive_noise=False, key=key)

@@ -1,8 +1,6 @@
-"""The tied Gaussian factors g(w)^N of a layer: of whitened or inducing outputs, or in natural parameters.
-
-Every unit's whitened inducing outputs w have q(w) = N(0, I) g(w)^N, and the cavity N(0, I) g(w)^(N-1): g stands for a
-row (paper `aep_dgp`, section 4.2).
-"""
+"""The tied Gaussian factors g(w)^N of a layer: of whitened or inducing outputs, or in natural parameters.  Every unit's
+whitened inducing outputs w have q(w) = N(0, I) g(w)^N, and the cavity N(0, I) g(w)^(N-1): g stands for a row (paper
+`aep_dgp`, section 4.2)."""
 
 import abc
 from typing import Any
@@ -53,8 +51,7 @@ class Factors(eqx.Module):
             q = factor.posterior()
             return q, 0.5 * factor.shift @ q.mean - 0.5 * log_determinant(q.root)
 
-        q, log_normaliser = jax.vmap(unit)(layer.Z, A, self.shift, self.root)
-        return q, log_normaliser
+        return jax.vmap(unit)(layer.Z, A, self.shift, self.root)
 
 
 class _WhitenedFactors(Factors):

@@ -25,10 +25,8 @@ from gpbench.schema import SIZE, setting
 
 class DeepLayer(eqx.Module):
     """P functions (units) of the same inputs: one kernel and additive noise, and inducing points for each unit.
-
     `log_noise` is the logarithm of the noise variance on every output; None in the last layer, whose noise is the
-    likelihood's.
-    """
+    likelihood's."""
 
     kernel: Kernel
     log_noise: Float[Array, ""] | None
@@ -163,13 +161,11 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
         hidden_start: str = "fill",
         key: PRNGKeyArray,
     ) -> tuple[DeepLayer, ...]:
-        """The layers to start from, the last with `outputs` units.
-
-        The first layer's inducing points are rows or their cluster centres, the same for all of its units.  With linear
-        `means` (D, P) of the hidden layers those of a later layer are where the means take them, with lengthscales of
-        `lengthscale_start`.  Without, they are of `hidden_start`, with the lengthscale e (the program of the authors of
-        the paper `aep_dgp`).  Raises ConfigError for more inducing points than rows, or an unfit kernel.
-        """
+        """The layers to start from, the last with `outputs` units.  The first layer's inducing points are rows or their
+        cluster centres, the same for all of its units.  With linear `means` (D, P) of the hidden layers those of a
+        later layer are where the means take them, with lengthscales of `lengthscale_start`.  Without, they are of
+        `hidden_start`, with the lengthscale e (the program of the authors of the paper `aep_dgp`).  Raises ConfigError
+        for more inducing points than rows, or an unfit kernel."""
         X, dtype = data.X[: data.total], data.X.dtype
         Z = inducing_points(X, inducing_count(self.inducing, len(X)), self.start, key=key)
         kernel = self.initial_kernel(Z, data)
@@ -216,5 +212,4 @@ def _with_lengthscale(kernel: Kernel, log_lengthscale: float) -> Kernel:
         is_squared = jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"
         return jnp.full_like(leaf, 2.0 * log_lengthscale) if is_squared else leaf
 
-    new: Kernel = jax.tree_util.tree_map_with_path(fill, kernel)
-    return new
+    return jax.tree_util.tree_map_with_path(fill, kernel)

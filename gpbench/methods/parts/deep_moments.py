@@ -20,9 +20,7 @@ _LEAST_VARIANCE = 1e-8
 
 class Projection(eqx.Module):
     """A layer for uncertain inputs: with E u and cov u of each unit, α = Kzz⁻¹ E u and B = Kzz⁻¹ (cov u - Kzz) Kzz⁻¹.
-
-    `weights` is B + α αᵀ.
-    """
+    `weights` is B + α αᵀ."""
 
     layer: DeepLayer
     alpha: Float[Array, "P M"]
@@ -40,10 +38,8 @@ class Projection(eqx.Module):
 
 
 def propagate(projection: Projection, h: Moments, *, full: bool = False) -> Moments:
-    """Moments of every unit, noise included, at inputs with the moments `h` (section 5; with `full`, appendix G).
-
-    A unit's mean is ψ1 α and its variance ψ0 + Σ (B + α αᵀ) ψ2 - mean² + noise.
-    """
+    """Moments of every unit, noise included, at inputs with the moments `h` (section 5; with `full`, appendix G).  A
+    unit's mean is ψ1 α and its variance ψ0 + Σ (B + α αᵀ) ψ2 - mean² + noise."""
     layer, alphas = projection.layer, projection.alpha
     kernel = layer.kernel
     assert isinstance(kernel, SquaredExponential)
@@ -74,10 +70,8 @@ _LogZ = Callable[[list[Normal], Float[Array, "1 D"], Float[Array, " 1"]], Float[
 
 def average_factors(log_z: _LogZ, cavities: list[Normal], batch: Batch) -> list[Natural]:
     """The average over the rows of a batch of the factors that they imply, N times: factors on w, for every unit.
-
     Moment matching allows rows whose tilted covariance is not positive definite: they imply no factor, and are left out
-    of that unit's average.
-    """
+    of that unit's average."""
 
     def of_row(x: Any, y: Any) -> Any:
         return jax.grad(lambda cavities: log_z(cavities, x[None], y[None]))(cavities)
@@ -101,10 +95,8 @@ def average_factors(log_z: _LogZ, cavities: list[Normal], batch: Batch) -> list[
 def _row_factor(
     R: Float[Array, "M M"], gradient: Normal
 ) -> tuple[Float[Array, "M M"], Float[Array, " M"], Bool[Array, ""]]:
-    """Precision and shift of a row's factor of v ~ N(0, I), from the gradient with respect to the cavity (m, R).
-
-    Both are 0, and the third is false, where there is none.
-    """
+    """Precision and shift of a row's factor of v ~ N(0, I), from the gradient with respect to the cavity (m, R).  Both
+    are 0, and the third is false, where there is none."""
     a = R @ gradient.mean
     # ∂/∂R = 2 R G, of which the lower triangle is known, so that of 2 R G Rᵀ is too
     lower = jnp.tril(jnp.tril(gradient.root) @ R.T)

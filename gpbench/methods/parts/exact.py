@@ -1,7 +1,5 @@
-"""Exact GP regression of a few thousand rows (Rasmussen and Williams 2006, chapter 2): prior and evidence.
-
-Methods for many rows take their initial hyper-parameters from such a model of some of them (`fit_subset`).
-"""
+"""Exact GP regression of a few thousand rows (Rasmussen and Williams 2006, chapter 2): prior and evidence.  Methods for
+many rows take their initial hyper-parameters from such a model of some of them (`fit_subset`)."""
 
 from typing import Any
 
@@ -86,10 +84,8 @@ _log_density.defvjp(_forward, _backward)
 
 
 def require_rows(X: Float[Array, "N D"], key: str) -> None:
-    """Raise ConfigError where the evidence of these rows and its gradient need more memory than is free.
-
-    `key` is that of the configuration which sets their number.
-    """
+    """Raise ConfigError where the evidence of these rows and its gradient need more memory than is free.  `key` is that
+    of the configuration which sets their number."""
     needed = _MATRICES * len(X) ** 2 * X.dtype.itemsize
     require_memory(needed, f"{_MATRICES} covariance matrices of {len(X):,} rows in an exact GP", f"rows ({key})")
 
@@ -110,11 +106,9 @@ def fit_subset(
     floor: float,
     prior: LengthscalePrior | None = None,
 ) -> ExactGP:
-    """Kernel and noise with the largest evidence of the first `rows` training rows, which come in random order.
-
-    Where there are fewer rows it takes all.  L-BFGS starts from lengthscales by `start` and this `noise` variance, in
-    units of the targets.  O(rows³) an iteration.  Raises ConfigError where memory is too small.
-    """
+    """Kernel and noise with the largest evidence of the first `rows` training rows, which come in random order.  Where
+    there are fewer rows it takes all.  L-BFGS starts from lengthscales by `start` and this `noise` variance, in units
+    of the targets.  O(rows³) an iteration.  Raises ConfigError where memory is too small."""
     subset = data.first(rows)
     require_rows(subset.X, "method.subset_rows")
     kernel = spec.initial(subset.X, start=start, unit=data.unit)

@@ -10,10 +10,9 @@ import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from gpbench.core import lbfgs
-from gpbench.core.mapping import tree_at
 from gpbench.core.optimisers import with_rate
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.parts.settings import AllRowsMethod
 from gpbench.schema import setting
@@ -55,9 +54,7 @@ class GradientMethod(Method):
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Any]:
         """Evaluate the loss, or an unbiased estimate of it from a minibatch, and by-products for predictions, or None.
-
-        It is optional where `evaluate` has the gradient in closed form.  `key` is for losses that are sampled.
-        """
+        It is optional where `evaluate` has the gradient in closed form.  `key` is for losses that are sampled."""
         raise NotImplementedError
 
     def init_variables(self, parameters: Parameters, data: Batch) -> Any:
@@ -90,21 +87,17 @@ class GradientMethod(Method):
     def update_and_evaluate(
         self, parameters: Parameters, variables: Any, batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[Parameters, Any, Float[Array, ""], Parameters]:
-        """Do `update`, then `evaluate`; a method overrides it where the two share work.
-
-        Parameters, variables, the loss there, and its gradient in what `trainable` selects.
-        """
+        """Do `update`, then `evaluate`; a method overrides it where the two share work.  Parameters, variables, the
+        loss there, and its gradient in what `trainable` selects."""
         parameters, variables = self.update(parameters, variables, batch)
         value, gradient, _ = self.evaluate(parameters, None, batch, key=key)
         return parameters, variables, value, gradient
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState[Any]:
         whole = self.batch_size is None or self.batch_size >= data.total
-        if self.optimiser is None and not whole:
-            raise ConfigError(
-                f"{self.name}: L-BFGS needs all rows in each step: leave method.batch_size=null, or set"
-                " method.optimiser where the method has minibatches"
-            )
+        mend = "leave method.batch_size=null, or set method.optimiser where the method has minibatches"
+        fits = whole or self.optimiser is not None
+        require(fits, f"{self.name}: L-BFGS needs all rows in each step: {mend}", ConfigError)
         parameters = self.init_parameters(data, key=key)
         return GradientState(parameters, self._init_optimiser(parameters, data), self.init_variables(parameters, data))
 
@@ -142,7 +135,7 @@ class GradientMethod(Method):
         return state.optimiser.converged if isinstance(state.optimiser, lbfgs.State) else None
 
     def with_rate(self, state: GradientState[Any], rate: float) -> GradientState[Any]:
-        return tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
+        return eqx.tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
 
 
 class FullBatchMethod(AllRowsMethod, GradientMethod):
@@ -163,14 +156,12 @@ class MarginalMethod(GradientMethod):
         """The posterior mean and variance of f at X, each (N,), or (N, P) of P latent functions."""
 
     def predict(self, state: GradientState[Any], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        prediction: Predictive = state.parameters.likelihood.predictive(*self.marginals(state, X))
-        return prediction
+        return state.parameters.likelihood.predictive(*self.marginals(state, X))
 
     def expected_log_prob(
         self, state: GradientState[Any], X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"] | None:
-        expected: Array = state.parameters.likelihood.expected_log_prob(*self.marginals(state, X), y)
-        return expected
+        return state.parameters.likelihood.expected_log_prob(*self.marginals(state, X), y)
 
 
 class EvidenceMethod(FullBatchMethod, MarginalMethod):
@@ -180,11 +171,9 @@ class EvidenceMethod(FullBatchMethod, MarginalMethod):
 
     @abc.abstractmethod
     def evidence(self, parameters: Parameters, data: Batch) -> tuple[Float[Array, ""], Any]:
-        """Evaluate the log evidence of the training rows, or a bound on it, in nats, and the posterior.
-
-        With a prior on the lengthscales its log density is added.  Predictions are made of the posterior
-        (`GradientState.optimiser.extra`).
-        """
+        """Evaluate the log evidence of the training rows, or a bound on it, in nats, and the posterior.  With a prior
+        on the lengthscales its log density is added.  Predictions are made of the posterior
+        (`GradientState.optimiser.extra`)."""
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Any]:
         value, posterior = self.evidence(parameters, batch)

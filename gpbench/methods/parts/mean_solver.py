@@ -1,9 +1,7 @@
 """Solvers of the mean of kernel functions around all training rows, under Gaussian noise and fixed hyper-parameters.
-
 With Φ = S = K and a diagonal C the mean solves (K + σ²I) mean = y, and C is that of proposition 1 (paper `qsgp`).
 AdaGrad on the bound is slow there, for its Hessian is K (K + σ²I) / σ²; a step of these solvers costs O(N) for each of
-its rows, where AdaGrad's does not grow with N.
-"""
+its rows, where AdaGrad's does not grow with N."""
 
 import dataclasses
 from functools import partial
@@ -60,39 +58,32 @@ class MeanSolver(eqx.Module):
 
     def equations(self, hyper: Hyper, X: Float[Array, "N D"]) -> KernelSystem:
         """(K + σ²I) mean = y."""
-        return KernelSystem(hyper.kernel, noise_of(hyper), X, self.targets)
+        return KernelSystem(hyper.kernel, hyper.noise, X, self.targets)
 
     def residual(self, hyper: Hyper, X: Float[Array, "N D"]) -> Float[Array, ""]:
-        """The residual relative to y in float64, on up to 1,000 rows.
-
-        They are no neighbours, which blocks may just have solved.  In float32 the entries of K are rounded, and the
-        solution of their system may be far from that of the exact one.
-        """
+        """The residual relative to y in float64, on up to 1,000 rows.  They are no neighbours, which blocks may just
+        have solved.  In float32 the entries of K are rounded, and the solution of their system may be far from that of
+        the exact one."""
         with jax.named_scope("needs_float64"):
             hyper, X, weights, targets = exact((hyper, X, self.weights[:, None], self.targets))
-            system = KernelSystem(hyper.kernel, noise_of(hyper), X, targets)
+            system = KernelSystem(hyper.kernel, hyper.noise, X, targets)
             index = jnp.arange(0, len(X), -(-len(X) // _CHECKED))
             rows = Rows(system.X[index], index, jnp.ones((len(index), 1)))
             return relative(system.residual(weights, rows), system.targets[index])
 
     def step(self, hyper: Hyper, X: Float[Array, "N D"], batch: Batch, *, steps: int, tolerance: float) -> "MeanSolver":
-        """The next state; this one where the relative residual is below the tolerance.
-
-        cg ignores the rows of the `batch`; the number of training `steps` sets the window of dual's average.
-        """
+        """The next state; this one where the relative residual is below the tolerance.  cg ignores the rows of the
+        `batch`; the number of training `steps` sets the window of dual's average."""
         system = self.equations(hyper, X)
         all_rows = isinstance(self.solver, ConjugateGradients)
         move = partial(self._all_rows, tolerance) if all_rows else partial(self._some_rows, batch, steps)
         with jax.named_scope("needs_float64"):  # the preconditioner, which passes through unchanged
-            new: MeanSolver = jax.lax.cond(self.level <= tolerance**2, lambda: self, lambda: move(system))
-        return new
+            return jax.lax.cond(self.level <= tolerance**2, lambda: self, lambda: move(system))
 
     def _all_rows(self, tolerance: float, system: KernelSystem) -> "MeanSolver":
-        """An iteration of cg.  It goes on from the true residual where only its own is below the tolerance.
-
-        The weights become NaN where they are worse than 0 by what cg minimises, ½ wᵀHw - yᵀw = -½ wᵀ(y + r): H is
-        indefinite to the precision of its entries.
-        """
+        """An iteration of cg.  It goes on from the true residual where only its own is below the tolerance.  The
+        weights become NaN where they are worse than 0 by what cg minimises, ½ wᵀHw - yᵀw = -½ wᵀ(y + r): H is
+        indefinite to the precision of its entries."""
         assert isinstance(self.solver, ConjugateGradients)
         before, after = self.solver, self.solver.step(system)
         misfit = _misfit(before.weights, before.residual, self.targets, system.noise)
@@ -123,14 +114,7 @@ class MeanSolver(eqx.Module):
 
 def _misfit(weights: Array, residual: Array, targets: Array, noise: Array) -> Float[Array, ""]:
     """|y - K w|² / (2 σ²) + ½ wᵀK w with K w = y - r - σ²w."""
-    misfit: Array = jnp.sum(residual**2) / (2.0 * noise) + 0.5 * jnp.sum(weights * (targets + residual))
-    return misfit
-
-
-def noise_of(hyper: Hyper) -> Float[Array, ""]:
-    """σ² of Gaussian noise."""
-    assert isinstance(hyper.likelihood, Gaussian)
-    return hyper.likelihood.noise
+    return jnp.sum(residual**2) / (2.0 * noise) + 0.5 * jnp.sum(weights * (targets + residual))
 
 
 def chosen_solver(method: Any, data: Batch) -> str:
@@ -174,11 +158,9 @@ def start_solver(
     rows: int,
     batch: int,
 ) -> MeanSolver:
-    """The solver cg, blocks or dual with weights of 0; `log_scales` are the logarithms of C's diagonal.
-
-    `rank` is that of cg's preconditioner, None for none; dual's step size is computed from the first `rows` rows.
-    """
-    noise, targets = noise_of(hyper), y[:, None]
+    """The solver cg, blocks or dual with weights of 0; `log_scales` are the logarithms of C's diagonal.  `rank` is that
+    of cg's preconditioner, None for none; dual's step size is computed from the first `rows` rows."""
+    noise, targets = hyper.noise, y[:, None]
     system = KernelSystem(hyper.kernel, noise, X, targets)
     zero = jnp.zeros((), X.dtype)
     solver: ConjugateGradients | Blocks | Descent
@@ -200,5 +182,5 @@ def regressors_mean(
     hyper: Hyper, X: Float[Array, "N D"], Z: Float[Array, "p D"], y: Float[Array, " N"]
 ) -> Float[Array, " p"]:
     """The mean of the functions around Z, the first rows of X, if there were no others (a subset of regressors)."""
-    system = KernelSystem(hyper.kernel, noise_of(hyper), X, y[:, None])
+    system = KernelSystem(hyper.kernel, hyper.noise, X, y[:, None])
     return Nystroem.of_first(system, len(Z)).regress(system, y[:, None])[:, 0]

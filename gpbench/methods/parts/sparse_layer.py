@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.features import Features, InducingPoints, ScaledFeatures, inducing_points
 from gpbench.core.gaussians import Covariances, MeanVariance, Normal, residual
 from gpbench.core.greedy import select_rows
-from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, log_scalar, require
+from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, log_scalar, require_family
 from gpbench.core.linalg import describe_failure, product, whitened
 from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.settings import PriorMethod
@@ -115,10 +115,8 @@ class SparseMethod(PriorMethod):
     def initial_layer(
         self, data: Batch, *, additive_noise: bool, key: PRNGKeyArray, kernel: Kernel | None = None
     ) -> SparseLayer:
-        """The layer to start from, with this kernel or the one that the settings make of the data.
-
-        Raises ConfigError for more inducing points than rows, or an unfit kernel.
-        """
+        """The layer to start from, with this kernel or the one that the settings make of the data.  Raises ConfigError
+        for more inducing points than rows, or an unfit kernel."""
         X = data.X[: data.total]
         m, greedy = inducing_count(self.inducing, len(X)), self.start == "greedy"
         Z = inducing_points(X, m, "rows" if greedy else self.start, key=key)
@@ -128,7 +126,7 @@ class SparseMethod(PriorMethod):
             Z = X[select_rows(kernel, X, m).index]
         features: Features = InducingPoints(Z)
         if self.features == "generalised":
-            require(self.kernel, SquaredExponential, "method.features=generalised")
+            require_family(self.kernel, SquaredExponential, "method.features=generalised")
             features = ScaledFeatures(Z, jnp.zeros_like(Z))
         log_noise = log_scalar(self.noise, X) if additive_noise else None
         on_inducing = self.noise_on_inducing and additive_noise

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from gpbench.methods.base import Batch, Info, refuse
+from gpbench.errors import refuse
+from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 from gpbench.methods.protocols import STOP
 from gpbench.schema import setting
@@ -46,16 +47,15 @@ class StopMethod(GradientMethod):
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState[Any]:
         stop, chooses = self.stop_after or 0, self._chooses
+        nothing = "leaves nothing to choose: set it to null, or set method.search=null"
         refuse(
-            {
-                f"method.stop_after={stop} must be at most method.steps={self.steps}": stop > self.steps,
-                f"method.stop_after={stop} leaves nothing to choose: set it to null, or set method.search=null": (
-                    stop and chooses
-                ),
-                "method.halving=true drops candidates before they stop: set it to false to choose stop_after": (
-                    self.halving and chooses
-                ),
-            }
+            "method.",
+            (stop > self.steps, f"stop_after={stop} must be at most method.steps={self.steps}"),
+            (stop and chooses, f"stop_after={stop} {nothing}"),
+            (
+                self.halving and chooses,
+                "halving=true drops candidates before they stop: set it to false to choose stop_after",
+            ),
         )
         state = super().init(data, key=key)
         if not (self.stop_after or self._chooses):

@@ -1,8 +1,6 @@
-"""Methods with a variational bound: a layer, a likelihood, and a posterior q(w) of the layer's whitened outputs.
-
-The bound is Σ E_q log p(yₙ|fₙ) - KL[q(w) || N(0, I)] (Hensman, Matthews and Ghahramani, AISTATS 2015; paper `sep`,
-equation 8), with fₙ = Vₙᵀw + independent rest.
-"""
+"""Methods with a variational bound: a layer, a likelihood, and a posterior q(w) of the layer's whitened outputs.  The
+bound is Σ E_q log p(yₙ|fₙ) - KL[q(w) || N(0, I)] (Hensman, Matthews and Ghahramani, AISTATS 2015; paper `sep`, equation
+8), with fₙ = Vₙᵀw + independent rest."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
@@ -15,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.gaussians import Natural, unit_factor
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.natural_gradient import natural_gradient_step
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientState, MarginalMethod
 from gpbench.methods.parts.settings import LikelihoodMethod
@@ -36,11 +34,9 @@ class Layer(Protocol):
 
 
 class VariationalParameters(eqx.Module):
-    """Arguments of the bound.  With P > 1 latent functions the leaves of `q` have a leading axis P.
-
-    `q` has `project(V)`, mean and variance (N,) of Vᵀw, and `kl()` from N(0, I): `core.gaussians.Normal`, or one of
-    `core.additive`.
-    """
+    """Arguments of the bound.  With P > 1 latent functions the leaves of `q` have a leading axis P.  `q` has
+    `project(V)`, mean and variance (N,) of Vᵀw, and `kl()` from N(0, I): `core.gaussians.Normal`, or one of
+    `core.additive`."""
 
     layer: Any
     likelihood: Likelihood
@@ -48,12 +44,9 @@ class VariationalParameters(eqx.Module):
 
 
 class VariationalMethod(LikelihoodMethod, MarginalMethod):
-    """A method that maximises the module's bound.
-
-    With `optimiser=null`, which needs all rows in each step, L-BFGS moves everything.  An optimiser of optax's kind, on
-    all rows or on minibatches, moves everything too, or with `natural_step` the hyper-parameters alone, beside a
-    natural-gradient step of q.
-    """
+    """A method that maximises the module's bound.  With `optimiser=null`, which needs all rows in each step, L-BFGS
+    moves everything.  An optimiser of optax's kind, on all rows or on minibatches, moves everything too, or with
+    `natural_step` the hyper-parameters alone, beside a natural-gradient step of q."""
 
     sample_weights: ClassVar[bool] = True
 
@@ -65,14 +58,11 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     )
 
     def initial_likelihood(self, data: Batch) -> Likelihood:
-        """The likelihood with its initial parameters.
-
-        Raises ConfigError where it does not fit the task, or where nothing would move the hyper-parameters.
-        """
-        if self.optimiser is None and self.natural_step is not None:
-            raise ConfigError(
-                "method.natural_step needs a method.optimiser for the hyper-parameters, such as adam; or set it to null"
-            )
+        """The likelihood with its initial parameters.  Raises ConfigError where it does not fit the task, or where
+        nothing would move the hyper-parameters."""
+        moves = self.optimiser is not None or self.natural_step is None
+        fault = "needs a method.optimiser for the hyper-parameters, such as adam; or set it to null"
+        require(moves, f"method.natural_step {fault}", ConfigError)
         return super().initial_likelihood(data)
 
     def times_prior(self, factor: Natural, layer: Any) -> Any:
@@ -89,10 +79,8 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         return -self.bound(parameters, batch), None
 
     def bound(self, parameters: VariationalParameters, batch: Batch) -> Float[Array, ""]:
-        """The lower bound on the log evidence, or an unbiased estimate of it from a minibatch, in nats.
-
-        With a prior on the hyper-parameters its log density is added.
-        """
+        """The lower bound on the log evidence, or an unbiased estimate of it from a minibatch, in nats.  With a prior
+        on the hyper-parameters its log density is added."""
         layer: Layer = parameters.layer
         return self._bound(parameters, *layer.whitened(batch.X), layer.log_prior(), batch)
 
@@ -131,8 +119,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         if self.natural_step is None:
             return None
         m = jax.eval_shape(lambda X: parameters.layer.whitened(X)[0], data.X[:1]).shape[0]
-        factor: Natural = repeat(unit_factor(m, data.X.dtype), parameters.likelihood.latents())
-        return factor
+        return repeat(unit_factor(m, data.X.dtype), parameters.likelihood.latents())
 
     def update_and_evaluate(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch, *, key: PRNGKeyArray

@@ -41,10 +41,8 @@ class _CAGPPosterior(eqx.Module):
 
 
 class CAGP(EvidenceMethod, ExactStart):
-    """Computation-aware Gaussian process regression with sparse actions (Wenger et al. 2024): `cagp`.
-
-    An evaluation takes O(N² + N i²) time and O(N i) memory for i actions.
-    """
+    """Computation-aware Gaussian process regression with sparse actions (Wenger et al. 2024): `cagp`.  An evaluation
+    takes O(N² + N i²) time and O(N i) memory for i actions."""
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"actions"})
 

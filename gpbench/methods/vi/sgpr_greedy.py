@@ -7,8 +7,6 @@ the new kernel, and training goes on from them where the bound is larger; where 
 training has ended.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,7 +16,7 @@ from gpbench.core import lbfgs
 from gpbench.core.features import SelectedPoints
 from gpbench.core.gaussians import Natural, unit_factor
 from gpbench.core.greedy import select_rows
-from gpbench.core.mapping import select, tree_at
+from gpbench.core.mapping import select
 from gpbench.methods.base import Batch, Info, inducing_count
 from gpbench.methods.parts.collapsed import CollapsedMethod, CollapsedParameters, Optimum
 from gpbench.methods.parts.gradient import GradientState
@@ -57,20 +55,14 @@ class _Rounds(eqx.Module):
 
 
 class GreedySGPR(CollapsedMethod):
-    """Sparse GP regression with greedily chosen inducing points (Burt et al. 2020): `sgpr_greedy`.
-
-    Hyper-parameters start as those of vsgpr with the same settings.
-    """
+    """Sparse GP regression with greedily chosen inducing points (Burt et al. 2020): `sgpr_greedy`.  Hyper-parameters
+    start as those of vsgpr with the same settings."""
 
     features: str = setting("values", ["values"], "Inducing features: values of f at training rows.")
     tolerance: float = setting(
         0.1, "nonnegative", "Loss t/(2σ²) in nats at which no more points are chosen; 0: always `inducing` points."
     )
     rounds: int = setting(10, "count", "Largest number of choices of points.")
-
-    def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]) -> Any:
-        """r = σ² and c = -d/(2σ²), the bound of Titsias (2009)."""
-        return noise * jnp.ones_like(rest), -0.5 * rest / noise
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> CollapsedParameters:
         return self.choose(super().init_parameters(data, key=key), data)[0]
@@ -88,7 +80,7 @@ class GreedySGPR(CollapsedMethod):
         features = SelectedPoints(Z, mask.astype(Z.dtype))
         rule = jnp.where(data.weight @ selection.rest <= enough, _TOLERANCE, _ROUNDING)
         rule = jnp.where(selection.count == m, _NUMBER, rule).astype(Z.dtype)
-        return tree_at(lambda p: p.layer.features, parameters, features), rule
+        return eqx.tree_at(lambda p: p.layer.features, parameters, features), rule
 
     def init_extra(self, parameters: CollapsedParameters, data: Batch) -> _CertifiedOptimum:
         optimum, zero = super().init_extra(parameters, data), jnp.zeros((), data.X.dtype)
@@ -96,7 +88,7 @@ class GreedySGPR(CollapsedMethod):
 
     def evidence(self, parameters: CollapsedParameters, data: Batch) -> tuple[Float[Array, ""], Optimum]:
         fixed = jax.lax.stop_gradient(parameters.layer.features)
-        return super().evidence(tree_at(lambda p: p.layer.features, parameters, fixed), data)
+        return super().evidence(eqx.tree_at(lambda p: p.layer.features, parameters, fixed), data)
 
     def by_products(self, optimum: Optimum, factor: Natural, rest: Float[Array, " N"], data: Batch) -> Optimum:
         """With what bounds the evidence from above."""
@@ -109,7 +101,7 @@ class GreedySGPR(CollapsedMethod):
         """An iteration of L-BFGS; and where it is the last one, another choice of points."""
         state, info = super().step(state, batch, key=key)
         last = state.optimiser.converged & (state.variables.count >= self.rounds)
-        state = tree_at(lambda s: s.variables.finished, state, state.variables.finished | last)
+        state = eqx.tree_at(lambda s: s.variables.finished, state, state.variables.finished | last)
         due = state.optimiser.converged & ~state.variables.finished
         return jax.lax.cond(due, lambda s: self.choose_again(s, batch, key), lambda s: s, state), info
 
@@ -122,24 +114,21 @@ class GreedySGPR(CollapsedMethod):
         gain = state.optimiser.value - optimiser.value
         better = gain > lbfgs.TOLERANCE * jnp.maximum(jnp.abs(optimiser.value), 1.0)
         rounds = _Rounds(state.variables.count + 1, rule, jnp.zeros((), bool))
-        old = tree_at(lambda s: s.variables.finished, state, jnp.ones((), bool))
+        old = eqx.tree_at(lambda s: s.variables.finished, state, jnp.ones((), bool))
         new = GradientState(parameters, optimiser, rounds)
         return select(better, new, old)
 
     def converged(self, state: GradientState[CollapsedParameters]) -> Bool[Array, ""]:
         """Whether no choice of points raises the bound any more, or `rounds` of them were trained from."""
-        finished: Bool[Array, ""] = state.variables.finished
-        return finished
+        return state.variables.finished
 
     @eqx.filter_jit
     def diagnostics(self, state: GradientState[CollapsedParameters]) -> dict[str, Array]:
-        """The number of points, the bounds on the evidence's distance, and how the choice of points ended.
-
-        `gap` is t/(2σ²) in nats: for targets from the model the evidence is that far above the bound on average at
-        least, and twice that at most.  `evidence_upper` is an upper bound of the evidence at the same parameters, for
-        any targets.  `rounds` counts the choices; `rule` is 0 where the present one ended with `inducing` points, 1 at
-        the `tolerance`, 2 where only rounding was left.
-        """
+        """The number of points, the bounds on the evidence's distance, and how the choice of points ended.  `gap` is
+        t/(2σ²) in nats: for targets from the model the evidence is that far above the bound on average at least, and
+        twice that at most.  `evidence_upper` is an upper bound of the evidence at the same parameters, for any targets.
+        `rounds` counts the choices; `rule` is 0 where the present one ended with `inducing` points, 1 at the
+        `tolerance`, 2 where only rounding was left."""
         optimum: _CertifiedOptimum = state.optimiser.extra
         layer, noise = state.parameters.layer, state.parameters.likelihood.noise
         gap = 0.5 * optimum.rest / noise

@@ -14,10 +14,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.decoupled import Decoupled, Direct, Hybrid, Jacobi, Orthogonal
 from gpbench.core.features import unused_features
 from gpbench.core.gaussians import MeanVariance, Natural, standard_normal, unit_factor
-from gpbench.core.kernels import SquaredExponential, require
+from gpbench.core.kernels import SquaredExponential, require_family
 from gpbench.core.linalg import describe_failure
 from gpbench.core.natural_gradient import natural_gradient_step
-from gpbench.methods.base import Batch, refuse, size_label
+from gpbench.errors import refuse
+from gpbench.methods.base import Batch, size_label
 from gpbench.methods.parts.gradient import GradientState, MarginalMethod, SampledMethod
 from gpbench.methods.parts.settings import KernelMethod, LikelihoodMethod
 from gpbench.schema import setting
@@ -26,14 +27,10 @@ _CLASSES: dict[str, type[Decoupled]] = {"direct": Direct, "jacobi": Jacobi, "hyb
 
 
 class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
-    """Decoupled variational Gaussian processes (Cheng and Boots 2017): `svdgp`.
-
-    With `parametrisation=orthogonal` they are those of Salimbeni et al. (2018): `odsvgp`.
-
-    The bases grow with the minibatches (paper, algorithm 1): every step puts the next `growth` rows of its batch into
-    them as features of scale 1, until they are full.  Buffers have their final size from the start, so that nothing is
-    compiled again.
-    """
+    """Decoupled variational Gaussian processes (Cheng and Boots 2017): `svdgp`.  With `parametrisation=orthogonal` they
+    are those of Salimbeni et al. (2018): `odsvgp`.  The bases grow with the minibatches (paper, algorithm 1): every
+    step puts the next `growth` rows of its batch into them as features of scale 1, until they are full.  Buffers have
+    their final size from the start, so that nothing is compiled again."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "laplace", "student_t", "probit", "logistic")
@@ -82,22 +79,20 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
         )
         q = standard_normal(m, dtype)
         cls: Any = _CLASSES[self.parametrisation]
-        parameters: Decoupled = cls(*shared, q.root if issubclass(cls, Direct) else q)
-        return parameters
+        return cls(*shared, q.root if issubclass(cls, Direct) else q)
 
     def _check(self, data: Batch) -> None:
-        require(self.kernel, SquaredExponential, self.name)
+        require_family(self.kernel, SquaredExponential, self.name)
         rows = min(self.batch_size or data.total, data.total)
         more = f"is more than the {data.total} training rows: choose no more than these"
+        growth = f"growth={self.growth} features a step, but a step sees {rows} rows: choose no more than these"
+        natural = "natural_step is for method.parametrisation=orthogonal, whose KL is a sum of q's and the mean's; "
         refuse(
-            {
-                f"method.growth={self.growth} features a step, but a step sees {rows} rows: choose no more than"
-                " these": self.growth > rows,
-                f"method.mean_basis={self.mean_basis} {more}": self.mean_basis > data.total,
-                f"method.covariance_basis={self.covariance_basis} {more}": self.covariance_basis > data.total,
-                "method.natural_step is for method.parametrisation=orthogonal, whose KL is a sum of q's and the"
-                " mean's; leave it null": self.natural_step is not None and self.parametrisation != "orthogonal",
-            }
+            "method.",
+            (self.growth > rows, growth),
+            (self.mean_basis > data.total, f"mean_basis={self.mean_basis} {more}"),
+            (self.covariance_basis > data.total, f"covariance_basis={self.covariance_basis} {more}"),
+            (self.natural_step is not None and self.parametrisation != "orthogonal", f"{natural}leave it null"),
         )
 
     def init_variables(self, parameters: Decoupled, data: Batch) -> Natural | None:

@@ -19,10 +19,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import standard_normal
-from gpbench.core.kernels import Kernel
-from gpbench.core.likelihoods import Gaussian, Likelihood
+from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import SubsetStart
 from gpbench.methods.parts.gradient import GradientState
@@ -33,10 +32,8 @@ from gpbench.schema import setting
 
 
 class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
-    """Sparse variational Gaussian processes (Hensman et al. 2013, 2015): `svi`.
-
-    `VariationalMethod` says how it is optimised.
-    """
+    """Sparse variational Gaussian processes (Hensman et al. 2013, 2015): `svi`.  `VariationalMethod` says how it is
+    optimised."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
 
@@ -55,27 +52,19 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> VariationalParameters:
         likelihood = self.initial_likelihood(data)
-        if self.conditional == "scaled" and not isinstance(likelihood, Gaussian):
-            raise ConfigError(
-                f"{self.name}: the tighter bound needs Gaussian noise, and the likelihood is"
-                f" {self.likelihood}: set method.conditional=prior, or use svi"
-            )
+        fault = f"the tighter bound needs Gaussian noise, and the likelihood is {self.likelihood}"
+        fits = self.conditional == "prior" or isinstance(likelihood, Gaussian)
+        require(fits, f"{self.name}: {fault}: set method.conditional=prior, or use svi", ConfigError)
         kernel = None
         if self.subset_rows is not None and data.task == "regression":
-            kernel, likelihood = self._subset_start(likelihood, data, self.subset_rows)
+            if not isinstance(likelihood, Gaussian):
+                fault = f"method.subset_rows={self.subset_rows} fits an exact GP, with Gaussian noise"
+                raise ConfigError(f"{fault}: set method.subset_rows=null for other likelihoods")
+            gp = self.subset_gp(data, self.subset_rows, likelihood.floor)
+            kernel, likelihood = gp.kernel, gp.likelihood
         layer = self.initial_layer(data, additive_noise=data.classes > 1, key=key, kernel=kernel)
         q = standard_normal(jax.eval_shape(layer.gram).shape[0], data.X.dtype)
         return VariationalParameters(layer, likelihood, repeat(q, likelihood.latents()))
-
-    def _subset_start(self, likelihood: Likelihood, data: Batch, rows: int) -> tuple[Kernel, Gaussian]:
-        """Kernel and likelihood of an exact GP of some rows.  Raises ConfigError for other noise."""
-        if not isinstance(likelihood, Gaussian):
-            raise ConfigError(
-                f"method.subset_rows={rows} fits an exact GP, with Gaussian noise: set method.subset_rows=null for"
-                " other likelihoods"
-            )
-        gp = self.subset_gp(data, rows, likelihood.floor)
-        return gp.kernel, gp.likelihood
 
     def loss(
         self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray

@@ -24,9 +24,9 @@ from gpbench.core import lbfgs
 from gpbench.core.gaussians import Covariances, MeanVariance, Natural, Normal, residual, unit_factor
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant, product
-from gpbench.core.mapping import select, tree_at
+from gpbench.core.mapping import select
 from gpbench.core.vecchia import Neighbours, ResidualProcess
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.gradient import EvidenceMethod, GradientState
 from gpbench.methods.parts.settings import NoiseMethod
@@ -71,10 +71,8 @@ class _Round(eqx.Module):
 
 
 class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
-    """Gaussian process regression by inducing points and neighbours (Gyger et al. 2025): `vif`.
-
-    The state has a matrix of N x M numbers.
-    """
+    """Gaussian process regression by inducing points and neighbours (Gyger et al. 2025): `vif`.  The state has a matrix
+    of N x M numbers."""
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "neighbours"})
 
@@ -86,10 +84,8 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         return f"{super().label}, k={self.neighbours}"
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> VIFParameters:
-        if self.neighbours >= data.total:
-            raise ConfigError(
-                f"method.neighbours={self.neighbours}: there are {data.total} training rows: choose a number below"
-            )
+        fault = f"method.neighbours={self.neighbours}: there are {data.total} training rows: choose a number below"
+        require(self.neighbours < data.total, fault, ConfigError)
         return VIFParameters(self.initial_layer(data, additive_noise=False, key=key), self.initial_noise(data.X))
 
     def init_extra(self, parameters: VIFParameters, data: Batch) -> _VIFPosterior:
@@ -114,7 +110,7 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         """log N(y | 0, VᵀV + S), and the posterior of w; `neighbours` are searched if None."""
         data = data.first(None)
         fixed = jax.lax.stop_gradient(parameters.layer.features)
-        parameters = tree_at(lambda p: p.layer.features, parameters, fixed)
+        parameters = eqx.tree_at(lambda p: p.layer.features, parameters, fixed)
         A, process = parameters.residual_process(data.X)
         if neighbours is None:
             neighbours = jax.lax.stop_gradient(self.nearest(process))
@@ -148,7 +144,7 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
         old = state
         state, info = super().step(state, batch, key=key)
         remaining, horizon = state.variables.remaining - 1, state.variables.horizon - 1
-        state = tree_at(lambda s: (s.variables.remaining, s.variables.horizon), state, (remaining, horizon))
+        state = eqx.tree_at(lambda s: (s.variables.remaining, s.variables.horizon), state, (remaining, horizon))
         due = (remaining == 0) | state.optimiser.converged
         state = jax.lax.cond(due, lambda s: self.next_round(s, batch), lambda s: s, state)
         return select(self.converged(old), old, state), info
@@ -167,8 +163,7 @@ class VIF(EvidenceMethod, SparseMethod, NoiseMethod):
 
     def converged(self, state: GradientState[VIFParameters]) -> Bool[Array, ""]:
         """Whether no round of any length raises the evidence."""
-        converged: Bool[Array, ""] = state.variables.length == 0
-        return converged
+        return state.variables.length == 0
 
     def marginals(self, state: GradientState[VIFParameters], X: Float[Array, "N D"]) -> MeanVariance:
         posterior: _VIFPosterior = state.optimiser.extra

@@ -18,9 +18,6 @@ class VSGPR(CollapsedMethod):
     It maximises the bound log N(y | 0, VᵀV + σ²I) - Σ dₙ/(2σ²).
     """
 
-    def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]) -> Any:
-        return noise * jnp.ones_like(rest), -0.5 * rest / noise
-
 
 class TVSGPR(CollapsedMethod):
     """Sparse variational GP regression with the tighter bound (Titsias 2025): `tvsgpr`.

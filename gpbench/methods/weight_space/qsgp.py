@@ -6,6 +6,7 @@ cost depends on neither the number of rows nor that of functions.
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -14,12 +15,11 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from gpbench.core.bases import KernelFunctions, draw_blocks
 from gpbench.core.bases.base import adagrad, take
 from gpbench.core.likelihoods import Gaussian
-from gpbench.core.mapping import tree_at, tree_map
 from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.basis_bound import Hyper, Sample, negative_bound
 from gpbench.methods.parts.basis_method import BasisMethod, BasisState
-from gpbench.methods.parts.basis_weights import Weights, columns, latent_moments
+from gpbench.methods.parts.basis_weights import columns, latent_moments
 from gpbench.methods.parts.mean_solver import MeanSolver
 
 _FOLLOWING = 0.01
@@ -29,13 +29,11 @@ _FINITE = 1e4
 
 
 class QSGP(BasisMethod):
-    """Quadruply stochastic Gaussian processes (Evans and Nair 2020): `qsgp`, and with `relevance` `qsrvm`.
-
-    The bound of Gaussian noise is estimated without bias (theorems 1 and 2, proposition 2); that of other log-concave
-    likelihoods by theorem 3, whose expectation is lower.  Memory under Gaussian noise: (2k + 3) m numbers, and for a
-    step the rows of C that are drawn and up to 2,000 functions at the batch and at the support rows; for predictions
-    2,000 functions at 10,000 rows.
-    """
+    """Quadruply stochastic Gaussian processes (Evans and Nair 2020): `qsgp`, and with `relevance` `qsrvm`.  The bound
+    of Gaussian noise is estimated without bias (theorems 1 and 2, proposition 2); that of other log-concave likelihoods
+    by theorem 3, whose expectation is lower.  Memory under Gaussian noise: (2k + 3) m numbers, and for a step the rows
+    of C that are drawn and up to 2,000 functions at the batch and at the support rows; for predictions 2,000 functions
+    at 10,000 rows."""
 
     def step(self, state: BasisState, batch: Batch, *, key: PRNGKeyArray) -> tuple[BasisState, Info]:
         if state.solver is not None:
@@ -44,10 +42,7 @@ class QSGP(BasisMethod):
         sample = self._sample(state, batch, key=key)
         drawn = take(state.weights, sample.blocks)
         learned = self.optimiser is not None
-
-        def loss(hyper: Hyper, drawn: Weights) -> tuple[Float[Array, ""], Float[Array, " c"]]:
-            return negative_bound(hyper, drawn, sample, batch, control, learned=learned)
-
+        loss = lambda hyper, drawn: negative_bound(hyper, drawn, sample, batch, control, learned=learned)
         if self.optimiser is None:
             evaluate = jax.value_and_grad(loss, argnums=1, has_aux=True)
             (value, squares), gradient = evaluate(state.hyper, drawn)
@@ -80,17 +75,15 @@ class QSGP(BasisMethod):
         mean = state.weights.mean
         mean = jnp.pad(new.weights, (0, mean.size - state.basis.size)).reshape(mean.shape)
         parts = lambda s: (s.weights.mean, s.step, s.solver)
-        return tree_at(parts, state, (mean, state.step + 1, new)), Info(new.bound)
+        return eqx.tree_at(parts, state, (mean, state.step + 1, new)), Info(new.bound)
 
     def converged(self, state: BasisState) -> Bool[Array, ""] | None:
         """True where a solver's residual is below the tolerance; None for AdaGrad."""
         return None if state.solver is None else state.solver.level <= self.tolerance**2
 
     def optimum(self, state: BasisState) -> Bool[Array, ""] | None:
-        """True where a solver's residual is at most twice the tolerance in float64; None for AdaGrad.
-
-        The criterion that ends training is an average over steps, in the precision of the run.
-        """
+        """True where a solver's residual is at most twice the tolerance in float64; None for AdaGrad.  The criterion
+        that ends training is an average over steps, in the precision of the run."""
         return None if state.solver is None else self.diagnostics(state)["residual"] <= 2.0 * self.tolerance
 
     def _sample(self, state: BasisState, batch: Batch, *, key: PRNGKeyArray) -> Sample:
@@ -101,10 +94,8 @@ class QSGP(BasisMethod):
         has_gram = self.features == "inducing" and not self.relevance
         draws = 2 if gaussian or printed or has_gram else 1
         drawn = [draw_blocks(basis.blocks, count, self.replacement, key=k) for k in jax.random.split(key, 3)]
-        blocks = jnp.concatenate(drawn[:draws])
-        squares = None if state.squares is None else state.squares[blocks]
-        locations = basis.locations(blocks, batch.X.shape[1], batch.X.dtype)
-        return Sample(basis, blocks, locations, squares, state.rows, draws, drawn[2] if printed else None)
+        blocks, third = jnp.concatenate(drawn[:draws]), drawn[2] if printed else None
+        return Sample.of_blocks(basis, blocks, batch.X, state.squares, state.rows, draws=draws, third=third)
 
     def _fall(self, state: BasisState) -> Float[Array, ""]:
         """Ratio of the rates to their initial values."""
@@ -123,19 +114,18 @@ class QSGP(BasisMethod):
         updates, optimiser = self.optimiser.update(gradient, state.hyper_optimiser, state.hyper)
         fall, moves = self._fall(state), state.step >= self.freeze * self.steps
         moved = optax.apply_updates(state.hyper, jax.tree.map(lambda u: (fall * u).astype(u.dtype), updates))
-        return tree_map(
+        return jax.tree.map(
             lambda new, old: jnp.where(moves, new, old), (moved, optimiser), (state.hyper, state.hyper_optimiser)
         )
 
     def predict(self, state: BasisState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        kernel, likelihood = state.hyper.kernel, state.hyper.likelihood
-        noise = likelihood.noise if isinstance(likelihood, Gaussian) else jnp.ones((), X.dtype)
-        basis, rows = state.basis, state.rows
-        mean, variance, norms = latent_moments(basis, state.weights, state.squares, kernel, noise, rows, X)
+        kernel, noise = state.hyper.kernel, state.hyper.noise
+        model = (state.basis, state.weights, state.squares, kernel, noise, state.rows)
+        mean, variance, norms = latent_moments(*model, X)
         if self.augmentation:
             prior = kernel.diag(X)
             variance += noise * prior**2 / (norms + noise * prior)
-        return likelihood.predictive(mean, jnp.zeros_like(variance) if self.plug_in else variance)
+        return state.hyper.likelihood.predictive(mean, jnp.zeros_like(variance) if self.plug_in else variance)
 
     def objective(self, state: BasisState, data: Batch) -> Float[Array, ""]:
         """The deterministic bound, from all rows and all functions, in O(N m) memory.
@@ -144,9 +134,7 @@ class QSGP(BasisMethod):
         """
         every = jnp.arange(state.basis.blocks)
         blocks = jnp.concatenate([every, every])
-        squares = None if state.squares is None else state.squares[blocks]
-        locations = state.basis.locations(blocks, data.X.shape[1], data.X.dtype)
-        sample = Sample(state.basis, blocks, locations, squares, state.rows, 2)
+        sample = Sample.of_blocks(state.basis, blocks, data.X, state.squares, state.rows, draws=2)
         return -negative_bound(state.hyper, take(state.weights, blocks), sample, data, learned=False)[0]
 
     def diagnostics(self, state: BasisState) -> dict[str, Array]:

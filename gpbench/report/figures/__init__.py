@@ -16,7 +16,7 @@ from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent, preset_line, require_recorded
 from gpbench.outputs import output
 
-__all__ = ["Arrays", "draw", "save", "write"]
+__all__ = ["Arrays", "draw", "encode", "save", "write"]
 
 if "matplotlib" not in sys.modules:
     # Matplotlib cannot be imported where the MPLBACKEND of a notebook is not installed; figures need no backend.
@@ -90,21 +90,21 @@ def save(figure: "Figure", path: Path) -> list[Path]:
     return files
 
 
-def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None) -> None:
-    """Writes a figure with its title and without a date, so that equal figures have equal bytes; a file is whole, or as
-    it was.
-    """
+def write(figure: "Figure", file: Path) -> None:
+    """Writes a figure in the format that the ending names; a file is whole, or as it was."""
+    picture = encode(figure, file.suffix[1:].lower())
+    with output(file) as whole:
+        whole.write(picture)
+
+
+def encode(figure: "Figure", format: str) -> bytes:
+    """A figure in a format, with its title and without a date, so that equal figures have equal bytes."""
     from gpbench.report.figures import style
 
-    if isinstance(file, Path):
-        picture = io.BytesIO()
-        write(figure, picture, file.suffix[1:].lower())
-        with output(file) as whole:
-            whole.write(picture.getvalue())
-        return
     title = {"Title": " ".join(figure.get_suptitle().split())}
     metadata = {"png": title, "pdf": {**title, "CreationDate": None}, "svg": {**title, "Date": None}}
     style.take_literally(figure)
+    picture = io.BytesIO()
     with style.context():
         # None is the resolution of the style, at which the shaded panels of a large figure would take megabytes.
         dpi = 100 if len(figure.axes) > 12 else None
@@ -112,4 +112,5 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
         if engine := figure.get_layout_engine():
             engine.execute(figure)
             figure.set_layout_engine("none")
-        figure.savefig(file, format=format, metadata=metadata.get(format or ""), dpi=dpi)
+        figure.savefig(picture, format=format, metadata=metadata.get(format), dpi=dpi)
+    return picture.getvalue()

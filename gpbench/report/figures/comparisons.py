@@ -30,15 +30,15 @@ _WIDTH = 5.6  # width in inches of a diagram beside others
 _NO_DIAGRAM = 0.6  # height in inches of a panel without a diagram
 
 
+@style.context()
 def draw_ranking(ranking: Ranking) -> style.Picture:
     """Draws the critical-difference diagram of a ranking."""
-    with style.context():
-        room, inches = _room(ranking.methods), _height(ranking)
-        figure = style.figure(_AXIS + 2 * room, inches + 0.4)
-        _panel(figure.subplots(), ranking, inches, room / _AXIS)
-        known = ranking.known
-        style.head(figure, f"Average ranks: {ranking.metric}" + (f" ({known.better} is better)" if known else ""))
-        figure.notes = ranking_notes(ranking)
+    room, inches = _room(ranking.methods), _height(ranking)
+    figure = style.figure(_AXIS + 2 * room, inches + 0.4)
+    _panel(figure.subplots(), ranking, inches, room / _AXIS)
+    known = ranking.known
+    style.head(figure, f"Average ranks: {ranking.metric}" + (f" ({known.better} is better)" if known else ""))
+    figure.notes = ranking_notes(ranking)
     return figure
 
 
@@ -101,14 +101,9 @@ def _room(names: Iterable[str]) -> float:
 
 
 def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
-    """Draws a row of diagrams for each set, of all methods first, and a column for each metric.
-
-    A panel without a diagram has the reason.  The options of the figure are
-
-    - `label`: Key or keys whose values name a method.
-    - `metrics`: Metrics by which methods are ranked.
-    - `sets`: Lists of methods by name; optional.
-    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.comparison`).
+    """Draws a row of diagrams for each set, of all methods first, and a column for each metric.  A panel without a
+    diagram has the reason.  One setting a method is ranked (`gpbench.analysis.comparison`), unless the
+    option `settings` is `all`.
     """
     options = {"settings": rankings.MAIN, **experiment.figure}
     results = rankings.rankings(experiment, planned, options)
@@ -134,29 +129,29 @@ def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable
     return figure
 
 
+@style.context()
 def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:
     """Draws the difference A - B and its 95 % interval for each data set, from the top: hollow points have no test, as
     of a single split; grey ones are not significantly different from 0."""
     metric = differences[0].metric
     hues = {"A": style.POSITIVE, "B": style.NEGATIVE, "": "#777777"}
-    with style.context():
-        figure = style.figure(6.8, 1.7 + 0.26 * len(differences))
-        axis = figure.subplots()
-        for y, d in enumerate(differences):
-            mean, low, high, hue = d.test.mean, d.test.low, d.test.high, hues[d.winner]
-            ends = [mean, mean] if low is None or high is None else [low, high]
-            axis.plot(ends, [y, y], color=hue, linewidth=1.8, solid_capstyle="butt")
-            axis.plot(mean, y, "o", color=hue, markersize=5, markerfacecolor="white" if low is None else hue)
-        axis.axvline(0, color="black", linewidth=0.8)
-        style.rows(axis, [f"{d.name} (n = {d.n})" for d in differences])
-        label = f"difference of {metric}, {a.value} - {b.value}"
-        records = [record for d in differences for record in d.records]
-        if direction := better(metric, records):
-            first, second = (a.value, b.value) if direction == "lower" else (b.value, a.value)
-            label = f"← {first} better     {label}     {second} better →"
-        axis.set_xlabel(label)
-        shared = [f"all with {', '.join(terms)}"] if (terms := differences[0].shared) else []
-        timed = seconds_lines(records) if metric == "seconds" else []
-        notes = [*shared, note(differences), *provenance_lines(records), *timed]
-        style.caption(figure, f"{a.value} and {b.value}: {title(metric, records)}", notes)
+    figure = style.figure(6.8, 1.7 + 0.26 * len(differences))
+    axis = figure.subplots()
+    for y, d in enumerate(differences):
+        mean, low, high, hue = d.test.mean, d.test.low, d.test.high, hues[d.winner]
+        ends = [mean, mean] if low is None or high is None else [low, high]
+        axis.plot(ends, [y, y], color=hue, linewidth=1.8, solid_capstyle="butt")
+        axis.plot(mean, y, "o", color=hue, markersize=5, markerfacecolor="white" if low is None else hue)
+    axis.axvline(0, color="black", linewidth=0.8)
+    style.rows(axis, [f"{d.name} (n = {d.n})" for d in differences])
+    label = f"difference of {metric}, {a.value} - {b.value}"
+    records = [record for d in differences for record in d.records]
+    if direction := better(metric, records):
+        first, second = (a.value, b.value) if direction == "lower" else (b.value, a.value)
+        label = f"← {first} better     {label}     {second} better →"
+    axis.set_xlabel(label)
+    shared = [f"all with {', '.join(terms)}"] if (terms := differences[0].shared) else []
+    timed = seconds_lines(records) if metric == "seconds" else []
+    notes = [*shared, note(differences), *provenance_lines(records), *timed]
+    style.caption(figure, f"{a.value} and {b.value}: {title(metric, records)}", notes)
     return figure

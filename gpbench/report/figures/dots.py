@@ -28,14 +28,9 @@ _DIAMOND: Any = {"marker": "D", "markersize": 4.5, "markerfacecolor": "none", "m
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
-    """Draws a panel for each data set, with published values as open diamonds where they are targets.
-
-    The options of the figure are
-
-    - `label`: Key or keys whose values name a method.
-    - `metric`: The metric.
-    - `sets`: Lists of methods by name, each with a colour of its own; optional.  The first set of a method counts.
-    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.comparison`).
+    """Draws a panel for each data set, with published values as open diamonds where they are targets.  Of several
+    `sets` that a method is in the first counts.  One setting a method is drawn (`gpbench.analysis.comparison`), unless
+    the option `settings` is `all`.
     """
     options = {"settings": rankings.MAIN, **experiment.figure}
     metric, sets = options["metric"], options.get("sets", {})

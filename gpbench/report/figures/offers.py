@@ -68,18 +68,18 @@ def check_kind(kind: str) -> None:
     require_known(kind, _KINDS, f"no kind of picture {kind!r}")
 
 
+@style.context()
 def draw_kind(content: RunContent, kind: str) -> Figure:
     """Draws a picture of a run.  Raises ConfigError: no such kind, or the run lacks what it needs."""
     check_kind(kind)
     if lack := kinds(content)[kind]:
         raise ConfigError(f"run {content.record.id} has no picture of the kind {kind}, which needs {lack}")
-    with style.context():
-        figure = _KINDS[kind].draw(content)
-        record = content.record
-        name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
-        notes = [*figure.notes, f"run {record.id}"]
-        style.caption(figure, f"{record.dataset}, split {record.split}: {name}", notes)
-        figure.notes = ()
+    figure = _KINDS[kind].draw(content)
+    record = content.record
+    name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
+    notes = [*figure.notes, f"run {record.id}"]
+    style.caption(figure, f"{record.dataset}, split {record.split}: {name}", notes)
+    figure.notes = ()
     return figure
 
 
@@ -97,8 +97,7 @@ def _draw_units(content: RunContent) -> style.Picture:
     for axis, name, value in zip(axes, names, values):
         axis.set_title(name, fontsize=9)
         if run["kept_grid"].shape[1] == 2:
-            axis.grid(False)
-            axis.set(xticks=[], yticks=[])
+            style.image(axis)
             predictions.surface(axis, run, value)
         else:
             axis.plot(run["kept_grid"][:, 0], value, color=style.PALETTE["blue"])

@@ -11,9 +11,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from gpbench.analysis.effects import Truth, errors, original
+from gpbench.analysis import effects
 from gpbench.analysis.statistics import mean_stderr
-from gpbench.data.builtin import friedman_effect
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -26,14 +25,7 @@ _MAX_ROWS = 1500  # largest number of training rows that are drawn; more would h
 
 
 def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws regression with one input: rows, predictive mean ± 2 standard deviations and inducing points of each cell.
-
-    The options of the figure are
-
-    - `label`: Key or keys whose labels title a panel; without any of them the method does.
-    - `reference`: Method whose mean ± 2 standard deviations are dashed lines in the other panels; optional.
-    - `margin`: Share of the range of the rows that is drawn on either side of them; optional.
-    """
+    """Draws regression with one input: rows, mean ± 2 standard deviations and inducing points of each cell."""
     options, keys = experiment.figure, experiment.figure["label"]
     runs = [_first_run(cell, arrays) for cell in planned]
     lines = next((run for cell, run in zip(planned, runs) if cell.method == options.get("reference")), None)
@@ -94,18 +86,14 @@ def _within(run: Mapping[str, ndarray], low: float, high: float) -> tuple[Float[
 
 
 def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws regression with two inputs: training rows, and for each cell the mean of the first split and hidden units.
-
-    The option `label` of the figure has the keys whose labels title a column.
-    """
+    """Draws regression with two inputs: rows, and for each cell the mean of the first split and hidden units."""
     keys = experiment.figure["label"]
     runs = [_first_run(cell, arrays) for cell in planned]
     units = max((run["kept_hidden"].shape[1] for run in runs if "kept_hidden" in run), default=0)
     figure = style.figure(1.9 * (1 + len(planned)) + 0.3, 1.8 * (1 + units) + 0.3)
     axes = figure.subplots(1 + units, 1 + len(planned), sharex=True, sharey=True, squeeze=False)
     for axis in axes.flat:
-        axis.set(xticks=[], yticks=[])
-        axis.grid(False)
+        style.image(axis)
     for axis in axes[1:, 0]:
         axis.set_visible(False)
     if first := next((run for run in runs if "kept_mean" in run), None):
@@ -144,10 +132,7 @@ def _image(axis: Axes, run: Mapping[str, ndarray], values: ndarray, **look: Any)
 
 
 def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws decision boundaries and inducing points of classification in the plane, a panel for each cell.
-
-    The options `rows` and `columns` of the figure are the keys by which panels are arranged.
-    """
+    """Draws decision boundaries and inducing points of classification in the plane, a panel for each cell."""
     options = experiment.figure
     row_key, column_key = options["rows"], options["columns"]
     rows, columns = (list(dict.fromkeys(cell.job[key] for cell in planned)) for key in (row_key, column_key))
@@ -155,8 +140,7 @@ def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Cal
     figure = style.figure(side * len(columns) + 0.3, (side + 0.18) * len(rows) + 0.4)
     axes = figure.subplots(len(rows), len(columns), sharex=True, sharey=True, squeeze=False)
     for axis in axes.flat:
-        axis.set(xticks=[], yticks=[])
-        axis.grid(False)
+        style.image(axis)
         axis.spines[["top", "right"]].set_visible(True)
     for cell in planned:
         axis = axes[rows.index(cell.job[row_key]), columns.index(cell.job[column_key])]
@@ -191,24 +175,20 @@ def boundary(axis: Axes, run: Mapping[str, ndarray]) -> None:
 
 
 def draw_effects(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the effects of the first split, mean ± 2 standard deviations, in original units.
-
-    Interactions are those of the last cell of each data set.  The options of the figure are
-
-    - `label`: Key or keys whose labels name a cell.
-    - `truth`: Function with known effects, `friedman`; optional.  A note has, for each data set and cell, the RMSE of
-      the effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
+    """Draws the effects of the first split, mean ± 2 standard deviations, in original units.  Interactions are those
+    of the last cell of each data set.  With the option `truth` a note has for each data set and cell the RMSE of the
+    effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
     """
     options = experiment.figure
-    truth = friedman_effect if "truth" in options else None
+    is_known = "truth" in options
     datasets = list(dict.fromkeys(cell.dataset for cell in planned))
     names = {cell.id: ", ".join(experiment.labels_of(options["label"], cell.job)) for cell in planned}
     colours = style.colours(list(dict.fromkeys(names.values())))
-    runs = {cell.id: [run for record in cell.finished if panels(run := arrays(record.id))] for cell in planned}
-    width = max((len(panels(run)) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)
+    runs = {cell.id: [run for record in cell.finished if effects.places(run := arrays(record.id))] for cell in planned}
+    width = max((len(effects.places(run)) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)
     if not width:
         raise ConfigError(f"{experiment.id}: all components have three inputs or more, whose effects are not kept")
-    figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + (0.2 * len(planned) if truth else 0.0))
+    figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + (0.2 * len(planned) if is_known else 0.0))
     axes = figure.subplots(len(datasets), width, squeeze=False)
     notes = []
     for row, dataset in zip(axes, datasets):
@@ -216,53 +196,48 @@ def draw_effects(experiment: Experiment, planned: Sequence[Cell], arrays: Callab
         for cell in cells:
             run, name = runs[cell.id][0], names[cell.id]
             for axis, i in zip(row, range(len(run["kept_effect1_inputs"]))):
-                effect_curve(axis, run, i, colours[name], truth if cell is cells[-1] else None)
-            if truth:
-                accuracies = [mean_stderr(values) for values in zip(*(errors(run, truth) for run in runs[cell.id]))]
+                effect_curve(axis, run, i, colours[name], is_known and cell is cells[-1])
+            if is_known:
+                accuracies = [mean_stderr(values) for values in zip(*map(effects.errors, runs[cell.id]))]
                 rmse, covered = (f"{m:.3f}" + ("" if se is None else f" ± {se:.3f}") for m, se in accuracies)
                 notes.append(f"{dataset}, {name}: RMSE of effects {rmse}, coverage {covered} ({len(runs[cell.id])})")
         last = runs[cells[-1].id][0] if cells else {}
         for k, axis in enumerate(row if cells else ()):
-            size, i = [*panels(last), *[(0, 0)] * width][k]
+            size, i = [*effects.places(last), *[(0, 0)] * width][k]
             axis.grid(size == 1)
             if size == 2:
-                effect_surface(axis, last, i, truth)
+                effect_surface(axis, last, i, is_known)
         row[0].set_ylabel(dataset, fontsize=7.5)
     handles = [axes[0, 0].plot([], [], color=colour, label=name)[0] for name, colour in colours.items()]
-    if truth:
+    if is_known:
         handles += axes[0, 0].plot([], [], color="black", linestyle="dashed", linewidth=1, label="analytical")
     figure.legend(handles=handles, ncols=len(handles), loc="upper center", bbox_to_anchor=(0.5, 0.0))
     figure.supxlabel("\n".join(notes))
     return figure
 
 
-def effect_curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: Truth | None = None) -> None:
+def effect_curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, with_truth: bool = False) -> None:
     """Draws the i-th effect of one input with its band, a rug of some training rows, and the truth."""
     (d,) = map(int, run["kept_effect1_inputs"][i])
-    x, mean, std = original(run, 1, i)
+    x, mean, std = effects.original(run, 1, i)
     axis.fill_between(x[:, 0], mean - 2 * std, mean + 2 * std, color=colour, alpha=0.2, linewidth=0)
     axis.plot(x[:, 0], mean, color=colour, linewidth=1.2)
-    if truth:
-        axis.plot(x[:, 0], truth((d,), x), color="black", linestyle="dashed", linewidth=1)
+    if with_truth:
+        axis.plot(x[:, 0], effects.truth(run, 1, i), color="black", linestyle="dashed", linewidth=1)
     rows = (run["kept_X"] * run["kept_X_scale"] + run["kept_X_shift"])[:_RUG, d]
     at_the_bottom = axis.get_xaxis_transform()
     axis.plot(rows, np.full(len(rows), 0.02), "|", color="#888888", markersize=3, alpha=0.4, transform=at_the_bottom)
     axis.set_title(f"input {d}", fontsize=8)
 
 
-def effect_surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: Truth | None = None) -> None:
+def effect_surface(axis: Axes, run: Mapping[str, ndarray], i: int, with_truth: bool = False) -> None:
     """Draws the i-th interaction as colours, with contours of the truth or else its own."""
     pair = tuple(map(int, run["kept_effect2_inputs"][i]))
-    x, mean, _ = original(run, 2, i)
+    x, mean, _ = effects.original(run, 2, i)
     side = round(len(x) ** 0.5)
     first, second = x[::side, 0], x[:side, 1]
     image = mean.reshape(side, side).T
     axis.imshow(image, extent=(first[0], first[-1], second[0], second[-1]), origin="lower", aspect="auto")
-    lines = truth(pair, x).reshape(side, side).T if truth else image
-    axis.contour(first, second, lines, levels=7, colors="black" if truth else "white", linewidths=0.6, alpha=0.7)
+    lines = effects.truth(run, 2, i).reshape(side, side).T if with_truth else image
+    axis.contour(first, second, lines, levels=7, colors="black" if with_truth else "white", linewidths=0.6, alpha=0.7)
     axis.set_title(f"inputs {pair[0]} and {pair[1]}", fontsize=8)
-
-
-def panels(run: Mapping[str, ndarray]) -> list[tuple[int, int]]:
-    """The number of inputs of each effect that a run kept, and its place among those of as many inputs."""
-    return [(size, i) for size in (1, 2) for i in range(len(run.get(f"kept_effect{size}_inputs", ())))]

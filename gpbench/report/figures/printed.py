@@ -6,54 +6,54 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from gpbench.analysis.agreement import BAND
-from gpbench.analysis.reproduction import Comparison
+from gpbench.analysis.reproduction import Reproduction
 from gpbench.errors import ConfigError
 from gpbench.report.figures import style
 
 _MARKERS = {"equal": "o", "better": "^", "worse": "v"}
 
 
-def draw_printed(compared: Sequence[Comparison]) -> style.Picture:
+@style.context()
+def draw_printed(compared: Sequence[Reproduction]) -> style.Picture:
     """Draws targets: losses on logarithmic axes, log-likelihoods, and deviations in joint standard errors.  Raises
     ConfigError: no recorded number is beside a target.
     """
-    targets = [comparison for comparison in compared if not comparison.exclusion]
+    targets = [target for target in compared if not target.exclusion]
     if not targets:
         raise ConfigError("no recorded number is beside a printed one that is a target; `gpbench ls experiments`")
-    colours = style.colours(list(dict.fromkeys(comparison.paper for comparison in targets)))
+    colours = style.colours(list(dict.fromkeys(target.paper for target in targets)))
     losses, gains = ([c for c in targets if (c.entry.better == "lower") == lower] for lower in (True, False))
-    with style.context():
-        figure = style.figure(10.2, 3.9)
-        first, second, third = figure.subplots(1, 3, width_ratios=[1, 1, 1.35])
-        for axis, members, name in ((first, losses, "loss: nll, rmse"), (second, gains, "test log-likelihood")):
-            _against(axis, members, colours, logarithmic=axis is first)
-            axis.set_title(name)
-        _deviations(third, targets, colours)
-        looks = [("o", colour, paper) for paper, colour in colours.items()]
-        outcomes = [comparison.outcome for comparison in targets]
-        looks += [(mark, "#777777", f"{name}: {outcomes.count(name)}") for name, mark in _MARKERS.items()]
-        handles = [third.plot([], [], mark, color=hue, markersize=5, label=text)[0] for mark, hue, text in looks]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-        style.head(figure, f"Ours against printed: {len(targets)} numbers of the papers")
+    figure = style.figure(10.2, 3.9)
+    first, second, third = figure.subplots(1, 3, width_ratios=[1, 1, 1.35])
+    for axis, members, name in ((first, losses, "loss: nll, rmse"), (second, gains, "test log-likelihood")):
+        _against(axis, members, colours, logarithmic=axis is first)
+        axis.set_title(name)
+    _deviations(third, targets, colours)
+    looks = [("o", colour, paper) for paper, colour in colours.items()]
+    outcomes = [target.outcome for target in targets]
+    looks += [(mark, "#777777", f"{name}: {outcomes.count(name)}") for name, mark in _MARKERS.items()]
+    handles = [third.plot([], [], mark, color=hue, markersize=5, label=text)[0] for mark, hue, text in looks]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    style.head(figure, f"Ours against printed: {len(targets)} numbers of the papers")
     band = f"equal: within {BAND:g} joint standard errors, the grey band; bars: ± {BAND:g} of them"
     others = f"{len(compared) - len(targets)} further printed numbers are no targets, for reasons that tables state"
     figure.notes = [band, "up is in favour of ours", others]
     return figure
 
 
-def deviation(comparison: Comparison) -> float:
+def deviation(target: Reproduction) -> float:
     """Ours - printed in joint standard errors, positive in favour of ours."""
-    delta = comparison.entry.delta_se or 0.0
-    return delta if comparison.entry.better == "higher" else -delta
+    delta = target.entry.delta_se or 0.0
+    return delta if target.entry.better == "higher" else -delta
 
 
-def _against(axis: Axes, members: Sequence[Comparison], colours: dict[str, str], logarithmic: bool) -> None:
+def _against(axis: Axes, members: Sequence[Reproduction], colours: dict[str, str], logarithmic: bool) -> None:
     """Ours against printed with two joint standard errors, around the diagonal."""
-    for comparison in members:
-        entry, printed = comparison.entry, comparison.published.value
+    for target in members:
+        entry, printed = target.entry, target.published.value
         assert entry.mean is not None and entry.delta_se is not None
         joint = abs((entry.mean - printed) / entry.delta_se) if entry.delta_se else entry.stderr or 0.0
-        colour, marker = colours[comparison.paper], _MARKERS[comparison.outcome]
+        colour, marker = colours[target.paper], _MARKERS[target.outcome]
         low = min(BAND * joint, 0.9 * entry.mean) if logarithmic else BAND * joint
         axis.plot([printed] * 2, [entry.mean - low, entry.mean + BAND * joint], color=colour, linewidth=0.8, alpha=0.5)
         axis.plot(printed, entry.mean, marker, color=colour, markersize=4, markeredgecolor="white", markeredgewidth=0.4)
@@ -67,17 +67,17 @@ def _against(axis: Axes, members: Sequence[Comparison], colours: dict[str, str],
     axis.set(xlabel="printed", ylabel="ours")
 
 
-def _deviations(axis: Axes, targets: Sequence[Comparison], colours: dict[str, str]) -> None:
+def _deviations(axis: Axes, targets: Sequence[Reproduction], colours: dict[str, str]) -> None:
     """Deviations of all targets in ascending order; those that are worse have names."""
     ordered = sorted(targets, key=deviation)
     axis.axhspan(-BAND, BAND, color="#555555", alpha=0.15, linewidth=0)
     axis.axhline(0, color="black", linewidth=0.8)
-    n_worse = sum(comparison.outcome == "worse" for comparison in ordered)
-    for x, comparison in enumerate(ordered):
-        y, marker = deviation(comparison), _MARKERS[comparison.outcome]
-        axis.plot(x, y, marker, color=colours[comparison.paper], markersize=4, markeredgewidth=0)
-        if comparison.outcome == "worse":
-            text = f"{comparison.column}, {comparison.row}: {comparison.entry.metric}"
+    n_worse = sum(target.outcome == "worse" for target in ordered)
+    for x, target in enumerate(ordered):
+        y, marker = deviation(target), _MARKERS[target.outcome]
+        axis.plot(x, y, marker, color=colours[target.paper], markersize=4, markeredgewidth=0)
+        if target.outcome == "worse":
+            text = f"{target.column}, {target.row}: {target.entry.metric}"
             position = (0.16 * len(ordered), -4.2 * 2.1 ** (n_worse - 1 - x))
             line = {"arrowstyle": "-", "color": "#777777", "linewidth": 0.6}
             axis.annotate(text, (x, y), position, fontsize=7.5, va="center", arrowprops=line)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from gpbench.analysis.effects import original
+from gpbench.analysis import effects
 from gpbench.errors import ConfigError, require_known
 from gpbench.metrics import METRICS
 from gpbench.records.arrays import share_seconds
@@ -70,7 +70,7 @@ def traced_metrics(traces: _Traces) -> list[str]:
 
 def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequence[str] = ()) -> style.Picture:
     """Draws a panel for each effect of an additive model, those of one input first; interactions have contours."""
-    panels = predictions.panels(arrays)
+    panels = effects.places(arrays)
     if not panels:
         raise ConfigError("all components of this run have three inputs or more, whose effects are not kept")
     width = min(_COLUMNS, len(panels))
@@ -81,7 +81,7 @@ def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequenc
     for axis, (size, i), c in zip(axes, panels, order):
         if size == 1:
             predictions.effect_curve(axis, arrays, i, style.POSITIVE)
-            x, mean, std = original(arrays, 1, i)
+            x, mean, std = effects.original(arrays, 1, i)
             for side in (-1, 1) if "kept_effect1_joint" in arrays else ():  # the simultaneous band
                 edge = mean + side * arrays["kept_effect1_joint"][i] * std
                 axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)
@@ -104,6 +104,7 @@ def draw_effects(record: Record, arrays: Mapping[str, ndarray], columns: Sequenc
 _NAMED_BY = ("dataset", "method", "setting", "protocol", "output", "split", "seed")
 
 
+@style.context()
 def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[str] = ()) -> Figure:
     """Draws traces of runs against seconds of training on a logarithmic axis; the legend has their differences.  Raises
     ConfigError: no run has a trace, or no trace has a metric."""
@@ -120,19 +121,18 @@ def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[st
     shared = _words(records[0], [key for key in _NAMED_BY if key not in differing])
     colours = style.PALETTE.values()
     looks = [(colour, dash) for dash in style.DASHES.values() for colour in colours]
-    with style.context():
-        figure = style.figure(3.3 * len(panels) + 0.3, 3.0)
-        for axis, panel in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
-            for i, (record, trace) in enumerate(zip(records, traces, strict=True)):
-                if _is_traced(trace, panel):
-                    colour, dash = looks[i % len(looks)]
-                    _line(axis, record, trace, panel, color=colour, linestyle=dash, label=names[i])
-            axis.set(xscale="log", xlabel="seconds of training", title=panel)
-            style.number_ticks(axis.xaxis)
-        handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels())}
-        if len(records) > 1:
-            figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
-        style.caption(figure, shared or "traces", [f"runs {', '.join(record.id for record in records)}"])
+    figure = style.figure(3.3 * len(panels) + 0.3, 3.0)
+    for axis, panel in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
+        for i, (record, trace) in enumerate(zip(records, traces, strict=True)):
+            if _is_traced(trace, panel):
+                colour, dash = looks[i % len(looks)]
+                _line(axis, record, trace, panel, color=colour, linestyle=dash, label=names[i])
+        axis.set(xscale="log", xlabel="seconds of training", title=panel)
+        style.number_ticks(axis.xaxis)
+    handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels())}
+    if len(records) > 1:
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+    style.caption(figure, shared or "traces", [f"runs {', '.join(record.id for record in records)}"])
     return figure
 
 

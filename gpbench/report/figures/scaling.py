@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+from numpy import ndarray
 
 from gpbench.analysis.grouping import gather
 from gpbench.errors import ConfigError
@@ -19,13 +19,8 @@ from gpbench.report.figures import style
 
 
 def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws seconds of training against the number of devices, means over splits.
-
-    Hollow points are simulated: their devices share cores.  The options of the figure are
-
-    - `along`: Key of the horizontal axis.
-    - `colour`: Key whose values have colours.
-    - `colours`: Colours (`style.PALETTE`) by value of `colour`; optional.
+    """Draws seconds of training against the number of devices, means over splits.  Hollow points are simulated: their
+    devices share cores.
     """
     options = experiment.figure
     key, along = options["colour"], options["along"]
@@ -55,22 +50,9 @@ def _simulated(cell: Cell) -> bool:
 _MEMORY = "MB a step"
 
 
-class Series(NamedTuple):
-    """A quantity (K,) at K sizes, the other sizes being fixed."""
-
-    sizes: np.ndarray
-    values: np.ndarray
-
-
 def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws milliseconds, or operations, and MB of a step on logarithmic axes, means over splits, a column for a size.
-
-    Notes have the exponents of lines through the points.  The options of the figure are
-
-    - `along`: Keys of the sizes; the label of each value is the number.
-    - `colour`: Key whose values have colours.
-    - `published`: Exponents in time that the paper states, by key and value of `colour`; optional.
-    - `counted`: True for the operations of a step in place of its milliseconds; optional.
+    Notes have the exponents of lines through the points.
     """
     options = experiment.figure
     keys, key = options["along"], options["colour"]
@@ -88,10 +70,11 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
             for value, colour in colours.items():
                 cells = [cell for cell in planned if cell.job[key] == value and cell.finished]
                 if line := _along_size(experiment, cells, keys, along, quantity):
-                    (series, sizes), name = line, experiment.label(key, value)
-                    axis.plot(*series, "o-", color=colour, markersize=4, label=name)
-                    exponents.append(f"{name} {exponent(series)}" + (f" [{stated[value]}]" if value in stated else ""))
-                    fixed.append(sizes)
+                    *points, others = line
+                    name, expected = experiment.label(key, value), f" [{stated[value]}]" if value in stated else ""
+                    axis.plot(*points, "o-", color=colour, markersize=4, label=name)
+                    exponents.append(f"{name} {exponent(*points)}{expected}")
+                    fixed.append(others)
             _log_log(axis, [_size(experiment, along, cell) for cell in planned if along in cell.job])
             if exponents:
                 size = experiment.label("axes", along)
@@ -110,9 +93,9 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
 
 def _along_size(
     experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: str
-) -> tuple[Series, str] | None:
-    """The quantity against the size `along`, at the other sizes that the most cells share, as in " (M = 32)"; None
-    below two cells.  Cells without that size are left out: their method does not have it."""
+) -> tuple[ndarray, ndarray, str] | None:
+    """The size `along` and the quantity, at the other sizes that the most cells share, as in " (M = 32)"; None below
+    two cells.  Cells without that size are left out: their method does not have it."""
     others: Callable[[Cell], tuple] = lambda cell: tuple(
         (key, cell.job[key]) for key in keys if key != along and key in cell.job
     )
@@ -126,12 +109,12 @@ def _along_size(
     sizes, values = np.array(points).T
     names = [f"{experiment.label('axes', key)} = {experiment.label(key, value)}" for key, value in fixed]
     words = f" ({', '.join(names)})" if names else ""
-    return (Series(sizes, values), words) if np.isfinite(values).all() else None
+    return (sizes, values, words) if np.isfinite(values).all() else None
 
 
-def exponent(series: Series) -> str:
+def exponent(sizes: ndarray, values: ndarray) -> str:
     """The slope of the least-squares line in logarithms, ± its standard error where there are three points or more."""
-    x, y = np.log(series.sizes), np.log(np.maximum(series.values, 1e-9))
+    x, y = np.log(sizes), np.log(np.maximum(values, 1e-9))
     if len(x) < 3:
         return f"{np.polyfit(x, y, 1)[0]:.2f}"
     (slope, _), covariance = np.polyfit(x, y, 1, cov=True)

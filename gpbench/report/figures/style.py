@@ -30,10 +30,10 @@ PALETTE = {
 }
 """The palette of Okabe and Ito (2008) without its yellow, and a grey.  Values get its colours in this order."""
 
-Dash = Literal["solid"] | tuple[float, tuple[float, ...]]
+_Dash = Literal["solid"] | tuple[float, tuple[float, ...]]
 """A dash pattern as Matplotlib takes it."""
 
-DASHES: dict[str, Dash] = {
+DASHES: dict[str, _Dash] = {
     "solid": "solid",
     "dashed": (0, (5, 1.8)),
     "dotted": (0, (1.2, 1.4)),
@@ -147,6 +147,12 @@ def rows(axis: Axes, names: Sequence[str], **look: Any) -> None:
     """Names the rows 0, 1, ... of a panel, from the top."""
     axis.set_yticks(range(len(names)), names, **look)
     axis.set_ylim(len(names) - 0.4, -0.6)
+
+
+def image(axis: Axes) -> None:
+    """Makes a panel one of an image, without ticks and grid."""
+    axis.set(xticks=[], yticks=[])
+    axis.grid(False)
 
 
 def say(axis: Axes, text: str) -> None:

@@ -15,6 +15,7 @@ from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.records.arrays import share_seconds
+from gpbench.records.record import Record
 from gpbench.report.figures import style
 
 _LABELS = {"nll": "negative test log-likelihood", "error": "test error", "rmse": "test RMSE"}
@@ -30,10 +31,10 @@ class _Curve:
     stderr: Float[ndarray, " T"]
 
 
-def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> _Curve | None:
-    """The curve of a cell over the splits that did not diverge, where one that ended early keeps its last values; None
-    without any.  Raises ConfigError: a run has a trace without seconds."""
-    by_id = {record.id: share_seconds(record, arrays(record.id)) for record in cell.finished}
+def curve(records: Sequence[Record], metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> _Curve | None:
+    """The curve over these runs, of which one that ended early keeps its last values; None without a trace.  Raises
+    ConfigError: a run has a trace without seconds."""
+    by_id = {record.id: share_seconds(record, arrays(record.id)) for record in records}
     traces = [trace for trace in by_id.values() if metric in trace and len(trace[metric])]
     if not traces:
         return None
@@ -48,15 +49,7 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the curves of all cells.  The options of the figure are
-
-    - `panels`: Metrics, a panel for each.
-    - `colour`, `style`: Keys whose values have colours and dash patterns; `style` is optional.
-    - `colours`: Colours (`style.PALETTE`) by value of `colour`; optional.
-    - `dashes`: Dash patterns (`style.DASHES`) by value of `style`, or of `colour` without a `style`; optional.
-    - `vertical`: `log` for metrics that fall by orders of magnitude; optional.
-    - `level`: Value of `colour` whose last values are drawn as horizontal lines; optional.
-    """
+    """Draws the curves of all cells, a panel for each metric."""
     options = experiment.figure
     panels, level, vertical = options["panels"], options.get("level"), options.get("vertical", "linear")
 
@@ -71,7 +64,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     for axis, metric in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
         curves = []
         for cell in planned:
-            if line := curve(cell, metric, arrays):
+            if line := curve(cell.finished, metric, arrays):
                 value, dash = cell.job[colour_key], dashes[cell.job[dash_key]]
                 curves.append(line)
                 if value == level:

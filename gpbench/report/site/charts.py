@@ -1,7 +1,7 @@
 """Charts of hundreds of cells: coordinates for `charts.html`, and SVG; Matplotlib takes most of a second for each."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from statistics import fmean
@@ -16,9 +16,9 @@ from gpbench.analysis.printing import number
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.claims import sentences
 from gpbench.claims.grades import Judged
-from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS
 from gpbench.records.arrays import thin
+from gpbench.records.record import Record
 from gpbench.report.figures.dots import span_limits
 from gpbench.report.figures.traces import curve
 
@@ -100,14 +100,12 @@ def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarr
     arrays = {record.id: thin(trace(record.id), whole=False) for record in records}
     timed = {id: run if "seconds" in run else {} for id, run in arrays.items()}
     names = [name for name in ("objective", *METRICS) if any(name in run for run in timed.values())]
-    runs = Cell({}, "", cell.dataset, cell.method, 0, (), records=records)
-    curves = [_learning_curve(name, runs, timed) for name in names[:_PANELS]]
-    return [*filter(None, curves)]
+    return [*filter(None, (_learning_curve(name, records, timed) for name in names[:_PANELS]))]
 
 
-def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> dict[str, Any] | None:
+def _learning_curve(metric: str, records: Sequence[Record], arrays: Mapping[str, Any]) -> dict[str, Any] | None:
     """A metric along training: the points of the mean and of its band of one standard error, as in SVG."""
-    whole = curve(runs, metric, arrays.__getitem__)
+    whole = curve(records, metric, arrays.__getitem__)
     if whole is None:
         return None
     finite = np.flatnonzero(np.isfinite(whole.mean) & (whole.seconds > 0))
@@ -123,7 +121,7 @@ def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> dict[
         [f"{a:g},{b:g}" for a, b in zip(x.pixels(seconds), y.pixels(values))]
         for values in (mean, mean + stderr, mean - stderr)
     )
-    n = sum(metric in arrays[record.id] for record in runs.records)
+    n = sum(metric in arrays[record.id] for record in records)
     return {"metric": metric, "line": " ".join(line), "band": " ".join(above + below[::-1]), "x": x, "y": y, "n": n}
 
 

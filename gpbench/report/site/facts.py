@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis.cells import CellRuns, Entry, cell_key, entries, group_runs
 from gpbench.analysis.printing import natural
-from gpbench.analysis.reproduction import Comparison, PaperSummary, comparisons, summaries
+from gpbench.analysis.reproduction import PaperSummary, Reproduction, reproductions, summaries
 from gpbench.claims.definition import Claim
 from gpbench.claims.selection import ReadArrays
 from gpbench.claims.verdicts import Verdict, count, judge
@@ -101,10 +101,10 @@ class Facts:
         return {name: PAPERS.get(name, name) for name in names if name}
 
     @cached_property
-    def compared(self) -> list[Comparison]:
+    def compared(self) -> list[Reproduction]:
         """Our numbers beside the printed ones, of each experiment in its first preset of `presets`."""
         first = [self.presets(id)[0] for id in dict.fromkeys(planned.experiment.id for planned in self.planned)]
-        return comparisons((p.experiment, p.preset, p.cells) for p in first)
+        return reproductions((p.experiment, p.preset, p.cells) for p in first)
 
     @cached_property
     def summaries(self) -> list[PaperSummary]:

@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.comparison import LEAKED_MARK
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
-from gpbench.analysis.reproduction import Comparison
 from gpbench.analysis.tables import LEGEND, MEANINGS, title
 from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
@@ -93,7 +93,7 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
     presets = {planned.experiment.id: site_facts.presets(planned.experiment.id) for planned in site_facts.planned}
     marked = views.mark_datasets(site_facts.entries)
     yield site.page("results.html", "All results", table=_rows(site, marked), n=len(marked))
-    if printed := any(not comparison.exclusion for comparison in site_facts.compared):
+    if printed := any(not printed.exclusion for printed in site_facts.compared):
         yield "printed.svg", drawn(draw_printed(site_facts.compared))
     ranks = views.rank_sections(site_facts.records)
     yield site.page("ranks.html", "Average ranks", sections=ranks)
@@ -139,20 +139,17 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
 
 def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> _Page:
     headings = {"worse": "Targets not reproduced", "better": "Targets with a better value", "equal": "Equal targets"}
-    compared: dict[str, list[tuple[Comparison, str]]] = {heading: [] for heading in headings.values()}
-    exclusions: Counter[str] = Counter()
-    for comparison in (item for item in site.facts.compared if item.paper == paper):
-        heading = "Printed numbers that are no targets" if comparison.exclusion else headings[comparison.outcome]
-        exclusions.update([comparison.exclusion] if comparison.exclusion else [])
-        target = site.facts.page_of[comparison.entry.cell.records[0].id]
-        compared.setdefault(heading, []).append((comparison, target))
+    own = [item for item in site.facts.compared if item.paper == paper]
+    no_target, page_of = "Printed numbers that are no targets", site.facts.page_of
+    heading_of = lambda item: no_target if item.exclusion else headings[item.outcome]
+    compared = gather((heading_of(item), (item, page_of[item.entry.cell.records[0].id])) for item in own)
     return site.page(
         facts.page("paper", paper),
         paper,
         citation=citation,
         planned=[p for p in planned if p.experiment.paper == paper],
-        compared={heading: ones for heading, ones in compared.items() if ones},
-        exclusions=dict(exclusions.most_common()),
+        compared={name: compared[name] for name in (*headings.values(), no_target) if name in compared},
+        exclusions=dict(Counter(item.exclusion for item in own if item.exclusion).most_common()),
         summary=next((item for item in site.facts.summaries if item.paper == paper), None),
         counts=[(grade, n) for grade in SCALE if (n := count(site.facts.verdicts.get(paper, ()))[grade.word])],
         published=[row for row in published.rows_of("papers") if row["source"] == paper],

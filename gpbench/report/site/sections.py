@@ -48,15 +48,9 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
             continue
         values["figures"].append({"title": picture.title, **figure})
         files |= drawn_files
-    if planned.n_recorded and experiment.table:
-        table: dict[str, Any] = {}
-        if experiment.table.get("kind") != "ranks":
+    with suppress(ConfigError):  # no methods to rank
+        if planned.n_recorded and experiment.table:
             table, rows = _table(facts, planned)
-        else:
-            with suppress(ConfigError):  # no methods to rank
-                sheet = experiment_tables.table(experiment, planned.preset, planned.cells)
-                table, rows = {"grids": sheet.grids, "feet": sheet.lines}, sheet.rows
-        if table:
             values |= {**table, "csv": f"{name}.csv"}
             files[f"{name}.csv"] = (rows_as_csv(rows) + "\n").encode()
     return values, files
@@ -83,7 +77,10 @@ def _figure(facts: Facts, picture: Experiment, planned: PlannedExperiment, name:
 
 
 def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _Rows]:
-    """The values of a table for `experiment.html`, and its rows for a file."""
+    """The values of a table for `experiment.html`, and its rows for a file.  Raises ConfigError: no methods to rank."""
+    if planned.experiment.table.get("kind") == "ranks":
+        sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
+        return {"grids": sheet.grids, "feet": sheet.lines}, sheet.rows
     table_blocks = experiment_tables.table_blocks(planned.experiment, planned.cells)
     entries = [entry for block in table_blocks for entry in block.entries]
     footnotes = entry_notes(entries)
@@ -115,8 +112,7 @@ def _smaller(picture: Path) -> bytes:
 
 def drawn(figure: "Picture", format: str = "svg") -> bytes:
     """The content of a figure, of which a vector picture follows the page's colours."""
-    from gpbench.report.figures import style, write
+    from gpbench.report.figures import encode, style
 
-    file = io.BytesIO()
-    write(figure, file, format)
-    return style.follow(file.getvalue()) if format == "svg" else file.getvalue()
+    picture = encode(figure, format)
+    return style.follow(picture) if format == "svg" else picture

@@ -8,7 +8,7 @@ from textwrap import shorten
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry_notes, group_runs
-from gpbench.analysis.comparison import comparison, labels, method_of, with_metric
+from gpbench.analysis.comparison import Comparison, labels, method_of, with_metric
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import number
 from gpbench.analysis.provenance import imported_note
@@ -110,15 +110,14 @@ def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
 def rank_sections(records: Sequence[Record]) -> list[dict[str, Any]]:
     """A section for each protocol, precision and metric that can rank methods."""
     groups = gather(((record.protocol, record.precision or ""), record) for record in records)
-    sections = []
+    sections: list[dict[str, Any]] = []
     for (protocol, precision), group in groups.items():
         cells = group_runs(group)
         recorded = {name: None for record in group for name in record.metrics}
         own = [name for name in recorded if name not in METRICS]
-        for metric in [*(name for name in METRICS if name in recorded), *own]:
-            title = f"{metric}, protocol {protocol}, {precision}".removesuffix(", ")
-            if section := _section(cells, metric, title):
-                sections.append(section)
+        conditions = f"protocol {protocol}, {precision}".removesuffix(", ")
+        metrics = [*(name for name in METRICS if name in recorded), *own]
+        sections += filter(None, (_section(cells, metric, f"{metric}, {conditions}") for metric in metrics))
     return sections
 
 
@@ -127,7 +126,7 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> dict[str, An
     cells = [cell for cell in with_metric(cells, metric) if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
     cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
-    table = (compared := comparison(cells, metric)).values
+    table = (compared := Comparison.of_settings(cells, metric)).values
     count = Counter(name for row in table.values() for name in row)
     most = {name for name in count if count[name] == max(count.values())}
     default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}

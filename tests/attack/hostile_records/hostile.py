@@ -20,30 +20,12 @@ import yaml
 
 from gpbench.records import folder as files
 
-MARKUP = (
-    "\x1b[2J\x1b]0;owned\x07",
-    "\u202egnp.exe\u2066",
-    "[click](javascript:alert(1))",
-    "![x](http://127.0.0.1:9/x.png)",
-    "`id`",
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "$\\input{/etc/passwd}$",
-    "\\write18{id}",
-    "$\\frac{",
-    "=cmd|' /C calc'!A0",
-    "a|b\n| --- |",
-    "../../../../tmp/escape",
-    "/etc/cron.d/x",
-    "\ue000best\ue002",
-    "{{ 7 * 7 }}{% raw %}",
-    "\x00\ud800".encode("utf-8", "backslashreplace").decode(),
-    "%s%n{0.__class__}",
-    "a" * 5000,
-    "null",
-    "-rf",
-    "",
-)
+MARKUP = ("\x1b[2J\x1b]0;owned\x07", "\u202egnp.exe\u2066", "[click](javascript:alert(1))")
+MARKUP += ("![x](http://127.0.0.1:9/x.png)", "`id`", "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>')
+MARKUP += ("$\\input{/etc/passwd}$", "\\write18{id}", "$\\frac{", "=cmd|' /C calc'!A0", "a|b\n| --- |")
+MARKUP += ("../../../../tmp/escape", "/etc/cron.d/x", "\ue000best\ue002", "{{ 7 * 7 }}{% raw %}")
+MARKUP += ("\x00\ud800".encode("utf-8", "backslashreplace").decode(), "%s%n{0.__class__}", "a" * 5000, "null", "-rf")
+MARKUP += ("",)
 HUGE = (2**63 - 1, -(2**63), 2**31, 10**15, 1e150, -1e150, 5e-324, 0.0, -1)
 
 

@@ -20,7 +20,7 @@ from gpbench.config.build import check_recorded
 from gpbench.errors import UNPRINTABLE, ConfigError, StorageError
 from gpbench.experiments import definition
 from gpbench.records import folder as files
-from gpbench.sweep import private
+from gpbench.sweep import cluster
 
 FEW, MANY = 8, 200
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -144,7 +144,7 @@ def test_two_hundred_hostile_records_are_read_and_nothing_runs(tmp_path, saved, 
     attack(MANY, tmp_path, saved, trap, capsys)
 
 
-def test_a_plan_on_stdin_names_no_code(tmp_path, trap, monkeypatch, capsys):
+def test_a_plan_on_stdin_names_no_code(tmp_path, trap, monkeypatch, refused):
     from gpbench.config.compose import compose
     from gpbench.records.plan import RunPlan
 
@@ -154,8 +154,7 @@ def test_a_plan_on_stdin_names_no_code(tmp_path, trap, monkeypatch, capsys):
         cfg = {**plan.cfg, "method": method, "config_dirs": [str(tmp_path / "evil")]}
         text = RunPlan(cfg, plan.data_checksum, plan.runs).to_json()
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        assert main(["run", "--plan"]) == ConfigError.exit_code
-        assert target in capsys.readouterr().err
+        assert target in refused("run", "--plan", code=ConfigError.exit_code)
     assert not [*trap.marks.iterdir()]
 
 
@@ -173,26 +172,26 @@ def test_a_card_of_a_strangers_names_no_code(tmp_path, trap, target, capsys):
 
 def test_the_result_of_a_job_is_texts_in_a_folder_of_ones_own(tmp_path, trap):
     folder = tmp_path / "sweeps" / "one"
-    private.make_folder(folder)
+    cluster.make_folder(folder)
     result = folder / "1_0_result.pkl"
     result.write_bytes(pickle.dumps(("success", "{}")))
-    assert private.read_result(result) == ("success", "{}")
+    assert cluster.read_result(result) == ("success", "{}")
     result.write_bytes(pickle.dumps(("success", hostile._Payload(trap.marks / "result"))))
     with pytest.raises(ValueError, match="an object of"):
-        private.read_result(result)
+        cluster.read_result(result)
     for mode in (0o755, 0o770):
         folder.chmod(mode)
         with pytest.raises(StorageError, match="with mode 700"):
-            private.read_result(result)
+            cluster.read_result(result)
     folder.chmod(0o700)
     folder.parent.chmod(0o775)
     with pytest.raises(StorageError, match=r"others can write into .*sweeps.*chmod go-w"):
-        private.read_result(result)
+        cluster.read_result(result)
     folder.parent.chmod(0o755)
     shutil.move(folder, elsewhere := tmp_path / "elsewhere")
     os.symlink(elsewhere, folder)
     with pytest.raises(StorageError, match="must be a folder of yours"):
-        private.read_result(result)
+        cluster.read_result(result)
     assert not [*trap.marks.iterdir()]
 
 
