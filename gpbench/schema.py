@@ -83,6 +83,10 @@ def _is_named(value: Any) -> bool:
     return value is not None and not isinstance(value, Real | list | tuple)
 
 
+def _is_percentage(value: Any) -> bool:
+    return percentage(value) is not None
+
+
 def _is_units(value: Any) -> bool:
     return value == "inputs" or (is_whole(value) and value >= 1)
 
@@ -108,7 +112,7 @@ WORDS: Mapping[str, Range] = {
     "fraction": Range(lambda value: is_number(value) and 0 < value <= 1, "a number above 0 and up to 1"),
     "share": Range(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
     "below_one": Range(lambda value: is_number(value) and 0 <= value < 1, "a number from 0 and below 1"),
-    "percentage": Range(percentage, 'a share with a least number, as "15%, at least 200"'),
+    "percentage": Range(_is_percentage, 'a share with a least number, as "15%, at least 200"'),
     "flag": Range(lambda value: isinstance(value, bool), "true or false"),
     "text": Range(lambda value: isinstance(value, str), "a text"),
     "null": Range(lambda value: value is None, "null"),

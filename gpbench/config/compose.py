@@ -57,7 +57,7 @@ class Composer:
                 raise ConfigError(whole if file else f"{group} is not set; {hint}")
             if (name := cfg[group].get("name")) != defaults.get(f"{group}.name"):
                 raise ConfigError(f"{group}.name={name}: a name is that of its file; choose one by {group}=NAME")
-        cfg["implied"] = _implied(cfg["method"])
+        cfg["method"], cfg["implied"] = _reserved(cfg["method"], "implied")
         sources = self._check_sections(cfg, f"dataset ({files['dataset']})" if files["dataset"] else "dataset")
         if cfg["protocol"].get("split_indices") == "int8":
             cards.read_indices_as_int8(cfg["dataset"])
@@ -164,6 +164,10 @@ class Composer:
             base = merge.choose({word.key: word.value for word in choices}, self.folders)
             if isinstance(node := base.get("protocol"), dict):
                 base = {**base, "protocol": {**node, **{k: v for k, v in PROTOCOL_DEFAULTS.items() if k not in node}}}
+            if isinstance(method := base.get("method"), dict):
+                method, of_papers = _reserved(method, "papers")
+                is_paper = isinstance(node, dict) and node.get("paper") is True
+                base = {**base, "method": {**method, **(of_papers if is_paper else {})}}
             values = merge.resolved(base, allow_missing=True)
             self._bases[key] = base, dict(merge.leaves({group: values[group] for group in GROUPS if group in values}))
         return self._bases[key]
@@ -226,17 +230,19 @@ def _with_sign(word: Word, method: Any) -> Word:
     return Word(f"+{word.text}", "+", word.key, word.value) if name in known else word
 
 
-def _implied(method: dict[str, Any]) -> dict[str, Any]:
-    """Takes the reserved section `implied` out of a method's node: keys that the method got after runs of it were
-    recorded, each with the value that does what was done before, which is then no part of the identity."""
+def _reserved(method: dict[str, Any], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A method without a reserved section of its file, and the section: `papers`, its settings under the protocols of
+    papers; or `implied`, keys that the method got after runs of it were recorded, each with the value that does what
+    was done before, which is then no part of the identity."""
     if "ranges" in method:
         raise ConfigError(
             'method.ranges: declare ranges at the fields of the class, as in `df: float = setting(4.0, "positive")`'
             " (docs/how-to/own_method.md), and leave the section out"
         )
-    section = method.pop("implied", None) or {}
+    rest = {key: value for key, value in method.items() if key != name}
+    section = method.get(name) or {}
     if not isinstance(section, dict):
-        raise ConfigError("method.implied: must be a mapping of keys of the method, such as {new_key: value}")
+        raise ConfigError(f"method.{name}: must be a mapping of keys of the method, such as {{key: value}}")
     for key in sorted(section):
-        require_known(key, method, f"method.implied: {key!r} is not a key of the method")
-    return section
+        require_known(key, rest, f"method.{name}: {key!r} is not a key of the method")
+    return rest, section

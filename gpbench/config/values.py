@@ -106,6 +106,7 @@ PROTOCOL: Mapping[str, tuple[Words, str]] = {
         "Scaling of the targets in regression, as that of the inputs; metrics are in original units.",
     ),
     "precision": (["float64", "float32"], "Floating-point type of all computations."),
+    "paper": ("flag", "True for the protocol of a paper: methods then have the settings in `papers` of their files."),
     "split_indices": (
         ["correct", "int8"],
         "Row numbers as the index files have them, or read as 8-bit integers (paper aep_dgp).",

@@ -140,11 +140,8 @@ def inducing_count(
     fraction of the training rows is at most `FRACTION_MOST` of them; "15%, at least 200" is no fewer than 200, or all
     rows.  Numbers beyond 1 .. n raise a ConfigError."""
     schema.parse(schema.SIZE).check(f"method.{name}", inducing)
-    if isinstance(inducing, Integral):
-        m = int(inducing)
-    else:
-        share, least = schema.percentage(inducing) or (inducing, 0)
-        m = max(min(round(share * n), FRACTION_MOST), min(least, n))
+    share, least = schema.percentage(inducing) or (inducing, 0)
+    m = int(share) if isinstance(share, Integral) else max(min(round(float(share) * n), FRACTION_MOST), min(least, n))
     fault = f"asks for {m} {noun}, but there are {n} training rows"
     mend = f"choose a number from 1 to {n} or a fraction up to 1.0"
     require(1 <= m <= n, f"method.{name}={inducing} {fault}: {mend}", ConfigError)
