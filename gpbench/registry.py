@@ -62,10 +62,10 @@ class Registry(dict[str, _E]):
     def content(self, path: Path) -> dict[str, Any]:
         """The content of a user's file, checked: its name is none of gpbench's, and it has a `_target_`."""
         content = yamls.read(path)
-        has_target = yamls.is_section(content) and "." in str(content.get(TARGET))
-        mend = f"must be a mapping with a line `{TARGET}: MODULE.NAME`"
+        target = content.get(TARGET) if yamls.is_section(content) else None
+        has_target = isinstance(target, str) and "." in target
         is_ours = path.stem in self, f"the name {path.stem} is built in; rename the file"
-        refuse(f"{path}: ", is_ours, (not has_target, mend))
+        refuse(f"{path}: ", is_ours, (not has_target, f"must be a mapping with a line `{TARGET}: MODULE.NAME`"))
         return content
 
     def own(self, name: str, folders: Sequence[Path]) -> dict[str, Any] | None:

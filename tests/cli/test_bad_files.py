@@ -112,7 +112,7 @@ def test_what_is_wrong_in_a_users_module_or_target_is_one_line(tmp_path, call, m
         "def x(:\n": "cannot import 'my_bad_method.M': invalid syntax (my_bad_method.py, line 1)",
         "\n1 / 0\n": "ZeroDivisionError in line 2 of ",
         "import sys\nsys.exit(0)\n": "SystemExit in line 2 of ",
-        "M = 3\n": "_target_ my_bad_method.M is no class",
+        "M = 3\n": "method: my_bad_method.M is no gpbench.Method",
         "from gpbench.methods.base import Method\nclass M(Method): ...\n": "lacks init, predict, step; see docs/",
         "class M:\n    def __init__(self, name): ...\n": "is no gpbench.Method: derive",
         "class M: ...\n": "method: my_bad_method.M is no gpbench.Method",
