@@ -45,8 +45,8 @@ class FullDisk(io.FileIO):
 def chosen_state(method, data, *, key):
     """The state of a member with these rows, a `Batch`, after the choice of its settings, before its first step."""
     import jax
-    from gpbench.data.splits import Member
 
+    from gpbench.data.splits import Member
     from gpbench.train.group import Fit, Group, initial
     from gpbench.train.programs import Programs, lay_out
     from gpbench.train.search import search
