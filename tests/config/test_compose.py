@@ -246,3 +246,16 @@ def test_a_likelihood_that_fits_passes_and_the_page_of_settings_is_that_of_the_c
     command = [sys.executable, ROOT / "scripts" / "settings.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_method_has_settings_of_its_own_under_the_protocols_of_papers(tmp_path):
+    steps = lambda *words, folders=(): Composer(folders).compose(["dataset=sinc", *words])["method"]["steps"]
+    assert (steps("method=pbp"), steps("method=pbp", "protocol=bui2016")) == (400, 40)
+    assert steps("method=pbp", "protocol=bui2016", "method.steps=7") == 7
+    files = {"protocol": "defaults: [bui2016]\nname: mine\n", "method": "defaults: [pbp]\npapers: {stps: 1}\n"}
+    for group, text in files.items():
+        (tmp_path / group).mkdir()
+        (tmp_path / group / "mine.yaml").write_text(text)
+    assert steps("method=pbp", "protocol=mine", folders=[tmp_path]) == 40
+    with pytest.raises(ConfigError, match=r"^method\.papers: 'stps' is not a key of the method"):
+        steps("method=mine", folders=[tmp_path])
