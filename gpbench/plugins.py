@@ -1,4 +1,4 @@
-"""What other installed packages bring, by entry points of the groups `gpbench.KINDs`.  One of `gpbench.methods` is an
+"""Additions of other installed packages, by entry points of the groups `gpbench.KINDs`.  One of `gpbench.methods` is an
 importable package with `method/NAME.yaml`, and other groups as in a folder of `--config-dir`."""
 
 import importlib.util

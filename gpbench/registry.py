@@ -64,8 +64,8 @@ class Registry(dict[str, _E]):
         content = yamls.read(path)
         target = content.get(TARGET) if yamls.is_section(content) else None
         has_target = isinstance(target, str) and "." in target
-        is_ours = path.stem in self, f"the name {path.stem} is built in; rename the file"
-        refuse(f"{path}: ", is_ours, (not has_target, f"must be a mapping with a line `{TARGET}: MODULE.NAME`"))
+        clash = path.stem in self, f"the name {path.stem} is built in; rename the file"
+        refuse(f"{path}: ", clash, (not has_target, f"must be a mapping with a line `{TARGET}: MODULE.NAME`"))
         return content
 
     def own(self, name: str, folders: Sequence[Path]) -> dict[str, Any] | None:

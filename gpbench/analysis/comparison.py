@@ -23,7 +23,7 @@ from gpbench.records.record import Record
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods on data sets, compared by one metric on the splits that they share: runs are paired here alone."""
+    """Methods on data sets, compared by one metric on the splits that they share."""
 
     metric: str
     values: Mapping[str, Mapping[str, Mapping[int, float]]]  # by data set, method and split, where there are any

@@ -59,7 +59,7 @@ class Data(TypedDict):
 
 
 class Config(TypedDict):
-    """A resolved configuration: it was checked when it was composed, and nothing changes or checks it again."""
+    """A resolved configuration: it was checked when it was composed, but for a class of the user's."""
 
     split: Annotated[int | str | Sequence[int], _SOME]
     output: Annotated[int | str | Sequence[int], _SOME]

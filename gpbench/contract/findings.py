@@ -63,7 +63,7 @@ def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:
 
 
 def finding(task: str, check: Callable[..., None], *arguments: Any, claim: str = "") -> Finding:
-    """Runs a check with these arguments, whose docstring is the claim; an exception in it is a broken claim."""
+    """What a check with these arguments finds about a claim, by default its docstring; an exception breaks it."""
     result = partial(Finding, task, claim or check.__doc__ or check.__name__)
     try:
         check(*arguments)

@@ -18,7 +18,7 @@ import numpy as np
 
 from gpbench import limits, npz
 from gpbench.core import memory
-from gpbench.data.faults import refuse
+from gpbench.data.faults import reject
 from gpbench.errors import DataError, GpbenchError, require
 
 LARGEST = limits.DATA
@@ -139,7 +139,7 @@ def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[
     require(not content.startswith(b"\x93NUMPY"), f"an array (.npy), not an archive (.npz): {mend}")
     with parsing("the expected npz file"), npz.opened(content, _most(content), _UNPACK) as file:
         known = ", ".join(map(repr, file)) or "none"
-        refuse(f"no array {name!r}; the archive has {known}" for name in names if name not in file)
+        reject(f"no array {name!r}; the archive has {known}" for name in names if name not in file)
         return {name: file[name] for name in (*names, *(name for name in optional if name in file))}
 
 

@@ -9,7 +9,7 @@ from gpbench.data import row_labels
 from gpbench.data.cells import Numbers, number
 from gpbench.data.dataset import Dataset, Raw, canonical, checksum
 from gpbench.data.encoding import columns_of_table, filling_rules, in_order, labels_and_keys, quoting_hint
-from gpbench.data.faults import fault, first_rows, refuse
+from gpbench.data.faults import fault, first_rows, reject
 from gpbench.errors import DataError, listed, require
 
 _NUMERIC = ("regression", "count")  # tasks whose targets are numbers
@@ -57,7 +57,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
             require(not absent, f"{name}: {column} has {cells}; {mend}")
     _check_size(card, raw, X, [column for column, count in gaps.items() if count == len(raw.X)])
     empty = (column for column, lacks in zip(outputs, row_labels.missing(values).T) if lacks.all())
-    refuse(f"{name}: column {column!r} has no number: take it out of `target`" for column in empty)
+    reject(f"{name}: column {column!r} has no number: take it out of `target`" for column in empty)
     if indicators:
         X = np.column_stack([X, *(np.isnan(X[:, columns.index(column)]) for column in indicators.values())])
         is_filled = np.append(is_filled, np.zeros(len(indicators), dtype=bool))
@@ -76,7 +76,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     check_finite(name, filled, known, [*of_table, *indicators], target_names, rows)
     groups = np.unique(of_rows["group"], return_inverse=True)[1].astype("<i8") if "group" in of_rows else None
     kinds = {key: value.dtype for key, value in raw.folds.items() if value.dtype.kind not in "biu"}
-    refuse(f"{name}: the index array {key!r} is of type {kind}: must be whole numbers" for key, kind in kinds.items())
+    reject(f"{name}: the index array {key!r} is of type {kind}: must be whole numbers" for key, kind in kinds.items())
     folds = {**raw.folds, **({"fixed": of_rows["split"]} if "split" in of_rows else {})}
     folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in folds.items()}
     order = of_rows.get("order")
@@ -210,7 +210,7 @@ def _codes_of(
         mend = f"`task: multiclass`{regression}, or give `labels` with codes -1 and 1"
         raise DataError(f"{name}: {len(present)} classes; say {mend}")
     fact, strange = f"is not in the card's labels ({', '.join(codes)})", sorted({*present} - {*codes})
-    refuse(f"{name}: label {label!r} {fact}{quoting_hint(label, codes)}" for label in strange)
+    reject(f"{name}: label {label!r} {fact}{quoting_hint(label, codes)}" for label in strange)
     expected = [-1, 1] if is_binary else list(range(max(codes.values()) + 1))
     wrong = f"{name}: the card's labels must have the codes {expected} for task {card['task']}"
     require(sorted({*codes.values()}) == expected, wrong)

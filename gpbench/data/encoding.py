@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 
 from gpbench import limits
 from gpbench.data.cells import DECIMAL_POINT, Numbers, number
-from gpbench.data.faults import SpellingError, fault, refuse
+from gpbench.data.faults import SpellingError, fault, reject
 from gpbench.errors import DataError, nearest, require
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> 
     known, is_onehot = {*levels}, kind == ONEHOT
     which = f"is not among its levels, {', '.join(levels[:20])}"
     strange = (label for label in labels if label not in known)
-    refuse(f"column {name!r}: {label!r} {which}{quoting_hint(label, levels)}" for label in strange)
+    reject(f"column {name!r}: {label!r} {which}{quoting_hint(label, levels)}" for label in strange)
     require(levels, f"encode: column {name!r} has no texts")
     twice = (level for level, count in Counter(levels).items() if count > 1)
-    refuse(f"encode: {name}: level {level!r} is named twice: leave one out" for level in twice)
+    reject(f"encode: {name}: level {level!r} is named twice: leave one out" for level in twice)
     are_many = is_onehot and 2 * len(levels) > len(labels) > 4 and None not in map(number, levels)
     mend = "take it out of `encode`, and it is an input as it is"
     require(not are_many, f"encode: column {name!r} has {len(levels)} numbers in {len(labels)} rows: {mend}")
@@ -194,10 +194,10 @@ def filling_rules(
     centres = dict.fromkeys(of_input.values(), impute) if isinstance(impute, str) else dict(impute or {})
     known = {*of_input.values()}
     unknown = (str(column) for column in centres if column not in known)
-    refuse(f"{name}: impute: no input {column!r}; {nearest(column, known)}" for column in unknown)
+    reject(f"{name}: impute: no input {column!r}; {nearest(column, known)}" for column in unknown)
     filled = {column: centres[name] for column, name in of_input.items() if name in centres}
     lacking = np.isnan(X).any(axis=0)
     indicators = {f"{of_input[c]} missing": c for c, lacks in zip(columns, lacking) if lacks and c in filled}
     doubles = (column for column in indicators if column in columns)
-    refuse(f"{name}: impute: there is an input {column!r} already; rename that column" for column in doubles)
+    reject(f"{name}: impute: there is an input {column!r} already; rename that column" for column in doubles)
     return filled, indicators

@@ -40,7 +40,7 @@ class Finding(NamedTuple):
     mend: str = ""
 
 
-def refuse(faults: Iterable[str], error: type[GpbenchError] = DataError) -> None:
+def reject(faults: Iterable[str], error: type[GpbenchError] = DataError) -> None:
     """Raises an error with the first of some messages, if there is one."""
     for fault in faults:
         raise error(fault)

@@ -108,11 +108,13 @@ def _ascends(values: Float[np.ndarray, " N"]) -> bool:
 
 def _doubles(X: Float[np.ndarray, "N D"], varied: Int[np.ndarray, " varied"]) -> Iterator[tuple[int, int]]:
     """Pairs of inputs of which the second is linear in the first: those of some rows, confirmed on all of them."""
-    are_linear = lambda table: np.abs(np.atleast_2d(np.corrcoef(table, rowvar=False))) > 1 - 1e-9
-    is_double = np.triu(are_linear(X[:: -(-len(X) // 2000)][:, varied]), 1) if len(X) > 2 and len(varied) else varied
-    for first, second in zip(varied[is_double.argmax(axis=0)], varied) if is_double.any() else ():
-        if first < second and are_linear(X[:, [first, second]]).all():
-            yield int(first), int(second)
+    standard = lambda table: (table - table.mean(axis=0)) / np.maximum(table.std(axis=0), 1e-300)
+    some = standard(X[:: -(-len(X) // 2000)][:, varied])
+    is_double = np.triu(np.abs(some.T @ some) / len(some) > 1 - 1e-9, 1)
+    for second in np.flatnonzero(is_double.any(axis=0)):
+        pair = varied[[np.flatnonzero(is_double[:, second])[0], second]]
+        if len(X) > 2 and abs(np.mean(standard(X[:, pair]).prod(axis=1))) > 1 - 1e-9:
+            yield int(pair[0]), int(pair[1])
 
 
 _MARKERS = (-9, 99, -99, -200, 999, -999, 9999, -9999, 99999, -99999)

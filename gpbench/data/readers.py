@@ -30,7 +30,7 @@ from jaxtyping import UInt8
 from gpbench import limits
 from gpbench.data import archives, cells, encoding, row_labels
 from gpbench.data.dataset import Raw
-from gpbench.data.faults import refuse
+from gpbench.data.faults import reject
 from gpbench.data.tables import columns_of, split_header
 from gpbench.errors import DataError, require
 
@@ -235,7 +235,7 @@ def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
     table = dict(zip(names, columns_of(rows, len(names))))
     spellings = [options["smiles"]] if isinstance(options["smiles"], str) else options["smiles"]
     absent, known = [name for name in (*spellings, options["target"]) if name not in table], ", ".join(names[:20])
-    refuse(f"no column {name!r}; the table has {known[:200]}" for name in absent)
+    reject(f"no column {name!r}; the table has {known[:200]}" for name in absent)
     packed = bytearray()
     with rdBase.BlockLogs():
         for row, smiles in enumerate(zip(*(table[name] for name in spellings)), 1):

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from gpbench import limits
 from gpbench.data.cells import DECIMAL_POINT, Numbers, number
-from gpbench.data.faults import refuse
+from gpbench.data.faults import reject
 from gpbench.errors import DataError, require
 
 TRAIN, TEST = 1, 2
@@ -96,7 +96,7 @@ def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N
         is_known = np.isfinite(folds)
         wrong = np.flatnonzero(~is_known & (columns[:, 0] != ""))
         fault = "is no number, as the folds of other rows are: mend it, or mark it by `missing`"
-        refuse(f"{names[0]}, row {row + 1}: {str(columns[row, 0])!r} {fault}" for row in wrong)
+        reject(f"{names[0]}, row {row + 1}: {str(columns[row, 0])!r} {fault}" for row in wrong)
         different = np.unique(folds[is_known])
         fault = f"{names[0]} numbers {len(different):,} folds in {len(folds):,} rows: name a column with fewer"
         require(32 * len(folds) * len(different) <= limits.memory(8 * len(folds)), fault)

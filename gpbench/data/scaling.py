@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from gpbench.data.faults import refuse
+from gpbench.data.faults import reject
 from gpbench.errors import ConfigError, DataError, nearest, require
 
 # A constant column's computed std is rarely 0 (kegg's is 1e-21): compare it with the column's size, never with 0.
@@ -121,7 +121,7 @@ def fit_scalers(
     """
     unknown = {key: name for key, name in (("inputs", inputs), ("targets", targets)) if name not in SCALERS}
     faults = (f"protocol.{key}={name}: no such scaler; {nearest(name, SCALERS)}" for key, name in unknown.items())
-    refuse(faults, ConfigError)
+    reject(faults, ConfigError)
     fit_inputs, fit_targets = SCALERS[inputs], SCALERS[targets] if task == "regression" else _none
     all_X, all_y = population or (X, y)
     rows = len(y) if rows is None else rows
@@ -154,7 +154,7 @@ def fit_in_blocks(
         low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
         total, count = total + rows.sum(axis=0), count + len(rows)
     infinite = (name for name, cell in zip([*names["columns"], names["target"]], total) if not np.isfinite(cell))
-    refuse(f"{names['dataset']}: column {name!r} has missing or infinite cells: mend them" for name in infinite)
+    reject(f"{names['dataset']}: column {name!r} has missing or infinite cells: mend them" for name in infinite)
     mean = total / count
     std = np.sqrt(sum(np.einsum("nd,nd->d", rows - mean, rows - mean) for rows in blocks()) / count)
     ranges, size = np.stack([low, high]), _size(low, high)
@@ -174,4 +174,4 @@ def _check_sizes(dataset: str, rows: Float[np.ndarray, "N D"], columns: Sequence
     varies = high / 2 - low / 2 > _CONSTANT * size  # halves, since the difference may be infinite
     wrong = np.flatnonzero((size > LARGEST) | (varies & (high / 2 - low / 2 < _SMALLEST))).tolist()
     ranges = (f"column {columns[i]!r} has values from {low[i]:.3g} to {high[i]:.3g}" for i in wrong)
-    refuse(f"{dataset}: {text}, whose squares float64 cannot hold; give it in other units" for text in ranges)
+    reject(f"{dataset}: {text}, whose squares float64 cannot hold; give it in other units" for text in ranges)

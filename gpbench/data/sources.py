@@ -14,7 +14,7 @@ from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Dataset, differences
-from gpbench.data.faults import refuse
+from gpbench.data.faults import reject
 from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
@@ -115,7 +115,7 @@ def obtain(
         with _reading(name, subject):
             dataset = from_raw(card, raw, source.get("labels"))
     others = differences(card, dataset.checksum, dataset.folds).items()
-    refuse(f"{name}: {subject} gives arrays with {key} {actual}, not {stated}" for key, (actual, stated) in others)
+    reject(f"{name}: {subject} gives arrays with {key} {actual}, not {stated}" for key, (actual, stated) in others)
     return dataset
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Int
 
 from gpbench.config.cards import split_set, split_sets
 from gpbench.data.dataset import Dataset
-from gpbench.data.faults import refuse
+from gpbench.data.faults import reject
 from gpbench.data.split_sets import check_sizes, generator
 from gpbench.data_registry import SPLIT_SETS
 from gpbench.errors import ConfigError, require
@@ -29,7 +29,7 @@ def split_numbers(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
     last = count(card) - 1
     numbers = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)
     known = f"{card['name']} has {f'splits 0 to {last}' if last else 'split 0 alone'}"
-    refuse((f"split={k}: {known}" for k in numbers if not (isinstance(k, int) and 0 <= k <= last)), ConfigError)
+    reject((f"split={k}: {known}" for k in numbers if not (isinstance(k, int) and 0 <= k <= last)), ConfigError)
     return numbers  # type: ignore[return-value]
 
 
@@ -60,7 +60,7 @@ def indices(
     train, test = SPLIT_SETS[name].function(card, dataset, k)
     rows_are = f"rows are 0 to {n - 1}: its index files belong to other data"
     wrong = (row for rows in (train, test) for row in rows[(rows < 0) | (rows >= n)])  # NumPy counts -1 from the end
-    refuse(f"{dataset.name}: split {k} of the set {name!r} has row {row}, and {rows_are}" for row in wrong)
+    reject(f"{dataset.name}: split {k} of the set {name!r} has row {row}, and {rows_are}" for row in wrong)
     rows, mend = f"{n} rows", ""
     if output is not None and dataset.y.ndim == 2 and output < dataset.y.shape[1]:
         known = ~np.isnan(dataset.y[:, output])
@@ -126,7 +126,7 @@ def outputs(card: Mapping, output: _Choice) -> list[int | None]:
         return [None]
     numbers = range(count) if output == "all" else [output] if isinstance(output, int | str) else output
     known = f"{card['name']} has outputs 0 to {count - 1}"
-    refuse((f"output={o}: {known}" for o in numbers if not (isinstance(o, int) and 0 <= o < count)), ConfigError)
+    reject((f"output={o}: {known}" for o in numbers if not (isinstance(o, int) and 0 <= o < count)), ConfigError)
     return [int(o) for o in numbers]
 
 

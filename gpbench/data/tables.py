@@ -14,7 +14,7 @@ from gpbench.data import archives, encoding, row_labels
 from gpbench.data import cells as text
 from gpbench.data.cells import Numbers
 from gpbench.data.dataset import Raw
-from gpbench.data.faults import UNKNOWN, Finding, SpellingError, refuse
+from gpbench.data.faults import UNKNOWN, Finding, SpellingError, reject
 from gpbench.data.lines import COMMENT_MARKS, Cells, account, skip_also
 from gpbench.errors import DataError, nearest, require
 
@@ -53,7 +53,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     inputs = [i for i in range(len(names)) if i not in excluded and i not in left_out]
     of_inputs = {names[i]: columns[i] for i in inputs}
     absent = {name: key for key in ("encode", "codes") for name in by_column(options, key) if name not in of_inputs}
-    refuse(f"{key}: no column {name!r} among the inputs; {nearest(name, of_inputs)}" for name, key in absent.items())
+    reject(f"{key}: no column {name!r} among the inputs; {nearest(name, of_inputs)}" for name, key in absent.items())
     numbers, skip = Numbers.from_options(options), options.get("skip", 0)
     plain = [columns[i] for i in [*inputs, *places["target"]] if names[i] not in codes | specs]
     if header and has_units(plain, numbers):
@@ -99,7 +99,7 @@ def _places(names: Sequence[str], options: Mapping, header: bool, remarks: str) 
     places |= {key: [names.index(name) for name in options[key] if name in names] for key in ("codes", "encode")}
     title = {key: f"in `{key}`" for key in places} | {role: f"`{role}`" for role in _ROLES} | {"target": "the target"}
     pairs = [*(("target", key) for key in (*_ROLES, "drop")), ("keep", "drop"), ("codes", "encode")]
-    refuse(
+    reject(
         f"column {names[i]!r} is {title[first]} and {title[second]}: "
         f"{'choose another column for' if second in _ROLES else 'leave it out of'} one"
         for first, second in pairs
@@ -152,7 +152,7 @@ def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: S
 def require_different(names: Iterable[str]) -> None:
     """Raises DataError for a name that stands twice in a header."""
     counts = Counter(names).items()
-    refuse(f"the header has {name!r} more than once; rename the columns" for name, count in counts if count > 1)
+    reject(f"the header has {name!r} more than once; rename the columns" for name, count in counts if count > 1)
 
 
 def _require_short(subject: str, columns: Sequence[Sequence[str]], most: int) -> None:

@@ -2,7 +2,7 @@
 
 import copy
 import re
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from numbers import Integral
 from typing import Any
 
@@ -77,8 +77,9 @@ class Estimator(BaseEstimator):
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         super().__setstate__(attributes)
         if "state_" in attributes:
+            with suppress(ConfigError):  # a folder that has gone matters where an own class was in it
+                folders_of(self.config_dir)
             try:
-                folders_of(self.config_dir)  # where the classes of an own method are
                 self.state_ = from_pickle(attributes["state_"])
             except ConfigError as error:
                 raise ValueError(f"{type(self).__name__}: {in_python(str(error))}") from None

@@ -24,7 +24,7 @@ TARGETS_OF_TEXT = "y has texts that are no numbers: a Classifier takes labels, a
 
 @contextmanager
 def value_errors(X: Any = None) -> Iterator[Any]:
-    """A context that gives X as pandas or NumPy have it, and in which all errors are ValueErrors of one line."""
+    """A context that gives X as pandas or NumPy have it, and in which gpbench's errors are ValueErrors of one line."""
     try:
         X = as_pandas(X)
         yield X

@@ -169,7 +169,8 @@ def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) ->
 
 
 def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) -> int:
-    """Records the runs that are not recorded yet, and counts them.  Raises ConfigError where two files have a run."""
+    """Records the runs that are not recorded yet, and counts them.  Raises ConfigError, before it writes any, where two
+    files have a run, or a record came from another file and `again` is False."""
     before = {run.record.id: store.get(run.record.id) for run in runs}
     new: dict[str, _ImportedRun] = {}
     for run in runs:

@@ -214,9 +214,9 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
     def _initial_hyper(self, data: Batch) -> Hyper:
         floor, dtype = self.noise_floor, data.X.dtype
         likelihood = self.initial_likelihood(data)
-        able = "a log-concave likelihood of one function, such as gaussian, laplace, logistic or probit"
-        unable = not likelihood.log_concave or likelihood.latents() > 1
-        require(not unable, f"{self.name} needs {able}, and not {self.likelihood}", ConfigError)
+        need = "a log-concave likelihood of one function, such as gaussian, laplace, logistic or probit"
+        is_fit = likelihood.log_concave and likelihood.latents() == 1
+        require(is_fit, f"{self.name} needs {need}, and not {self.likelihood}", ConfigError)
         fault = f"is derived for Gaussian noise, not for {type(likelihood).__name__.lower()}"
         augments = self.augmentation and not isinstance(likelihood, Gaussian)
         mend = "set method.augmentation=false"

@@ -36,7 +36,8 @@ class Optimum(eqx.Module):
 
 
 class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
-    """A method with an objective of this form, by its `row_terms`: L-BFGS moves hyper-parameters and points."""
+    """A method with an objective of this form, by its `row_terms`, which are those of Titsias unless a class has its
+    own: L-BFGS moves hyper-parameters and points."""
 
     sample_weights: ClassVar[bool] = True
 

@@ -93,7 +93,7 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
     presets = {planned.experiment.id: site_facts.presets(planned.experiment.id) for planned in site_facts.planned}
     marked = views.mark_datasets(site_facts.entries)
     yield site.page("results.html", "All results", table=_rows(site, marked), n=len(marked))
-    if printed := any(not printed.exclusion for printed in site_facts.compared):
+    if printed := any(not number.exclusion for number in site_facts.compared):
         yield "printed.svg", drawn(draw_printed(site_facts.compared))
     ranks = views.rank_sections(site_facts.records)
     yield site.page("ranks.html", "Average ranks", sections=ranks)

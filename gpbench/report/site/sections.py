@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,7 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
             continue
         values["figures"].append({"title": picture.title, **figure})
         files |= drawn_files
-    with suppress(ConfigError):  # no methods to rank
+    with suppress(ConfigError) if experiment.table.get("kind") == "ranks" else nullcontext():  # no methods to rank
         if planned.n_recorded and experiment.table:
             table, rows = _table(facts, planned)
             values |= {**table, "csv": f"{name}.csv"}
