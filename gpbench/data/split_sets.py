@@ -155,7 +155,7 @@ def draws(card, dataset, k):
 
 def check_sizes(name: str, rows: int, test: int | None, train: int | None, k: int = 0) -> None:
     """Raises ConfigError where a card asks `random`, or split k of `draws`, for more rows than there are."""
-    subject = f"{name}: splits.test_rows={test} and splits.train_rows={train}"
+    subject = f"{name}: splits.test_rows={test}{f' and splits.train_rows={train}' if train else ''}"
     mend = "give a number of test rows, and no more than the rows there are"
     require(test and test + (train or 0) <= rows, f"{subject} of {rows} rows: {mend}", ConfigError)
     needed = (test or 0) + (k + 1) * (train or 0)

@@ -235,5 +235,5 @@ def unlimited(records: Sequence[Record]) -> list[Record]:
 
 def storage_error(folder: Path, error: OSError) -> StorageError:
     """The one line for a results folder that cannot be written, with how to mend it."""
-    reason = failure(error, "name another folder (run.results=DIR, or import --results DIR)", "make it writable")
+    reason = failure(error, "name another one", "make it writable")
     return StorageError(f"cannot use the results folder {folder}: {reason}")
