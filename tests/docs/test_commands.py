@@ -142,6 +142,7 @@ SECTIONS = ("variational", "deep", "networks", "lbfgs")
 
 def test_evans2020_and_adam2018_are_clean_but_for_what_their_papers_have_and_halving_is_of_clean_alone():
     differing = {key: value for key, value in PROTOCOLS["evans2020"].items() if value != PROTOCOLS["clean"][key]}
+    assert differing.pop("paper") is True
     assert differing == {"name": "evans2020", "lengthscale_prior": None, "halving": False, "solver": "adagrad"}
     differing = {key: value for key, value in PROTOCOLS["adam2018"].items() if value != PROTOCOLS["clean"][key]}
     assert differing.pop("variational") == {
@@ -150,7 +151,7 @@ def test_evans2020_and_adam2018_are_clean_but_for_what_their_papers_have_and_hal
         "optimiser": {"_target_": "optax.adam", "learning_rate": 0.01},
     }
     text = {"inputs": "none", "targets": "none", "fixed_points": True, "target_noise": 1.0, "lengthscale_prior": None}
-    assert differing == {"name": "adam2018", "halving": False, "solver": "adagrad", **text}
+    assert differing == {"name": "adam2018", "paper": True, "halving": False, "solver": "adagrad", **text}
     assert [name for name, protocol in PROTOCOLS.items() if protocol["halving"]] == ["clean"]
     chosen = [compose(["dataset=kin40k", "method=svi_natural", f"protocol={name}"])["method"] for name in PROTOCOLS]
     assert [method["halving"] for method in chosen] == [name == "clean" for name in PROTOCOLS]
