@@ -49,8 +49,8 @@ def is_number(value: Any) -> bool:
 
 def percentage(value: Any) -> tuple[float, int] | None:
     """The share of the rows and the least number in a text as "15%, at least 200"; None for anything else."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)%, at least (\d+)", value) if isinstance(value, str) else None
-    share, least = (float(found[1]) / 100, int(found[2])) if found else (0.0, 0)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)%, at least (\d+)", value) if isinstance(value, str) else None
+    share, least = (float(match[1]) / 100, int(match[2])) if match else (0.0, 0)
     return (share, least) if 0 < share <= 1 and least else None
 
 
