@@ -19,7 +19,7 @@ from gpbench.methods.protocols import HasConvergence
 from gpbench.train import batches
 from gpbench.train.batches import Chunk, prediction_key, take_step
 from gpbench.train.devices import Devices
-from gpbench.train.faults import predictions
+from gpbench.train.faults import log_probs, predictions
 from gpbench.train.group import Fit, Group, Predictions, initial
 
 _BLOCK = 2**16  # test rows that are predicted at a time where the training rows are streamed
@@ -49,7 +49,14 @@ class Programs:
         self.method, self._arrays = method, arrays
         self.devices = devices or Devices()
         self._compiled: dict[Any, _Program] = {}
+        self._trials: Programs | None = None
         self._blocks: dict[Any, int] = {}
+
+    def of_trials(self, method: Method) -> "Programs":
+        """The programs of trials of this method with other settings, whose predictions are log densities alone.  They
+        are kept, so that trials of further groups compile nothing."""
+        self._trials = self._trials or Programs(method, self.devices, log_probs)
+        return self._trials
 
     def footprint(self, group: Group) -> int:
         """The bytes that a step on this group takes on each device: state, data and work, of the compiled program."""

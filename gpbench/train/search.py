@@ -20,7 +20,6 @@ from gpbench.methods.base import Method
 from gpbench.methods.protocols import STOP, HasSearch, State
 from gpbench.train import batches
 from gpbench.train.devices import fill
-from gpbench.train.faults import log_probs
 from gpbench.train.group import Fit, Group, initial
 from gpbench.train.programs import Programs, lay_out
 
@@ -85,8 +84,8 @@ def _settings(programs: Programs, group: Group, run: Fit, steps: int) -> tuple[F
     method: Any = programs.method
     end_of = lambda stop: min(int(stop), method.steps)
     ends = sorted({end_of(stop) for stop in dict(method.search).get(STOP, ())} or {steps})
-    # a sampler's burn-in is a part of all steps
-    judged = Programs(method if method.halving else replace(method, steps=ends[-1]), programs.devices, log_probs)
+    # a sampler's burn-in is a part of all steps; trials have the optimiser's own rate
+    judged = programs if method.halving else programs.of_trials(replace(method, steps=ends[-1], rates=()))
     with run.timed("search"):
         fewer, weight = _without_validation(programs, group)
         state = programs.devices.by_rows(initial(judged.method, fewer), rows=fewer.X.shape[1])

@@ -1,5 +1,6 @@
 """Training that stops where validation rows are likeliest: against paths of single steps, and trainings of so many."""
 
+from dataclasses import replace
 from functools import cache
 
 import jax
@@ -11,6 +12,7 @@ from samples import chosen_state
 from scipy.stats import norm
 from toys import StopAfter, equal, fitted, job
 
+from gpbench.core.optimisers import decaying_adam
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.data.splits import Member
 from gpbench.errors import ConfigError, Stopped
@@ -21,9 +23,9 @@ from gpbench.methods.parts.stopping import StopMethod
 from gpbench.methods.vi.svi import SVI
 from gpbench.train.batches import take_step, whole
 from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.group import Group
-from gpbench.train.programs import Programs
-from gpbench.train.search import validation_split
+from gpbench.train.group import Fit, Group, initial
+from gpbench.train.programs import Programs, lay_out
+from gpbench.train.search import search, validation_split
 
 STOPS = (200, 5, 40, 15)
 SPLITS = (0, 1, 3)
@@ -177,3 +179,21 @@ def test_a_wrong_value_is_one_line(fields, line_of_text):
     group = members()
     with pytest.raises(ConfigError, match=line_of_text):
         line(**fields).init(whole(group.X[0], group.y[0]), key=group.init_keys[0])
+
+
+def test_trials_of_settings_have_the_optimisers_own_rate_and_compile_once():
+    """Whatever is in `rates`, the first of which would diverge: they are chosen after the settings."""
+    data, fields = (
+        members(),
+        {"search": {"stop_after": (5, 40)}, "optimiser": decaying_adam(rate=0.03), "trial_steps": 9},
+    )
+    method = line(rates=(1e9, 0.05), **fields)
+    rows = whole(data.X[0], data.y[0])
+    stops = [chosen_state(m, rows, key=data.init_keys[0]).clock.stop_after for m in (method, line(**fields))]
+    assert stops[0] == stops[1]
+    programs = Programs(method)
+    for shift, compiles in ((0.0, True), (0.5, False)):
+        group = replace(data, X=data.X + shift)
+        run = Fit(initial(method, group))
+        search(programs, group, lay_out(programs.devices, group), run, 9)
+        assert (run.seconds["compile"] > 0.0) == compiles
