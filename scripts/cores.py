@@ -35,7 +35,11 @@ CELLS = (
     ),
     ("aep_dgp/table3", "protocol=clean dataset=boston method=dgp method.hidden=[2] method.inducing=50"),
     ("aep_dgp/table3", "protocol=clean dataset=boston method=svi method.inducing=50"),
-    ("aep_dgp/table3", "protocol=clean dataset=boston method=ensemble method.hidden=[50]"),
+    (
+        "aep_dgp/table3",
+        "protocol=clean dataset=boston method=ensemble method.hidden=[50]"
+        " method.search={stop_after:[300,1000,3000,10000]}",
+    ),
     (
         "gam/regression",
         "protocol=clean dataset=boston run.trace_every=100 method=gam method.posterior=coupled_precision",

@@ -154,5 +154,7 @@ def size_label(method: Method, *sizes: str) -> str:
 
 
 def inducing_setting(inducing: float | int | str, *, symbol: str = "m") -> str:
-    """Label of this number of inducing points: `m=15%` for a fraction, `m=200` for a number; a text is its own."""
-    return f"{symbol}={100 * inducing:g}%" if isinstance(inducing, float) else f"{symbol}={inducing}"
+    """Label of this number of inducing points: `m=15%` for a fraction, `m=200` for a number; a text is its own, but
+    for its comma, which stands between the terms of a setting."""
+    size = f"{100 * inducing:g}%" if isinstance(inducing, float) else str(inducing).replace(",", "")
+    return f"{symbol}={size}"

@@ -172,5 +172,5 @@ def test_the_setting_has_a_word_of_a_kernel_and_none_of_a_key_that_is_not_read()
     assert text("method=svi", "method.inducing=5", "protocol.lengthscale_prior=null") == "m=5, lengthscale_prior=null"
     assert text("method=constant", "protocol.inputs=none") == "inputs=none"
     kernel = "method.kernel={matern52: {isotropic: true, inputs: [0, 1]}}"
-    words = "m=15%, kernel=matern52(isotropic, inputs=[0, 1]), likelihood=logistic"
+    words = "m=15% at least 200, kernel=matern52(isotropic, inputs=[0, 1]), likelihood=logistic"
     assert text("method=svi", "method.likelihood=logistic", kernel, dataset="heart") == words
