@@ -5,8 +5,8 @@
     python scripts/defaults.py table DIR                 # the scores, in Markdown
 
 A fifth of the training rows of split 0 is held out and scored.  The test rows of split 0 are not in DIR, so that no
-score of a table is seen.  `scripts/defaults.yaml` has the sets and the settings; `DIR/grid.yaml`, where it is there,
-takes its place.
+score of a table is seen.  `scripts/defaults.yaml` has the sets and the settings; `before` is the default from before a
+choice.  `DIR/grid.yaml`, where it is there, takes its place.
 """
 
 import re
@@ -22,14 +22,11 @@ import gpbench
 from gpbench.data import splits
 
 _, VERB, FOLDER, *METHODS = sys.argv if len(sys.argv) > 2 else sys.exit(__doc__)
-GRID_FILES = (Path(FOLDER) / "grid.yaml", Path(__file__).with_suffix(".yaml"))
-GRID = yaml.safe_load(next(path for path in GRID_FILES if path.exists()).read_text())
+_FILES = (Path(FOLDER) / "grid.yaml", Path(__file__).with_suffix(".yaml"))
+GRID = yaml.safe_load(next(path for path in _FILES if path.exists()).read_text())
 SETS = GRID["sets"]
 SCORE = {"regression": ("test_ll", 1.0), "binary": ("nll", -1.0)}
 """The metric of each task, and its sign in a log density, of which more is better."""
-MARGIN = 0.05
-"""Nats a row by which a default may fall short of the best of its grid."""
-
 LIMIT = 600
 """Seconds after which a setting waits for the next pass, so that a slow one does not keep the others waiting."""
 
@@ -48,8 +45,8 @@ def write_rows(folder: Path) -> None:
 
 
 def settings(method: str) -> list[str]:
-    """The words of the default of a method, none, and those of each setting of its grid."""
-    return ["", *GRID["methods"][method].get("settings", [])]
+    """The words of the default of a method, none unless it was changed, and those of each setting of its grid."""
+    return [GRID["methods"][method].get("before", ""), *GRID["methods"][method].get("settings", [])]
 
 
 def sets(method: str) -> list[str]:
@@ -82,30 +79,29 @@ def run(folder: Path, methods: list[str]) -> None:
     for method in methods or GRID["methods"]:
         for words in settings(method):
             names = ",".join(f"{name}_rows" for name in sets(method))
+            keys = {word.partition("=")[0] for word in words.split()}
+            others = [word for word in settings(method)[0].split() if word.partition("=")[0] not in keys]
             command = [sys.executable, "-m", "gpbench", "run", "--config-dir", str(folder), "-m", f"dataset={names}"]
-            command += [f"method={method}", *words.split(), f"run.results={results(folder, method, words)}"]
+            command += [f"method={method}", *words.split(), *others, f"run.results={results(folder, method, words)}"]
             command += [f"run.time_limit={LIMIT}"]
             print(method, words or "default", flush=True)
             subprocess.run(command, check=False)  # a job that fails or diverges is in its record
 
 
 def table(folder: Path) -> None:
-    """Prints each setting's score less the best of the grid, for each set, with the seconds of training."""
+    """Prints each setting's score less the best of the grid, for each set with two settings, and the seconds."""
     print("| method | setting | " + " | ".join([*SETS["regression"], *SETS["binary"]]) + " | worst | seconds |")
     print("|---" * (4 + len(SETS["regression"] + SETS["binary"])) + "|")
     for method in GRID["methods"]:
         cells = {words: scores(results(folder, method, words)) for words in settings(method)}
-        best = {
-            name: max((row[name][0] for row in cells.values() if name in row), default=None) for name in sets(method)
-        }
+        values = {name: [row[name][0] for row in cells.values() if name in row] for name in sets(method)}
         for words, row in cells.items():
-            if not row:
-                continue
-            short = {name: row[name][0] - best[name] for name in row}
-            texts = [f"{short[name]:+.3f}" if name in short else "" for names in SETS.values() for name in names]
-            seconds = statistics.fmean(value[1] for value in row.values())
-            texts += [f"{min(short.values()):+.3f}", f"{seconds:.0f}"]
-            print(f"| {method} | {words or 'default'} | " + " | ".join(texts) + " |")
+            short = {name: row[name][0] - max(values[name]) for name in row if len(values[name]) > 1}
+            if short:
+                texts = [f"{short[name]:+.3f}" if name in short else "" for names in SETS.values() for name in names]
+                seconds = statistics.fmean(row[name][1] for name in short)
+                texts += [f"{min(short.values()):+.3f}", f"{seconds:.0f}"]
+                print(f"| {method} | {words or 'default'} | " + " | ".join(texts) + " |")
 
 
 if __name__ == "__main__":

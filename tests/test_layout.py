@@ -41,7 +41,7 @@ BUDGETS = {
     ("records", "experiments"): 2_960,
     ("train",): 2_500,
     ("sweep",): 1_280,
-    ("analysis",): 4_770,
+    ("analysis",): 4_750,
     ("claims",): 1_910,
     ("report",): 3_060,
     ("cli", "api"): 3_900,

@@ -1,9 +1,8 @@
 """Methods side by side on data sets: the values that ranks, tests and the best methods are made of; names of their
 settings, and the main one of each method."""
 
-import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
@@ -12,10 +11,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from gpbench.analysis.cells import CellRuns, by_split, group_runs
+from gpbench.analysis.cells import CellRuns, by_split
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
-from gpbench.metrics import ranking_direction
 from gpbench.papers.published import UNRANKED, shared_terms, terms
 from gpbench.records.absences import absence, absences
 from gpbench.records.record import Record
@@ -45,11 +43,6 @@ class Comparison:
         datasets = dict.fromkeys(dataset for dataset, method in compared.cells if method in compared.values[dataset])
         return replace(compared, values={dataset: compared.values[dataset] for dataset in datasets})
 
-    @classmethod
-    def from_records(cls, records: Iterable[Record], metric: str) -> "Comparison":
-        """The comparison of all settings of methods with the metric of which these are the recorded runs."""
-        return cls.of_settings(with_metric(group_runs(records), metric), metric)
-
     @property
     def records(self) -> list[Record]:
         return [record for cell in self.cells.values() for record in cell.records]
@@ -59,23 +52,10 @@ class Comparison:
         """The methods with a value, in the order in which they come."""
         return list(dict.fromkeys(method for row in self.values.values() for method in row))
 
-    def array(self, methods: Sequence[str]) -> Float[ndarray, "K D S"]:
-        """The values by method, data set and split, splits in ascending order; NaN where there is none."""
-        splits = sorted({split for row in self.values.values() for values in row.values() for split in values})
-        rows = [[row.get(method, {}) for row in self.values.values()] for method in methods]
-        return np.array([[[values.get(split, np.nan) for split in splits] for values in row] for row in rows])
-
     def pairs(self, dataset: str, a: str, b: str, splits: Sequence[int] | None = None) -> list[tuple[float, float]]:
         """The values of both methods on these splits, by default on those that both have."""
         of_a, of_b = (self.values[dataset].get(method, {}) for method in (a, b))
         return [(of_a[k], of_b[k]) for k in (common_splits([of_a, of_b]) if splits is None else splits)]
-
-    def outcomes(self, a: str, b: str, ties: Callable[[float, float], bool] = operator.eq) -> tuple[int, int, int]:
-        """The numbers of splits of all data sets on which `a` has the better value, both tie, and `b` has it."""
-        sign = 1 if ranking_direction(self.metric, self.records) == "lower" else -1
-        pairs = [pair for dataset in self.values for pair in self.pairs(dataset, a, b)]
-        n_ties, wins = sum(ties(*pair) for pair in pairs), sum(sign * x < sign * y for x, y in pairs if not ties(x, y))
-        return wins, n_ties, len(pairs) - n_ties - wins
 
     @cached_property
     def diverged(self) -> dict[tuple[str, str], int]:

@@ -48,10 +48,9 @@ def import_files(
     from gpbench.records.collection import open_store
     from gpbench.train.doubts import warnings
 
-    originals: dict[Path, Path] = {}
-    for file in files:
-        fault = f"{file} is named twice: leave it out once"
-        require(originals.setdefault(file.resolve(), file) is file, fault, ConfigError)
+    places = [file.resolve() for file in files]
+    for k, file in enumerate(files):
+        require(places[k] not in places[:k], f"{file} is named twice: leave it out once", ConfigError)
     require_known(protocol, paths.yaml_files("protocol", plugins.folders(config_dir)), f"no protocol {protocol!r}")
     importer = scoring.Importer(protocol, precision, set, config_dir, None if budget is None else cpu_budget(budget))
     runs = [run for file in files for run in importer.score(file)]  # all are checked before any is recorded

@@ -8,7 +8,7 @@ from gpbench import own_metrics, paths, plugins, registry, yamls
 from gpbench.config import cards, declared, merge, words
 from gpbench.config.values import PROTOCOL_DEFAULTS, Config, check_values
 from gpbench.config.words import GROUPS, Word
-from gpbench.errors import ConfigError, either, located, nearest, refuse, require_known
+from gpbench.errors import ConfigError, either, located, nearest, refuse, require, require_known
 from gpbench.registry import TARGET
 
 
@@ -158,7 +158,7 @@ class Composer:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
         fault = "dataset, method and protocol each take a name, as in method=sep"
         for word in choices:
-            refuse(f"{word.text}: ", (word.sign != "~" and not isinstance(word.value, str), fault))
+            require(word.sign == "~" or isinstance(word.value, str), f"{word.text}: {fault}", ConfigError)
         key = tuple(word.text for word in choices)
         if key not in self._bases:
             base = merge.choose({word.key: word.value for word in choices}, self.folders)
@@ -188,6 +188,7 @@ class Composer:
         """Raises ConfigError for a word that Hydra takes and is none of ours: its own, of other groups, or one that
         removes."""
         is_choice, is_group = self._is_choice(word), word.key in GROUPS
+        is_other = is_choice and not is_group
         if is_hydra := word.key.startswith("hydra"):
             words.require_launcher(word.text)
         mend = "; `gpbench reproduce ID` runs an experiment" if word.key == "experiment" else ""
@@ -195,7 +196,7 @@ class Composer:
             f"{word.text}: ",
             (is_hydra, "only sweeps have a launcher: add -m, or leave it out"),
             (is_choice and is_group and word.sign.startswith("+"), f"write {word.text.lstrip('+')}, without +"),
-            (word.sign == "@" or is_choice > is_group, f"only dataset, method and protocol choose a file{mend}"),
+            (word.sign == "@" or is_other, f"only dataset, method and protocol choose a file{mend}"),
             (
                 word.sign == "~" and not word.key.startswith(("method", "dataset")),
                 f"{word.key} cannot be removed; set another value, or leave the word out",

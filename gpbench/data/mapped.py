@@ -92,9 +92,8 @@ def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Datas
     are_floats = {X.dtype, y.dtype} <= {np.dtype(np.float32), np.dtype(np.float64)}
     wrong = f"{path.name} has arrays of {X.dtype} and {y.dtype}: must be float32 or float64"
     require(are_floats, f"{name}: {wrong}")
-    require(
-        len(X) == len(y), f"{name}: {path.name} has {len(X)} rows in X and {len(y)} in y: save both of the same rows"
-    )
+    lengths = f"{path.name} has {len(X)} rows in X and {len(y)} in y"
+    require(len(X) == len(y), f"{name}: {lengths}: save both of the same rows")
     values: set[float] = set()
     if task != "regression":
         for start in range(0, len(y), _BLOCK):

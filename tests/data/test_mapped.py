@@ -79,7 +79,7 @@ def test_columns_that_cannot_be_scaled_are_named(place, value, message, table, t
         (np.savez, {"X": np.zeros((9, 2), int), "y": np.arange(9.0)}, "regression", "must be float32 or float64"),
         (np.savez, {"X": np.zeros((9, 2)), "z": np.arange(9.0)}, "regression", "y.npy"),
         (np.savez_compressed, {"X": np.eye(9), "y": np.arange(9.0)}, "regression", "X is compressed; write the file"),
-        (np.savez, {"X": np.zeros((9, 2)), "y": np.arange(8.0)}, "regression", "has 9 rows in X and 8 in y: save"),
+        (np.savez, {"X": np.zeros((9, 2)), "y": np.arange(8.0)}, "regression", "has 9 rows in X and 8 in y: save both"),
     ],
 )
 def test_what_cannot_be_mapped_is_refused_in_a_line(save, arrays, task, message, tmp_path):
