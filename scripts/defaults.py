@@ -64,7 +64,7 @@ def scores(folder: Path) -> dict[str, tuple[float, float]]:
     """The log density of the rows held out, nats a row, and the seconds, for each data set in a results folder; a run
     that diverged or failed has minus infinity."""
     found: dict[str, tuple[float, float]] = {}
-    if not folder.exists():
+    if not any(folder.glob("runs/*/record.json")):
         return found
     for _, row in gpbench.frame(folder).iterrows():
         name = row["dataset"].removesuffix("_rows")
