@@ -74,12 +74,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
 
 
 def placed_sheet(
-    placed: _Placed,
-    header: tuple[str, ...],
-    has_few_splits: bool,
-    twins: Iterable[Grid] = (),
-    remarks: Sequence[str] = (),
-    **fields: Any,
+    placed: _Placed, header: tuple[str, ...], has_few_splits: bool, remarks: Sequence[str] = (), **fields: Any
 ) -> Sheet:
     """The sheet of entries at their places: the grids of our values in parts that can be read (`sheets.parts`), then
     those beside the paper, with each printed value and the difference of ours from it.
@@ -102,7 +97,7 @@ def placed_sheet(
     few = [_FEW_SPLITS] if has_few_splits else []
     return Sheet(
         grids=grids,
-        twins=[*printed, *twins],
+        twins=printed,
         marks=MEANINGS if any(entry.mark for entry in entries) else {},
         remarks=[*lines, *seconds_notes(entries), *few, *remarks],
         **fields,

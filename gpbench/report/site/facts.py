@@ -102,9 +102,9 @@ class Facts:
 
     @cached_property
     def compared(self) -> list[Reproduction]:
-        """Our numbers beside the printed ones, of each experiment in its first preset of `presets`."""
-        first = [self.presets(id)[0] for id in dict.fromkeys(planned.experiment.id for planned in self.planned)]
-        return reproductions((p.experiment, p.preset, p.cells) for p in first)
+        """Our numbers beside the printed ones, of each experiment in its `presets`."""
+        ids = dict.fromkeys(planned.experiment.id for planned in self.planned)
+        return reproductions((p.experiment, p.preset, p.cells) for id in ids for p in self.presets(id))
 
     @cached_property
     def summaries(self) -> list[PaperSummary]:
