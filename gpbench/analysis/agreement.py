@@ -95,6 +95,7 @@ def _target_lines(targets: Sequence[Entry], entries: Sequence[Entry]) -> Iterato
     yield from [f"Worse: {', '.join(worse)}."] if worse else []
     width = f"{min(bands):.1f} to {max(bands):.1f} % of the printed value, {median(bands):.1f} in the median"
     yield f"Equal: within 2 joint standard errors, ± {width}."
-    yield f"Informative: no other method or setting meets it; {sum(map(sum, meet)):,} of {sum(map(len, meet)):,} do."
+    n_meet, n = (sum(map(count, meet)) for count in (sum, len))
+    yield f"Informative: no other method or setting meets it, equal or better; {n_meet:,} of their {n:,} values do."
     if any(entry.cell.split_set == "hla" for entry in targets):
         yield "The paper has the same splits, so that these errors, as of independent ones, are too wide."
