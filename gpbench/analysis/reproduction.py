@@ -1,8 +1,8 @@
-"""Reproductions: recorded numbers beside printed ones, in the papers' tables; and their counts by paper."""
+"""Reproductions: recorded numbers beside printed ones, in the papers' tables; and counts of targets."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpbench.analysis import experiment as experiment_tables
@@ -106,27 +106,6 @@ def recorded_presets(
             planned.append((experiment, preset, cells))
         known |= ids
     return planned
-
-
-@dataclass(frozen=True)
-class PaperSummary:
-    """Counts of one paper: its numbers with ours beside them, targets by outcome, and claims by verdict."""
-
-    paper: str
-    numbers: int  # number of printed numbers with one of ours beside them
-    outcomes: Mapping[str, int]  # number of targets by outcome, equal, better, worse
-    text: str  # the targets in words
-    claims: Mapping[str, int] = field(default_factory=dict)  # number of claims by verdict; empty where none was judged
-
-
-def summaries(
-    compared: Sequence[Reproduction], claims: Mapping[str, Mapping[str, int]] | None = None
-) -> list[PaperSummary]:
-    """Counts by paper, in the order of the reproductions; papers with claims only come last."""
-    claims = claims or {}
-    papers = dict.fromkeys([*(ours.paper for ours in compared), *claims])
-    numbers = {paper: [ours for ours in compared if ours.paper == paper] for paper in papers}
-    return [PaperSummary(p, len(own), outcomes(own), total(own), claims.get(p, {})) for p, own in numbers.items()]
 
 
 def outcomes(compared: Iterable[Reproduction]) -> Counter[str]:

@@ -10,7 +10,7 @@ from gpbench.analysis import formats
 from gpbench.analysis.agreement import agreement, headline, rivals_meet
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.experiment import missing_runs, table, table_blocks
-from gpbench.analysis.reproduction import Reproduction, exclusion, outcome, reproductions, summaries, total
+from gpbench.analysis.reproduction import Reproduction, exclusion, outcome, outcomes, reproductions, total
 from gpbench.analysis.tables import has_few, with_marks
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
@@ -192,16 +192,13 @@ def test_a_printed_number_counts_once_at_its_first_place():
     assert one.published.value == 0.52 and not one.rivals and not one.informative
 
 
-def test_counts_by_paper_are_of_targets_alone_and_papers_of_claims_alone_are_last():
+def test_counts_are_of_targets_alone():
     means = (0.5, 0.54, 0.46)
     ones = [Reproduction("e", "full", "r", "c", compared(mean), PUBLISHED, meet) for mean, meet in zip(means, MEET)]
     noted = replace(PUBLISHED, note="a misprint")
     ones.append(Reproduction("e", "full", "r", "c", compared(0.9, published=noted), noted, [False]))
-    sep, other = summaries(ones, {"other": {"supported": 2}, "sep": {"supported": 1}})
-    assert (sep.paper, sep.numbers, sep.text) == ("sep", 4, "3 targets: 1 equal, 1 better, 1 worse; 1 informative")
-    assert total(ones) == sep.text == headline(sep.outcomes, 1)
-    assert sep.outcomes == {"equal": 1, "better": 1, "worse": 1} and sep.claims == {"supported": 1}
-    assert (other.paper, other.outcomes, other.claims) == ("other", {}, {"supported": 2})
+    assert outcomes(ones) == {"equal": 1, "better": 1, "worse": 1} and outcomes([]) == {}
+    assert total(ones) == headline(outcomes(ones), 1) == "3 targets: 1 equal, 1 better, 1 worse; 1 informative"
 
 
 MEET = ([True, False], [False, False], ())

@@ -17,7 +17,7 @@ from gpbench.analysis.comparison import LEAKED_MARK
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
-from gpbench.analysis.reproduction import total
+from gpbench.analysis.reproduction import outcomes, total
 from gpbench.analysis.tables import LEGEND, MEANINGS, title
 from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
@@ -111,6 +111,8 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
         yield site.page(path, f"Claims of {paper}", paper=paper, verdicts=verdicts, badge=badge, summary=summary)
     index = _ENCODE([*front.search_index(site_facts, presets)])
     yield "search.js", f"const SEARCH = {escape_json(index)};\n".encode()
+    numbers = gather((ours.paper, ours) for ours in site_facts.compared)
+    by_paper = [*numbers.items(), *((paper, []) for paper in site_facts.verdicts if paper not in numbers)]
     headline = total(site_facts.compared)
     yield "badge.svg", charts.badge("gpbench", headline, SCALE[0 if printed else -1].colour)
     yield site.page(
@@ -119,7 +121,8 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
         provenance=provenance(site_facts.records),
         presets=presets,
         boards=front.boards(site_facts),
-        summaries=site_facts.summaries,
+        summaries=[(p, own, outcomes(own), total(own), count(site_facts.verdicts.get(p, ()))) for p, own in by_paper],
+        counts=outcomes(site_facts.compared),
         headline=headline,
         printed=printed,
         datasets=front.by_task_and_size(site_facts),
@@ -151,7 +154,7 @@ def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExpe
         planned=[p for p in planned if p.experiment.paper == paper],
         compared={name: compared[name] for name in (*headings.values(), no_target) if name in compared},
         exclusions=dict(Counter(item.exclusion for item in own if item.exclusion).most_common()),
-        summary=next((item for item in site.facts.summaries if item.paper == paper), None),
+        summary=total(own) if outcomes(own) else "",
         counts=[(grade, n) for grade in SCALE if (n := count(site.facts.verdicts.get(paper, ()))[grade.word])],
         published=[row for row in published.rows_of("papers") if row["source"] == paper],
     )
