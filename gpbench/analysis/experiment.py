@@ -8,7 +8,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from gpbench.analysis import tables
-from gpbench.analysis.agreement import agreement, deviations
+from gpbench.analysis.agreement import agreement
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of, run_facts
@@ -50,16 +50,13 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
 def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
     """The sheet of a table of values: a grid for each block, with the best of each row marked."""
     blocks = table_blocks(experiment, planned)
-    columns = column_labels(experiment, planned)
     entries = [entry for block in blocks for entry in block.entries]
     placed = {(b.title, name, column): e for b in blocks for name, row in b.rows.items() for column, e in row.items()}
     key = experiment.table["rows"].rpartition(".")[2]
-    rows_are = "data set" if key == "dataset" else key
     return tables.placed_sheet(
         placed,
-        (rows_are, *columns),
+        ("data set" if key == "dataset" else key, *column_labels(experiment, planned)),
         any(tables.has_few([*row.values()]) for block in blocks for row in block.rows.values()),
-        twins=deviations([(block.name, block.rows) for block in blocks], rows_are),
         title=experiment.title,
         name=experiment.id,
         summary=[
@@ -103,7 +100,7 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
         if layout["rows"] == "output":
             rows |= {key: _combined(cells, metric, over, output=key) for key, over in _OVER_OUTPUTS.items()}
         if name in without_printed:
-            bare = lambda entry: replace(entry, published=None, delta_se=None)
+            bare = lambda entry: replace(entry, published=None)
             rows = {label: {column: bare(entry) for column, entry in row.items()} for label, row in rows.items()}
         for label in rows.keys() - {"std"}:
             rows[label] = dict(zip(rows[label], tables.with_marks([*rows[label].values()])))

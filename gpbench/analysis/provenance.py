@@ -80,12 +80,6 @@ def facts_of(records: Iterable[Record]) -> dict[str, str]:
     return {"runs": f"{len(runs):,}", **seed_fact, **facts, **_totals(runs)}
 
 
-def provenance_footer(records: Sequence[Record]) -> list[str]:
-    """The lines of `provenance_lines`, then the seconds of all runs and versions of packages."""
-    totals = [f"{name}: {text}" for name, text in _totals(records).items()]
-    return [*provenance_lines(records), *totals] if records else []
-
-
 def _totals(records: Sequence[Record]) -> dict[str, str]:
     """The seconds of all runs, and the versions of their packages."""
     seconds: Counter[str] = Counter()

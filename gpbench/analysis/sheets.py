@@ -86,7 +86,7 @@ class Sheet:
     grids: Sequence[Grid]  # the table, in parts of at most _MOST_COLUMNS columns
     rows: Sequence[Mapping[str, object]]  # its numbers by name, for CSV, JSON and pandas
     summary: Sequence[str] = ()  # short lines below the title: preset, splits, agreement with the paper, missing runs
-    twins: Sequence[Grid] = ()  # tables behind it: the printed values, and the targets that are not reproduced
+    twins: Sequence[Grid] = ()  # tables behind it, of the printed values
     marks: Mapping[str, str] = field(default_factory=dict)  # meaning of the marks of its cells
     remarks: Sequence[str] = ()  # lines on how to read it
     facts: Mapping[str, str] = field(default_factory=dict)  # what was run, by name

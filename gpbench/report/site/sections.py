@@ -10,7 +10,7 @@ from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis.agreement import agreement
 from gpbench.analysis.cells import entry_notes
 from gpbench.analysis.formats import rows_as_csv
-from gpbench.analysis.provenance import provenance_footer
+from gpbench.analysis.provenance import facts_of
 from gpbench.analysis.tables import row, seconds_notes
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
@@ -95,7 +95,7 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
         "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
         "verdict": agreement(entries),
-        "provenance": [*seconds_notes(entries), *provenance_footer(records)],
+        "provenance": [*seconds_notes(entries), *(f"{name}: {text}" for name, text in facts_of(records).items())],
     }
     return values, [*map(row, entries)]
 
