@@ -215,6 +215,7 @@ def verify(
     preset: Literal["quick", "full"] | None = None,
     protocol: str | None = None,
     details: bool = False,
+    by_grade: bool = False,
     config_dir: Folders = (),
     results: Results = None,
 ) -> Table:
@@ -230,6 +231,7 @@ def verify(
         preset: quick or full; by default both, the full one where it has a number.
         protocol (NAME): only runs under this protocol.
         details: every clause, interval and p-value.
+        by_grade: list them by grade.
         config_dir: folders with claims/ files of yours.
         results: as for `table`.
 
@@ -270,4 +272,4 @@ def verify(
     judged = first_answer(results, judge, lambda judgement: all(verdict.reason for verdict in judgement))
     rows = [report.as_dict(verdict) for verdict in judged]
     is_refuted = any(row["verdict"] in ("fails", "refuted") for row in rows)
-    return Table(report.sheet(judged, details), rows, exit_code=int(is_refuted))
+    return Table(report.sheet(judged, details, by_grade), rows, exit_code=int(is_refuted))
