@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 from typing import Any
 
-from gpbench.analysis import tables
-from gpbench.analysis.agreement import agreement, deviations
+from gpbench.analysis import answers, tables
+from gpbench.analysis.agreement import agreement, deviations, exclusion, outcome
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of, run_facts
@@ -62,6 +62,7 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
         twins=deviations([(block.name, block.rows) for block in blocks], rows_are),
         title=experiment.title,
         name=experiment.id,
+        answer=answer(experiment, planned, blocks),
         summary=[
             *preset_lines(preset, planned),
             *tables.splits_line(entries),
@@ -71,6 +72,16 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
         facts=facts(experiment, preset, planned),
         rows=[*map(tables.row, entries)],
     )
+
+
+def answer(experiment: Experiment, planned: Sequence[Cell], blocks: Sequence[Block]) -> str:
+    """The answer of the experiment's file, of a preset without missing runs."""
+    places = [(b.name, row, column, e) for b in blocks for row, es in b.rows.items() for column, e in es.items()]
+    rows = [
+        {**tables.row(e), "block": block, "row": row, "column": column, "outcome": outcome(e), "excluded": exclusion(e)}
+        for block, row, column, e in places
+    ]
+    return "" if any(cell.missing for cell in planned) else answers.answer(experiment.answer, rows)
 
 
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:

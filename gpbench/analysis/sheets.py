@@ -85,6 +85,7 @@ class Sheet:
     title: str  # one sentence on what the table is
     grids: Sequence[Grid]  # the table, in parts of at most _MOST_COLUMNS columns
     rows: Sequence[Mapping[str, object]]  # its numbers by name, for CSV, JSON and pandas
+    answer: str = ""  # what it says, in a sentence or two
     summary: Sequence[str] = ()  # short lines below the title: preset, splits, agreement with the paper, missing runs
     twins: Sequence[Grid] = ()  # tables behind it: the printed values, and the targets that are not reproduced
     marks: Mapping[str, str] = field(default_factory=dict)  # meaning of the marks of its cells

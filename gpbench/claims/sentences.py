@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from statistics import median
 
-from gpbench.analysis.printing import counted, number
+from gpbench.analysis.printing import counted, number, share
 from gpbench.claims.definition import KINDS, Clause
 from gpbench.claims.estimates import LEANS_IN, Estimate, Region
 from gpbench.claims.grades import Judged
@@ -31,11 +31,10 @@ def sentence(judged: Judged) -> str:
         untested = "" if _tested(known[0]) else "no error is known"
         return "; ".join(filter(None, [text, f"required here: {_phrase(clause)}", untested, rest]))
     n, claimed = counts.known, counts.claimed
-    share = ("both" if n == 2 else f"all {n}") if claimed == n else f"{claimed or 'none'} of {n}"
     quota = f", where {judged.quota} must" if judged.quota < n else ""
     unit = "comparisons" if clause.least is None and any(n.rival for n in judged.numbers) else "cells"
     unit = "cases" if clause.over or clause.kind in ("rank", "share") else unit
-    text = f"{_phrase(clause)} in {share} {unit}{quota}"
+    text = f"{_phrase(clause)} in {share(claimed, n)} {unit}{quota}"
     return "; ".join(filter(None, [text, _exceptions(judged), _certainty(judged), rest]))
 
 

@@ -27,7 +27,7 @@ _KEYS = Keys(
     {
         "title": required("text"),
         "runs": required(MAPPINGS),
-        "paper": optional(TEXT),
+        **dict.fromkeys(("paper", "answer"), optional(TEXT)),
         **dict.fromkeys(("runs_of", "table", "figure", "figures"), optional()),
         **dict.fromkeys(("presets", "facts", "all", "where"), optional(MAPPING)),
         "labels": optional(MAPPING_OF_MAPPINGS),
@@ -45,6 +45,7 @@ class Experiment:
     title: str
     paper: str
     blocks: Sequence[Mapping[str, Any]]
+    answer: str = ""  # sentences on what the table says (`gpbench.analysis.answers`)
     presets: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -162,7 +163,7 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
     return Experiment(
         id=id,
         title=content["title"],
-        paper=content.get("paper") or "",
+        **{name: " ".join((content.get(name) or "").split()) for name in ("paper", "answer")},
         blocks=blocks,
         presets={preset: "; ".join(itertools.starmap(fact, words.items())) for preset, words in facts.items()},
         facts=facts,

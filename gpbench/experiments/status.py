@@ -93,8 +93,8 @@ def preset_line(cells: Sequence[Cell], preset: str, description: str) -> str:
     """The preset asked for, and whether any of the records were made with another one."""
     line = f"preset {preset}" + (f": {description}" if description else "")
     if mixed := mixed_presets(cells, preset):
-        return f"{line}; MIXED presets: runs were made with {mixed}"
-    return line.replace("preset quick", "QUICK PRESET") if preset == "quick" else line
+        return f"{line}; mixed presets: runs were made with {mixed}"
+    return line.replace("preset quick", "quick preset") if preset == "quick" else line
 
 
 def mixed_presets(cells: Sequence[Cell], preset: str) -> str:

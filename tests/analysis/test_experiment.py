@@ -84,7 +84,7 @@ def test_the_head_names_quick_and_mixed_presets_and_diverged_runs_are_counted_an
     assert "Mixed presets: full (1), quick (23)." in render("terminal", mixed).splitlines()[1]
     full = [replace(r, preset="full") for r in RECORDS]
     assert preset_line(with_records(CELLS, full), "full", "20 splits") == "preset full: 20 splits"
-    assert "MIXED" in preset_line(with_records(CELLS, RECORDS), "full", "")
+    assert "mixed presets" in preset_line(with_records(CELLS, RECORDS), "full", "")
     diverged = {"status": "diverged", "metrics": {"nll": None}}
     text = render("terminal", [replace(r, **diverged) if r.method == "gfitc" else r for r in RECORDS])
     assert "gfitcᵃ" in text and "ᵃ 4 runs diverged" in text and text.count(" diverged ") >= 2

@@ -82,8 +82,8 @@ def test_a_panel_whose_metric_is_in_no_trace_says_so_and_the_caption_names_prese
     assert [[text.get_text() for text in axis.texts] for axis in figure.axes] == [[], ["missing"]]
     traces_of = experiment(kind="traces", panels=["nll"], colour="method")
     quick = [cell({"method": "sep"}, record("a", preset="quick"))]
-    assert small_print(drawn(traces_of, quick, "quick"))[0] == "QUICK PRESET: few"
-    assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
+    assert small_print(drawn(traces_of, quick, "quick"))[0] == "quick preset: few"
+    assert "mixed presets" in small_print(drawn(traces_of, quick, "full"))[0]
 
 
 def test_the_file_may_choose_colours_dashes_and_labels_and_a_method_has_one_colour_in_a_paper():

@@ -56,7 +56,7 @@ class _Site:
             finalize=_visible,
         )
         self.environment.policies["json.dumps_function"] = lambda value, **_: escape_json(_ENCODE(value))
-        self.environment.filters |= {"record": _json, "short": views.short}
+        self.environment.filters |= {"record": _json}
         self.environment.globals |= {
             "facts": site_facts,
             "version": __version__,

@@ -10,7 +10,6 @@ from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis.agreement import agreement
 from gpbench.analysis.cells import entry_notes
 from gpbench.analysis.formats import rows_as_csv
-from gpbench.analysis.provenance import provenance_footer
 from gpbench.analysis.tables import row, seconds_notes
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
@@ -37,6 +36,7 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
         "undrawn": [],
         "incomplete": [*zip(status.all_names(missing, planned.cells), missing)],
         "grids": (),
+        "answer": "",
         "blocks": (),
     }
     files: dict[str, bytes] = {}
@@ -80,7 +80,7 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
     """The values of a table for `experiment.html`, and its rows for a file.  Raises ConfigError: no methods to rank."""
     if planned.experiment.table.get("kind") == "ranks":
         sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
-        return {"grids": sheet.grids, "feet": sheet.lines}, sheet.rows
+        return {"grids": sheet.grids, "feet": sheet.lines, "answer": sheet.answer}, sheet.rows
     table_blocks = experiment_tables.table_blocks(planned.experiment, planned.cells)
     entries = [entry for block in table_blocks for entry in block.entries]
     footnotes = entry_notes(entries)
@@ -89,13 +89,14 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
         view = lambda entry: views.view(entry, facts.page_of, footnotes)
         return {name: {column: view(e) for column, e in entries.items()} for name, entries in block.rows.items()}
 
-    records = [record for cell in planned.cells for record in cell.records]
+    made_with = experiment_tables.facts(planned.experiment, planned.preset, planned.cells)
     values = {
         "blocks": [(block.title, rows(block)) for block in table_blocks],
         "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
         "verdict": agreement(entries),
-        "provenance": [*seconds_notes(entries), *provenance_footer(records)],
+        "answer": experiment_tables.answer(planned.experiment, planned.cells, table_blocks),
+        "provenance": [*seconds_notes(entries), *(f"{name}: {text}" for name, text in made_with.items())],
     }
     return values, [*map(row, entries)]
 

@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from textwrap import shorten
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry_notes, group_runs
@@ -24,10 +22,6 @@ from gpbench.records.record import Record
 _TONES = {"good": "whole", "bad": "diverged", "open": "partial", "none": "none"}
 VERDICT_BADGES = {grade.word: _TONES[grade.tone] for grade in SCALE}
 """Kinds of badges by verdict."""
-
-
-short = partial(shorten, width=40, placeholder=" …")
-"""The name of a method as diagrams of ranks have it."""
 
 
 def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -152,7 +146,7 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> dict[str, An
         "title": title,
         "quick": bool(quick),
         "ranking": ranking,
-        "names": [*map(short, ranking.methods)],
+        "names": ranking.methods,
         "notes": [*ranking_notes(ranking), *filter(None, [imported])],
         "settings": settings,  # of methods whose labels omit them
         "data": {  # values by data set, method and split, in columns, for site.js

@@ -264,11 +264,9 @@ function ranking(data, methods) {
   return result;
 }
 
-const short = (name) => name.length > 40 ? `${name.slice(0, 38).trimEnd()} …` : name;
-
 function draw(ranks) {
   const k = ranks.methods.length, half = Math.ceil(k / 2), step = 24;
-  const longest = Math.max(...ranks.methods.map((name) => short(name).length));
+  const longest = Math.max(...ranks.methods.map((name) => name.length));
   const side = 75 + 7.6 * longest, span = Math.max(260, 44 * (k - 1)), axis = 58;
   const at = (rank) => side + span * (rank - 1) / (k - 1);
   const below = axis + 12 * ranks.groups.length + 14;
@@ -306,7 +304,7 @@ function draw(ranks) {
     add("polyline", { points: `${x},${axis} ${x},${y} ${edge},${y}`, class: "soft" });
     const value = ranks.average[j].toFixed(2);
     add("text", { x: left ? edge - 6 : edge + 6, y: y + 4, "text-anchor": left ? "end" : "start" },
-        left ? `${short(name)}  ${value}` : `${value}  ${short(name)}`);
+        left ? `${name}  ${value}` : `${value}  ${name}`);
   });
   return svg;
 }
@@ -316,7 +314,7 @@ function rankList(ranks) {
   return make("ol", { className: "dots narrow-only" }, ...ranks.methods.map((name, j) => {
     const dot = make("b");
     dot.style.left = `${1 + 98 * (ranks.average[j] - 1) / Math.max(1, ranks.methods.length - 1)}%`;
-    return make("li", {}, make("span", { className: "name" }, short(name)), make("span", { className: "track" }, dot),
+    return make("li", {}, make("span", { className: "name" }, name), make("span", { className: "track" }, dot),
                 make("span", { className: "value" }, ranks.average[j].toFixed(2)));
   }));
 }
