@@ -95,10 +95,6 @@ def _rows(result: BestMethods) -> list[dict]:
     ]
 
 
-def _verdicts(result: BestMethods, method: str) -> list[str]:
-    return [result.verdict_on(method, dataset) for dataset in result.datasets]
-
-
 def _main_grid(result: BestMethods, names: Sequence[str]) -> Grid:
     """A row for each method: of one data set its mean, and of several its average rank, with what is shown of it."""
     lines = []
@@ -109,7 +105,8 @@ def _main_grid(result: BestMethods, names: Sequence[str]) -> Grid:
         if len(scores) == 1:
             value, p, before, after = number(scores[0].mean), scores[0].p, [_interval(scores[0])], []
         else:
-            value, p, before, verdicts = f"{result.average[name]:.2f}", result.p.get(name), [], _verdicts(result, name)
+            value, p, before = f"{result.average[name]:.2f}", result.p.get(name), []
+            verdicts = [result.verdict_on(name, dataset) for dataset in result.datasets]
             after = [f"{verdicts.count(word)} of {len(verdicts)}" if others else "" for word in ("worse", "better")]
         marked, time = value if others else Text(value, "best"), f"{max(seconds):,.3g}" if seconds else ""
         lines.append((name.split()[0], marked, *before, "" if p is None else f"{p:.2g}", shown_as, *after, time))

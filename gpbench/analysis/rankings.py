@@ -8,14 +8,14 @@ from typing import Any
 from gpbench.analysis import answers
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, main_names, with_metric
-from gpbench.analysis.experiment import by_dataset, facts, missing_line, preset_lines
+from gpbench.analysis.experiment import by_dataset, facts, missing_line
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.provenance import LEAKED, seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, rank_table, ranking_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.errors import ConfigError, require_known
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.status import Cell, preset_lines
 from gpbench.metrics import find
 
 MAIN = "main"
@@ -88,7 +88,7 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
         title=experiment.title,
         name=experiment.id,
         answer="" if any(cell.missing for cell in planned) else answers.answer(experiment.answer, rows),
-        summary=[*preset_lines(preset, planned), *missing_line(experiment, preset, planned)],
+        summary=[*preset_lines(planned, preset), *missing_line(experiment, preset, planned)],
         grids=[_grid(metric, group) for metric, group in by_metric],
         marks={"best": "best of its set", "tied": "not significantly different from the best of its set"},
         remarks=[*shared_notes(results), *timed],

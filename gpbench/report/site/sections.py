@@ -31,7 +31,7 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
     missing = [cell for cell in planned.cells if cell.missing]
     values: dict[str, Any] = {
         "planned": planned,
-        "preset_line": status.preset_line(planned.cells, planned.preset, experiment.presets.get(planned.preset, "")),
+        "preset_lines": status.preset_lines(planned.cells, planned.preset),
         "figures": [],
         "undrawn": [],
         "incomplete": [*zip(status.all_names(missing, planned.cells), missing)],
@@ -91,7 +91,7 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
 
     made_with = experiment_tables.facts(planned.experiment, planned.preset, planned.cells)
     values = {
-        "blocks": [(block.title, rows(block)) for block in table_blocks],
+        "blocks": [(block.title, rows(block)) for block in experiment_tables.held_out_first(table_blocks)],
         "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
         "verdict": agreement(entries),
