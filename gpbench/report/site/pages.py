@@ -95,7 +95,8 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
     yield site.page("results.html", "All results", table=_rows(site, marked), n=len(marked))
     if printed := any(not number.exclusion for number in site_facts.compared):
         yield "printed.svg", drawn(draw_printed(site_facts.compared))
-    ranks = views.rank_sections(site_facts.records)
+    tasks = {name: str(card.get("task", "others")) for name, card in site_facts.cards.items()}
+    ranks = views.rank_sections(site_facts.records, tasks)
     yield site.page("ranks.html", "Average ranks", sections=ranks)
     pictures: list[tuple[str, str]] = []
     for planned in presets.values():

@@ -386,6 +386,30 @@ function makeChooser(section) {
   update();
 }
 
+// Ranks: one section at a time, by task, metric and runs.
+function makeRanks(sections) {
+  const keys = ["task", "metric", "runs"], drawn = new Set();
+  const selects = keys.map(() => make("select"));
+  const update = () => {
+    let left = sections;
+    keys.forEach((key, k) => {
+      const values = [...new Set(left.map((section) => section.dataset[key]))];
+      const value = values.includes(selects[k].value) ? selects[k].value : values[0];
+      selects[k].replaceChildren(...values.map((each) => make("option", { value: each, selected: each === value }, each)));
+      left = left.filter((section) => section.dataset[key] === value);
+    });
+    const [shown] = left;
+    sections.forEach((section) => { section.hidden = section !== shown; });
+    shown.open = true;
+    if (!drawn.has(shown)) makeChooser(shown);
+    drawn.add(shown);
+  };
+  const line = make("div", { className: "choices" }, ...keys.map((key, k) => make("label", {}, `${key} `, selects[k])));
+  line.addEventListener("change", update);
+  sections[0].before(line);
+  update();
+}
+
 // Closes open parts from the last one upwards, until the page has at most 3,000 pixels.
 function fold() {
   for (const part of [...document.querySelectorAll("main details[open]")].reverse()) {
@@ -397,7 +421,7 @@ function fold() {
 // A link to something closed opens it.
 function openTarget() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
+  for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") { e.open = true; e.hidden = false; }
   if (target) target.scrollIntoView();
 }
 
@@ -407,7 +431,9 @@ document.querySelectorAll("table.sortable").forEach((table) => { if (!table.quer
 document.querySelectorAll("table.filterable").forEach(makeFilterable);
 document.querySelectorAll(".boards").forEach(makeBoards);
 document.querySelectorAll("form.search").forEach(makeSearch);
-document.querySelectorAll("details.ranks").forEach(makeChooser);
+const ranked = [...document.querySelectorAll("details.ranks")];
+if (ranked.length) makeRanks(ranked);
+if (innerWidth < 640) document.querySelectorAll("details.about").forEach((part) => { part.open = false; });
 fold();
 addEventListener("hashchange", openTarget);
 openTarget();
