@@ -410,9 +410,11 @@ function makeRanks(sections) {
   update();
 }
 
-// Closes open parts from the last one upwards, until the page has at most 3,000 pixels.
+// Closes open parts until the page has at most 3,000 pixels: notes first, then from the last one upwards.
 function fold() {
-  for (const part of [...document.querySelectorAll("main details[open]")].reverse()) {
+  const parts = [...document.querySelectorAll("main details[open]")].reverse();
+  const isNote = (part) => part.classList.contains("about");
+  for (const part of [...parts.filter(isNote), ...parts.filter((part) => !isNote(part))]) {
     if (document.documentElement.scrollHeight <= 3000) break;
     part.open = false;
   }
