@@ -144,6 +144,7 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
     demand = lambda is_right, fault: require(is_right, f"{path}: {fault}", ConfigError)
     table, figure, figures = (content.get(name) or {} for name in ("table", "figure", "figures"))
     demand(table or figure or figures, "say what is made of the runs, a table or a figure")
+    demand(table or not content.get("answer"), "answer: its numbers are those of a table, and there is none")
     bare = _BARE.search(re.sub(r"\{[^{}]*\}", "", content.get("answer") or ""))
     demand(not bare, f"answer: {bare and bare[0]}: write a number as the {{CONDITIONS}} of its rows")
     demand(not (figure and figures), "put `figure` among `figures`, under a name")

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.comparison import LEAKED_MARK
+from gpbench.analysis.experiment import table
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
@@ -194,7 +195,9 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[_
         values, files = section(site.facts, planned, path.removesuffix(".html"), with_figures=with_figures)
         sections.append(values)
         yield from files.items()
-    yield site.page(path, experiment.id, experiment=experiment, sections=sections)
+    complete = [p for p in site.facts.planned if p.experiment.id == experiment.id and 0 < p.n_recorded == p.n_runs]
+    answers = [(p.preset, table(experiment, p.preset, p.cells).answer) for p in complete if experiment.answer]
+    yield site.page(path, experiment.id, experiment=experiment, sections=sections, answers=answers[-1:])
 
 
 def _cell(site: _Site, cell: CellRuns) -> Iterator[_Page]:

@@ -36,7 +36,6 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
         "undrawn": [],
         "incomplete": [*zip(status.all_names(missing, planned.cells), missing)],
         "grids": (),
-        "answer": "",
         "blocks": (),
     }
     files: dict[str, bytes] = {}
@@ -80,7 +79,7 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
     """The values of a table for `experiment.html`, and its rows for a file.  Raises ConfigError: no methods to rank."""
     if planned.experiment.table.get("kind") == "ranks":
         sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
-        return {"grids": sheet.grids, "feet": sheet.lines, "answer": sheet.answer}, sheet.rows
+        return {"grids": sheet.grids, "feet": sheet.lines}, sheet.rows
     table_blocks = experiment_tables.table_blocks(planned.experiment, planned.cells)
     entries = [entry for block in table_blocks for entry in block.entries]
     footnotes = entry_notes(entries)
@@ -95,7 +94,6 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
         "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
         "verdict": agreement(entries),
-        "answer": experiment_tables.answer(planned.experiment, planned.cells, table_blocks),
         "provenance": [*seconds_notes(entries), *(f"{name}: {text}" for name, text in made_with.items())],
     }
     return values, [*map(row, entries)]

@@ -147,7 +147,6 @@ def _section(
     return {
         "title": f"{metric}, {conditions}",
         "task": ", ".join(sorted({tasks.get(name.partition(" ")[0], "others") for name in ranking.datasets})),
-        "conditions": conditions,
         "quick": bool(quick),
         "ranking": ranking,
         "names": ranking.methods,
