@@ -6,14 +6,15 @@ from dataclasses import replace
 import pytest
 from samples import sample
 
-from gpbench.analysis import formats
+from gpbench.analysis import answers, formats
 from gpbench.analysis.agreement import agreement, headline, rivals_meet
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.experiment import missing_runs, table, table_blocks
 from gpbench.analysis.reproduction import Reproduction, exclusion, outcome, outcomes, reproductions, total
 from gpbench.analysis.tables import has_few, with_marks
+from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell, absent, preset_line
+from gpbench.experiments.status import Cell, absent, preset_lines
 from gpbench.papers.published import Published
 
 TABLE = {"blocks": "method.inducing", "rows": "dataset", "columns": "method", "metrics": ["nll"], "average": "seconds"}
@@ -84,12 +85,34 @@ def test_the_head_names_quick_and_mixed_presets_and_diverged_runs_are_counted_an
     mixed = [*RECORDS[:-1], replace(RECORDS[-1], preset="full")]
     assert "Mixed presets: full (1), quick (23)." in render("terminal", mixed).splitlines()[1]
     full = [replace(r, preset="full") for r in RECORDS]
-    assert preset_line(with_records(CELLS, full), "full", "20 splits") == "preset full: 20 splits"
-    assert "MIXED" in preset_line(with_records(CELLS, RECORDS), "full", "")
+    assert preset_lines(with_records(CELLS, full), "full") == []
+    assert preset_lines(with_records(CELLS, RECORDS), "full") == ["Mixed presets: quick (24)."]
     diverged = {"status": "diverged", "metrics": {"nll": None}}
     text = render("terminal", [replace(r, **diverged) if r.method == "gfitc" else r for r in RECORDS])
     assert "gfitcᵃ" in text and "ᵃ 4 runs diverged" in text and text.count(" diverged ") >= 2
     assert "0.482 ± 0.027*" in text
+
+
+def test_an_answer_counts_the_rows_of_its_table_and_is_silent_where_some_are_missing():
+    text = "{mark=best|tied of metric=nll column=sep|gfitc}; {excluded=}; {outcome=worse of column=svi metric=nll};"
+    text += " {mean of row=pima column=svi metric=nll}; {column of mark=best}; {mark= of mark=|tied metric=nll}"
+    said = replace(EXPERIMENT, answer=text)
+    of = lambda records: table(said, "quick", with_records(CELLS, records)).answer
+    cells = [
+        e for b in table_blocks(said, with_records(CELLS, RECORDS)) for row in b.rows.values() for e in row.values()
+    ]
+    n = sum(entry.delta_se is not None and not exclusion(entry) for entry in cells)
+    worse = sum(outcome(entry) == "worse" for entry in cells)
+    assert 0 < worse < 2 and of(RECORDS) == f"all 4; {n}; {worse} of 2; 0.6875; sep; 2 of 4"
+    others = [
+        replace(r, metrics={"nll": 0.9}) if r.method == "sep" else r for r in RECORDS
+    ]  # another record, another number
+    assert of(others).startswith("2 of 4; ") and of(RECORDS[1:]) == ""
+    assert answers.answer("{mark=best of column=none}", [{"mark": "best", "column": "a"}]) == ""
+    with pytest.raises(ConfigError, match="answer: the rows have no 'marks'; did you mean mark"):
+        answers.answer("{marks=best}", [{"mark": "best"}])
+    text = formats.FORMATS["md"](table(said, "quick", with_records(CELLS, RECORDS)))
+    assert text.splitlines()[2].startswith("all 4; ")
 
 
 def marks(row):

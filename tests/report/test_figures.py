@@ -34,7 +34,7 @@ def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size(
         assert len({str(line.get_linestyle()) for line in axis.lines}) == 2
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["sep", "svi", "m = 4", "50"] and figure.get_suptitle() == "A figure"
-    assert small_print(figure) == ["preset full: all", "device a cpu; precision float64; jax unknown; commit unknown"]
+    assert small_print(figure) == ["all", "device a cpu; precision float64; jax unknown; commit unknown"]
 
 
 def test_a_curve_is_the_mean_in_seconds_of_one_split_and_one_extreme_value_does_not_set_the_range():
@@ -82,8 +82,8 @@ def test_a_panel_whose_metric_is_in_no_trace_says_so_and_the_caption_names_prese
     assert [[text.get_text() for text in axis.texts] for axis in figure.axes] == [[], ["missing"]]
     traces_of = experiment(kind="traces", panels=["nll"], colour="method")
     quick = [cell({"method": "sep"}, record("a", preset="quick"))]
-    assert small_print(drawn(traces_of, quick, "quick"))[0] == "QUICK PRESET: few"
-    assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
+    assert small_print(drawn(traces_of, quick, "quick"))[0] == "Quick preset. few"
+    assert "Mixed presets: quick (1)." in small_print(drawn(traces_of, quick, "full"))[0]
 
 
 def test_the_file_may_choose_colours_dashes_and_labels_and_a_method_has_one_colour_in_a_paper():

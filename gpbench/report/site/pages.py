@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.comparison import LEAKED_MARK
+from gpbench.analysis.experiment import table
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
@@ -57,7 +58,7 @@ class _Site:
             finalize=_visible,
         )
         self.environment.policies["json.dumps_function"] = lambda value, **_: escape_json(_ENCODE(value))
-        self.environment.filters |= {"record": _json, "short": views.short}
+        self.environment.filters |= {"record": _json}
         self.environment.globals |= {
             "facts": site_facts,
             "version": __version__,
@@ -96,7 +97,8 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
     yield site.page("results.html", "All results", table=_rows(site, marked), n=len(marked))
     if printed := any(not number.exclusion for number in site_facts.compared):
         yield "printed.svg", drawn(draw_printed(site_facts.compared))
-    ranks = views.rank_sections(site_facts.records)
+    tasks = {name: str(card.get("task", "others")) for name, card in site_facts.cards.items()}
+    ranks = views.rank_sections(site_facts.records, tasks)
     yield site.page("ranks.html", "Average ranks", sections=ranks)
     pictures: list[tuple[str, str]] = []
     for planned in presets.values():
@@ -197,7 +199,9 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[_
         values, files = section(site.facts, planned, path.removesuffix(".html"), with_figures=with_figures)
         sections.append(values)
         yield from files.items()
-    yield site.page(path, experiment.id, experiment=experiment, sections=sections)
+    complete = [p for p in site.facts.planned if p.experiment.id == experiment.id and 0 < p.n_recorded == p.n_runs]
+    answers = [(p.preset, table(experiment, p.preset, p.cells).answer) for p in complete if experiment.answer]
+    yield site.page(path, experiment.id, experiment=experiment, sections=sections, answers=answers[-1:])
 
 
 def _cell(site: _Site, cell: CellRuns) -> Iterator[_Page]:
