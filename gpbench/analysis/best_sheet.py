@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpbench.analysis.best import BestMethods, Score
+from gpbench.analysis.board import FEWEST
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.provenance import correction, imported_note, provenance_lines, seconds_lines, split_notes
@@ -11,7 +12,6 @@ from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
 from gpbench.papers.published import shared_terms, terms
 
-_FEW = 6  # number of data sets below which the sheet warns that they are few: Wilcoxon's test finds nothing among fewer
 _ROWS = 12  # number of methods in the table, unless all are asked for
 _NEXT = 2  # number of methods after the leader whose differences stand data set by data set
 _LONGEST = 28  # characters of a method's name in a column of 80 characters; longer ones are completed below the table
@@ -35,20 +35,18 @@ def sentence(result: BestMethods) -> str:
         start += f" {n_datasets} data sets"
     if result.worse:
         count = "all others" if len(result.worse) == others else f"{len(result.worse)} of the {others} others"
-        return f"{start}; it is shown to be better than {count}"
+        return f"{start}; {count} are shown not to be the best"
     verdicts = [verdict for name in result.average if name != result.leader for verdict in _verdicts(result, name)]
     single = (
-        "; on single data sets, each corrected by itself, it is shown to be better in"
-        f" {verdicts.count('worse')} of {len(verdicts)} differences, worse in {verdicts.count('better')}"
+        "; on single data sets, each corrected by itself, it is ahead in"
+        f" {verdicts.count('worse')} of {len(verdicts)} differences, behind in {verdicts.count('better')}"
     )
     start += "; no method is shown to be worse than it: "
     if n_datasets == 1:
-        return f"{start}no corrected resampled t test against it has p < {LEVEL:g} after Holm's correction"
-    reason = f"no Wilcoxon test over data sets against it has p < {LEVEL:g} after Holm's correction"
-    if result.smallest_p is None:
-        reason = "outputs and split sets of one data set are not independent, so that there is no test over data sets"
-    elif result.smallest_p >= LEVEL:
-        reason = f"{n_datasets} data sets are too few for a test over them with {others + 1} methods"
+        return f"{start}no corrected resampled t test against it has p < {LEVEL:g}"
+    reason = f"no moderated t test over data sets against it has p < {LEVEL:g}"
+    if result.families < FEWEST:
+        reason = f"a test over data sets needs {FEWEST} families of them"
     return start + reason + single
 
 
@@ -58,7 +56,7 @@ def sheet(result: BestMethods, scope: str, notes: Sequence[str] = (), *, whole: 
     short = _short_names(result, names)
     sizes = [f"{d} ({result.sizes[d]:,} rows, {counted(len(result.splits[d]), 'split')})" for d in result.datasets]
     summary = [scope, f"On {'; '.join(sizes)}", *notes]
-    if (n := len({d.partition(" ")[0] for d in result.datasets})) < _FEW:
+    if (n := len({d.partition(" ")[0] for d in result.datasets})) < FEWEST:
         summary.append(f"Few data: {counted(n, 'data set')}; other data of this size may give another order")
     return Sheet(
         title=f"{sentence(result)}.",
@@ -154,7 +152,7 @@ def _differences(result: BestMethods, names: Sequence[str], short: Mapping[str, 
 
 def _feet(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -> list[str]:
     leader, several = result.leader, len(result.datasets) > 1
-    over = "Wilcoxon's signed-rank test over data sets" if several else "the corrected resampled t test over splits"
+    over = "moderated t test over families of data sets" if several else "corrected resampled t test over splits"
     methods = {name.partition(" ")[0] for name in names}
     shared = [f"{m} {', '.join(own)}" for m, own in _shared_terms(result.average).items() if own and m in methods]
     hidden = len(result.average) - len(names)
@@ -163,7 +161,7 @@ def _feet(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -
     undefined = dict.fromkeys(f"{d}: {', '.join(score.undefined)}" for _, d, score in scores if score.undefined)
     ours = [record for record in result.records if not record.imported]
     lines = {
-        f"shown: worse or better than {leader} at 5 % by {over}, Holm's correction over all pairs; else open": True,
+        f"shown: worse, so not the best, at one-sided 5 % over all differences from {leader}; {over}; else open": True,
         "worse on, better on: data sets by the corrected resampled t test over splits, corrected likewise": several,
         "intervals: of one test each; variance times {} ({})".format(*correction(result.records)): True,
         "seconds: mean of training" + (", on the slowest data set" if several else ""): True,
