@@ -172,7 +172,7 @@ class Board:
     def may_be_best(self) -> Bool[ndarray, " K"]:
         """The methods above which no other stands, at 5 % for all others of a method together."""
         above = self.p <= LEVEL / max(len(self.won) - 1, 1)
-        return ~(above & ~np.eye(len(self.won), dtype=bool)).any(axis=0)
+        return np.asarray(~(above & ~np.eye(len(self.won), dtype=bool)).any(axis=0))
 
 
 def moments(variances: Float[ndarray, " P"], degrees: Float[ndarray, " P"] | float, most: float) -> tuple[float, float]:
