@@ -35,7 +35,7 @@ from gpbench.records.record import Record
 
 CORES = 2
 """Cores of the machine for whose seconds budgets are named."""
-_BUDGETS = (10, 60, 600)  # budgets in seconds of these cores
+BUDGETS = (10, 60, 600)  # budgets in seconds of these cores
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def division_of(name: str) -> Division:
 
 def cpu_budget(seconds: int) -> int:
     """CPU seconds of a run within a budget of seconds of two cores.  Raises ConfigError for another budget."""
-    if seconds not in _BUDGETS:
-        raise ConfigError(f"no budget of {seconds} seconds; known are {', '.join(map(str, _BUDGETS))}")
+    if seconds not in BUDGETS:
+        raise ConfigError(f"no budget of {seconds} seconds; known are {', '.join(map(str, BUDGETS))}")
     return CORES * seconds
 
 

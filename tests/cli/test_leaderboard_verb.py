@@ -53,6 +53,16 @@ def test_a_board_is_shown_as_text_csv_json_and_picture(results, tmp_path, capsys
     assert (tmp_path / "board.png").stat().st_size > 10_000
 
 
+def test_the_site_has_the_board_with_its_sentence_picture_and_every_data_set(results, tmp_path):
+    assert main(["report", "--results", str(results), "--out", str(tmp_path / "site")]) == 0
+    folder = tmp_path / "site" / "experiment" / "gpbench"
+    page = (folder / "leaderboard_classification.html").read_text()
+    assert "Classification within 10 seconds of 2 cores: 3 of 3 pairs of 3 methods are decided" in page
+    assert "leaderboard_classification-full-10.svg" in page and "pairs and data sets" in page
+    assert (folder / "leaderboard_classification-full-10.svg").stat().st_size > 10_000
+    assert "are decided" not in (folder / "leaderboard_regression.html").read_text()
+
+
 @pytest.fixture
 def launches(monkeypatch):
     """The jobs of sweeps, which are recorded without training."""

@@ -56,8 +56,7 @@ def _front_panel(axis: Axes, runs: BoardRuns) -> None:
         axis.plot(x, shares[k], "o", color=_colour(runs, k), markersize=4)
     members = sorted((seconds[k], shares[k]) for k in np.flatnonzero(runs.on_front))
     axis.step(*zip(*members), where="post", color=style.PALETTE["blue"], linewidth=1.2, alpha=0.6)
-    axis.set_xscale("log")
-    axis.set(xlim=(seconds.min() / 1.6, 3.2 * seconds.max()))
+    axis.set(xscale="log", xlim=(seconds.min() / 1.6, 3.2 * seconds.max()))
     style.number_ticks(axis.xaxis)
     axis.set(xlabel="CPU seconds until the predictions (geometric mean over data sets)", ylabel=_SHARE)
     _add_names(axis, runs)
@@ -76,9 +75,9 @@ def _add_names(axis: Axes, runs: BoardRuns) -> None:
         starts = [(across, up) for heights in _HEIGHTS for across in (5.0, -5.0 - width) for up in heights]
         places = [(x + across, y + up, x + across + width, y + up + _LINE) for across, up in starts]
         overlap = lambda a, b: a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-        free = [n for n, area in enumerate(places) if not any(overlap(area, box) for box in boxes)]
-        start = starts[free[0] if free else 0]
-        boxes.append(places[free[0] if free else 0])
+        free = [n for n, area in enumerate(places) if not any(overlap(area, box) for box in boxes)] or [0]
+        start = starts[free[0]]
+        boxes.append(places[free[0]])
         axis.annotate(
             runs.methods[k],
             (seconds[k], shares[k]),
