@@ -124,40 +124,35 @@ def test_the_page_has_what_changes_in_classification_from_10_to_60_seconds():
     assert lost_runs == {("gpboost", "digits_odd_even"): 3, ("gpboost", "image"): 2, ("pygam", "digits_odd_even"): 3}
 
 
+def standing(division, seconds):
+    """How many pairs are decided, how many each method beats and is beaten by, and which are not the best."""
+    runs = board_of(division, seconds, seconds == 60, RECORDS)
+    better, K = runs.board.better, len(runs.methods)
+    counts = dict(zip(runs.methods, zip(map(int, better.sum(1)), map(int, better.sum(0)))))
+    behind = [runs.methods[k] for k in runs.board.order if not runs.board.may_be_best[k]]
+    return f"{better.sum()} of {K * (K - 1) // 2}", counts, behind, f"{', '.join(behind[:-1])} and {behind[-1]}"
+
+
 def test_the_page_has_how_many_pairs_are_decided_and_which_methods_may_be_the_best():
-    standings = {}
-    for division in DIVISIONS:
-        for seconds, half in ((10, False), (60, True)):
-            runs = board_of(division, seconds, half, RECORDS)
-            better, is_best = runs.board.better, runs.board.may_be_best
-            counts = dict(zip(runs.methods, zip(map(int, better.sum(1)), map(int, better.sum(0)))))
-            by_share = [runs.methods[k] for k in runs.board.order]
-            behind = [runs.methods[k] for k in runs.board.order if not is_best[k]]
-            standings[division, seconds] = int(better.sum()), len(is_best) * (len(is_best) - 1) // 2, counts, behind
-            assert standings[division, seconds][1] == {"regression": 325, "classification": 190}[division]
-            assert by_share[0] == {"regression": "ensemble"}.get(division, "svi_minibatch" if seconds == 10 else "svi")
-    (n, pairs, counts, last), (m, others, of_classes, last_of_classes) = (standings[d, 10] for d in DIVISIONS)
-    assert (
-        f"{n} of {pairs} pairs of methods are decided in regression, where {26 - len(last)} of 26 methods may" in PAGE
-    )
-    assert f"{m} of {others} in classification, where {20 - len(last_of_classes)} of 20 may" in PAGE
-    assert f"{', '.join(last[:-1])} and {last[-1]} are not the best" in PAGE
-    assert f"{', '.join(last_of_classes[:-1])} and {last_of_classes[-1]} are not the best" in PAGE
+    decided, counts, behind, names = standing("regression", 10)
+    text = f"{decided} pairs of methods are decided in regression, where {26 - len(behind)} of 26 methods may"
+    assert text in PAGE and f"{names} are not the best" in PAGE
     ahead = {"ensemble": 13, "laplace": 9, "svgp": 8, "alacarte": 8, "boosted_trees": 6, "dgp": 6}
     assert {name: counts[name] for name in ahead} == {name: (number, 0) for name, number in ahead.items()}
-    assert (
-        "better than 13 other methods, laplace than 9, svgp and alacarte than 8, boosted trees and dgp than 6" in PAGE
-    )
+    assert "than 13 other methods, laplace than 9, svgp and alacarte than 8, boosted trees and dgp than 6" in PAGE
+    decided, counts, behind, names = standing("classification", 10)
+    assert f"{decided} in classification, where {20 - len(behind)} of 20 may" in PAGE
+    assert f"{names} are not the best" in PAGE
     ahead = {"svi_minibatch": 6, "dsdgp": 5, "sep_minibatch": 3, "gpytorch_svgp": 3, "dgp": 1}
-    assert {name: better for name, (better, _) in of_classes.items() if better} == ahead
+    assert {name: better for name, (better, _) in counts.items() if better} == ahead
     assert "svi_minibatch is better than 6 others, dsdgp than 5, sep_minibatch and GPyTorch's sparse GPs than 3" in PAGE
-    n, pairs, counts, last = standings["regression", 60]
+    decided, counts, behind, _ = standing("regression", 60)
     against = sum(counts[name][1] for name in ("qsgp", "linear", "gam", "pygam"))
-    assert f"{n} of {pairs} pairs are decided, {against} of them against qsgp, linear, gam and pygam" in PAGE
-    assert f"{26 - len(last)} methods may be the best.  On protein".replace("  ", " ") in PAGE
-    n, pairs, counts, last = standings["classification", 60]
-    assert f"{n} of {pairs} pairs are decided: seven methods are better than qsgp, and dsdgp than logistic" in PAGE
-    assert (last, counts["qsgp"], counts["logistic"]) == (["logistic", "qsgp"], (0, 7), (0, 1))
+    text = f"{decided} pairs are decided, {against} of them against qsgp, linear, gam and pygam"
+    assert f"{text}; {26 - len(behind)} methods may be the best" in PAGE
+    decided, counts, behind, _ = standing("classification", 60)
+    assert f"{decided} pairs are decided: seven methods are better than qsgp, and dsdgp than logistic" in PAGE
+    assert (behind, counts["qsgp"], counts["logistic"]) == (["logistic", "qsgp"], (0, 7), (0, 1))
 
 
 def test_the_page_has_the_runs_that_end_after_one_step():

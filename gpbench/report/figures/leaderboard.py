@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from gpbench.analysis.leaderboard import CORES, BoardRuns
 from gpbench.analysis.provenance import provenance_lines
@@ -18,7 +17,7 @@ _HEIGHTS = ((2.0, -7.0, 11.0, -16.0), (20.0, -25.0))
 """Heights of names above their points: those that are tried first, on both sides, and others."""
 
 
-def draw_board(runs: BoardRuns) -> Figure:
+def draw_board(runs: BoardRuns) -> style.Picture:
     """Draws the methods by the share of others that they beat, with standard errors, and the share against CPU seconds
     with the Pareto front as a line; those that may be the best are blue."""
     board = runs.board
