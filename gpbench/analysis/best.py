@@ -11,25 +11,26 @@ All runs have one protocol, and their test rows were held out.  The names of the
    left out.  The average rank of a method is the mean over data sets of the rank of its mean, 1 for the best; equal
    means share their average rank.  The *leader* is the method with the lowest average rank, then, among equals, the
    first by name.
-4. On each data set every pair of ranked methods has the corrected resampled t test of the differences on these splits
-   (`statistics.paired_t_test`, n_test / n_train the larger of both), and Holm's correction over all pairs of the data
-   set: the leader was found by the same numbers, so that pairs without it count too.  The interval of a difference is
-   that of one test, at 95 %.
-5. On two and more data sets, every pair has Wilcoxon's signed-rank test of the means over data sets with Holm's
-   correction (`statistics.wilcoxon_holm`), unless outputs or split sets of one data set are among them, which are not
-   independent.
+4. On each data set every ranked method has the corrected resampled t test of the differences from the leader on these
+   splits (`statistics.paired_t_test`, n_test / n_train the larger of both).  Intervals are of one test, at 95 %.
+5. On data sets of six families and more, it has the test of boards of the share of others beaten (`board.Board`), where
+   the data sets of a family, outputs and split sets count as one.
 
-With one data set a difference from the leader is shown where step 4 has p < 0.05, with several where step 5 has.
+P-values are one-sided, and corrected over the K - 1 differences from the leader (Bonferroni).  Below 0.05, by step 4
+with one data set, by step 5 with several, a method is shown to be worse: not the best, whichever method leads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+import numpy as np
+
 from gpbench.analysis import statistics as tests
+from gpbench.analysis.board import Board
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
 from gpbench.analysis.comparison import Comparison, main_names, method_of, row_names, with_metric
-from gpbench.analysis.statistics import LEVEL, TTest, common_splits, holm, mean_stderr
+from gpbench.analysis.statistics import LEVEL, TTest, common_splits, mean_stderr
 from gpbench.errors import AbsentError
 from gpbench.metrics import ranking_direction
 from gpbench.papers.published import UNRANKED
@@ -47,7 +48,7 @@ class Score:
     corrected_stderr: float | None
     seconds: float | None  # mean seconds of training over these splits; None where they were not recorded
     minus_leader: TTest | None  # test of the differences from the leader; None for the leader
-    p: float | None  # its p-value after Holm's correction over all pairs; None without a test
+    p: float | None  # its corrected one-sided p-value; None without a test
     diverged: int  # number of diverged runs, which are in no mean
     undefined: Mapping[str, int]  # numbers of other runs without a value, by reason
 
@@ -62,8 +63,8 @@ class BestMethods:
     scores: Mapping[str, Mapping[str, Score]]  # scores by method and data set
     splits: Mapping[str, Sequence[int]]  # common splits by data set
     sizes: Mapping[str, int]  # rows by data set
-    p: Mapping[str, float]
-    smallest_p: float | None  # the smallest p-value that this test can give; None without a test
+    p: Mapping[str, float]  # corrected one-sided p-values over data sets, by method
+    families: int  # families of data sets
     unranked: Mapping[str, str]  # methods that are not ranked, with the reason
     left_out: Mapping[str, str]  # data sets that do not count, with the reason
     records: Sequence[Record]  # records of the ranked methods
@@ -144,8 +145,8 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
     means = tests.rounded(compared.means(splits, ranked))
     average = tests.average_ranks(means if direction == "lower" else -means).mean(axis=0)
     order = sorted(range(len(ranked)), key=lambda i: (average[i], ranked[i]))
-    independent = len({d.partition(" ")[0] for d in splits}) == len(splits) > 1
-    over_datasets = tests.wilcoxon_holm(means)[:, order[0]] if independent else None
+    board = Board.of_values(means if direction == "lower" else -means, [*splits])
+    p = np.minimum(1.0, np.minimum(board.p, board.p.T)[order[0]] * (len(ranked) - 1))
     scores = {d: _scores(compared, d, ranked, ranked[order[0]], common) for d, common in splits.items()}
     return BestMethods(
         metric=metric,
@@ -154,8 +155,8 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
         scores={ranked[i]: {d: scores[d][ranked[i]] for d in splits} for i in order},
         splits=splits,
         sizes={d: max(rows_of(r) for m in ranked for r in compared.cells[d, m].records) for d in splits},
-        p={} if over_datasets is None else {ranked[i]: float(over_datasets[i]) for i in order[1:]},
-        smallest_p=tests.smallest_wilcoxon_holm(len(splits), len(ranked)) if independent else None,
+        p={ranked[i]: float(p[i]) for i in order[1:]} if len(splits) > 1 else {},
+        families=board.shares.shape[1],
         unranked=unranked,
         left_out=left_out,
         records=[record for d in splits for m in ranked for record in compared.cells[d, m].records],
@@ -189,21 +190,17 @@ def _reason(
 def _scores(
     compared: Comparison, dataset: str, methods: Sequence[str], leader: str, splits: Sequence[int]
 ) -> dict[str, Score]:
-    pairs = [(b, a) if a == leader else (a, b) for i, a in enumerate(methods) for b in methods[i + 1 :]]
-    tests = {(a, b): compared.test(dataset, a, b, splits) for a, b in pairs}
-    possible = {pair: test.p for pair, test in tests.items() if test.p is not None}
-    adjusted = dict(zip(possible, holm([*possible.values()])))
     scores = {}
     for method in methods:
-        cell, pair = compared.cells[dataset, method], (method, leader)
-        ratio = cell.ratio
+        cell = compared.cells[dataset, method]
+        ratio, test = cell.ratio, None if method == leader else compared.test(dataset, method, leader, splits)
         mean, plain = mean_stderr([compared.values[dataset][method][split] for split in splits])
         scores[method] = Score(
             mean=mean,
             corrected_stderr=None if plain is None or ratio is None else plain * (1 + len(splits) * ratio) ** 0.5,
             seconds=_seconds(cell, splits),
-            minus_leader=tests.get(pair),
-            p=adjusted.get(pair),
+            minus_leader=test,
+            p=None if test is None or test.p is None else min(1.0, test.p / 2 * (len(methods) - 1)),
             diverged=cell.diverged,
             undefined=absences(cell.records, compared.metric),
         )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gpbench.analysis.best import BestMethods, Score
+from gpbench.analysis.board import FEWEST
 from gpbench.analysis.comparison import RULE
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import abridge, counted, number
@@ -11,7 +12,6 @@ from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
 
-_FEW = 6  # number of data sets below which the sheet warns that they are few: Wilcoxon's test finds nothing among fewer
 _ROWS = 12  # number of methods in the table, unless all are asked for
 _NEXT = 2  # number of methods after the leader whose differences stand data set by data set
 
@@ -28,13 +28,11 @@ def sentence(result: BestMethods) -> str:
     start = f"{leader} first: it has the {extreme} {value} of {others + 1} methods on {over}"
     if result.worse:
         count = "all others" if len(result.worse) == others else f"{len(result.worse)} of the {others} others"
-        return f"Try {start}; it is shown to be better than {count}"
-    test = "corrected resampled t test" if n_datasets == 1 else "Wilcoxon test over data sets"
-    reason = f"no {test} against it has p < {LEVEL:g} after Holm's correction"
-    if n_datasets > 1 and result.smallest_p is None:
-        reason = "outputs and split sets of one data set are not independent, so that there is no test over data sets"
-    elif n_datasets > 1 and result.smallest_p is not None and result.smallest_p >= LEVEL:
-        reason = f"{n_datasets} data sets are too few for a test over them with {others + 1} methods"
+        return f"Try {start}; {count} are shown not to be the best"
+    test = "corrected resampled t test" if n_datasets == 1 else "moderated t test over data sets"
+    reason = f"no {test} against it has p < {LEVEL:g}"
+    if n_datasets > 1 and result.families < FEWEST:
+        reason = f"a test over data sets needs {FEWEST} families of them"
     return f"Try several methods, {start}; no method is shown to be worse than it: {reason}"
 
 
@@ -43,7 +41,7 @@ def sheet(result: BestMethods, scope: str, notes: Sequence[str] = (), *, whole: 
     names = list(result.average)[: None if whole else _ROWS]
     sizes = [f"{d} ({result.sizes[d]:,} rows, {counted(len(result.splits[d]), 'split')})" for d in result.datasets]
     summary = [scope, f"On {'; '.join(sizes)}", *notes]
-    if (n := len({d.partition(" ")[0] for d in result.datasets})) < _FEW:
+    if (n := len({d.partition(" ")[0] for d in result.datasets})) < FEWEST:
         summary.append(f"Few data: {counted(n, 'data set')}; other data of this size may give another order")
     return Sheet(
         title=f"{sentence(result)}.",
@@ -136,7 +134,7 @@ def _differences(result: BestMethods, names: Sequence[str]) -> list[Grid]:
 
 def _feet(result: BestMethods, names: Sequence[str]) -> list[str]:
     leader, several = result.leader, len(result.datasets) > 1
-    over = "Wilcoxon's signed-rank test over data sets" if several else "the corrected resampled t test over splits"
+    over = "moderated t test over families of data sets" if several else "corrected resampled t test over splits"
     settings = "; ".join(name for name in names if name != name.split()[0])
     hidden = len(result.average) - len(names)
     scores = [(m, d, score) for m, of_method in result.scores.items() for d, score in of_method.items()]
@@ -144,7 +142,7 @@ def _feet(result: BestMethods, names: Sequence[str]) -> list[str]:
     undefined = dict.fromkeys(f"{d}: {', '.join(score.undefined)}" for _, d, score in scores if score.undefined)
     ours = [record for record in result.records if not record.imported]
     lines = {
-        f"shown: worse or better than {leader} at 5 % by {over}, Holm's correction over all pairs; else open": True,
+        f"shown: worse, so not the best, at one-sided 5 % over all differences from {leader}; {over}; else open": True,
         "worse on, better on: data sets by the corrected resampled t test over splits, corrected likewise": several,
         "intervals: of one test each; variance times {} ({})".format(*correction(result.records)): True,
         "seconds: mean of training" + (", on the slowest data set" if several else ""): True,

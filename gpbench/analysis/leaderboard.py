@@ -1,4 +1,4 @@
-"""The leaderboard: methods within a budget of seconds, compared on the data sets of a division.
+"""The runs of a board: methods within a budget of seconds on the data sets of a division.
 
 A division is an experiment, whose preset `full` has its data sets and splits, and `quick` the half on which a new
 method is placed.  Budgets are seconds of two cores; a run's budget is as many CPU seconds as both cores have.
@@ -8,14 +8,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from gpbench.analysis import bradley_terry
-from gpbench.analysis.bradley_terry import FEWEST, Estimates, estimates, outcomes
-from gpbench.analysis.ranks import Ranking, rank_values
+from gpbench.analysis.board import (
+    Board,
+    Interval,
+    chance_to_win,
+    family_of,
+    gains,
+    mean,
+    mean_gain,
+    of_families,
+    outcomes,
+)
 from gpbench.errors import AbsentError, ConfigError, SoleMethodError, require_known
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
@@ -25,9 +35,7 @@ from gpbench.records.record import Record
 
 CORES = 2
 """Cores of the machine for whose seconds budgets are named."""
-_BUDGETS = (10, 60, 600)  # budgets in seconds of these cores
-SECONDS = "cpu_seconds"
-"""Name of the measure of CPU seconds from the start of the process to the predictions."""
+BUDGETS = (10, 60, 600)  # budgets in seconds of these cores
 
 
 @dataclass(frozen=True)
@@ -38,15 +46,17 @@ class Measure:
     absolute: float = 0.0  # largest difference that is a tie
     relative: float = 0.0  # the same as a share of the smaller value
 
+    @property
+    def sign(self) -> int:
+        """Minus 1 where a higher value of the metric is better, else 1."""
+        return -1 if METRICS[self.metric].better == "higher" else 1
+
     def loss(self, record: Record) -> float:
         """The metric of a run, with a sign such that less is better; infinite where the run is lost."""
         if lost(record):
             return np.inf
-        value = record.cpu_seconds if self.metric == SECONDS else record.metrics.get(self.metric)
-        if value is None:
-            return np.inf
-        known = METRICS.get(self.metric)
-        return -value if known and known.better == "higher" else value
+        value = record.metrics.get(self.metric)
+        return np.inf if value is None else self.sign * value
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,7 @@ class Division:
 
     name: str
     measures: tuple[Measure, ...]
+    references: tuple[str, ...]  # named methods beside which others are put; the first is the reference
 
     @property
     def experiment(self) -> str:
@@ -72,8 +83,9 @@ _MARGINS: dict[str, dict[str, tuple[float, float]]] = {
     "classification": {"nll": (0.01, 0.0), "error": (0.005, 0.0), "brier": (0.005, 0.0), "ece": (0.01, 0.0)},
 }
 """Largest differences that are ties, absolute and as a share of the smaller value, by division and metric."""
+_NAMED = {"regression": ("svgp", "linear"), "classification": ("svi_minibatch", "logistic")}
 DIVISIONS: Mapping[str, Division] = {
-    name: Division(name, tuple(Measure(m, *margin) for m, margin in (margins | {SECONDS: (0.0, 0.1)}).items()))
+    name: Division(name, tuple(Measure(m, *margin) for m, margin in margins.items()), (*_NAMED[name], "boosted_trees"))
     for name, margins in _MARGINS.items()
 }
 
@@ -97,13 +109,24 @@ def division_of(name: str) -> Division:
 
 def cpu_budget(seconds: int) -> int:
     """CPU seconds of a run within a budget of seconds of two cores.  Raises ConfigError for another budget."""
-    if seconds not in _BUDGETS:
-        raise ConfigError(f"no budget of {seconds} seconds; known are {', '.join(map(str, _BUDGETS))}")
+    if seconds not in BUDGETS:
+        raise ConfigError(f"no budget of {seconds} seconds; known are {', '.join(map(str, BUDGETS))}")
     return CORES * seconds
 
 
+class Against(NamedTuple):
+    """A method beside a named reference; no number depends on the other methods of a board."""
+
+    chance: Interval  # to win on a new data set
+    gain: Interval  # mean over data sets of the gain in the first measure
+    ratio: Interval  # geometric mean over data sets of the second measure over the reference's
+    won: tuple[str, ...]  # data sets
+    lost: tuple[str, ...]
+    tied: tuple[str, ...]
+
+
 @dataclass(frozen=True)
-class Board:
+class BoardRuns:
     """Methods and their runs within one budget on data sets of a division."""
 
     division: Division
@@ -122,6 +145,10 @@ class Board:
         return tuple(name for name, methods in having.items() if len(methods) > 1)
 
     @cached_property
+    def families(self) -> list[str]:
+        return [*map(family_of, self.datasets)]
+
+    @cached_property
     def by_method(self) -> dict[str, list[Record]]:
         """The runs of each method."""
         runs = self.runs.items()
@@ -137,84 +164,61 @@ class Board:
         return table
 
     @cached_property
-    def has_run(self) -> Bool[ndarray, "K D S"]:
-        return ~np.isnan(self.array(lambda record: 0.0))
-
-    def outcomes(self, measure: Measure) -> Float[ndarray, "D S K K"]:
-        """Outcomes of every comparison by a measure: 1, 0, or 0.5 for a tie; NaN where one has no run."""
-        return outcomes(self.array(measure.loss), self.has_run, absolute=measure.absolute, relative=measure.relative)
+    def of_sets(self) -> Mapping[str, Float[ndarray, "K K D"]]:
+        """The outcomes on each data set, by the metric of each measure."""
+        measures = self.division.measures
+        return {m.metric: outcomes(self.array(m.loss), m.absolute, m.relative) for m in measures}
 
     @cached_property
-    def estimates(self) -> Mapping[str, tuple[Estimates, Estimates]]:
-        return {measure.metric: estimates(self.outcomes(measure)) for measure in self.division.measures}
+    def boards(self) -> Mapping[str, Board]:
+        """The board by each measure, over families of data sets."""
+        return {metric: Board(of_families(won, self.families)) for metric, won in self.of_sets.items()}
+
+    @property
+    def board(self) -> Board:
+        """The board by the first measure."""
+        return self.boards[self.division.measures[0].metric]
 
     @cached_property
-    def scores(self) -> Estimates:
-        return self.estimates[self.division.measures[0].metric][0]
-
-    @cached_property
-    def seconds_of(self) -> Estimates:
-        """Mean over data sets of the logarithm of the CPU seconds of a run, of a lost one those after which all are."""
+    def cpu_seconds(self) -> Float[ndarray, " K"]:
+        """Geometric mean over data sets of the CPU seconds of a run, of a lost one those after which all are."""
         limit = (1 + GRACE) * cpu_budget(self.seconds)
         logs = self.array(lambda record: np.log(limit if lost(record) else max(record.cpu_seconds or limit, 1e-3)))
-        return Estimates(bradley_terry.means(logs), bradley_terry.resampled_means(logs), self.scores.common)
+        return np.exp(mean(mean(logs, 2), 1))
 
     @cached_property
     def is_complete(self) -> Bool[ndarray, " K"]:
         """True for methods that have all data sets.  Seconds of others are of other data, and on no Pareto front."""
-        return self.scores.datasets == len(self.datasets)
-
-    @cached_property
-    def front(self) -> Float[ndarray, " K"]:
-        """Share of the draws in which a method is on the Pareto front of score against seconds."""
-        return self._on_front(self.scores.draws, self.seconds_of.draws).mean(axis=0)
+        return ~np.isnan(self.array(lambda record: 0.0)).all(axis=2).any(axis=1)
 
     @cached_property
     def on_front(self) -> Bool[ndarray, " K"]:
-        """Whether no other method has a higher score and is as quick, or the same score and is quicker."""
-        return self._on_front(self.scores.values[None], self.seconds_of.values[None])[0]
+        """Whether no other method with all data sets has a share at least as large in seconds at most as many, one of
+        the two strictly."""
+        shares, seconds, some = self.board.means, self.cpu_seconds, self.is_complete
+        is_other_as_good = (shares[None] >= shares[:, None]) & (seconds[None] <= seconds[:, None]) & some[None]
+        strictly = (shares[None] > shares[:, None]) | (seconds[None] < seconds[:, None])
+        return some & ~(is_other_as_good & strictly).any(axis=1)
 
-    def _on_front(self, scores: Float[ndarray, "B K"], seconds: Float[ndarray, "B K"]) -> Bool[ndarray, "B K"]:
-        """Whether no other method has a score at least as high in seconds at most as many, one of the two strictly, of
-        the methods with all data sets."""
-        table, some = np.zeros(scores.shape, bool), self.is_complete
-        scores, seconds = scores[:, some], seconds[:, some]
-        higher, quicker = scores[:, None] >= scores[:, :, None], seconds[:, None] <= seconds[:, :, None]
-        strictly = (scores[:, None] > scores[:, :, None]) | (seconds[:, None] < seconds[:, :, None])
-        table[:, some] = ~np.any(higher & quicker & strictly, axis=2)
-        return table
+    @property
+    def references(self) -> list[int]:
+        """The named references of the division that have runs here."""
+        return [self.methods.index(name) for name in self.division.references if name in self.methods]
 
-    @cached_property
-    def ranking(self) -> Ranking | None:
-        """Average ranks by the comparisons that a method wins on a data set by the first measure, ties counted half.
-        The data sets are those of which all methods have all splits; None of fewer than `FEWEST`.
-        """
-        measure = self.division.measures[0]
-        planned = [len(self.splits[name]) * len(self.methods) for name in self.datasets]
-        is_whole = self.has_run.sum(axis=(0, 2)) == planned
-        if is_whole.sum() < FEWEST:
+    def against(self, k: int, reference: int) -> Against | None:
+        """A method beside a reference, by the data sets that both have; None without any."""
+        first, second = self.division.measures[:2]
+        won = self.of_sets[first.metric][k, reference]
+        is_common = ~np.isnan(won)
+        if not is_common.any():
             return None
-        won = np.nansum(self.outcomes(measure)[is_whole], axis=(1, 3))
-        values = won if METRICS[measure.metric].better == "higher" else -won
-        names = [name for name, whole in zip(self.datasets, is_whole) if whole]
-        return rank_values(values, self.methods, measure.metric, datasets=names)
-
-    def places(self, method: str) -> tuple[int, int, int]:
-        """The place of a method by its score, and the ends of its 95 % interval (`Estimates.place_interval`)."""
-        k = self.methods.index(method)
-        return int(_position(self.scores.values, k)), *self.scores.place_interval(k)
-
-    def drawn_places(self, method: str) -> tuple[int, int]:
-        """The ends of the places that a method has in 95 % of the draws of data sets, which is no confidence interval:
-        they are too close where methods are close to each other."""
-        drawn = _position(self.scores.draws, self.methods.index(method))
-        low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
-        return int(low), int(high)
-
-
-def _position(scores: Float[ndarray, "*B K"], k: int) -> Int[ndarray, "*B"]:
-    """The place of the k-th method by the scores."""
-    return np.asarray(1 + (scores > scores[..., k, None]).sum(axis=-1))
+        names, families = (list(compress(all, is_common)) for all in (self.datasets, self.families))
+        with np.errstate(divide="ignore"):
+            losses = (self.array(first.loss), np.log(self.array(second.loss)))
+        gain, log_ratio = (mean_gain(of_families(gains(a[k], a[reference])[is_common], families)) for a in losses)
+        ratio = Interval(*np.exp([-log_ratio.value, -log_ratio.high, -log_ratio.low]))
+        sets = (tuple(n for n, w in zip(names, won[is_common]) if np.sign(w - 0.5) == sign) for sign in (1, -1, 0))
+        return Against(chance_to_win(of_families(won[is_common], families)), gain, ratio, *sets)
 
 
 def eligible(records: Iterable[Record], division: Division, seconds: int, *, half: bool = False) -> list[Record]:
@@ -239,7 +243,7 @@ def board_of(
     *,
     half: bool = False,
     planned: Mapping[str, str] | None = None,
-) -> Board:
+) -> BoardRuns:
     """The board of recorded runs on the data sets that two methods or more have.  Raises ConfigError: an unknown
     budget; AbsentError: there are no such runs; `SoleMethodError`: of no two methods on a common data set.
     """
@@ -251,7 +255,7 @@ def board_of(
             f" run.budget={cpu_budget(seconds)}` makes them"
         )
     names = _names(runs, planned or {})
-    board = Board(division, seconds, splits, {(names[r.id], r.dataset, r.split): r for r in runs})
+    board = BoardRuns(division, seconds, splits, {(names[r.id], r.dataset, r.split): r for r in runs})
     if not board.datasets:
         others = ", ".join(board.methods)
         raise SoleMethodError(
@@ -280,7 +284,7 @@ def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, s
     return names | {id: f"{names[id]} (imported)" for id in clashes}
 
 
-def name_of(board: Board, ids: Iterable[str]) -> str | None:
+def name_of(board: BoardRuns, ids: Iterable[str]) -> str | None:
     """The name of the method on a board that has one of these runs; None where none has."""
     runs = set(ids)
     return next((method for (method, _, _), record in board.runs.items() if record.id in runs), None)

@@ -11,9 +11,9 @@ from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, ma
 from gpbench.analysis.experiment import by_dataset, facts, missing_line
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.provenance import LEAKED, seconds_lines
-from gpbench.analysis.ranks import TESTS, Ranking, rank_table, ranking_notes
+from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
-from gpbench.errors import ConfigError, require_known
+from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, preset_lines
 from gpbench.metrics import find
@@ -97,14 +97,13 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
     )
 
 
-def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes: Sequence[str] = ()) -> Ranking:
-    """Ranks the methods of these cells; each setting of a method is a method.  Raises ConfigError: an unknown test, and
-    as `rank_table` does.
+def ranking(cells: Sequence[CellRuns], metric: str, notes: Sequence[str] = ()) -> Ranking:
+    """Ranks the methods of these cells; each setting of a method is a method.  Raises ConfigError: as
+    `rank_table` does.
     """
-    require_known(str(test), TESTS, f"no test {test!r}")
     timed = seconds_lines(record for cell in cells for record in cell.records) if metric == "seconds" else []
     cells = with_metric(cells, metric)
-    return rank_table(Comparison.of_settings(cells, metric), test, [*cells_notes(cells), *notes, *timed])
+    return rank_table(Comparison.of_settings(cells, metric), [*cells_notes(cells), *notes, *timed])
 
 
 def _set_ranking(
@@ -146,8 +145,7 @@ def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
 
 
 def _column(ranking: Ranking) -> dict[str, Text]:
-    critical = f"{ranking.critical:.2f}" if ranking.critical else ""
-    numbers = map(Text, (str(len(ranking.datasets)), f"{ranking.p:.2g}", critical))
+    numbers = map(Text, (str(len(ranking.datasets)), f"{ranking.p:.2g}", f"{ranking.critical:.2f}"))
     standings = {name: Text(f"{average:.2f}", mark) for name, average, mark in ranking.standings}
     return standings | dict(zip(_STATISTICS, numbers))
 

@@ -8,21 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
-from numpy import ndarray
 
 from gpbench.analysis import statistics as tests
 from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.provenance import facts_of, imported_note
 from gpbench.analysis.sheets import Grid, Sheet
-from gpbench.analysis.statistics import LEVEL, common_splits, smallest_wilcoxon_holm
+from gpbench.analysis.statistics import LEVEL, common_splits
 from gpbench.errors import ConfigError
 from gpbench.metrics import Metric, find, ranking_direction
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
-
-TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
 
 _NAMED = 4  # largest number of absent methods that a note names
 
@@ -32,7 +28,6 @@ class Ranking:
     """Methods by their average rank over data sets; each output and split set of a data set counts."""
 
     metric: str
-    test: str  # "nemenyi" or "wilcoxon"
     methods: tuple[str, ...]  # names of the methods, best first
     average: tuple[float, ...]  # their average ranks, 1 is best
     datasets: tuple[str, ...] = ()  # names of the data sets
@@ -42,7 +37,7 @@ class Ranking:
     caveats: tuple[str, ...] = ()  # lines on what weakens the comparison
     statistic: float  # Friedman's chi-square, corrected for ties
     p: float  # its p-value
-    critical: float | None  # nemenyi's critical difference at 5 %; None with the Wilcoxon test
+    critical: float  # Nemenyi's critical difference at 5 %
     groups: tuple[tuple[int, int], ...]
     known: Metric | None = None  # the metric with unit and direction; None for the objective
 
@@ -54,10 +49,10 @@ class Ranking:
         return list(zip(self.methods, self.average, marks))
 
 
-def rank_table(compared: Comparison, test: str = "nemenyi", caveats: Sequence[str] = ()) -> Ranking:
+def rank_table(compared: Comparison, caveats: Sequence[str] = ()) -> Ranking:
     """Ranks methods on their means over the splits that all of them have, without data sets that lack one of the
-    methods or are not for ranking.  The tests take data sets as independent.  Raises ConfigError: fewer than two
-    methods or data sets; outputs and split sets of a data set are one here.
+    methods or are not for ranking; ties share their average rank.  The tests take data sets as independent.  Raises
+    ConfigError: fewer than two methods or data sets (outputs and split sets are one), a metric without a direction.
     """
     metric = compared.metric
     unranked = {dataset: reason for dataset in compared.values if (reason := UNRANKED.get(dataset.partition(" ")[0]))}
@@ -87,17 +82,26 @@ def rank_table(compared: Comparison, test: str = "nemenyi", caveats: Sequence[st
     several = ", ".join(f"{name} ({n})" for name, n in rows.items() if n > 1)
     dependent = f"outputs and split sets of one data set are not independent, which makes p too small: {several}"
     weak = {dependent: several, f"ranked on a single split: {single} of {sum(rows.values())}": single}
-    return rank_values(
-        compared.means(splits, names),
-        names,
-        metric,
-        test,
-        records=compared.records,
-        datasets=[*splits],
-        left_out=left_out,
-        diverged=[f"{m} on {d} ({n})" for (d, m), n in compared.diverged.items() if d in splits and m in names],
-        undefined=[text for dataset, text in undefined if dataset in splits],
-        caveats=[*(text for text, applies in weak.items() if applies), *caveats],
+    direction = ranking_direction(metric, compared.records)
+    values = tests.rounded(compared.means(splits, names))
+    ranks = tests.average_ranks(values if direction == "lower" else -values)
+    order = np.argsort(ranks.mean(axis=0), kind="stable")
+    average, critical = ranks.mean(axis=0)[order], tests.critical_difference(*values.shape)
+    statistic, p = tests.friedman(ranks)
+    return Ranking(
+        metric=metric,
+        methods=tuple(names[k] for k in order),
+        average=tuple(map(float, average)),
+        datasets=(*splits,),
+        left_out=(*left_out,),
+        diverged=tuple(f"{m} on {d} ({n})" for (d, m), n in compared.diverged.items() if d in splits and m in names),
+        undefined=tuple(text for dataset, text in undefined if dataset in splits),
+        caveats=(*(text for text, applies in weak.items() if applies), *caveats),
+        statistic=statistic,
+        p=p,
+        critical=critical,
+        groups=tests.cliques(np.abs(average[:, None] - average) > critical - 1e-12),
+        known=find(metric, compared.records),
     )
 
 
@@ -113,72 +117,25 @@ def _without_values(compared: Comparison, datasets: Mapping, names: Sequence[str
     ]
 
 
-def rank_values(
-    values: Float[ndarray, "N k"],
-    names: Sequence[str],
-    metric: str,
-    test: str = "nemenyi",
-    *,
-    records: Sequence[Record] = (),
-    **notes: Sequence[str],
-) -> Ranking:
-    """Ranks k methods by their values on N data sets; ties share their average rank.  Raises ConfigError: neither a
-    lower nor a higher value of the metric is better.
-    """
-    direction = ranking_direction(metric, records)
-    values = tests.rounded(values)
-    ranks = tests.average_ranks(values if direction == "lower" else -values)
-    order = np.argsort(ranks.mean(axis=0), kind="stable")
-    average = ranks.mean(axis=0)[order]
-    critical = tests.critical_difference(*values.shape) if test == "nemenyi" else None
-    if critical:
-        different = np.abs(average[:, None] - average) > critical - 1e-12
-    else:
-        different = tests.wilcoxon_holm(values[:, order]) < LEVEL
-    statistic, p = tests.friedman(ranks)
-    return Ranking(
-        metric=metric,
-        test=test,
-        methods=tuple(names[k] for k in order),
-        average=tuple(map(float, average)),
-        statistic=statistic,
-        p=p,
-        critical=critical,
-        groups=tests.cliques(different),
-        known=find(metric, records),
-        **{name: tuple(lines) for name, lines in notes.items()},  # type: ignore[arg-type]
-    )
-
-
 def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
     """Lines below a ranking: data sets, test with its statistics unless these are shown elsewhere, caveats."""
-    critical = f"; critical difference {ranking.critical:.2f}" if ranking.critical else ""
-    lines = [
-        f"average rank over {len(ranking.datasets)} data sets (1 is best): {', '.join(ranking.datasets)}",
-        *([f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}{critical}"] if statistics else []),
-        f"groups: no significant difference within a group ({TESTS[ranking.test]}, 5 %)",
-        *power_caveats(ranking),
-        *ranking.caveats,
-    ]
+    friedman = f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}"
+    is_void = ranking.p >= LEVEL and len(ranking.groups) != 1
+    notes = {
+        f"average rank over {len(ranking.datasets)} data sets (1 is best): {', '.join(ranking.datasets)}": True,
+        f"{friedman}; critical difference {ranking.critical:.2f}": statistics,
+        "groups: no significant difference within a group (Nemenyi's test, 5 %)": True,
+        "p is that of the chi-square distribution, which is rough for ten data sets or fewer": len(ranking.datasets)
+        <= 10,
+        "Friedman's test finds no difference, so that groups of Nemenyi's test mean little": is_void,
+    }
+    lines = [*(line for line, applies in notes.items() if applies), *ranking.caveats]
     lost = {
         "left out": ranking.left_out,
         "diverged runs do not count": ranking.diverged,
         f"splits without {ranking.metric} do not count": ranking.undefined,
     }
     return [*lines, *(f"{name}: {'; '.join(texts)}" for name, texts in lost.items() if texts)]
-
-
-def power_caveats(ranking: Ranking) -> list[str]:
-    """Caveats that follow from the number of data sets."""
-    N, k = len(ranking.datasets), len(ranking.methods)
-    is_weak = ranking.test == "wilcoxon" and smallest_wilcoxon_holm(N, k) >= LEVEL
-    means_little = ranking.critical and ranking.p >= LEVEL and len(ranking.groups) != 1
-    lines = {
-        "p is that of the chi-square distribution, which is rough for ten data sets or fewer": N <= 10,
-        f"{N} data sets are too few for this test to find any difference between {k} methods": is_weak,
-        "Friedman's test finds no difference, so that groups of Nemenyi's test mean little": means_little,
-    }
-    return [line for line, applies in lines.items() if applies]
 
 
 def sheet(ranking: Ranking, records: Sequence[Record]) -> Sheet:

@@ -96,29 +96,13 @@ def common_splits(by_split: Iterable[Mapping[int, float]]) -> list[int]:
     return sorted(set(keys[0]).intersection(*keys[1:])) if keys else []
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values of a family of tests after Holm's step-down correction, in the same order."""
-    adjusted, largest = [1.0] * len(p_values), 0.0
-    for step, index in enumerate(np.argsort(p_values, kind="stable")):
-        largest = max(largest, min(1.0, (len(p_values) - step) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
-
-
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """The p-values of a family of tests after the step-up correction of the false discovery rate, in the same order.
     Y. Benjamini and Y. Hochberg, Controlling the False Discovery Rate, JRSS B 57 (1995), pages 289-300.
     """
-    adjusted, smallest = [1.0] * len(p_values), 1.0
-    for index in np.argsort(p_values, kind="stable")[::-1]:
-        rank = sum(p <= p_values[index] for p in p_values)
-        smallest = min(smallest, len(p_values) / rank * p_values[index])
-        adjusted[index] = smallest
-    return adjusted
-
-
-_MOST_EXACT, _MOST_TIED = 50, 13
-"""Numbers of data sets up to which Wilcoxon's test is exact: without ties, and with them, as SciPy has it."""
+    n, order = len(p_values), np.argsort(p_values)[::-1]
+    largest_first = np.array(p_values)[order] * n / np.arange(n, 0, -1)
+    return [*map(float, np.minimum.accumulate(largest_first)[np.argsort(order)])]
 
 
 def rounded(values: Float[ndarray, "N k"]) -> Float[ndarray, "N k"]:
@@ -167,46 +151,6 @@ def nemenyi_quantile(k: int) -> float:
         share = float(density @ (ndtr(z + q) - ndtr(z)) ** (k - 1))
         low, high = (q, high) if share < 1 - LEVEL else (low, q)
     return high / math.sqrt(2)
-
-
-def wilcoxon_holm(values: Float[ndarray, "N k"]) -> Float[ndarray, "k k"]:
-    """The p-values of Wilcoxon's signed-rank test of all pairs of k methods on N data sets, with Holm's correction; 1
-    for pairs that tie on every data set.
-    """
-    k = values.shape[1]
-    pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
-    adjusted = np.ones((k, k))
-    for (i, j), p in zip(pairs, holm([_wilcoxon(values[:, i] - values[:, j]) for i, j in pairs])):
-        adjusted[i, j] = adjusted[j, i] = p
-    return adjusted
-
-
-def _wilcoxon(differences: Float[ndarray, " N"]) -> float:
-    """The two-sided p-value of Wilcoxon's signed-rank test, without differences of 0: exact, or normal for many."""
-    from scipy.special import ndtr
-
-    signed = differences[differences != 0]
-    n = len(signed)
-    if not n:
-        return 1.0
-    ranks = average_ranks(np.abs(signed)[None])[0]
-    plus = float(ranks[signed > 0].sum())
-    _, sizes = np.unique(ranks, return_counts=True)
-    if len(differences) > (_MOST_EXACT if len(sizes) == len(differences) else _MOST_TIED):
-        variance = (n * (n + 1) * (2 * n + 1) - float((sizes**3 - sizes).sum()) / 2) / 24
-        return 2 * float(ndtr(-abs(plus - n * (n + 1) / 4) / math.sqrt(variance)))
-    # the number of the 2^n signs that give each sum of positive ranks, in halves
-    counts = np.zeros(n * (n + 1) + 1)
-    counts[0] = 1
-    for rank in (2 * ranks).astype(int):
-        counts[rank:] += counts[:-rank].copy()
-    tail = min(counts[: int(2 * plus) + 1].sum(), counts[int(2 * plus) :].sum())
-    return min(1.0, 2 * float(tail) / 2**n)
-
-
-def smallest_wilcoxon_holm(N: int, k: int) -> float:
-    """The smallest p-value that `wilcoxon_holm` can give for N data sets and k methods: k (k - 1) / 2 times 2 / 2^N."""
-    return k * (k - 1) / 2**N
 
 
 def cliques(different: Bool[ndarray, "k k"]) -> tuple[tuple[int, int], ...]:

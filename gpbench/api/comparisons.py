@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -136,12 +136,7 @@ def _rows_of(card: dict[str, Any], dirs: Sequence[Path]) -> int:
 
 @checked
 def rank(
-    *,
-    metric: str | None = None,
-    test: Literal["nemenyi", "wilcoxon"] = "nemenyi",
-    all_settings: bool = False,
-    results: Results = None,
-    **filters: Unpack[Filters],
+    *, metric: str | None = None, all_settings: bool = False, results: Results = None, **filters: Unpack[Filters]
 ) -> Table:
     """Average ranks of methods over data sets, with Friedman's test and critical differences (Demšar 2006).
 
@@ -149,7 +144,6 @@ def rank(
 
     Args:
         metric (NAME): a metric; by default nll, or rmse for regression.
-        test: nemenyi (the default), or wilcoxon with Holm's correction.
         all_settings: rank every setting of a method; by default the one with runs on the most data sets, or those that
             the filter `setting` names.
         results, **filters: as for `table`.
@@ -166,7 +160,7 @@ def rank(
     if not all_settings and not filters.get("setting"):
         cells, notes = comparison.main_cells(cells, name, all_methods=bool(filters.get("method")))
         records = [record for cell in cells for record in cell.records]
-    ranking = rankings.ranking(cells, name, test, notes)
+    ranking = rankings.ranking(cells, name, notes)
     data = {name: value for name, value in vars(ranking).items() if name != "known"}
     picture = "comparisons.draw_ranking", ranking
     return Table(ranks.sheet(ranking, records), data, picture, records=records, results=results)

@@ -14,9 +14,9 @@ from gpbench.records.unions import Results, first_answer
 
 @checked
 def leaderboard(
-    division: str = "regression", *, budget: int = 10, half: bool = False, results: Results = None
+    division: str = "regression", *, budget: int = 10, half: bool = False, whole: bool = False, results: Results = None
 ) -> Table:
-    """The board of a division: scores of methods within a budget of seconds, with intervals.
+    """The board of a division: which methods beat which within a budget of seconds, and which may be the best.
 
         print(gpbench.leaderboard("regression", budget=60))
 
@@ -24,10 +24,11 @@ def leaderboard(
         division (NAME): regression (the default) or classification.
         budget (S): seconds of two cores: 10 (the default), 60 or 600.
         half: only the data sets on which new methods are placed.
+        whole: the pairs that are decided, and every data set.
         results: as for `table`.
 
     Returns:
-        A table whose `figure` draws the scores, and the Pareto front of scores and seconds.
+        A table whose `figure` draws the shares of others beaten, also against seconds.
 
     Raises:
         ConfigError: an unknown division or budget.
@@ -36,16 +37,16 @@ def leaderboard(
     examples:
       gpbench leaderboard                                           regression within 10 seconds of two cores
       gpbench leaderboard --division classification --out board.png
-      gpbench leaderboard add method=mine --config-dir mine         train it on half of the data sets; its place there
+      gpbench leaderboard add method=mine --config-dir mine         train it on half of the data sets; how it stands
 
     the rules:
       docs/reference/leaderboard.md
     """
-    board = board_of(division, budget, half, results)
-    return board_table(board, leaderboard_sheet.sheet(board), results)
+    runs = board_of(division, budget, half, results)
+    return board_table(runs, leaderboard_sheet.sheet(runs, whole=whole), results)
 
 
-def board_of(division: str, budget: int, half: bool, results: Results) -> boards.Board:
+def board_of(division: str, budget: int, half: bool, results: Results) -> boards.BoardRuns:
     """The board of recorded runs, as `leaderboard` has it."""
     kind, limit = boards.division_of(division), str(boards.cpu_budget(budget))
     jobs = [job for job in definition.read(kind.experiment).jobs("full") if job["run.budget"] == limit]
@@ -56,6 +57,6 @@ def board_of(division: str, budget: int, half: bool, results: Results) -> boards
     )
 
 
-def board_table(board: boards.Board, sheet: Sheet, results: Results) -> Table:
+def board_table(runs: boards.BoardRuns, sheet: Sheet, results: Results) -> Table:
     """A sheet of a board as a table, whose picture is that of the board."""
-    return Table(sheet, picture=("leaderboard.draw_board", board), records=board.runs.values(), results=results)
+    return Table(sheet, picture=("leaderboard.draw_board", runs), records=runs.runs.values(), results=results)

@@ -1,4 +1,4 @@
-"""`gpbench leaderboard add`: trains a method within a budget of seconds, and shows its place on the leaderboard."""
+"""`gpbench leaderboard add`: trains a method within a budget of seconds, and shows how it stands on the leaderboard."""
 
 import sys
 from collections.abc import Collection, Sequence
@@ -31,7 +31,7 @@ def add(
     config_dir: Sequence[Path] = (),
     results: Named = None,
 ) -> Table | int:
-    """Train a method on half of the data sets of a division, and show its place there.
+    """Train a method on half of the data sets of a division, and show how it stands there.
 
     Args:
         overrides (KEY=VALUE): method and settings
@@ -76,12 +76,12 @@ def add(
     except SweepError as error:  # its runs are not made: the place is without them
         failure = error
     try:
-        board = board_of(division, budget, True, stores)
-        if (name := name_of(board, ids)) is None:
+        runs = board_of(division, budget, True, stores)
+        if (name := name_of(runs, ids)) is None:
             raise AbsentError("none of its runs is recorded on a data set that another method has")
     except AbsentError as error:
         raise failure or error from None
-    table = board_table(board, place_sheet(board, name), stores)
+    table = board_table(runs, place_sheet(runs, name), stores)
     if folder == paths.results_dir():
         flags = f" --division {division}" if division != "regression" else ""
         flags += f" --budget {budget}" if budget != 10 else ""

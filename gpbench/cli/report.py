@@ -3,17 +3,19 @@
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gpbench import paths
 from gpbench.analysis import printing
+from gpbench.analysis.leaderboard import BUDGETS, DIVISIONS, BoardRuns, board_of
 from gpbench.api.listings import descriptions
 from gpbench.api.selection import without_budget
 from gpbench.claims import definition as claims
 from gpbench.claims.verdicts import Verdict
 from gpbench.cli.output import Answer, Named, output_folder
 from gpbench.data import cards
-from gpbench.errors import ConfigError, GpbenchError, printable, require
+from gpbench.errors import AbsentError, ConfigError, GpbenchError, printable, require
 from gpbench.experiments import definition, plan
 from gpbench.records import collection
 from gpbench.records.record import Record
@@ -59,6 +61,7 @@ def report(
         trace=store.trace,
         config=store.config_text,
         figures=_figures(planned),
+        boards=[*_boards(every, planned)],
         shipped={run for file in paths.shipped_files() for run in collection.read_times(file)},
         folders=config_dir,
         docs=docs,
@@ -69,6 +72,15 @@ def report(
     n_files, n_runs = printing.counted(len(files), "file"), printing.counted(len(records), "run")
     text = f"{start}: {n_files}, {size / 1e6:.1f} MB, of {n_runs}"
     return Answer({"start": str(start), "files": len(files), "bytes": size, "records": len(records)}, text)
+
+
+def _boards(records: Sequence[Record], planned: Sequence[PlannedExperiment]) -> Iterator[BoardRuns]:
+    """The boards of all divisions and budgets with runs of two methods."""
+    methods = {run.id: cell.job["method"] for p in planned for cell in p.cells for run in cell.records if run.budget}
+    for division in DIVISIONS.values():
+        for seconds in BUDGETS:
+            with suppress(AbsentError):
+                yield board_of(records, division, seconds, planned=methods)
 
 
 def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> Iterator[PlannedExperiment]:

@@ -12,7 +12,7 @@ VERBS = {
     "table": "tables of recorded results beside the published values",
     "plot": "figures of papers from recorded runs",
     "rank": "average ranks of methods over data sets, as table and diagram",
-    "leaderboard": "scores of methods within a budget of seconds; the place of your own",
+    "leaderboard": "which methods beat which within a budget of seconds; your own beside them",
     "best": "which methods win at data of some task and size, and how sure that is",
     "compare": "two methods, protocols, presets or commits, split by split",
     "power": "which difference recorded splits can show, and how many they need",

@@ -1,4 +1,4 @@
-"""The leaderboard: which runs count, what is lost, places, the front, and the lines that are printed."""
+"""The leaderboard: which runs count, what is lost, numbers against a reference, the front, and what is printed."""
 
 import itertools
 from dataclasses import replace
@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 from samples import sample
+from scipy.stats import spearmanr
 
-from gpbench.analysis.bradley_terry import FEWEST
+from gpbench.analysis.board import FEWEST, Board, correlation, outcomes, stability
 from gpbench.analysis.leaderboard import DIVISIONS, Measure, board_of, cpu_budget, division_of, lost, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet, sheet
+from gpbench.analysis.sheets import text_of
 from gpbench.analysis.writers.terminal import as_text
 from gpbench.errors import AbsentError
 from gpbench.experiments.definition import read
@@ -84,7 +86,7 @@ def test_what_is_lost_has_its_reason_and_loses():
 def test_a_method_that_fails_everywhere_is_last_and_every_run_of_it_is_shown():
     lost_runs = [failed("c", name, split, "over time") for name, ks in REGRESSION.datasets().items() for split in ks]
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *lost_runs], REGRESSION, 10)
-    assert np.argmin(board.scores.values) == board.methods.index("c")
+    assert np.argmin(board.board.means) == board.methods.index("c")
     text = as_text(sheet(board), 100)
     assert "Runs: 99, of these 33 over time." in text and "33 late" in text and max(map(len, text.splitlines())) <= 100
 
@@ -93,10 +95,9 @@ def test_runs_that_were_not_made_are_told_and_a_data_set_of_one_method_is_no_par
     half = REGRESSION.datasets(half=True)
     partial = [record for record in runs({"new": 5.0}) if record.dataset in half]
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *partial], REGRESSION, 10)
-    assert board.scores.datasets.tolist() == [11, 11, 6]
-    assert len(board.ranking.datasets) == 6
+    assert np.diag(board.board.common).tolist() == [9, 9, 6]  # families, of 11 and 6 data sets
+    assert [row["n_datasets"] for row in sheet(board).rows if row["metric"] == "rmse"] == [6, 11, 11]
     assert "15 not run" in as_text(sheet(board), 100)
-    half = REGRESSION.datasets(half=True)
     board = board_of([*runs({"a": 1.0}), *runs({"b": 0.0}, half=True)], REGRESSION, 10)
     assert {dataset for _, dataset, _ in board.runs} == {*board.datasets} == {*half}
     assert "Runs: 36." in as_text(sheet(board), 100)
@@ -125,42 +126,72 @@ def test_settings_are_methods_of_their_own_and_planned_runs_have_the_name_of_the
 def test_the_front_has_the_quickest_and_the_best_and_no_method_that_is_slower_and_worse():
     board = board_of(runs({"a": 0.0, "b": 2.0, "c": 1.0}, {"a": 5.0, "b": 10.0, "c": 15.0}), REGRESSION, 10)
     assert board.on_front.tolist() == [True, True, False]
-    assert board.front.tolist() == [1.0, 1.0, 0.0]
-    assert np.exp(board.seconds_of.values) == pytest.approx([5.0, 10.0, 15.0])
+    assert board.cpu_seconds == pytest.approx([5.0, 10.0, 15.0])
 
 
 def test_seconds_of_a_method_without_all_data_sets_are_compared_with_none():
-    """It is quick on the one data set that it has, and so it would be on the front, or in draws without that one."""
+    """It is quick on the one data set that it has, and so it would be on the front."""
     own = [run("new", "yacht", split, -9.0, 0.1) for split in range(3)]
     board = board_of([*runs({"a": 1.0, "b": 0.0}, {"a": 5.0, "b": 4.0}), *own], REGRESSION, 10)
     k = board.methods.index("new")
-    assert not board.is_complete[k] and board.front[k] == 0 and not board.on_front[k] and board.on_front.sum() == 2
-    assert board.front.tolist() == [1, 1, 0]
+    assert not board.is_complete[k] and board.on_front.tolist() == [True, True, False]
     (row,) = [row for row in sheet(board).rows if row["method"] == "new" and row["metric"] == "test_ll"]
-    assert row["cpu_seconds"] is None and row["front"] is None and row["lost"] == "30 not run"
-    assert "by the scores shown; empty without all data sets" in " ".join(as_text(sheet(board), 100).split())
+    assert row["cpu_seconds"] is None and not row["on_front"] and row["lost"] == "30 not run"
+    assert "has a higher share and is as quick; empty without all" in " ".join(as_text(sheet(board), 100).split())
 
 
-def test_the_average_rank_is_over_data_sets_with_ties_and_lost_splits():
-    board = board_of(runs({"a": 0.0, "b": 2.0, "c": 1.0}), REGRESSION, 10)
-    assert dict(zip(board.ranking.methods, board.ranking.average)) == {"b": 1.0, "c": 2.0, "a": 3.0}
-    # It wins the others of its data set, and so the data set.
-    records = [
-        failed("b", r.dataset, r.split, "over time") if (r.method, r.split) == ("b", 0) else r
-        for r in runs({"a": 0.0, "b": 2.0, "c": 1.0})
-    ]
-    ranking = board_of(records, REGRESSION, 10).ranking
-    assert dict(zip(ranking.methods, ranking.average)) == pytest.approx({"b": 1.5, "c": 1.5, "a": 3.0})
-    ranking = board_of(runs({"a": 0.0, "b": 0.009, "c": 1.0}), REGRESSION, 10).ranking
-    assert dict(zip(ranking.methods, ranking.average)) == {"c": 1.0, "a": 2.5, "b": 2.5}
+def test_numbers_against_a_reference_are_of_these_two_alone_and_name_the_sets_that_are_won():
+    levels = {"svgp": 0.0, "mine": 0.1, "linear": -0.5}
+    records = [r for r in runs(levels) if (r.method, r.dataset) != ("svgp", "yacht") or r.split]
+    lost_one = lambda r: failed("mine", r.dataset, r.split, "over time") if r.dataset == "power" else r
+    records = [lost_one(r) if r.method == "mine" else r for r in records]
+    board = board_of(records, REGRESSION, 10)
+    k, reference = (board.methods.index(name) for name in ("mine", "svgp"))
+    found = board.against(k, reference)
+    assert found.lost == ("power",) and len(found.won) == 10 and found.tied == ()
+    families = 9  # two pairs of the eleven data sets are of one family each
+    assert found.chance.value == pytest.approx((families - 1 + 0.5) / (families + 1))
+    assert found.gain.value == pytest.approx((8 * 0.1 - 1.0) / families)
+    assert found.ratio.value == pytest.approx(np.exp((-8 * 0.1 + 1.0) / families))
+    assert found.ratio.low < found.ratio.value < found.ratio.high
+    fewer = board_of([r for r in records if r.method != "linear"], REGRESSION, 10)
+    assert fewer.against(*(fewer.methods.index(name) for name in ("mine", "svgp"))) == found
+    (row,) = [row for row in sheet(board).rows if (row["method"], row["metric"]) == ("mine", "test_ll")]
+    assert (row["reference"], row["chance"], row["gain"]) == ("svgp", found.chance.value, found.gain.value)
+    (row,) = [row for row in sheet(board).rows if (row["method"], row["metric"]) == ("svgp", "test_ll")]
+    assert row["reference"] == "linear"  # of the reference itself the next named method is
 
 
-def test_fewer_data_sets_than_show_a_difference_have_no_average_ranks_and_one_step_runs_are_said():
+def test_the_whole_board_has_the_decided_pairs_and_every_data_set_with_its_best_value_and_lost_runs():
+    records = [failed("b", r.dataset, r.split, "over time") if r.id == "b-yacht-1" else r for r in runs({"b": 0.0})]
+    board = board_of([*runs({"a": 3.0, "c": -3.0}), *records], REGRESSION, 10)
+    grids = {text_of(grid.title).text: grid for grid in sheet(board, whole=True).grids[2:]}
+    (pairs,) = [grid for title, grid in grids.items() if title == "pairs and data sets"]
+    assert [row[:2] for row in pairs.rows] == [("a", "b, c"), ("b", "c"), ("c", "")]
+    (values,) = [grid for title, grid in grids.items() if title.startswith("test_ll") and "part 1" in title]
+    cells = {row[0].text: [(cell.text, cell.mark) for cell in row[1:3]] for row in values.rows}
+    assert cells["b"][0] == ("1 of 3 lost", "") and [mark for _, mark in cells["a"]] == ["best", "best"]
+    assert len(sheet(board).grids) < len(grids)
+
+
+def test_stability_has_the_rank_correlations_with_the_orders_without_a_part():
+    losses = np.random.default_rng(0).normal(size=(5, 3, 1))
+    board = Board(outcomes(losses, 0.0))
+    expected = [spearmanr(board.means, np.delete(board.shares, d, 1).mean(1)).statistic for d in range(3)]
+    lone, thirds = stability(board)
+    assert lone == pytest.approx(expected) and {*np.round(thirds, 9)} == {*np.round(expected, 9)}
+    agreed = Board(outcomes(np.tile(np.arange(4.0)[:, None, None], (1, 8, 1)), 0.0))
+    assert stability(agreed)[0] == pytest.approx([1.0] * 8)
+    assert correlation(np.arange(3.0), np.array([2.0, 1.0, 0.0])) == pytest.approx(-1)
+    text = " ".join(as_text(sheet(board_of(runs({"a": 0.0, "b": 2.0, "c": 1.0}), REGRESSION, 10)), 100).split())
+    assert "1.00 to 1.00 without one family, 1.00 without a third of them (1.00 or more in 95 % of draws)" in text
+
+
+def test_fewer_data_sets_than_show_a_difference_are_said_and_so_are_one_step_runs():
     few = [record for record in runs({"a": 0.0, "b": 9.0}) if record.dataset in [*REGRESSION.datasets()][: FEWEST - 1]]
-    board = board_of(few, REGRESSION, 10)
-    text = as_text(sheet(board), 100)
-    assert board.ranking is None and "Friedman" not in text and "average rank  " not in text
-    assert "no average ranks: all methods share fewer than 6 data sets with all splits" in text
+    text = " ".join(as_text(sheet(board_of(few, REGRESSION, 10)), 100).split())
+    assert "0 of 1 pair of 2 methods are decided, and 2 may be the best" in text
+    assert "No pair shares 6 families of data sets, which a claim needs." in text
     steps = lambda record: 1 if record.method == "a" or record.dataset == "yacht" else 9
     records = [replace(record, steps=steps(record)) for record in runs({"a": 1.0, "b": 0.0})]
     text = as_text(sheet(board_of(records, REGRESSION, 10)), 100)
@@ -178,24 +209,34 @@ def test_a_place_beside_runs_of_another_machine_says_so():
         assert line in text and ("It ran on" in text) == bool(line)
 
 
-def test_equal_methods_tie_and_a_clear_winner_has_the_first_place_and_what_it_beats():
+def test_equal_methods_tie_and_a_clear_winner_is_the_best_and_has_the_names_of_what_it_beats():
     board = board_of(runs({"a": 1.0, "b": 1.0, "c": 1.001}), REGRESSION, 10)
-    assert board.scores.values == pytest.approx([1000.0] * 3) and not board.scores.better().any()
+    assert board.board.means == pytest.approx([0.5] * 3) and not board.board.better.any()
     text = " ".join(as_text(sheet(board), 100).split())
-    assert "No difference of two scores is significant after Holm's correction: the least that may be is" in text
-    assert "points, and the largest is 0." in text and "*" not in text
-    levels = {"a": 3.0, **dict.fromkeys("bcde", 0.0)}
-    board = board_of(runs(levels, half=True), REGRESSION, 10, half=True)
-    assert board.places("a") == (1, 1, 1)
-    text = as_text(place_sheet(board, "a"), 100)
-    assert {row["method"] for row in place_sheet(board, "a").rows} == {*levels}
-    assert board.drawn_places("a") == (1, 1)
-    words = " ".join(text.split())
-    assert "a has place 1 of 5 (95 % interval 1 to 1; place 1 to 1 in 95 % of the draws of data sets)." in words
-    assert "It is significantly better than b, c, d, e; the least difference that may be is" in words
-    other = " ".join(as_text(place_sheet(board, "b"), 100).split())
-    assert "b has place 2 of 5 (95 % interval 2 to 5; place 2 to 2 in" in other  # all of b, c, d and e are equal
-    assert "better than none; the least difference" in other and "Significantly better than it: a." in other
+    assert text.startswith(
+        "Regression within 10 seconds of 2 cores: 0 of 3 pairs of 3 methods are decided, and 3 may be the best, by"
+        " test_ll on 11 data sets of 9 families with 3 splits each."
+    )
+    assert "boards of runs to their own end, on data never looked at, are not made yet." in text
+    levels = {"svgp": 3.0, **dict.fromkeys(("linear", "mine", "b"), 0.0)}
+    board = board_of(runs(levels), REGRESSION, 10)
+    words = " ".join(as_text(sheet(board), 100).split())
+    assert "3 of 6 pairs of 4 methods are decided, and 1 may be the best" in words and "best: svgp." in words
+    words = " ".join(as_text(place_sheet(board, "svgp"), 100).split())
+    assert words.startswith(
+        "svgp may be the best of 4 methods of regression within 10 seconds of 2 cores, by test_ll on"
+    )
+    assert "with 3 splits each: it beats 100 ± 0 % of the others." in words
+    assert (
+        "It is better than b, linear, mine." in words and "Against linear: chance to win on a new data set 95" in words
+    )
+    words = " ".join(as_text(place_sheet(board, "mine"), 100).split())
+    assert words.startswith("mine is not the best of 4 methods") and "It is worse than svgp." in words
+    assert (
+        "chance to win on a new data set 5 (0 to 24) %; mean gain in log density -1.00 (-1.00 to -1.00) nats" in words
+    )
+    assert "By test_ll it loses on yacht, energy, concrete, wine_red, kin8nm, power, hcep," in words
+    assert "less that of svgp -67 (-67 to -67) %; linear +0 (+0 to +0) %." in words
 
 
 def test_a_board_of_one_method_says_what_there_is():
@@ -215,7 +256,7 @@ def test_methods_of_one_name_from_elsewhere_have_rows_of_their_own():
     imported = [replace(record, imported=True) for record in runs({"trees": 1.0})]
     board = board_of([*own, *imported, *runs({"linear": 0.5})], REGRESSION, 10)
     assert {*board.methods} == {"trees", "trees (imported)", "linear"}
-    assert board.scores.datasets.tolist() == [11, 6, 11]
+    assert np.diag(board.board.common).tolist() == [9, 6, 9]
 
 
 def test_no_two_names_in_the_panel_of_the_front_overlap():

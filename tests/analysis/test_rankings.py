@@ -7,8 +7,9 @@ import pytest
 from samples import sample
 
 from gpbench.analysis import rankings
+from gpbench.analysis.comparison import Comparison
 from gpbench.analysis.experiment import table
-from gpbench.analysis.ranks import rank_values
+from gpbench.analysis.ranks import rank_table
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -76,7 +77,8 @@ def test_each_set_is_ranked_as_its_values_alone_are(name, members):
     of = {(one.methods, one.metric): one.ranking for one in rankings.rankings(EXPERIMENT, cells(), RANKS)}
     assert len(of) == 6
     for metric, matrix in means.items():
-        expected = rank_values(np.array(matrix), members, metric)
+        rows = {f"set{d}": {m: {0: value} for m, value in zip(members, row)} for d, row in enumerate(matrix)}
+        expected = rank_table(Comparison(metric, rows))
         ours = of[name, metric]
         assert (ours.methods, ours.average, ours.groups) == (expected.methods, expected.average, expected.groups)
         assert (ours.p, ours.critical, ours.datasets) == (expected.p, expected.critical, tuple(ranked))

@@ -39,14 +39,28 @@ def board(results, *words):
 def test_a_board_is_shown_as_text_csv_json_and_picture(results, tmp_path, capsys):
     assert board(results) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Leaderboard of classification: 3 methods on 6 data sets, within 10 seconds of 2 cores")
+    assert out.startswith(
+        "Classification within 10 seconds of 2 cores: 3 of 3 pairs of 3 methods are decided, and 1 may"
+    )
     assert board(results, "show", "--format", "csv") == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["method"] for row in rows if row["metric"] == "nll"] == ["slow", "quick", "old"]
     assert board(results, "--json") == 0
-    assert len(json.loads(capsys.readouterr().out)) == 15
+    assert len(json.loads(capsys.readouterr().out)) == 12
+    assert board(results, "--all") == 0
+    assert "pairs and data sets" in capsys.readouterr().out
     assert board(results, "--out", str(tmp_path / "board.png")) == 0
     assert (tmp_path / "board.png").stat().st_size > 10_000
+
+
+def test_the_site_has_the_board_with_its_sentence_picture_and_every_data_set(results, tmp_path):
+    assert main(["report", "--results", str(results), "--out", str(tmp_path / "site")]) == 0
+    folder = tmp_path / "site" / "experiment" / "gpbench"
+    page = (folder / "leaderboard_classification.html").read_text()
+    assert "Classification within 10 seconds of 2 cores: 3 of 3 pairs of 3 methods are decided" in page
+    assert "leaderboard_classification-full-10.svg" in page and "pairs and data sets" in page
+    assert (folder / "leaderboard_classification-full-10.svg").stat().st_size > 10_000
+    assert "are decided" not in (folder / "leaderboard_regression.html").read_text()
 
 
 @pytest.fixture
@@ -81,7 +95,10 @@ def test_to_add_a_method_trains_it_on_the_half_within_the_budget_and_shows_its_p
     ]
     assert all({"split=[0,1,2]", "protocol=clean", "run.budget=20", "run.device=cpu"} <= set(job) for job in launches)
     answer = capsys.readouterr()
-    assert "logistic has place 1 of 4" in answer.out and "18 runs of at most 20 CPU seconds, 6 minutes" in answer.err
+    assert (
+        "logistic may be the best of 4 methods of classification within 10 seconds" in answer.out
+        and "18 runs of at most 20 CPU seconds, 6 minutes" in answer.err
+    )
     assert "← the method that is placed" in answer.out and answer.out.count("←") == 2
     assert all("run.again=true" in job for job in launches)
 
@@ -102,7 +119,7 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
     monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "own"))
     assert main(["leaderboard", "add", "method=logistic", "--division", "classification"]) == 0
     answer = capsys.readouterr()
-    assert "logistic has place 1 of 4" in answer.out
+    assert "logistic may be the best of 4 methods of classification within 10 seconds" in answer.out
     again = "gpbench leaderboard --half --with-shipped --division classification"
     assert f"gpbench: `{again}` shows it again" in answer.err
     assert main(again.split()[1:]) == 0
@@ -147,7 +164,10 @@ def test_a_method_that_fails_on_a_data_set_has_its_place_without_it_and_the_fail
     monkeypatch.setattr(sweep_jobs.Jobs, "conclude", conclude)
     assert board(results, "add", "method=logistic") == SweepError.exit_code
     answer = capsys.readouterr()
-    assert "logistic has place 1 of 4" in answer.out and "1 of 6 jobs failed" in answer.err
+    assert (
+        "logistic may be the best of 4 methods of classification within 10 seconds" in answer.out
+        and "1 of 6 jobs failed" in answer.err
+    )
 
 
 def test_where_no_file_can_be_nothing_is_trained(results, tmp_path, monkeypatch, capsys):

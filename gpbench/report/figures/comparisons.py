@@ -54,11 +54,10 @@ def _panel(axis: Axes, ranking: Ranking, inches: float, margin: float) -> None:
         line([rank, rank], [0, 0.07], linewidth=1)
         if k <= _MAX_TICKS or rank % 2:
             axis.text(rank, 0.1, str(rank), ha="center", va="bottom", fontsize=8)
-    if ranking.critical:
-        end, y = 1.0 + ranking.critical, 0.38
-        for xs, ys in (([1.0, end], [y, y]), ([1, 1], [y - 0.05, y + 0.05]), ([end, end], [y - 0.05, y + 0.05])):
-            line(xs, ys, linewidth=1.2)
-        axis.text(end + 0.02 * k, y, f"critical difference {ranking.critical:.2f}", va="center", fontsize=8)
+    end, y = 1.0 + ranking.critical, 0.38
+    for xs, ys in (([1.0, end], [y, y]), ([1, 1], [y - 0.05, y + 0.05]), ([end, end], [y - 0.05, y + 0.05])):
+        line(xs, ys, linewidth=1.2)
+    axis.text(end + 0.02 * k, y, f"critical difference {ranking.critical:.2f}", va="center", fontsize=8)
     for row, (first, last) in enumerate(ranking.groups, 1):
         start, end = ranking.average[first] - 0.012 * k, ranking.average[last] + 0.012 * k
         line([start, end], [-0.12 * row, -0.12 * row], linewidth=3.2, solid_capstyle="butt")
@@ -80,7 +79,7 @@ def _height(ranking: Ranking) -> float:
 
 def _edges(ranking: Ranking) -> tuple[float, float]:
     """The height above the axis of ranks, and that of the bars below it, in inches."""
-    return 0.55 if ranking.critical else 0.3, 0.12 * (len(ranking.groups) + 1)
+    return 0.55, 0.12 * (len(ranking.groups) + 1)
 
 
 def _halves(ranking: Ranking) -> tuple[Sequence[str], Sequence[str]]:

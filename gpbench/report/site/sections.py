@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis import experiment as experiment_tables
+from gpbench.analysis import leaderboard_sheet
 from gpbench.analysis.agreement import agreement
 from gpbench.analysis.cells import entry_notes
 from gpbench.analysis.formats import rows_as_csv
@@ -34,6 +35,7 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
         "preset_lines": status.preset_lines(planned.cells, planned.preset),
         "figures": [],
         "undrawn": [],
+        "boards": [],
         "incomplete": [*zip(status.all_names(missing, planned.cells), missing)],
         "grids": (),
         "blocks": (),
@@ -47,6 +49,12 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
             continue
         values["figures"].append({"title": picture.title, **figure})
         files |= drawn_files
+    for board in facts.boards if planned.preset == "full" else ():
+        if board.division.experiment == experiment.id:
+            from gpbench.report.figures.leaderboard import draw_board
+
+            values["boards"].append((leaderboard_sheet.sheet(board, whole=True), f"{name}-{board.seconds}.svg"))
+            files[f"{name}-{board.seconds}.svg"] = drawn(draw_board(board))
     with suppress(ConfigError) if experiment.table.get("kind") == "ranks" else nullcontext():  # no methods to rank
         if planned.n_recorded and experiment.table:
             table, rows = _table(facts, planned)
