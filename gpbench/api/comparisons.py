@@ -60,8 +60,7 @@ def best(
         results: as for `table`.
 
     Returns:
-        A table; its head is the answer in one sentence, its `data` has all numbers, `frame` a row for each method and
-        data set.
+        A table; its head is the answer in one sentence, and its `frame` has a row for each method and data set.
 
     examples:
       gpbench best --task regression --rows 30k-60k

@@ -2,7 +2,6 @@
 
 from gpbench.analysis import leaderboard as boards
 from gpbench.analysis import leaderboard_sheet
-from gpbench.analysis.sheets import Sheet
 from gpbench.api.tables import Table
 from gpbench.arguments import checked
 from gpbench.experiments import definition
@@ -43,7 +42,8 @@ def leaderboard(
       docs/reference/leaderboard.md
     """
     runs = board_of(division, budget, half, results)
-    return board_table(runs, leaderboard_sheet.sheet(runs, whole=whole), results)
+    sheet, picture = leaderboard_sheet.sheet(runs, whole=whole), ("leaderboard.draw_board", runs)
+    return Table(sheet, picture=picture, records=runs.runs.values(), results=results)
 
 
 def board_of(division: str, budget: int, half: bool, results: Results) -> boards.BoardRuns:
@@ -55,8 +55,3 @@ def board_of(division: str, budget: int, half: bool, results: Results) -> boards
     return first_answer(
         results, lambda stores: boards.board_of(latest(recorded(stores)), kind, budget, half=half, planned=methods)
     )
-
-
-def board_table(runs: boards.BoardRuns, sheet: Sheet, results: Results) -> Table:
-    """A sheet of a board as a table, whose picture is that of the board."""
-    return Table(sheet, picture=("leaderboard.draw_board", runs), records=runs.runs.values(), results=results)

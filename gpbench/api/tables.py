@@ -47,9 +47,8 @@ class Table:
         records: Iterable[Record] = (),
         results: Results = None,
         exit_code: int = 0,
-        whole: bool = True,
     ):
-        self.sheet, self.records, self.exit_code, self._whole = sheet, tuple(records), exit_code, whole
+        self.sheet, self.records, self.exit_code, self._whole = sheet, tuple(records), exit_code, True
         self.data: Any = sheet.rows if data is None else data
         self._picture, self._results = picture, results  # a function in `gpbench.report.figures`, and its arguments
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from gpbench import paths
 from gpbench.analysis.leaderboard import CORES, cpu_budget, division_of, eligible, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet
-from gpbench.api.leaderboards import board_of, board_table
+from gpbench.api.leaderboards import board_of
 from gpbench.api.tables import Table
 from gpbench.cli.output import Named, results_folder
 from gpbench.config.words import require_once, word
@@ -81,7 +81,8 @@ def add(
             raise AbsentError("none of its runs is recorded on a data set that another method has")
     except AbsentError as error:
         raise failure or error from None
-    table = board_table(runs, place_sheet(runs, name), stores)
+    sheet, picture = place_sheet(runs, name), ("leaderboard.draw_board", runs)
+    table = Table(sheet, picture=picture, records=runs.runs.values(), results=stores)
     if folder == paths.results_dir():
         flags = f" --division {division}" if division != "regression" else ""
         flags += f" --budget {budget}" if budget != 10 else ""
