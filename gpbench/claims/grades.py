@@ -50,8 +50,7 @@ def badge_grade(words: Sequence[str]) -> _Grade:
     return next((grade for tone in ("bad", "open", "good") for grade in judged if grade.tone == tone), SCALE[-1])
 
 
-_PLACES = {grade.word: k - 4 for k, grade in enumerate(SCALE)}
-"""Places of grades around "mixed": below 0 for a claim, and above 0 against it."""
+_PLACES = {grade.word: k - 4 for k, grade in enumerate(SCALE)}  # around "mixed": below 0 for a claim, above 0 against
 _WEAKER = {"holds": "leans for", "mostly holds": "leans for", "fails": "leans against"}
 _MOST, _FEW, _TENTH, _HALF = 0.8, 0.2, 0.1, 0.5
 """Shares of the quota: that mostly holds, that fails, that may be shown outside, and that must be shown inside."""
