@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import correlation, fmean, stdev
+from statistics import fmean
 from typing import NamedTuple
 
 from gpbench.analysis.statistics import LEVEL, mean_stderr
@@ -84,22 +84,6 @@ def clustered(values: Mapping[str, Sequence[float]]) -> Estimate | None:
     values of a cluster, as the outputs of a data set, depend on one another, they count once."""
     means = [fmean(cluster) for cluster in values.values() if cluster]
     return student(*mean_stderr(means), max(1, len(means) - 1), len(means), source="sets") if means else None
-
-
-def paired_spread(pairs: Sequence[tuple[float, float]]) -> Estimate:
-    """The logarithm of the ratio of two standard deviations of three paired values or more.
-
-    E. J. G. Pitman, A Note on Normal Correlation, Biometrika 31 (1939): with r the correlation of the pairs and w the
-    logarithm less its hypothetical value, sinh(w) sqrt((n - 2) / (1 - r²)) has Student's t distribution with n - 2
-    degrees of freedom.
-    """
-    from scipy.special import stdtr
-
-    n, columns = len(pairs), [*zip(*pairs)]
-    a, b = map(stdev, columns)
-    scale = math.sqrt(max(0.0, 1 - correlation(*columns) ** 2) / (n - 2))
-    tail = (lambda distance: float(stdtr(n - 2, math.sinh(distance) / scale))) if scale else _step
-    return _symmetric(math.log(a / b), n, math.asinh(_quantile(n - 2) * scale), tail, data=pairs)
 
 
 def share(clusters: Sequence[Sequence[bool]]) -> Estimate:
@@ -184,11 +168,6 @@ class Region(NamedTuple):
         value = estimate.value  # infinite where a run does not reach a level
         above, below = (math.isinf(self.low) or value > self.low), (math.isinf(self.high) or value < self.high)
         return LEANS_IN if above and below else LEANS_OUT
-
-    def __str__(self) -> str:
-        if math.isinf(self.low) or math.isinf(self.high):
-            return f"< {self.high:.4g}" if math.isinf(self.low) else f"> {self.low:.4g}"
-        return f"in [{self.low:.4g}, {self.high:.4g}]"
 
 
 def at_least(k: int, terms: Sequence[Evidence]) -> Evidence:

@@ -15,7 +15,7 @@ import numpy as np
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.statistics import average_ranks, common_splits, friedman, largest_ratio
 from gpbench.claims.definition import Clause
-from gpbench.claims.estimates import Estimate, clustered, exact, mean, paired_spread, share, student
+from gpbench.claims.estimates import Estimate, clustered, exact, mean, share, student
 from gpbench.claims.quantities import COMPARISONS
 from gpbench.claims.selection import Key, KeyedCell, Number, crowded, group, listed_keys, machine
 from gpbench.errors import ConfigError
@@ -54,9 +54,7 @@ def numbers(clause: Clause, sides: _Sides, name: str) -> list[Number]:
 
 def _whole(clause: Clause, term: _Term) -> tuple[Key, str]:
     """The key and rival of the number that a term is a part of: one of all outputs, or of all data sets."""
-    (dataset, _, *values), rival = term.key, term.rival
-    if clause.kind == "spread":
-        return (dataset, "", *values), rival
+    (_, _, *values), rival = term.key, term.rival
     if clause.kind == "share":
         return ("", "", *values[: len(clause.each)]), ""
     return ("", "", *values) if clause.kind in ("rank", "friedman") else term.key, rival
@@ -228,13 +226,6 @@ def _slope(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None
     return student(slope, stderr, len(x) - 2, len(x))
 
 
-def _spread(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
-    """The logarithm of the ratio of the standard deviations over a data set's outputs, of means over splits."""
-    values = [[cell.values(clause.metric) for cell in (*term.cells, *term.others)] for term in terms]
-    means = [(fmean(a.values()), fmean(b.values())) for a, b in values if a and b]
-    return paired_spread(means) if len(means) > 2 else None
-
-
 def _share(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
     """The share of pairs in which a's mean is better than b's; ties do not count as better."""
     losses = ((term.cells[0].keys["dataset"], _losses(clause, [*term.cells, *term.others])) for term in terms)
@@ -278,7 +269,6 @@ _KINDS: Mapping[str, tuple[_Terms, Callable[[Clause, Sequence[_Term], str], Esti
     "value": (_groups, _mean),
     "monotone": (_steps, _mean),
     "slope": (_groups, _slope),
-    "spread": (_pairs, _spread),
     "share": (_pairs, _share),
     "rank": (_ranked, _rank),
     "friedman": (_groups, _friedman),

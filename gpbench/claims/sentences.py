@@ -15,10 +15,8 @@ _NAMED = 3  # largest number of data sets that a sentence names
 
 
 def describe(clause: Clause) -> str:
-    """A clause in words, as in "nll of sep - svi in [-0.05, 0.05]"."""
-    words = {side: _side(clause, side) for side in ("a", "b", "of")}
-    title = KINDS[clause.kind].title.format(metric=clause.metric, along=clause.along, **words)
-    return clause.name or f"{title} {ends(clause)}" + (" over data sets" if clause.over else "")
+    """A clause in words, as in "sep has lower nll than svi over data sets"."""
+    return _phrase(clause) + (" over data sets" if clause.over and not clause.name else "")
 
 
 def sentence(judged: Judged) -> str:
@@ -86,13 +84,13 @@ def _phrase(clause: Clause) -> str:
     if clause.kind == "monotone" and not bound:
         return f"{metric} of {runs} {'fall' if falls else 'rise'}{s} with {along}"
     if clause.is_logarithmic:
-        of_a = f"{'the standard deviation over outputs of ' if clause.kind == 'spread' else ''}{metric} of {a}"
+        of_a = f"{metric} of {a}"
         if one_sided and bound == 1:
             return f"{of_a} {f'{be} below' if falls else f'exceed{s}'} {that} of {b}"
         times = f"{'less' if falls else 'more'} than {bound:.4g}" if one_sided else f"{low:.4g} to {high:.4g}"
         return f"{of_a} {be} {times} times {that} of {b}"
     kind = KINDS[clause.kind]
-    subject = (kind.subject or kind.title).format(metric=metric, a=a, b=b, of=runs, along=along)
+    subject = kind.subject.format(metric=metric, a=a, b=b, of=runs, along=along)
     interval = f"within {high:.4g}" if low == -high else f"between {low:.4g} and {high:.4g}"
     if one_sided:
         interval = f"{'below' if falls else 'above'} {bound:.4g}"

@@ -9,7 +9,7 @@ from scipy import stats
 
 from gpbench.claims import estimates
 from gpbench.claims.definition import Clause
-from gpbench.claims.estimates import Evidence, Region, clustered, exact, paired_spread, share, student, worth
+from gpbench.claims.estimates import Evidence, Region, clustered, exact, share, student, worth
 from gpbench.claims.grades import SCALE, Judged, badge_grade
 from gpbench.claims.quantities import Quantity
 from gpbench.claims.selection import Number
@@ -223,18 +223,3 @@ def test_two_sided_regions_are_doubled_once_and_at_least_k_parts_are_bonferronis
     assert estimates.at_least(2, parts).supporting == pytest.approx(3 * 0.01)
     assert estimates.every(parts) == Evidence(0.9, pytest.approx(4 * 0.1))
     assert estimates.at_least(1, parts) == Evidence(pytest.approx(4 * 0.001), pytest.approx(0.999))
-
-
-def test_paired_spreads_are_compared_as_sums_and_differences_correlate():
-    """Pitman's test: standard deviations are equal where x + y and x - y do not correlate."""
-    rng = np.random.default_rng(0)
-    y = rng.normal(size=12)
-    x = 2 * (0.6 * y + 0.8 * rng.normal(size=12))
-    spread = paired_spread(list(zip(x.tolist(), y.tolist())))
-    assert spread.value == pytest.approx(np.log(x.std(ddof=1) / y.std(ddof=1)))
-    for bound in (0.0, 0.4, 1.2):
-        scaled = x / math.exp(bound)
-        above = stats.pearsonr(scaled + y, scaled - y, alternative="greater").pvalue
-        assert (spread.p_above(bound), spread.p_below(bound)) == pytest.approx((above, 1 - above))
-    low, high = spread.interval
-    assert (spread.p_above(low), spread.p_below(high)) == pytest.approx((0.025, 0.025))
