@@ -119,7 +119,9 @@ def test_every_claim_of_the_papers_reads_and_its_tests_are_run_by_make_test():
                 assert test not in slow, f"{claim.name}: make test leaves out {test}"
 
 
-def test_every_bound_that_is_ours_is_varied_and_the_list_has_every_sentence_and_claim_with_the_counts_of_the_readme():
+def test_every_bound_that_is_ours_is_varied_and_the_list_has_every_sentence_and_claim_with_the_counts_of_the_readme(
+    monkeypatch,
+):
     root = Path(__file__).parents[2]
     for file in definition.files().values():
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -136,6 +138,10 @@ def test_every_bound_that_is_ours_is_varied_and_the_list_has_every_sentence_and_
         assert row["why"] or {row["before"], row["first reading"], row["second reading"]} == {row["now"]}
     names = [claim.name for paper in definition.files() for claim in definition.read(paper)]
     assert len(rows) == 142 and {*graded} == {*names}
+    monkeypatch.syspath_prepend(str(root / "scripts"))
+    import grades
+
+    assert grades.page(rows) == grades.LIST.with_suffix(".md").read_text(encoding="utf-8")
     table = re.search(r"^\| claims of (?:.*\n)(?:\|.*\n)+", (root / "README.md").read_text(), re.MULTILINE)[0]
     header, *_, total = table.splitlines()
     words, counts = ([cell.strip() for cell in line.strip("|").split("|")][1:] for line in (header, total))
