@@ -70,13 +70,16 @@ def details(verdict: Verdict) -> list[str]:
         lines.append("" if judged.counts.known else judged.reason)
         for n in judged.numbers:
             lines += [f"   {n.name or 'all'}: {sentences.estimate(judged.clause, n.estimate)}"] if n.estimate else []
+        if judged.control:
+            lines.append(f"   control, {judged.control.grade()}: {sentences.sentence(judged.control)}")
     if verdict.decider:
         supporting, contradicting = verdict.evidence
         q = f"two-sided over the claims of the paper {verdict.q:.2g}"
         lines.append(f"p for {supporting:.2g}, p against {contradicting:.2g}; {q}")
     lines.append(_power(verdict.decider) if verdict.decider and verdict.word.startswith("leans") else "")
     printed = "" if claim.printed == "none" else f"by the paper's own numbers {claim.printed}"
-    lines += [": ".join(filter(None, [printed, claim.printed_why])), claim.note, claim.location]
+    control = f"control: {claim.control}" if claim.control else ""
+    lines += [control, ": ".join(filter(None, [printed, claim.printed_why])), claim.note, claim.location]
     return [line for line in lines if line]
 
 
