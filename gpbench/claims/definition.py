@@ -108,7 +108,7 @@ def read_clause(content: Any, subject: str) -> Clause:
     if missing := [key for key in needs if key not in content]:
         raise ConfigError(f"{subject}: {kind} needs `{missing[0]}`")
     shared, control = _words(content.get("where", {}), subject), content.get("control", "")
-    plain = {key: value for key, value in content.items() if key not in ("control", "name")}
+    plain = {key: value for key, value in content.items() if key not in ("control", "name", "margin_from")}
     return Clause(
         kind,
         metric,
