@@ -8,7 +8,7 @@ hold.  One that no record can decide has in place of clauses the `test` that pro
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +36,6 @@ KINDS: Mapping[str, Kind] = {
     "share": Kind(_TWO, "the share", "the share of pairs in which {a} has better {metric} than {b}"),
     "rank": Kind((*_TWO, "among"), "the difference of ranks", "the rank of {a} by {metric} less that of {b}"),
     "friedman": Kind(("among",), "the p-value", "p of Friedman's test of ranks by {metric}"),
-    "spread": Kind(_TWO, "the ratio", logarithmic=True),
     "range": Kind((*_TWO, "along"), "the difference", "the range over {along} of {metric} of {a} less that of {b}"),
     "comparison": Kind(_TWO, "the number", "{metric} of {a} and {b}"),
     "value": Kind(("of",), "the number", "{metric} of {of}"),
@@ -48,7 +47,8 @@ KINDS: Mapping[str, Kind] = {
 _PAIR = Range(lambda value: isinstance(value, list) and len(value) == 2 and all(map(is_number, value)), "two numbers")
 _LEAST = Range(lambda value: value is None or (is_number(value) and value > 0), "a number of cells or a share")
 _SHARED = {"least": optional(_LEAST), "over": optional(["dataset", ""])}
-_SHARED |= dict.fromkeys(("where", "each", "pair", "name"), optional())
+_SHARED |= dict.fromkeys(("where", "each", "pair", "name", "control"), optional())
+_SHARED |= {"margin_from": optional("number"), "split_ratio": optional("positive")}
 _BOUNDS = {key: optional("number") for key in ("above", "below")}
 _BOUNDS |= {"between": optional(_PAIR), "within": optional("positive")}
 _DIRECTIONS = {key: optional("number") for key in ("rises", "falls")}
@@ -72,6 +72,9 @@ class Clause:
     over: str = ""  # "dataset" makes one number of all data sets
     name: str = ""
     against: Quantity | None = None  # the metric of b, where it is another
+    margin_from: float | None = None  # the number that a margin of ours is measured from; None where it is not ours
+    split_ratio: float | None = None  # errors over splits by those over rows, where these are known for its methods
+    control: "Clause | str" = ""  # what must not lie there: a clause about other runs, or words
 
     @property
     def is_logarithmic(self) -> bool:
@@ -81,6 +84,11 @@ class Clause:
     def keys(self) -> Sequence[str]:
         """The keys that tell numbers apart, besides data set and output."""
         return (*self.each, *self.pair)
+
+    def with_margin(self, factor: float) -> "Clause":
+        """The clause with a margin of ours times a factor."""
+        start = self.margin_from or 0.0
+        return replace(self, region=Region(*(start + factor * (end - start) for end in self.region)), margin_from=None)
 
 
 def read_clause(content: Any, subject: str) -> Clause:
@@ -99,7 +107,8 @@ def read_clause(content: Any, subject: str) -> Clause:
         raise ConfigError(f"{subject}: seconds of one machine are compared by `ratio`, not by `difference`")
     if missing := [key for key in needs if key not in content]:
         raise ConfigError(f"{subject}: {kind} needs `{missing[0]}`")
-    shared = _words(content.get("where", {}), subject)
+    shared, control = _words(content.get("where", {}), subject), content.get("control", "")
+    plain = {key: value for key, value in content.items() if key not in ("control", "name", "margin_from")}
     return Clause(
         kind,
         metric,
@@ -112,6 +121,11 @@ def read_clause(content: Any, subject: str) -> Clause:
         over=content.get("over", ""),
         name=_line(content.get("name", "")),
         against=Quantity.read(content["against"], subject) if "against" in content else None,
+        margin_from=_end(content["margin_from"], kind) if "margin_from" in content else None,
+        split_ratio=content.get("split_ratio"),
+        control=read_clause({**plain, **control}, f"{subject}, control")
+        if isinstance(control, dict)
+        else _line(control),
     )
 
 
@@ -130,9 +144,14 @@ def _region(content: Mapping[str, Any], kind: str, subject: str) -> Region:
         (math.isinf(low) and math.isinf(high), f"say where the {kind} lies: {words}"),
         (is_logarithmic and (high <= 0 or (low <= 0 and math.isinf(high))), "every ratio is above 0: give another end"),
     )
-    if is_logarithmic:
-        low, high = math.log(low) if low > 0 else -math.inf, math.log(high)
-    return Region(low, high)
+    return Region(_end(low, kind), _end(high, kind))
+
+
+def _end(value: float, kind: str) -> float:
+    """An end of a region, as a logarithm where numbers are ratios."""
+    if not KINDS[kind].logarithmic:
+        return float(value)
+    return math.log(value) if value > 0 else -math.inf
 
 
 def _words(content: Any, subject: str) -> dict[str, tuple[str, ...]]:
@@ -153,14 +172,17 @@ def _line(text: Any) -> str:
 
 _PRINTED = ("supported", "contradicted", "undecided", "none")
 """Verdicts of the paper's own printed numbers on a claim; "none" where it prints none."""
+_SHOWS = ("proved", "refuted", "holds", "leans for", "mixed", "leans against")
+"""Grades that tests may give: of a proof or a counterexample, of committed runs, and of examples of our own."""
 _TEST = re.compile(r"tests/[\w/]+\.py::\w+(\[.+\])?")
+_LINES = ("text", "elsewhere", "reason", "printed_why", "note", "control")
 _CLAIM = Keys(
     {
+        **dict.fromkeys(("place", "experiments", "test", *_LINES), optional()),
         "text": required(),
-        **dict.fromkeys(("place", "experiments", "test", "elsewhere", "reason", "printed_why", "note"), optional()),
         "clauses": optional(MAPPINGS),
         "any": optional("flag"),
-        "proves": optional("flag"),
+        "shows": optional(_SHOWS),
         "printed": optional(_PRINTED),
     }
 )
@@ -178,12 +200,13 @@ class Claim:
     clauses: Sequence[Clause] = ()
     any: bool = False  # whether one clause that holds is enough
     tests: Sequence[str] = ()  # names of tests of gpbench, which together prove the sentence
-    proves: bool = True  # false for tests that refute it
+    shows: str = "proved"  # the grade that the tests give it
     elsewhere: str = ""  # a machine or data that the runs need and that gpbench does not have
     reason: str = ""
     printed: str = "none"  # what the paper's own numbers say of it
     printed_why: str = ""
     note: str = ""
+    control: str = ""  # what fails the clauses or tests, as it must, in words; or that nothing does
 
     @property
     def name(self) -> str:
@@ -217,11 +240,11 @@ def _claim(paper: str, id: str, content: Any, subject: str, shipped: bool) -> Cl
     refuse(
         f"{subject}: ",
         (
-            not shipped and ("test" in content or "proves" in content),
+            not shipped and ("test" in content or "shows" in content),
             "a `test` is one of gpbench's, and proves its claims alone: give `clauses`",
         ),
         (not is_decided, f"a claim has `clauses`, {test}or a `reason` why it has none; or `elsewhere`"),
-        ("proves" in content and "test" not in content, "`proves` is of a `test`: name it as tests/FILE.py::NAME"),
+        ("shows" in content and "test" not in content, "`shows` is of a `test`: name it as tests/FILE.py::NAME"),
         (unnamed, f"test {''.join(unnamed[:1])}: name it as tests/FILE.py::NAME"),
     )
     clauses = enumerate(content.get("clauses", []), 1)
@@ -232,8 +255,8 @@ def _claim(paper: str, id: str, content: Any, subject: str, shipped: bool) -> Cl
         clauses=tuple(read_clause(value, f"{subject}, clause {k}") for k, value in clauses),
         any=bool(content.get("any", False)),
         tests=tests,
-        proves=bool(content.get("proves", True)),
+        shows=content.get("shows", "proved"),
         printed=content.get("printed", "none"),
         location=_line(content.get("place", "")),
-        **{key: _line(content.get(key, "")) for key in ("text", "elsewhere", "reason", "printed_why", "note")},
+        **{key: _line(content.get(key, "")) for key in _LINES},
     )

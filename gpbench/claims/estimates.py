@@ -1,15 +1,11 @@
-"""Estimates of numbers with 95 % intervals and one-sided p-values; regions of numbers, and evidence for them.
+"""Estimates of numbers with 95 % intervals and one-sided p-values; regions of numbers, and evidence for them, which is
+combined under any dependence between terms."""
 
-Evidence on terms is combined to evidence on a whole under any dependence between the terms.
-"""
-
-import bisect
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
-from statistics import correlation, fmean, median, stdev
+from functools import partial
+from statistics import fmean
 from typing import NamedTuple
 
 from gpbench.analysis.statistics import LEVEL, mean_stderr
@@ -32,7 +28,7 @@ class Estimate:
     sd: float | None = None  # standard deviation over splits
     ratio: float | None = None  # n_test / n_train of the correction
     data: object = None  # values that tell it from another estimate with the same fields
-    source: str = ""  # "splits", "rows" (error over the test rows of one split), "ranks", or ""
+    source: str = ""  # "splits", "rows" (error over the test rows of one split), "sets", or ""
 
 
 def _symmetric(value: float, n: int, half: float, tail: Callable[[float], float], **fields: object) -> Estimate:
@@ -84,59 +80,10 @@ def mean(values: Sequence[float], ratio: float | None) -> Estimate | None:
 
 
 def clustered(values: Mapping[str, Sequence[float]]) -> Estimate | None:
-    """The mean over clusters of their means, with its standard error between clusters, of which one allows no test;
-    None without values.  Values of a cluster, as the outputs of a data set, count once, however they depend on one
-    another.
-    """
+    """The mean over clusters of their means, with its standard error between clusters; None without values.  However
+    values of a cluster, as the outputs of a data set, depend on one another, they count once."""
     means = [fmean(cluster) for cluster in values.values() if cluster]
-    return student(*mean_stderr(means), max(1, len(means) - 1), len(means)) if means else None
-
-
-def paired_spread(pairs: Sequence[tuple[float, float]]) -> Estimate:
-    """The logarithm of the ratio of two standard deviations of three paired values or more.
-
-    E. J. G. Pitman, A Note on Normal Correlation, Biometrika 31 (1939): with r the correlation of the pairs and w the
-    logarithm less its hypothetical value, sinh(w) sqrt((n - 2) / (1 - r²)) has Student's t distribution with n - 2
-    degrees of freedom.
-    """
-    from scipy.special import stdtr
-
-    n, columns = len(pairs), [*zip(*pairs)]
-    a, b = map(stdev, columns)
-    scale = math.sqrt(max(0.0, 1 - correlation(*columns) ** 2) / (n - 2))
-    tail = (lambda distance: float(stdtr(n - 2, math.sinh(distance) / scale))) if scale else _step
-    return _symmetric(math.log(a / b), n, math.asinh(_quantile(n - 2) * scale), tail, data=pairs)
-
-
-def signed_rank(values: Sequence[float]) -> Estimate:
-    """The centre of values, one for each data set, by Wilcoxon's signed-rank test.
-
-    The statistic is the number of means of pairs, of a value with itself too, on one side of the bound.  The value is
-    the estimate of Hodges and Lehmann, the median of these means; the interval has those that the test does not reject.
-    """
-    n, means = len(values), sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
-    cdf = _signed_rank_cdf(n)
-    k = bisect.bisect_right(cdf, LEVEL / 2) - 1
-    # P(W >= statistic) = P(W <= M - statistic) for M means
-    p = lambda statistic: min(1.0, cdf[len(means) - statistic])
-    return Estimate(
-        median(means),
-        n,
-        _NO_INTERVAL if k < 0 else (means[k], means[-1 - k]),
-        lambda bound: p(sum(mean > bound for mean in means)),
-        lambda bound: p(sum(mean < bound for mean in means)),
-        data=values,
-        source="ranks",
-    )
-
-
-@cache
-def _signed_rank_cdf(n: int) -> list[float]:
-    """P(W <= w) for the sum W of a subset of 1 .. n, each included with probability one half."""
-    counts = [1]
-    for rank in range(1, n + 1):
-        counts = [a + b for a, b in zip([*counts, *[0] * rank], [*[0] * rank, *counts])]
-    return [total / 2**n for total in itertools.accumulate(counts)]
+    return student(*mean_stderr(means), max(1, len(means) - 1), len(means), source="sets") if means else None
 
 
 def share(clusters: Sequence[Sequence[bool]]) -> Estimate:

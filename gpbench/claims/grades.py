@@ -1,12 +1,10 @@
 """Grades of clauses and their scale: how many numbers lie where a clause says, and for how many the errors show it.
 
-A *cell* of a clause is a number.  Where a clause has a quota (`least`) and several rivals, a cell is the numbers
-against all of them, and lies where the worst of them lies.
-"""
+A *cell* of a clause is a number; with a quota (`least`) the numbers against all rivals, of which the worst counts."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -31,20 +29,13 @@ SCALE = (
     _Grade("proved", "good", "#1f5137", "tests of gpbench prove it"),
     _Grade("holds", "good", "#2c6e49", "as many cells as it asks for are shown to lie where it says"),
     _Grade(
-        "mostly holds",
-        "good",
-        "#557a2b",
-        "four fifths of these lie there, no more are shown to lie elsewhere than it spares and a tenth of these, and"
-        " half, or their mean, to lie there",
+        "mostly holds", "good", "#557a2b", "four fifths do, few are shown not to, and half, or the mean, are shown to"
     ),
     _Grade("leans for", "open", "#8a6d1f", "four fifths lie there, but errors are unknown or too large to show it"),
     _Grade("mixed", "open", "#8a5a1f", "the cells disagree"),
     _Grade("leans against", "open", "#8f5220", "a fifth or fewer lie there, but errors are unknown or too large"),
     _Grade(
-        "fails",
-        "bad",
-        "#a8471c",
-        "more than half are shown to lie elsewhere, or a fifth or fewer lie there and too many are shown not to",
+        "fails", "bad", "#a8471c", "more than half are shown to lie elsewhere, or nearly all do and some are shown to"
     ),
     _Grade("refuted", "bad", "#7c3010", "tests of gpbench refute it"),
     _Grade("not run", "none", "#6b7280", "no runs are recorded"),
@@ -59,8 +50,11 @@ def badge_grade(words: Sequence[str]) -> _Grade:
     return next((grade for tone in ("bad", "open", "good") for grade in judged if grade.tone == tone), SCALE[-1])
 
 
+_PLACES = {grade.word: k - 4 for k, grade in enumerate(SCALE)}  # around "mixed": below 0 for a claim, above 0 against
+_WEAKER = {"holds": "leans for", "mostly holds": "leans for", "fails": "leans against"}
 _MOST, _FEW, _TENTH, _HALF = 0.8, 0.2, 0.1, 0.5
 """Shares of the quota: that mostly holds, that fails, that may be shown outside, and that must be shown inside."""
+_ERROR = 0.317  # two-sided p-value of one standard error, within which a single number leans to neither side
 
 
 class Counts(NamedTuple):
@@ -104,6 +98,7 @@ class Judged:
     numbers: Sequence[Number]  # its numbers; without estimates where runs are missing
     name: str = ""  # name of the clause, for messages
     reason: str = ""  # reason for which it has no estimates
+    control: "Judged | None" = None  # the same about runs that must not lie there
 
     @cached_property
     def groups(self) -> list[_Group]:
@@ -149,19 +144,59 @@ class Judged:
         return known[0][1] if len(known) == 1 else estimates.clustered(by_set)
 
     def grade(self, level: float = SIDE, level_against: float = SIDE) -> str:
-        """The grade of the clause (`SCALE`); "not run" without estimates."""
+        """The grade of the clause (`SCALE`); "not run" without estimates.  Of half, of once and of
+        twice a margin of ours it is the mildest, and mixed where these turn it.  It leans at most where it rests on
+        one split, or where its control lies there too."""
+        words = [self._grade(level, level_against), *(varied._grade(level, level_against) for varied in self._varied)]
+        places = [_PLACES[word] for word in words]
+        if min(places) * max(places) <= 0 or self._is_chance:
+            return "mixed"
+        word = min(words, key=lambda word: abs(_PLACES[word]))
+        is_weak = self.control_passes and _PLACES[word] < 0
+        return _WEAKER.get(word, word) if is_weak or (self.one_split and not self.clause.split_ratio) else word
+
+    @property
+    def caveat(self) -> str:
+        """Why the grade is not that of the clause's own margin."""
+        half, twice = [varied._grade() for varied in self._varied] or ("mixed", "mixed")
+        reasons = {
+            f"{half} with half of our margin, {twice} with twice": _PLACES[half] * _PLACES[twice] <= 0
+            and half != twice,
+            "no more than chance": self._is_chance,
+            "its control lies there too": self.control_passes,
+        }
+        return "; ".join(reason for reason, applies in reasons.items() if applies)
+
+    @property
+    def control_passes(self) -> bool:
+        """Whether the runs of the control lie where the clause says, so that it cannot tell."""
+        return self.control is not None and _PLACES[self.control._grade()] < 0
+
+    @property
+    def _is_chance(self) -> bool:
+        """Whether a single number is within one standard error of an end, or the best of many are there by chance."""
+        known = [number.estimate for number in self.numbers if number.estimate]
+        if len(known) == 1:
+            return known[0].interval[0] > -math.inf and self.clause.region.evidence(known[0]).p > _ERROR
+        has_error = any(estimate.interval[0] > -math.inf for estimate in known)
+        return has_error and self.quota <= _HALF * self.counts.known and self.evidence.p > _ERROR
+
+    @property
+    def _varied(self) -> "Sequence[Judged]":
+        """The clause with half and with twice its margin, where this is ours."""
+        factors = () if self.clause.margin_from is None else (0.5, 2.0)
+        return [replace(self, clause=self.clause.with_margin(factor)) for factor in factors]
+
+    def _grade(self, level: float = SIDE, level_against: float = SIDE) -> str:
+        """The grade at the clause's own margin, by all errors that are known."""
         counts, quota = self.counts, self.quota
         if not counts.known:
             return "not run"
         if self.evidence.supporting <= level:
             return "holds"
-
-        def share(last: int) -> float:
-            """The share of the quota that is met by the cells of positions up to this one."""
-            met = (min(group.quota, sum(k <= last for k in group.positions)) for group in self.groups)
-            return sum(met) / max(1, quota)
-
-        claimed, certain = share(estimates.LEANS_IN), share(INSIDE)
+        met = lambda last: sum(min(group.quota, sum(k <= last for k in group.positions)) for group in self.groups)
+        claimed = met(estimates.LEANS_IN) / max(1, quota)
+        certain = met(INSIDE) / max(1, sum(group.least for group in self.groups))  # of all that it asks for, run or not
         spare, mean = counts.known - quota, None
         if self.effect and counts.known > 1 and quota > _HALF * counts.known:  # the mean says nothing of a few of many
             mean = self.clause.region.position(self.effect)
@@ -177,5 +212,5 @@ class Judged:
     @property
     def one_split(self) -> bool:
         """Whether numbers are of single splits: without an error, or with that over test rows given the model."""
-        known = [number.estimate for number in self.numbers if number.estimate and self.clause.kind != "rank"]
+        known = (number.estimate for number in self.numbers if number.estimate)
         return any(estimate.n == 1 and estimate.source in ("splits", "rows") for estimate in known)

@@ -1,8 +1,5 @@
-"""Numbers of a clause: from cells to estimates, one for each data set, output and value of the clause's keys.
-
-A kind of predicate is a function from the cells of a clause to terms, and one from the terms of a number to an
-estimate.
-"""
+"""Numbers of a clause, one for each data set, output and value of its keys: a kind of predicate is a function from
+cells to terms, and one from the terms of a number to an estimate."""
 
 import itertools
 import json
@@ -18,7 +15,7 @@ import numpy as np
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.statistics import average_ranks, common_splits, friedman, largest_ratio
 from gpbench.claims.definition import Clause
-from gpbench.claims.estimates import Estimate, clustered, exact, mean, paired_spread, share, signed_rank, student
+from gpbench.claims.estimates import Estimate, clustered, exact, mean, share, student
 from gpbench.claims.quantities import COMPARISONS
 from gpbench.claims.selection import Key, KeyedCell, Number, crowded, group, listed_keys, machine
 from gpbench.errors import ConfigError
@@ -57,17 +54,14 @@ def numbers(clause: Clause, sides: _Sides, name: str) -> list[Number]:
 
 def _whole(clause: Clause, term: _Term) -> tuple[Key, str]:
     """The key and rival of the number that a term is a part of: one of all outputs, or of all data sets."""
-    (dataset, _, *values), rival = term.key, term.rival
-    if clause.kind == "spread":
-        return (dataset, "", *values), rival
+    (_, _, *values), rival = term.key, term.rival
     if clause.kind == "share":
         return ("", "", *values[: len(clause.each)]), ""
     return ("", "", *values) if clause.kind in ("rank", "friedman") else term.key, rival
 
 
 def _of_one_machine(sides: _Sides) -> _Sides:
-    """The cells with runs of one machine alone: for each data set that of most runs, among those that all sides have;
-    the cells of a data set without such a machine are unchanged."""
+    """The cells with runs of one machine alone: for each data set that of most runs, if all sides have one."""
     machines: dict[str, object] = {}
     for dataset in {cell.keys["dataset"] for cells in sides.values() for cell in cells}:
         of_set = [[cell for cell in cells if cell.keys["dataset"] == dataset] for cells in sides.values()]
@@ -86,14 +80,13 @@ def _of_one_machine(sides: _Sides) -> _Sides:
 
 
 def _over_datasets(clause: Clause, numbers: Sequence[Number]) -> list[Number]:
-    """One number for each value of `each` and each rival: the centre over data sets, of the means of their outputs."""
+    """One number for each value of `each` and each rival: the mean over data sets of the means of their outputs."""
     groups = gather(((number.key[2 : 2 + len(clause.each)], number.rival), number) for number in numbers)
     results = []
     for (key, rival), terms in groups.items():
         by_set = gather((term.key[0], term.estimate.value) for term in terms if term.estimate)
-        estimate = signed_rank([fmean(values) for values in by_set.values()]) if by_set else None
         cells = {id(cell): cell for term in terms for cell in term.cells}
-        results.append(Number(("", "", *key), estimate, rival, tuple(cells.values())))
+        results.append(Number(("", "", *key), clustered(by_set), rival, tuple(cells.values())))
     return results
 
 
@@ -169,7 +162,7 @@ def _mean(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
         errors = [_row_stderr(cell, clause, split) for cell in (*cells, *others)]
         known = [error for error in errors if error is not None]
         # as of independent sides, which is too careful where both err alike
-        stderr = math.hypot(*known) if len(known) == len(errors) else None
+        stderr = max(1.0, clause.split_ratio or 1.0) * math.hypot(*known) if len(known) == len(errors) else None
         source = "splits" if stderr is None else "rows"
         return student(estimate.value, stderr, math.inf, 1, source=source)
     return estimate
@@ -233,13 +226,6 @@ def _slope(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None
     return student(slope, stderr, len(x) - 2, len(x))
 
 
-def _spread(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
-    """The logarithm of the ratio of the standard deviations over a data set's outputs, of means over splits."""
-    values = [[cell.values(clause.metric) for cell in (*term.cells, *term.others)] for term in terms]
-    means = [(fmean(a.values()), fmean(b.values())) for a, b in values if a and b]
-    return paired_spread(means) if len(means) > 2 else None
-
-
 def _share(clause: Clause, terms: Sequence[_Term], name: str) -> Estimate | None:
     """The share of pairs in which a's mean is better than b's; ties do not count as better."""
     losses = ((term.cells[0].keys["dataset"], _losses(clause, [*term.cells, *term.others])) for term in terms)
@@ -283,7 +269,6 @@ _KINDS: Mapping[str, tuple[_Terms, Callable[[Clause, Sequence[_Term], str], Esti
     "value": (_groups, _mean),
     "monotone": (_steps, _mean),
     "slope": (_groups, _slope),
-    "spread": (_pairs, _spread),
     "share": (_pairs, _share),
     "rank": (_ranked, _rank),
     "friedman": (_groups, _friedman),

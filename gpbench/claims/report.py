@@ -62,8 +62,7 @@ def marks(verdict: Verdict) -> str:
 def evidence(verdict: Verdict) -> str:
     """One sentence on the clause that decides, or on the tests that do, or the reason why there is none."""
     if tests := verdict.claim.tests:
-        s = "s" if len(tests) == 1 else ""
-        return f"{counted(len(tests), 'test')} {'prove' if verdict.claim.proves else 'refute'}{s} it"
+        return f"by {counted(len(tests), 'test')}"
     if verdict.decider is None or verdict.decisive is None:
         return verdict.reason
     n, missing = len(verdict.clauses), sum(not judged.counts.known for judged in verdict.clauses)
@@ -90,13 +89,16 @@ def details(verdict: Verdict) -> list[str]:
         lines.append("" if judged.counts.known else judged.reason)
         for n in judged.numbers:
             lines += [f"   {n.name or 'all'}: {sentences.estimate(judged.clause, n.estimate)}"] if n.estimate else []
+        if judged.control:
+            lines.append(f"   control, {judged.control.grade()}: {sentences.sentence(judged.control)}")
     if verdict.decider:
         supporting, contradicting = verdict.evidence
         q = f"two-sided over the claims of the paper {verdict.q:.2g}"
         lines.append(f"p for {supporting:.2g}, p against {contradicting:.2g}; {q}")
     lines.append(_power(verdict.decider) if verdict.decider and verdict.word.startswith("leans") else "")
     printed = "" if claim.printed == "none" else f"by the paper's own numbers {claim.printed}"
-    lines += [": ".join(filter(None, [printed, claim.printed_why])), claim.note, claim.location]
+    control = f"control: {claim.control}" if claim.control else ""
+    lines += [control, ": ".join(filter(None, [printed, claim.printed_why])), claim.note, claim.location]
     return [line for line in lines if line]
 
 
@@ -127,6 +129,7 @@ def as_dict(verdict: Verdict) -> dict[str, Any]:
         {
             "clause": sentences.describe(judged.clause),
             "grade": judged.grade(),
+            "control": judged.control.grade() if judged.control else judged.clause.control or verdict.claim.control,
             **dict(zip(("low", "high"), map(_finite, sentences.ends(judged.clause)))),
             "quota": judged.quota,
             **judged.counts._asdict(),

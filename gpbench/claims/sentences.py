@@ -29,13 +29,15 @@ def sentence(judged: Judged) -> str:
     if len(known) == 1 and known[0].estimate:
         text = f"{KINDS[clause.kind].noun} is {estimate(clause, known[0].estimate)}"
         untested = "" if _tested(known[0]) else "no error is known"
-        return "; ".join(filter(None, [text, f"required here: {_phrase(clause)}", untested, rest]))
+        return "; ".join(filter(None, [text, f"required here: {_phrase(clause)}", untested, judged.caveat, rest]))
     n, claimed = counts.known, counts.claimed
     quota = f", where {judged.quota} must" if judged.quota < n else ""
     unit = "comparisons" if clause.least is None and any(n.rival for n in judged.numbers) else "cells"
     unit = "cases" if clause.over or clause.kind in ("rank", "share") else unit
-    text = f"{_phrase(clause)} in {share(claimed, n)} {unit}{quota}"
-    return "; ".join(filter(None, [text, _exceptions(judged), _certainty(judged), rest]))
+    out = [number.rival for number in known if number.estimate and clause.region.position(number.estimate) > LEANS_IN]
+    against = "against all" if claimed else f"not against {', '.join(out)}"
+    text = f"{_phrase(clause)}: {against}" if n == 1 else f"{_phrase(clause)} in {share(claimed, n)} {unit}{quota}"
+    return "; ".join(filter(None, [text, _exceptions(judged), _certainty(judged), judged.caveat, rest]))
 
 
 def estimate(clause: Clause, estimate: Estimate) -> str:
@@ -81,7 +83,7 @@ def _phrase(clause: Clause) -> str:
     if clause.kind == "monotone" and not bound:
         return f"{metric} of {runs} {'fall' if falls else 'rise'}{s} with {along}"
     if clause.is_logarithmic:
-        of_a = f"{'the standard deviation over outputs of ' if clause.kind == 'spread' else ''}{metric} of {a}"
+        of_a = f"{metric} of {a}"
         if one_sided and bound == 1:
             return f"{of_a} {f'{be} below' if falls else f'exceed{s}'} {that} of {b}"
         times = f"{'less' if falls else 'more'} than {bound:.4g}" if one_sided else f"{low:.4g} to {high:.4g}"
@@ -147,7 +149,7 @@ def effect(judged: Judged) -> str:
     text = estimate(judged.clause, mean)
     known = [n for n in judged.numbers if n.estimate]
     if len(known) == 1:
-        kinds = {"rows": "over the test rows of one split", "ranks": "over data sets"}
+        kinds = {"rows": "over the test rows of one split", "sets": "over data sets"}
         return f"{text} {kinds.get(mean.source, '')}".rstrip()
     sets = len({n.key[0] for n in known if n.key[0]})
     cells = f"over {counted(sets, 'data set')}" if sets else f"of {counted(len(known), 'case')}"

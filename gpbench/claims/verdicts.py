@@ -71,7 +71,7 @@ def judge(
 
     def verdict_on(claim: Claim) -> Verdict:
         if claim.tests:
-            return Verdict(claim, "proved" if claim.proves else "refuted", reason=", ".join(claim.tests))
+            return Verdict(claim, claim.shows, reason=", ".join(claim.tests))
         if not claim.clauses:
             return Verdict(claim, "not here" if claim.elsewhere else "not run", reason=claim.elsewhere or claim.reason)
         by_preset = {} if claim.experiments else {preset or "": all_cells()}
@@ -82,8 +82,9 @@ def judge(
             by_preset[name] = [*cells.values()]
         every = [cell for cells in by_preset.values() for cell in cells]
         values = cache(lambda key: {cell.keys.get(key, "") for cell in every})
-        for k, clause in enumerate(claim.clauses, 1):  # one preset may lack some of the keys and values
-            for words in (*clause.sides.values(), dict.fromkeys(clause.keys, selection.ANY)) if every else ():
+        for k, clause in enumerate(claim.clauses if every else (), 1):  # one preset may lack some keys and values
+            other = clause if isinstance(clause.control, str) else clause.control
+            for words in (*clause.sides.values(), *other.sides.values(), dict.fromkeys(clause.keys, selection.ANY)):
                 selection.check_words(every, words, values, f"{claim.name}, clause {k}")
         of_protocol = lambda cell: protocol in (None, cell.keys.get("protocol"))
         return _verdict(claim, {k: [*filter(of_protocol, v)] for k, v in by_preset.items() if preset in (None, k)})
@@ -145,7 +146,8 @@ def _judged(claim: Claim, clause: Clause, by_preset: Mapping[str, Sequence[Keyed
     main = max(shares, key=lambda preset: (shares[preset], preset == PRESETS[-1]), default="")
     known = [number for key, number in best.items() if number.estimate or key in planned[main]]
     reason = reasons[0] if reasons else "" if shares else "no such runs are planned or recorded"
-    return Judged(clause, known, name, reason)
+    control = None if isinstance(clause.control, str) else _judged(claim, clause.control, by_preset, f"{name}, control")
+    return Judged(clause, known, name, reason, control)
 
 
 def _unfit(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]], name: str) -> str:

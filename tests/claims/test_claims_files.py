@@ -1,13 +1,18 @@
 """Claims that lack runs, claims files that are wrong, and those of a user."""
 
+import csv
+import itertools
+import math
 import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, median, stdev
 
 import pytest
 from truths import A_B, HOLDS, RECORDS, SETS, judge, plan
 
+from gpbench.analysis.cells import group_runs
 from gpbench.analysis.writers.terminal import as_text
 from gpbench.claims import definition, report, verdicts
 from gpbench.claims.selection import select_claims
@@ -86,7 +91,7 @@ def test_a_test_proves_or_refutes_a_claim_and_what_is_elsewhere_is_not_here(tmp_
     monkeypatch.setattr(definition.paths, "conf_dir", lambda: tmp_path)  # tests prove gpbench's own claims alone
     (tmp_path / "claims" / "mine.yaml").write_text("""\
 a: {text: x, test: tests/test_x.py::test_y}
-b: {text: x, test: [tests/test_x.py::test_y, "tests/test_x.py::test_z[1]"], proves: false}
+b: {text: x, test: [tests/test_x.py::test_y, "tests/test_x.py::test_z[1]"], shows: refuted}
 c: {text: x, elsewhere: a Quadro M5000}
 d: {text: x, elsewhere: 12 cores, clauses: [{value: nll, of: {method: a}, below: 0}]}
 """)
@@ -95,7 +100,7 @@ d: {text: x, elsewhere: 12 cores, clauses: [{value: nll, of: {method: a}, below:
     reasons = ["tests/test_x.py::test_y", "tests/test_x.py::test_y, tests/test_x.py::test_z[1]", "a Quadro M5000"]
     assert [each.reason for each in made] == [*reasons, "12 cores"]
     text = as_text(report.sheet(made, by_grade=True), 60)  # tests by their number and files, no name broken
-    assert all(words in text for words in ("1 test proves it", "2 tests refute it", "pytest tests/test_x.py"))
+    assert all(words in text for words in ("by 1 test", "by 2 tests", "pytest tests/test_x.py"))
     assert "::" not in text and text.index("\nproved: 1 claim") < text.index("\nrefuted: 1 claim")
 
 
@@ -106,6 +111,8 @@ def test_every_claim_of_the_papers_reads_and_its_tests_are_run_by_make_test():
         claims = definition.read(name)
         assert len({claim.id for claim in claims}) == len(claims) and all(claim.location for claim in claims)
         for claim in claims:
+            controls = [claim.control or clause.control for clause in claim.clauses] or [claim.control]
+            assert all(controls) or claim.elsewhere, f"{claim.name} has no control, and does not say so"
             file = ""
             tests = " ".join([*claim.tests, claim.reason, claim.note])
             for path, test in re.findall(r"(tests/\S+\.py)?::(\w+)", tests):
@@ -113,6 +120,56 @@ def test_every_claim_of_the_papers_reads_and_its_tests_are_run_by_make_test():
                 assert f"def {test}(" in (root / file).read_text(), claim.name
             for test in claim.tests:
                 assert test not in slow, f"{claim.name}: make test leaves out {test}"
+
+
+def test_every_bound_that_is_ours_is_varied_and_the_list_has_every_sentence_and_claim_with_the_counts_of_the_readme(
+    monkeypatch,
+):
+    root = Path(__file__).parents[2]
+    for file in definition.files().values():
+        lines = file.read_text(encoding="utf-8").splitlines()
+        for line, following in itertools.pairwise(lines):
+            if re.match(r" +(above|below|between|within): (?!0 ).*\bours", line):
+                assert "margin_from" in following, f"{file.name}: {line}"
+    with (root / "docs" / "results" / "verdicts.csv").open(encoding="utf-8", newline="") as file:
+        rows = [*csv.DictReader(file)]
+    graded = {}
+    for row in rows:
+        paper, first = row["claim"].split("/")
+        parts = [part.split(" ", 1) for part in row["now"].split("; ")[1:]]
+        graded |= {f"{paper}/{id}": word for id, word in [(first, row["now"].split("; ")[0]), *parts]}
+        assert row["why"] or {row["before"], row["first reading"], row["second reading"]} == {row["now"]}
+    names = [claim.name for paper in definition.files() for claim in definition.read(paper)]
+    assert len(rows) == 142 and {*graded} == {*names}
+    monkeypatch.syspath_prepend(str(root / "scripts"))
+    import grades
+
+    assert grades.page(rows) == grades.LIST.with_suffix(".md").read_text(encoding="utf-8")
+    table = re.search(r"^\| claims of (?:.*\n)(?:\|.*\n)+", (root / "README.md").read_text(), re.MULTILINE)[0]
+    header, *_, total = table.splitlines()
+    words, counts = ([cell.strip() for cell in line.strip("|").split("|")][1:] for line in (header, total))
+    assert dict(zip(words, counts)) == {word: str([*graded.values()].count(word) or "") for word in words}
+
+
+def test_errors_over_rows_are_those_over_splits_where_a_claim_says_so_and_not_for_the_rivals_of_svdgp():
+    """In the median of the cells of three splits and more whose records have an error over rows."""
+    ratios = {}
+    for paper, names in (("sep", ["error"]), ("svdgp", ["nmse", "vlb_per_row"])):
+        records = collection.open_store(Path(__file__).parents[2] / "results" / paper / "records.parquet").all()
+        for runs, name in itertools.product(group_runs(records), names):
+            first = {record.split: record for record in runs.records if record.metrics.get(name) is not None}
+            values = [record.metrics[name] for record in first.values()]
+            squares = [(record.row_stderr or {}).get(name, math.nan) ** 2 for record in first.values()]
+            if name == "error":
+                squares = [p * (1 - p) / record.test_rows for p, record in zip(values, first.values())]
+            if len(values) > 2 and fmean(squares) > 0:
+                ratios.setdefault((paper, runs.method), []).append(stdev(values) / math.sqrt(fmean(squares)))
+    middles = {key: median(found) for key, found in ratios.items()}
+    clauses = [clause for paper in definition.files() for one in definition.read(paper) for clause in one.clauses]
+    said = [(m, k.split_ratio) for k in clauses if k.split_ratio for side in k.sides.values() for m in side["method"]]
+    assert {name for name, _ in said} == {"sep_minibatch", "svi_minibatch", "logistic"}
+    assert all(middles["sep", name.removesuffix("_minibatch")] < ratio for name, ratio in said)
+    assert min(middles["svdgp", rival] for rival in ("svi", "ivsgpr", "vsgpr", "gpr")) > 2
 
 
 def test_without_a_terminal_a_line_has_a_hundred_columns_and_a_budget_is_no_part_of_a_claim(tmp_path, monkeypatch):

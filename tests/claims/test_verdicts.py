@@ -30,7 +30,7 @@ TRUE = [
     ({"value": "coverage95", "of": {"method": "a"}, "within": 1}, HOLDS),
     ({"share": "nll", **A_B, "above": 0.5}, HOLDS),
     ({"share": "nll", **A_B, "below": 0.5}, FAILS),
-    ({"share": "nll", **A_B, "above": 0.9}, LEANS_FOR),
+    ({"share": "nll", **A_B, "above": 0.9}, MIXED),  # 0.9 to the 7th is 0.48
     ({"rank": "nll", "a": {"method": "c"}, "b": {"method": "a"}, "among": {}, "below": 0}, FAILS),
     ({"rank": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "among": {}, "below": 0.5}, HOLDS),
     ({"difference": "nll", "a": {"method": "a"}, "b": {"preset": "any", "method": "b"}, "below": 0}, HOLDS),
@@ -92,12 +92,17 @@ RATES = [
 
 
 @pytest.mark.parametrize(("errors", "verdict"), [((0.1, 0.2), HOLDS), ((0.15, 0.17), LEANS_FOR)])
-def test_errors_of_a_single_split_differ_by_its_test_rows(tmp_path, errors, verdict):
+def test_errors_of_a_single_split_differ_by_its_test_rows_where_those_of_splits_are_known_to_be_as_large(
+    tmp_path, errors, verdict
+):
     """1,000 rows: the standard errors are 0.016 and 0.016."""
     single = [
         record(method, "pima", 0, metrics={"error": error}, test_rows=1000) for method, error in zip("ab", errors)
     ]
-    assert judge(tmp_path, [{"difference": "error", **A_B, "below": 0}], single).word == verdict
+    clause = {"difference": "error", **A_B, "below": 0}
+    assert judge(tmp_path, [clause], single).word == LEANS_FOR
+    assert judge(tmp_path, [{**clause, "split_ratio": 1}], single).word == verdict
+    assert judge(tmp_path, [{**clause, "split_ratio": 5}], single).word == (LEANS_FOR if verdict == HOLDS else MIXED)
     ratio = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], single)
     assert ratio.word == LEANS_FOR and report.evidence(ratio).startswith(
         "the ratio is 3; required here: seconds of a are"
@@ -187,6 +192,22 @@ def test_clauses_must_all_hold_unless_any_is_enough_and_ratios_are_ratios_in_jso
     runs = [KeyedCell({"method": "a", "steps": "9"}, None), KeyedCell({"method": "a"}, None)]
     assert select_cells(runs, {"steps": ("",)}) == runs[1:]
     assert select_cells(runs, {"steps": ("any",)}) == runs
+
+
+def test_a_control_is_the_clause_about_other_runs_and_a_margin_of_a_ratio_is_measured_from_a_ratio(tmp_path):
+    """a is below b and c, and b is not below c by 0.05."""
+    clause = {"difference": "nll", **A_B, "below": -0.05}
+    for control, passes in (({"a": {"method": "c"}}, False), ({"b": {"method": "c"}}, True)):
+        verdict = judge(tmp_path, [{**clause, "control": control}])
+        assert verdict.word == (LEANS_FOR if passes else HOLDS)
+        assert ("its control lies there too" in report.evidence(verdict)) == passes
+    with pytest.raises(ConfigError, match="clause 1: no run has method=z"):
+        judge(tmp_path, [{**clause, "control": {"a": {"method": "z"}}}])
+    assert judge(tmp_path, [{**clause, "control": "c, which is not run"}]).word == HOLDS
+    # seconds of a are 3 times those of b: above 2 and above 2^.5, not above 2^2
+    ratio = {"ratio": "seconds", **A_B, "above": 2}
+    assert [judge(tmp_path, [ratio | ours]).word for ours in ({}, {"margin_from": 1})] == [HOLDS, MIXED]
+    assert judge(tmp_path, [{**ratio, "above": 1.5, "margin_from": 1}]).word == HOLDS
 
 
 def test_rivals_that_a_number_is_not_shown_against_and_keys_with_their_default_are_named(tmp_path):

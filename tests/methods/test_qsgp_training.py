@@ -12,6 +12,7 @@ from problems import objective_of, predict
 from samples import chosen_state
 from scipy.optimize import minimize
 
+from gpbench.core.operations import count_operations
 from gpbench.errors import ConfigError
 from gpbench.methods.parts.basis_weights import columns
 from gpbench.methods.weight_space.qsgp import QSGP
@@ -159,6 +160,29 @@ def test_augmentation_equals_a_model_with_one_more_function():
     assert (ours >= without).all()
     far = predict(method, state, jnp.asarray([[60.0]])).var[0]
     np.testing.assert_allclose(far, kernel.amplitude + noise, rtol=1e-6)  # remark 2: the prior's
+
+
+def test_augmentation_adds_a_twentieth_of_a_rows_operations_or_less_and_twice_as_many_to_random_features():
+    """Mean and variance have k(x, X) and its squares already; random features need it beside their own."""
+    rows, x, weights = jnp.zeros((500, 8)), jnp.zeros((1, 8)), jnp.ones(500)
+    kernel = initial(qsgp(features="inducing", basis=None, control_rows=None), whole(rows, weights)).hyper.kernel
+    moments = lambda phi: (phi @ weights, phi**2 @ weights)
+    augmentation = lambda squares: 0.1 / (jnp.sum(squares, axis=1) + 0.1)
+
+    def augmented(x):
+        phi = kernel.cross(x, rows)
+        squares = phi**2
+        return phi @ weights, squares @ weights + augmentation(squares)
+
+    cosines = lambda x: jnp.cos(x @ rows.T + weights)
+    programs = (
+        lambda x: moments(kernel.cross(x, rows)),
+        augmented,
+        lambda x: moments(cosines(x)),
+        lambda x: (*moments(cosines(x)), augmentation(kernel.cross(x, rows) ** 2)),
+    )
+    plain, more, random, both = (count_operations(jax.make_jaxpr(program)(x)) for program in programs)
+    assert 1 < more / plain < 1.05 and both / random > 2
 
 
 def test_predictions_in_parts_are_those_of_one_and_plug_in_ones_have_no_variance_of_f(monkeypatch):

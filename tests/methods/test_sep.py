@@ -203,10 +203,10 @@ def test_a_minibatch_of_all_rows_equals_batch_training(memory, data):
     np.testing.assert_allclose(mini.approximation.q.mean, batch.approximation.q.mean, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("memory, of_a_row", [("factors", 8 + 2), ("scalars", 2)])
-def test_minibatches_keep_the_direction_of_every_factor_or_two_numbers_of_a_row(memory, of_a_row):
+@pytest.mark.parametrize("memory, inducing, of_a_row", [("factors", 8, 10), ("factors", 3, 5), ("scalars", 8, 2)])
+def test_minibatches_keep_the_direction_of_every_factor_or_two_numbers_of_a_row(memory, inducing, of_a_row):
     """n m numbers, as the paper does, or none of them: of the state, what is as long as the rows."""
-    method = sep(memory=memory, batch_size=10, inducing=8)
+    method = sep(memory=memory, batch_size=10, inducing=inducing)
 
     few, many = (jax.tree.leaves(method.init(curved(n), key=KEY)) for n in (30, 50))
     assert sum(leaf.size for leaf in many) - sum(leaf.size for leaf in few) == 20 * of_a_row

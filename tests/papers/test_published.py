@@ -134,6 +134,20 @@ def test_control_variates_of_rank_100_and_more_lower_both_variances_for_every_ke
     assert len(large) == 4 * 3 * 2 and (large["ratio"] + 2 * large["se"] < 1).all()
 
 
+def test_svdgp_varies_least_between_outputs_of_the_arm_by_error_and_nowhere_by_its_bound():
+    """svdgp, section 4.2: standard deviations over outputs, of random rows with the paper's sizes."""
+    below = {}
+    for name in ("table3_full", "table5_full"):
+        table = pd.read_csv(RESULTS / "svdgp" / f"{name}.csv")
+        table = table[(table.protocol == "cheng2017") & table.output.str.fullmatch(r"y\d") & table["mean"].notna()]
+        table = table[~table.setting.str.contains("groups90")]
+        spreads = table.groupby(["metric", "method"])["mean"].std()
+        for metric in ("nmse", "vlb"):
+            below[name, metric] = {m for m, x in spreads[metric].items() if x < spreads[metric, "svdgp"]}
+    assert below["table3_full", "nmse"] == set() and below["table5_full", "nmse"] == {"svi"}
+    assert len(below["table3_full", "vlb"]) == 2 and len(below["table5_full", "vlb"]) == 1
+
+
 def ends_of_starts():
     """The records of sep/starts by method, from the highest objective down, each with what it kept."""
     store = open_store(RESULTS / "sep" / "records.parquet")
