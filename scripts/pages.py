@@ -33,6 +33,16 @@ def on_files(files: Files, config: Any) -> Files:
     return Files([*theme, *ours, *_interfaces(config), script, report])
 
 
+_BOOSTS = {"docs/tutorial": 4.0, "docs/how-to": 4.0, "docs/reference": 2.0, "docs/results": 1.0}
+"""Weights of the pages of a folder in the search; those of other files, such as interfaces and tables, are small."""
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> None:
+    """What users do comes before what they look up, and both before constants of modules and rows of tables."""
+    folder = page.file.src_uri.rpartition("/")[0]
+    page.meta.setdefault("search", {"boost": _BOOSTS.get(folder, 0.2 if folder else 1.0)})
+
+
 def _interfaces(config: Any) -> list[File]:
     """A page for each package or module of the navigation: its public names, or all its modules where it has none."""
     root = Path(config.config_file_path).parent

@@ -16,7 +16,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "rankings": ("SetRanking", "ranking"),
         "ranks": ("Ranking", "rank_table"),
         "comparison": ("Comparison",),
-        "reproduction": ("PaperSummary", "Reproduction", "load_reproductions", "outcome", "reproductions", "summaries"),
+        "reproduction": ("Reproduction", "load_reproductions", "outcome", "outcomes", "reproductions", "total"),
         "sheets": ("Grid", "Sheet", "Text"),
         "sides": ("Side", "parse_sides"),
         "statistics": ("LEVEL", "TTest", "common_splits", "mean_stderr", "nemenyi_quantile", "paired_t_test"),

@@ -1,17 +1,15 @@
-"""Agreement of our values with the printed ones: how many targets are reproduced, and which are not."""
+"""Agreement of our values with the printed ones: targets by outcome, and whether other runs would meet them too."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import median
 
-from gpbench.analysis.cells import Entry
-from gpbench.analysis.printing import number
-from gpbench.analysis.sheets import Grid
+from gpbench.analysis.cells import BAND, Entry
+from gpbench.analysis.printing import counted
 from gpbench.papers.published import parts
 
-Rows = Mapping[str, Mapping[str, Entry]]
-"""Entries by the labels of their row and column."""
-
-BAND = 2.0
-"""Number of joint standard errors within which our number and the printed one are equal."""
+_OUTCOMES = ("equal", "better", "worse")  # in the order in which they are shown
 
 
 def exclusion(entry: Entry) -> str:
@@ -51,52 +49,53 @@ def outcome(entry: Entry) -> str:
     return "better" if (entry.delta_se > 0) == (entry.better == "higher") else "worse"
 
 
+def rivals_meet(target: Entry, entries: Sequence[Entry]) -> list[bool]:
+    """Whether each value of another method, size or setting, held out on the same rows, meets the printed number of a
+    target: within two joint standard errors or better.  One without an error over splits has that over its test rows,
+    or that of the printed number alone.
+    """
+    rows_of = lambda e: (e.metric, e.cell.dataset, e.cell.output, e.cell.data_key)
+    same = [e for e in entries if e.mean is not None and e.cell.held_out and e.cell.dataset == target.cell.dataset]
+    by_cell = {e.cell.records[0].cell: e for e in reversed(same) if rows_of(e) == rows_of(target)}
+    by_cell.pop(target.cell.records[0].cell, None)
+    printed, sign = target.published, 1 if target.better == "higher" else -1
+    assert printed is not None
+    joint = lambda e: math.hypot(e.stderr or e.row_stderr or 0.0, printed.stderr or 0.0)
+    return [sign * ((e.mean or 0.0) - printed.value) >= -BAND * joint(e) for e in by_cell.values()]
+
+
+def headline(outcomes: Counter[str], informative: int) -> str:
+    """The count of targets in words, as in "3 targets: 2 equal, 1 better, 0 worse; 1 informative"."""
+    counts = ", ".join(f"{outcomes[name]} {name}" for name in _OUTCOMES)
+    return f"{counted(sum(outcomes.values()), 'target')}: {counts}; {informative} informative"
+
+
 def agreement(entries: Sequence[Entry]) -> list[str]:
-    """Lines on how many cells agree with the paper, of targets and of printed values on training rows."""
-    lines = {
-        _is_target: "targets reproduced (within 2 standard errors of the paper, or better)",
-        _is_leaked: "values that are not held out are within 2 standard errors of the paper",
-    }
-    counts = {text: [_deviates(e) for e in entries if selects(e)] for selects, text in lines.items()}
-    methods = dict.fromkeys(entry.cell.method for entry in entries if entry.delta_se is not None)
-    reached = {entry.cell.method for entry in entries if _is_target(entry)}
+    """Lines on how many values agree with the paper, of targets and of printed values on training rows."""
+    compared = [entry for entry in entries if entry.delta_se is not None and entry.published]
+    targets = [entry for entry in compared if not exclusion(entry)]
+    leaked = [e for e in compared if e.published and not (e.published.held_out or e.cell.held_out)]
+    methods, reached = ({e.cell.method: None for e in some} for some in (compared, targets))
     beyond = ", ".join(name for name in methods if name not in reached) if reached else ""
-    others = any(map(_has_other_kernel, entries))
-    return [
-        *(f"{deviate.count(False)} of {len(deviate)} {text}." for text, deviate in counts.items() if deviate),
-        *([f"No printed value of {beyond} is a target."] if beyond else []),
-        *(["No printed value beside is a target: the paper has another kernel."] if others else []),
-    ]
-
-
-def _is_target(entry: Entry) -> bool:
-    return entry.delta_se is not None and not exclusion(entry)
-
-
-def _is_leaked(entry: Entry) -> bool:
-    published = entry.published
-    return bool(entry.delta_se is not None and published and not (published.held_out or entry.cell.held_out))
-
-
-def _deviates(entry: Entry) -> bool:
-    """Whether a value differs from the printed one by over 2 standard errors: of a target, to the worse side."""
-    return outcome(entry) in ("worse", "different")
-
-
-def deviations(blocks: Sequence[tuple[str, Rows]], rows_are: str) -> Iterator[Grid]:
-    """The grids of those that deviate: targets that are not reproduced, and values that are not held out and differ."""
-    header = ("table", rows_are, "method", "metric", "ours", "paper", "difference")
-    first = 0 if any(block for block, _ in blocks) else 1
-    places = [(block, name, column, e) for block, rows in blocks for name, r in rows.items() for column, e in r.items()]
-    headings = {
-        _is_target: "targets not reproduced",
-        _is_leaked: "values that are not held out and differ from the paper",
+    near = f"{sum(outcome(e) == 'equal' for e in leaked)} of {len(leaked)}"
+    lines = {
+        f"{near} values that are not held out are within 2 standard errors of the paper.": leaked,
+        f"No printed value of {beyond} is a target.": beyond,
+        "No printed value beside is a target: the paper has another kernel.": any(map(_has_other_kernel, entries)),
     }
-    for selects, heading in headings.items():
-        lines = []
-        for *position, e in places:
-            if selects(e) and _deviates(e):
-                printed = e.published.text if e.published else ""
-                lines.append((*position, e.metric, number(e.mean, e.stderr), printed, f"{e.delta_se:+.1f}"))
-        if lines:
-            yield Grid(heading, header[first:], tuple(line[first:] for line in lines), prose=True)
+    of_targets = _target_lines(targets, entries) if targets else ()
+    return [*of_targets, *(line for line, applies in lines.items() if applies)]
+
+
+def _target_lines(targets: Sequence[Entry], entries: Sequence[Entry]) -> Iterator[str]:
+    """Lines on targets: their outcomes, those on the worse side, their bands, and how many rivals meet them."""
+    meet, bands = [rivals_meet(e, entries) for e in targets], [e.band or math.inf for e in targets]
+    yield f"{headline(Counter(map(outcome, targets)), sum(not max(each, default=True) for each in meet))}."
+    worse = [f"{e.cell.method} on {e.cell.dataset} ({e.metric})" for e in targets if outcome(e) == "worse"]
+    yield from [f"Worse: {', '.join(worse)}."] if worse else []
+    width = f"{min(bands):.1f} to {max(bands):.1f} % of the printed value, {median(bands):.1f} in the median"
+    yield f"Equal: within 2 joint standard errors, ± {width}."
+    n_meet, n = (sum(map(count, meet)) for count in (sum, len))
+    yield f"Informative: no other method or setting meets it, equal or better; {n_meet:,} of their {n:,} values do."
+    if any(entry.cell.split_set == "hla" for entry in targets):
+        yield "The paper has the same splits, so that these errors, as of independent ones, are too wide."

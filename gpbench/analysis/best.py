@@ -2,11 +2,11 @@
 
 All runs have one protocol, and their test rows were held out.  The names of the steps are those of `BestMethods`.
 
-1. A *method* is the name of a method with its setting; a *data set* is one of its outputs and split sets.  The value of
+1. A *method* has its main setting (`comparison.RULE`); a *data set* is one of its outputs and split sets.  The value of
    a method on a split is the mean of the metric over seeds, without diverged runs and those for which it is undefined.
 2. On each data set, the methods that count have at least half as many splits with a value as the method with the most.
-   The *richest* data set has the most names of methods among them, then the most methods, then the first name.  The
-   data sets that count have at least half of its methods.  *Ranked* are the methods that count on each of these.
+   The *richest* data set has the most of them, then the first name.  The data sets that count have at least half of its
+   methods.  *Ranked* are the methods that count on each of these.
 3. Means and tests are over the splits that all ranked methods have, data set by data set; a data set without any is
    left out.  The average rank of a method is the mean over data sets of the rank of its mean, 1 for the best; equal
    means share their average rank.  The *leader* is the method with the lowest average rank, then, among equals, the
@@ -28,7 +28,7 @@ from statistics import fmean
 
 from gpbench.analysis import statistics as tests
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.comparison import Comparison, method_of, row_names
+from gpbench.analysis.comparison import Comparison, main_names, method_of, row_names, with_metric
 from gpbench.analysis.statistics import LEVEL, TTest, common_splits, holm, mean_stderr
 from gpbench.errors import AbsentError
 from gpbench.metrics import ranking_direction
@@ -115,7 +115,9 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
     """
     usable = [record for record in records if is_held_out(record)]
     direction = ranking_direction(metric, usable)
-    cells = group_runs(usable)
+    cells = with_metric(group_runs(usable), metric)
+    main = main_names((method_of(cell)[1], cell) for cell in cells)
+    cells = [cell for cell in cells if main[cell.method] == method_of(cell)[1]]
     keys = ((row, " ".join(method_of(cell)).rstrip()) for row, cell in zip(row_names(cells), cells))
     compared = Comparison.from_cells(dict(zip(keys, cells)), metric)
     left_out = {d: reason for d in compared.values if (reason := UNRANKED.get(d.partition(" ")[0]))}
@@ -123,12 +125,7 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
     most_splits = {d: max(map(len, row.values()), default=0) for d, row in tables.items()}
     # those with at least half as many splits as the method with the most
     counting = {d: [m for m in row if len(row[m]) >= _HALF * most_splits[d]] for d, row in tables.items()}
-
-    def richness(dataset: str) -> tuple[int, int, str]:
-        methods = counting[dataset]
-        return -len({compared.cells[dataset, method].method for method in methods}), -len(methods), dataset
-
-    richest = min(counting, key=richness, default="")
+    richest = min(counting, key=lambda dataset: (-len(counting[dataset]), dataset), default="")
     common = {d: len({*methods} & {*counting[richest]}) for d, methods in counting.items()}
     most = common.get(richest, 0)
     if most < 2:

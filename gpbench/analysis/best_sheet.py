@@ -1,61 +1,46 @@
 """The sheet of a comparison of methods on some kind of data: one sentence of answer, and the table behind it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from gpbench.analysis.best import BestMethods, Score
+from gpbench.analysis.comparison import RULE
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.provenance import correction, imported_note, provenance_lines, seconds_lines, split_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
-from gpbench.papers.published import shared_terms, terms
 
 _FEW = 6  # number of data sets below which the sheet warns that they are few: Wilcoxon's test finds nothing among fewer
 _ROWS = 12  # number of methods in the table, unless all are asked for
 _NEXT = 2  # number of methods after the leader whose differences stand data set by data set
-_LONGEST = 28  # characters of a method's name in a column of 80 characters; longer ones are completed below the table
 
 
 def sentence(result: BestMethods) -> str:
-    """The answer in one sentence, which claims what the tests show and no more."""
-    n_datasets, others = len(result.datasets), len(result.average) - 1
-    n_methods = len({record.method for record in result.records})
-    ranked = counted(n_methods, "method")
-    if n_methods < others + 1:  # a method may be ranked with several settings
-        ranked = f"{others + 1} settings of {ranked}"
+    """The answer in one sentence: what to try, and what the tests show of it, no more."""
+    n_datasets, others, leader = len(result.datasets), len(result.average) - 1, result.leader
+    extreme, over = "lowest", f"{n_datasets} data sets"
+    value = f"average rank ({result.average[leader]:.1f}) by {result.metric}"
     if n_datasets == 1:
-        mean = result.scores[result.leader][result.datasets[0]].mean
         extreme = "lowest" if result.direction == "lower" else "highest"
-        start = f"{result.leader} has the {extreme} mean {result.metric} ({number(mean)}) of {ranked} on"
-        start += f" {result.datasets[0]}, the only data set with enough of them"
-    else:
-        rank = result.average[result.leader]
-        start = f"{result.leader} has the lowest average rank ({rank:.1f}) of {ranked} by {result.metric} over"
-        start += f" {n_datasets} data sets"
+        over = f"{result.datasets[0]}, the only data set with enough of them"
+        value = f"mean {result.metric} ({number(result.scores[leader][result.datasets[0]].mean)})"
+    start = f"{leader} first: it has the {extreme} {value} of {others + 1} methods on {over}"
     if result.worse:
         count = "all others" if len(result.worse) == others else f"{len(result.worse)} of the {others} others"
-        return f"{start}; it is shown to be better than {count}"
-    verdicts = [verdict for name in result.average if name != result.leader for verdict in _verdicts(result, name)]
-    single = (
-        "; on single data sets, each corrected by itself, it is shown to be better in"
-        f" {verdicts.count('worse')} of {len(verdicts)} differences, worse in {verdicts.count('better')}"
-    )
-    start += "; no method is shown to be worse than it: "
-    if n_datasets == 1:
-        return f"{start}no corrected resampled t test against it has p < {LEVEL:g} after Holm's correction"
-    reason = f"no Wilcoxon test over data sets against it has p < {LEVEL:g} after Holm's correction"
-    if result.smallest_p is None:
+        return f"Try {start}; it is shown to be better than {count}"
+    test = "corrected resampled t test" if n_datasets == 1 else "Wilcoxon test over data sets"
+    reason = f"no {test} against it has p < {LEVEL:g} after Holm's correction"
+    if n_datasets > 1 and result.smallest_p is None:
         reason = "outputs and split sets of one data set are not independent, so that there is no test over data sets"
-    elif result.smallest_p >= LEVEL:
+    elif n_datasets > 1 and result.smallest_p is not None and result.smallest_p >= LEVEL:
         reason = f"{n_datasets} data sets are too few for a test over them with {others + 1} methods"
-    return start + reason + single
+    return f"Try several methods, {start}; no method is shown to be worse than it: {reason}"
 
 
 def sheet(result: BestMethods, scope: str, notes: Sequence[str] = (), *, whole: bool = False) -> Sheet:
     """The sheet of the best methods, all of them or the first."""
     names = list(result.average)[: None if whole else _ROWS]
-    short = _short_names(result, names)
     sizes = [f"{d} ({result.sizes[d]:,} rows, {counted(len(result.splits[d]), 'split')})" for d in result.datasets]
     summary = [scope, f"On {'; '.join(sizes)}", *notes]
     if (n := len({d.partition(" ")[0] for d in result.datasets})) < _FEW:
@@ -63,8 +48,8 @@ def sheet(result: BestMethods, scope: str, notes: Sequence[str] = (), *, whole: 
     return Sheet(
         title=f"{sentence(result)}.",
         summary=[f"{line}." for line in summary],
-        grids=[_main_grid(result, names, short), *_differences(result, names[1 : 1 + _NEXT], short)],
-        remarks=_feet(result, names, short),
+        grids=[_main_grid(result, names), *_differences(result, names[1 : 1 + _NEXT])],
+        remarks=_feet(result, names),
         rows=_rows(result),
     )
 
@@ -110,11 +95,7 @@ def _rows(result: BestMethods) -> list[dict]:
     ]
 
 
-def _verdicts(result: BestMethods, method: str) -> list[str]:
-    return [result.verdict_on(method, dataset) for dataset in result.datasets]
-
-
-def _main_grid(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -> Grid:
+def _main_grid(result: BestMethods, names: Sequence[str]) -> Grid:
     """A row for each method: of one data set its mean, and of several its average rank, with what is shown of it."""
     lines = []
     for name in names:
@@ -124,10 +105,11 @@ def _main_grid(result: BestMethods, names: Sequence[str], short: Mapping[str, st
         if len(scores) == 1:
             value, p, before, after = number(scores[0].mean), scores[0].p, [_interval(scores[0])], []
         else:
-            value, p, before, verdicts = f"{result.average[name]:.2f}", result.p.get(name), [], _verdicts(result, name)
+            value, p, before = f"{result.average[name]:.2f}", result.p.get(name), []
+            verdicts = [result.verdict_on(name, dataset) for dataset in result.datasets]
             after = [f"{verdicts.count(word)} of {len(verdicts)}" if others else "" for word in ("worse", "better")]
         marked, time = value if others else Text(value, "best"), f"{max(seconds):,.3g}" if seconds else ""
-        lines.append((short[name], marked, *before, "" if p is None else f"{p:.2g}", shown_as, *after, time))
+        lines.append((name.split()[0], marked, *before, "" if p is None else f"{p:.2g}", shown_as, *after, time))
     heading = title(result.metric, result.records)
     if len(result.datasets) == 1:
         header: tuple[str, ...] = ("method", result.metric, "minus the first [95 %]", "p", "shown", "seconds")
@@ -136,9 +118,9 @@ def _main_grid(result: BestMethods, names: Sequence[str], short: Mapping[str, st
     return Grid(f"{heading}: average ranks, and differences from the first", header, tuple(lines), prose=True)
 
 
-def _differences(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -> list[Grid]:
+def _differences(result: BestMethods, names: Sequence[str]) -> list[Grid]:
     """The means of the leader, and the differences of the next methods from it, data set by data set of several."""
-    header = ("data set", "n", short[result.leader], *(f"{short[name]} minus it" for name in names))
+    header = ("data set", "n", result.leader.split()[0], *(f"{name.split()[0]} minus it" for name in names))
     lines = [
         (
             dataset,
@@ -152,11 +134,10 @@ def _differences(result: BestMethods, names: Sequence[str], short: Mapping[str, 
     return [Grid(heading, header, tuple(lines), prose=True)] if len(lines) > 1 else []
 
 
-def _feet(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -> list[str]:
+def _feet(result: BestMethods, names: Sequence[str]) -> list[str]:
     leader, several = result.leader, len(result.datasets) > 1
     over = "Wilcoxon's signed-rank test over data sets" if several else "the corrected resampled t test over splits"
-    methods = {name.partition(" ")[0] for name in names}
-    shared = [f"{m} {', '.join(own)}" for m, own in _shared_terms(result.average).items() if own and m in methods]
+    settings = "; ".join(name for name in names if name != name.split()[0])
     hidden = len(result.average) - len(names)
     scores = [(m, d, score) for m, of_method in result.scores.items() for d, score in of_method.items()]
     diverged = [f"{m} on {d} ({score.diverged})" for m, d, score in scores if score.diverged]
@@ -167,8 +148,8 @@ def _feet(result: BestMethods, names: Sequence[str], short: Mapping[str, str]) -
         "worse on, better on: data sets by the corrected resampled t test over splits, corrected likewise": several,
         "intervals: of one test each; variance times {} ({})".format(*correction(result.records)): True,
         "seconds: mean of training" + (", on the slowest data set" if several else ""): True,
-        **{f"{short[name]} is {name}": True for name in names if ".. " in short[name]},
-        f"settings of all: {'; '.join(shared)}": shared,
+        f"settings: {settings}": settings,
+        RULE: True,
         f"{hidden} more ranked methods: --all shows them": hidden,
         **dict.fromkeys(_absent("not ranked", result.unranked) + _absent("data sets left out", result.left_out), True),
         f"diverged runs, in no mean: {abridge(diverged)}": diverged,
@@ -193,20 +174,3 @@ def _interval(score: Score) -> str:
     if test.low is None or test.high is None:
         return f"{test.mean:+.3g} [no test]"
     return f"{test.mean:+.3g} [{test.low:+.3g}, {test.high:+.3g}]"
-
-
-def _shared_terms(names: Iterable[str]) -> dict[str, list[str]]:
-    """The terms that all settings of a method have, of methods with several."""
-    settings = gather((method, terms(setting)) for method, _, setting in (name.partition(" ") for name in names))
-    return {method: shared_terms(own) for method, own in settings.items() if len(own) > 1}
-
-
-def _short_names(result: BestMethods, names: Sequence[str]) -> dict[str, str]:
-    """Each name without shared terms, or its beginning and a number where that is longer than a column."""
-    shared = _shared_terms(result.average)
-    own = {}
-    for name in names:
-        method, _, setting = name.partition(" ")
-        own[name] = f"{method} {', '.join(t for t in terms(setting) if t not in shared.get(method, ()))}".rstrip()
-    long = [name for name, text in own.items() if len(text) > _LONGEST]
-    return own | {name: f"{own[name][: _LONGEST - 5]}.. {k}" for k, name in enumerate(long, start=1)}

@@ -19,6 +19,8 @@ from gpbench.papers.published import UNRANKED, Published, lookup
 from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
 
+BAND = 2.0
+"""Number of joint standard errors within which our number and the printed one are equal."""
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
 _WORDS = {"split_set": "set"}  # names of fields in labels, where a command line has another word
@@ -89,7 +91,6 @@ class Entry:
     stderr: float | None  # standard error of the mean over splits, not corrected for shared rows; None below two values
     diverged: int  # number of runs that diverged
     published: Published | None  # the published value, or None
-    delta_se: float | None  # (ours - published) in joint standard errors, or None
     mark: str = ""  # "best", "tied" (not significantly different from the best) or ""
     undefined: Mapping[str, int] = field(default_factory=dict)
     row_stderr: float | None = None
@@ -97,6 +98,24 @@ class Entry:
     @property
     def n_splits(self) -> int:
         return len(self.values)
+
+    @property
+    def joint_stderr(self) -> float | None:
+        """The standard error of our mean minus the published value, as of independent splits, or None."""
+        ours, printed = self.stderr, self.published.stderr if self.published else None
+        return None if ours is None or printed is None else math.hypot(ours, printed) or None
+
+    @property
+    def delta_se(self) -> float | None:
+        """(Ours - published) in joint standard errors, or None."""
+        joint, printed = self.joint_stderr, self.published
+        return (self.mean - printed.value) / joint if joint and printed and self.mean is not None else None
+
+    @property
+    def band(self) -> float | None:
+        """Half the width in which our mean equals the published value, in % of that, or None."""
+        joint, value = self.joint_stderr, self.published.value if self.published else None
+        return 100 * BAND * joint / abs(value) if joint and value else None
 
     @property
     def lost(self) -> str:
@@ -205,11 +224,7 @@ def summarise(cell: CellRuns, metric: str, values: Mapping[int, float], diverged
     """The entry of these values by split, beside the published value."""
     mean, stderr = mean_stderr([*values.values()]) if values else (None, None)
     published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
-    delta = None
-    if published and mean is not None and stderr is not None and published.stderr is not None:
-        joint = math.hypot(stderr, published.stderr)
-        delta = (mean - published.value) / joint if joint > 0 else None
-    return Entry(cell, metric, values, mean, stderr, diverged, published, delta)
+    return Entry(cell, metric, values, mean, stderr, diverged, published)
 
 
 def cell_key(record: Record, *, by_preset: bool = False) -> tuple:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 from typing import Any
 
-from gpbench.analysis import tables
-from gpbench.analysis.agreement import agreement, deviations
+from gpbench.analysis import answers, tables
+from gpbench.analysis.agreement import agreement, exclusion, outcome
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of, run_facts
@@ -18,7 +18,7 @@ from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import FACTS, Experiment, text
 from gpbench.experiments.kinds import TABLES
-from gpbench.experiments.status import Cell, mixed_presets
+from gpbench.experiments.status import Cell
 
 _AVERAGE = "(average)"  # name of the data set of published averages over data sets (papers.csv)
 
@@ -41,29 +41,26 @@ class Block:
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """The sheet of an experiment's table, of the kind that the experiment names.  Raises ConfigError: two cells are in
-    the same row and column, or methods to rank have no data sets in common.
-    """
+    """The sheet of a table.  Raises ConfigError: two cells are at one place, or there is nothing to rank."""
     return TABLES[experiment.table.get("kind", "values")].function(experiment, preset, planned)
 
 
 def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
     """The sheet of a table of values: a grid for each block, with the best of each row marked."""
     blocks = table_blocks(experiment, planned)
-    columns = column_labels(experiment, planned)
     entries = [entry for block in blocks for entry in block.entries]
-    placed = {(b.title, name, column): e for b in blocks for name, row in b.rows.items() for column, e in row.items()}
+    first = held_out_first(blocks)
+    placed = {(b.title, name, column): e for b in first for name, row in b.rows.items() for column, e in row.items()}
     key = experiment.table["rows"].rpartition(".")[2]
-    rows_are = "data set" if key == "dataset" else key
     return tables.placed_sheet(
         placed,
-        (rows_are, *columns),
+        ("data set" if key == "dataset" else key, *column_labels(experiment, planned)),
         any(tables.has_few([*row.values()]) for block in blocks for row in block.rows.values()),
-        twins=deviations([(block.name, block.rows) for block in blocks], rows_are),
         title=experiment.title,
         name=experiment.id,
+        answer=answer(experiment, planned, blocks),
         summary=[
-            *preset_lines(preset, planned),
+            *status.preset_lines(planned, preset),
             *tables.splits_line(entries),
             *agreement(entries),
             *missing_line(experiment, preset, planned),
@@ -73,17 +70,22 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     )
 
 
+def answer(experiment: Experiment, planned: Sequence[Cell], blocks: Sequence[Block]) -> str:
+    """The answer of the experiment's file, of a preset without missing runs."""
+    rows = [
+        {**tables.row(e), "block": b.name, "row": name, "column": c, "outcome": outcome(e), "excluded": exclusion(e)}
+        for b in blocks
+        for name, row in b.rows.items()
+        for c, e in row.items()
+    ]
+    return "" if any(cell.missing for cell in planned) else answers.answer(experiment.answer, rows)
+
+
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:
     """Facts of the runs by name: what the experiment says of its preset, then those of its records."""
     records = [record for cell in planned for record in cell.records]
     known = {**run_facts(records), **experiment.facts.get(preset, {})}
     return {name: known[name] for name in FACTS if name in known} | facts_of(records)
-
-
-def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
-    """A line on the preset, if it is quick, and one on runs that were made with another one."""
-    mixed = mixed_presets(planned, preset)
-    return [*(["Quick preset."] if preset == "quick" else []), *([f"Mixed presets: {mixed}."] if mixed else [])]
 
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
@@ -103,12 +105,17 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
         if layout["rows"] == "output":
             rows |= {key: _combined(cells, metric, over, output=key) for key, over in _OVER_OUTPUTS.items()}
         if name in without_printed:
-            bare = lambda entry: replace(entry, published=None, delta_se=None)
+            bare = lambda entry: replace(entry, published=None)
             rows = {label: {column: bare(entry) for column, entry in row.items()} for label, row in rows.items()}
         for label in rows.keys() - {"std"}:
             rows[label] = dict(zip(rows[label], tables.with_marks([*rows[label].values()])))
         blocks.append(Block(name, ", ".join(filter(None, [name, tables.title(metric, records)])), rows))
     return blocks
+
+
+def held_out_first(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks of runs that are held out, those with the most values first, and then the others."""
+    return sorted(blocks, key=lambda b: (any(not e.cell.held_out for e in b.entries), -len([*b.entries])))
 
 
 def by_dataset(

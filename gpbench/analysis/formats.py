@@ -1,8 +1,4 @@
-"""Formats of tables: the writer of each, and the ending of a file that names it.
-
-sheet = tables.sheet(cells.entries(cells.group_runs(records)))
-print(FORMATS["md"](sheet))
-"""
+"""Formats of tables: the writer of each, and the ending of a file that names it."""
 
 import csv
 import io

@@ -106,6 +106,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
+def share(n: int, total: int) -> str:
+    """How many of some number: "30 of 36", "all 36", "both" or "none of 36"."""
+    return ("both" if n == 2 else f"all {n}") if n == total else f"{n or 'none'} of {total}"
+
+
 def abridge(names: Sequence[str], most: int = 6) -> str:
     """The first of these names, and how many more there are."""
     more = [f"and {len(names) - most} more"] if len(names) > most else []

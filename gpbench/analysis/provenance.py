@@ -3,7 +3,7 @@ comparison, as footnotes."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gpbench import paths, yamls
 from gpbench.analysis.grouping import gather
@@ -43,13 +43,15 @@ def provenance(records: Iterable[Record]) -> dict[str, dict[str, int]]:
 
 
 def provenance_lines(records: Iterable[Record]) -> list[str]:
-    """A line on the properties that the runs share, and one for each property in which they differ."""
+    """A line on where the runs are from; of more than two values of a property it has their number."""
     runs = {record.id: record for record in records}
-    facts = provenance(runs.values())
-    shared = [f"{name} {next(iter(counts))}" for name, counts in facts.items() if len(counts) == 1]
-    texts = {name: ", ".join(f"{value} ({n})" for value, n in counts.items()) for name, counts in facts.items()}
-    mixed = [f"MIXED {name}: {text}" for name, text in texts.items() if len(facts[name]) > 1]
-    return [f"{counted(len(runs), 'run')}: " + ", ".join(shared), *mixed]
+    facts = provenance(runs.values()).items()
+    texts = [f"{name} {_with_counts(n)}" if len(n) <= 2 else f"{len(n)} values of {name}" for name, n in facts]
+    return [f"{counted(len(runs), 'run')}: {'; '.join(texts)}"]
+
+
+def _with_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{value} ({n:,})" if len(counts) > 1 else value for value, n in counts.items())
 
 
 def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> list[str]:
@@ -70,20 +72,10 @@ def facts_of(records: Iterable[Record]) -> dict[str, str]:
     runs = [*{record.id: record for record in records}.values()]
     if not runs:
         return {}
-    facts = {
-        name: ", ".join(f"{value} ({n:,})" if len(counts) > 1 else value for value, n in counts.items())
-        for name, counts in provenance(runs).items()
-        if name != "jax"  # one of the versions
-    }
+    facts = {name: _with_counts(counts) for name, counts in provenance(runs).items() if name != "jax"}  # a version
     seeds = Counter(record.seed for record in runs)
     seed_fact = {} if {*seeds} == {0} else {"seed": ", ".join(f"{seed} ({n:,})" for seed, n in sorted(seeds.items()))}
     return {"runs": f"{len(runs):,}", **seed_fact, **facts, **_totals(runs)}
-
-
-def provenance_footer(records: Sequence[Record]) -> list[str]:
-    """The lines of `provenance_lines`, then the seconds of all runs and versions of packages."""
-    totals = [f"{name}: {text}" for name, text in _totals(records).items()]
-    return [*provenance_lines(records), *totals] if records else []
 
 
 def _totals(records: Sequence[Record]) -> dict[str, str]:

@@ -5,16 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpbench.analysis import answers
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.comparison import LEAKED_MARK, Comparison, cells_notes, main_names, with_metric
-from gpbench.analysis.experiment import by_dataset, facts, missing_line, preset_lines
+from gpbench.analysis.experiment import by_dataset, facts, missing_line
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.provenance import LEAKED, seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, rank_table, ranking_notes
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.errors import ConfigError, require_known
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell
+from gpbench.experiments.status import Cell, preset_lines
 from gpbench.metrics import find
 
 MAIN = "main"
@@ -82,32 +83,18 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
     records = [record for cell in planned for record in cell.records]
     timed = seconds_lines(records) if any(metric == "seconds" for metric, _ in by_metric) else []
+    rows = [row for result in results if result.ranking for row in _rows(result, result.ranking)]
     return Sheet(
         title=experiment.title,
         name=experiment.id,
-        summary=[
-            *preset_lines(preset, planned),
-            *_settings_line(experiment, planned, results),
-            *missing_line(experiment, preset, planned),
-        ],
+        answer="" if any(cell.missing for cell in planned) else answers.answer(experiment.answer, rows),
+        summary=[*preset_lines(planned, preset), *missing_line(experiment, preset, planned)],
         grids=[_grid(metric, group) for metric, group in by_metric],
         marks={"best": "best of its set", "tied": "not significantly different from the best of its set"},
         remarks=[*shared_notes(results), *timed],
         facts=facts(experiment, preset, planned),
-        rows=[row for result in results if result.ranking for row in _rows(result, result.ranking)],
+        rows=rows,
     )
-
-
-def _settings_line(experiment: Experiment, planned: Sequence[Cell], results: Sequence[SetRanking]) -> list[str]:
-    """The line on the pictures, which rank one setting a method, where the table ranks several."""
-    n_methods = len({record.method for cell in planned for record in cell.records})
-    n_settings = max(len(result.ranking.methods) for result in results if result.ranking)
-    pictures = [options for options in experiment.figures.values() if options.get("settings", MAIN) == MAIN]
-    if not pictures or n_settings <= n_methods:
-        return []
-    ranked = f"{n_settings} settings of {n_methods} methods are ranked"
-    word = f"`gpbench plot {experiment.id} --all-settings` draws all"
-    return [f"{ranked}; the pictures rank one setting a method, so that ranks differ: {word}."]
 
 
 def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes: Sequence[str] = ()) -> Ranking:

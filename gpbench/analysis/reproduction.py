@@ -1,20 +1,20 @@
-"""Reproductions: recorded numbers beside printed ones, in the papers' tables; and their counts by paper."""
+"""Reproductions: recorded numbers beside printed ones, in the papers' tables; and counts of targets."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpbench.analysis import experiment as experiment_tables
-from gpbench.analysis.agreement import exclusion, outcome
+from gpbench.analysis.agreement import exclusion, headline, outcome, rivals_meet
 from gpbench.analysis.cells import Entry
+from gpbench.analysis.grouping import gather
 from gpbench.errors import GpbenchError
 from gpbench.experiments import definition, plan
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers.published import Published
 from gpbench.records.record import Record
-
-_OUTCOMES = ("equal", "better", "worse")  # outcomes beside a target, in the order in which they are shown
 
 _PlannedCells = tuple[Experiment, str, Sequence[Cell]]
 """An experiment, a preset, and the preset's cells with their records."""
@@ -26,11 +26,11 @@ class Reproduction:
 
     experiment: str  # id of the experiment
     preset: str  # preset of its runs
-    block: str
     row: str
     column: str
     entry: Entry  # the entry: our mean and standard error, the published value, and their difference
     published: Published  # the published value
+    rivals: Sequence[bool] = ()  # whether each other value of the table on the same rows meets the published one
 
     @property
     def paper(self) -> str:
@@ -40,8 +40,8 @@ class Reproduction:
     def number(self) -> tuple:
         """The printed number, whatever tables of ours have it."""
         cell, printed = self.entry.cell, self.published
-        source = (printed.source, printed.table, printed.value)
-        return (*source, cell.dataset, cell.output, cell.method, printed.setting, self.entry.metric)
+        own = (cell.dataset, cell.output, cell.method, printed.setting, self.entry.metric)
+        return (printed.source, printed.table, printed.value, *own)
 
     @property
     def exclusion(self) -> str:
@@ -53,25 +53,30 @@ class Reproduction:
         return "different" if self.exclusion and word in ("better", "worse") else word
 
     @property
-    def location(self) -> str:
-        """The place of the number in words, as in "sep/table1, pima, sep-15%: nll"."""
-        return f"{', '.join(filter(None, [self.experiment, self.row, self.column]))}: {self.entry.metric}"
+    def informative(self) -> bool:
+        """True for a target that some rivals of the table could meet, and none does."""
+        return not self.exclusion and not max(self.rivals, default=True)
 
 
 def reproductions(planned: Iterable[_PlannedCells]) -> list[Reproduction]:
     """Every recorded entry with a published value, in the tables of these experiments.  A published number counts once:
     at its place in the first table that has it.
     """
+    places = [
+        (experiment.id, preset, row, column, entry)
+        for experiment, preset, cells in planned
+        if (experiment.table or {"kind": ""}).get("kind", "values") == "values" and any(cell.records for cell in cells)
+        for block in experiment_tables.table_blocks(experiment, cells)
+        for row, entries in block.rows.items()
+        for column, entry in entries.items()
+    ]
+    every = gather((id, entry) for id, *_, entry in places)  # of all presets
     by_number: dict[tuple, Reproduction] = {}
-    for experiment, preset, cells in planned:
-        if not any(cell.records for cell in cells) or (experiment.table or {}).get("kind", "values") != "values":
-            continue
-        for block in experiment_tables.table_blocks(experiment, cells) if experiment.table else ():
-            for row, entries in block.rows.items():
-                for column, entry in entries.items():
-                    if (printed := entry.published) and entry.mean is not None:
-                        reproduction = Reproduction(experiment.id, preset, block.title, row, column, entry, printed)
-                        by_number.setdefault(reproduction.number, reproduction)
+    for id, preset, row, column, entry in places:
+        if (printed := entry.published) and entry.mean is not None:
+            meet = () if exclusion(entry) else rivals_meet(entry, every[id])
+            ours = Reproduction(id, preset, row, column, entry, printed, meet)
+            by_number.setdefault(ours.number, ours)
     return [*by_number.values()]
 
 
@@ -103,31 +108,11 @@ def recorded_presets(
     return planned
 
 
-@dataclass(frozen=True)
-class PaperSummary:
-    """Counts of one paper: its numbers with ours beside them, targets by outcome, and claims by verdict."""
-
-    paper: str
-    numbers: int  # number of printed numbers with one of ours beside them
-    outcomes: Mapping[str, int]  # number of targets by outcome, equal, better, worse
-    claims: Mapping[str, int] = field(default_factory=dict)  # number of claims by verdict; empty where none was judged
-
-    @property
-    def targets(self) -> int:
-        return sum(self.outcomes.values())
-
-    @property
-    def met(self) -> int:
-        return self.targets - self.outcomes["worse"]
+def outcomes(compared: Iterable[Reproduction]) -> Counter[str]:
+    """The numbers of targets by outcome."""
+    return Counter(ours.outcome for ours in compared if not ours.exclusion)
 
 
-def summaries(
-    compared: Sequence[Reproduction], claims: Mapping[str, Mapping[str, int]] | None = None
-) -> list[PaperSummary]:
-    """Counts by paper, in the order of the reproductions; papers with claims only come last."""
-    claims = claims or {}
-    papers = dict.fromkeys([*(ours.paper for ours in compared), *claims])
-    numbers = {paper: [ours for ours in compared if ours.paper == paper] for paper in papers}
-    targets = {paper: [c.outcome for c in own if not c.exclusion] for paper, own in numbers.items()}
-    outcomes = {paper: {name: words.count(name) for name in _OUTCOMES} for paper, words in targets.items()}
-    return [PaperSummary(paper, len(numbers[paper]), outcomes[paper], claims.get(paper, {})) for paper in papers]
+def total(compared: Sequence[Reproduction]) -> str:
+    """The targets of these numbers in words (`headline`)."""
+    return headline(outcomes(compared), sum(ours.informative for ours in compared))

@@ -13,6 +13,7 @@ from gpbench.errors import printable
 if TYPE_CHECKING:
     import pandas as pd
 
+_BRIEF = 20  # most rows of the tables of a brief sheet, and of those behind, unless the first has more
 _MOST_COLUMNS = 10  # largest number of columns of a grid of numbers, with that of the names of rows
 _LONGEST, _GAP = 180, 3  # most characters of a line with the names of columns, and of what stands between two of them
 
@@ -85,8 +86,9 @@ class Sheet:
     title: str  # one sentence on what the table is
     grids: Sequence[Grid]  # the table, in parts of at most _MOST_COLUMNS columns
     rows: Sequence[Mapping[str, object]]  # its numbers by name, for CSV, JSON and pandas
+    answer: str = ""  # what it says, in a sentence or two
     summary: Sequence[str] = ()  # short lines below the title: preset, splits, agreement with the paper, missing runs
-    twins: Sequence[Grid] = ()  # tables behind it: the printed values, and the targets that are not reproduced
+    twins: Sequence[Grid] = ()  # tables behind it, of the printed values
     marks: Mapping[str, str] = field(default_factory=dict)  # meaning of the marks of its cells
     remarks: Sequence[str] = ()  # lines on how to read it
     facts: Mapping[str, str] = field(default_factory=dict)  # what was run, by name
@@ -102,6 +104,17 @@ class Sheet:
     @property
     def lines(self) -> list[str]:
         return [*self.remarks, *(f"{name}: {text}" for name, text in self.facts.items())]
+
+    @property
+    def brief(self) -> "Sheet":
+        """The first of its tables, and of those behind it, without what was run; itself where these are all."""
+        rows = lambda grids: sum(len(grid.rows) for grid in grids)
+        most = lambda grids: [grid for k, grid in enumerate(grids) if not k or rows(grids[: k + 1]) <= _BRIEF]
+        grids, twins = most(self.grids), most(self.twins)
+        if n := len(self.grids) + len(self.twins) - len(grids) - len(twins):
+            rest = f"--all shows {n} more of these tables, and what was run"
+            return replace(self, grids=grids, twins=twins, facts={}, remarks=[*self.remarks, rest])
+        return self
 
     @property
     def frame(self) -> "pd.DataFrame":

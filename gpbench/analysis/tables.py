@@ -32,12 +32,8 @@ MEANINGS = {
     "tied": "not significantly different from the best (corrected resampled t test over splits, 5 %)",
 }
 """Meanings of the marks."""
-_FEW_SPLITS = "cells with fewer than half of the splits of their row's largest are not compared"
-"""Note of a table that has such cells."""
-_UNMARKED = ("seconds", "objective")
 
-_Placed = Mapping[tuple[str, str, str], Entry]
-"""Entries by their place: the title of a grid, the name of a row, and that of a column."""
+_Placed = Mapping[tuple[str, str, str], Entry]  # by the title of a grid, the name of a row, and that of a column
 
 
 def sheet(entries: Sequence[Entry]) -> Sheet:
@@ -74,12 +70,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
 
 
 def placed_sheet(
-    placed: _Placed,
-    header: tuple[str, ...],
-    has_few_splits: bool,
-    twins: Iterable[Grid] = (),
-    remarks: Sequence[str] = (),
-    **fields: Any,
+    placed: _Placed, header: tuple[str, ...], has_few_splits: bool, remarks: Sequence[str] = (), **fields: Any
 ) -> Sheet:
     """The sheet of entries at their places: the grids of our values in parts that can be read (`sheets.parts`), then
     those beside the paper, with each printed value and the difference of ours from it.
@@ -97,14 +88,14 @@ def placed_sheet(
         single if one_split else LEGEND: True,
         beside: bool(printed),
         "a letter at a title, a row or a column holds for all of its cells": any(text_of(name).notes for name in names),
+        "cells with fewer than half of the splits of their row's largest are not compared": has_few_splits,
     }
     lines = [line for line, applies in legend.items() if applies]
-    few = [_FEW_SPLITS] if has_few_splits else []
     return Sheet(
         grids=grids,
-        twins=[*printed, *twins],
+        twins=printed,
         marks=MEANINGS if any(entry.mark for entry in entries) else {},
-        remarks=[*lines, *seconds_notes(entries), *few, *remarks],
+        remarks=[*lines, *seconds_notes(entries), *remarks],
         **fields,
     )
 
@@ -266,5 +257,5 @@ def _few(entry: Entry, every: Iterable[Entry]) -> bool:
 
 
 def _is_ranked(entry: Entry) -> bool:
-    has_order = entry.metric not in _UNMARKED and bool(entry.better)
+    has_order = entry.metric not in ("seconds", "objective") and bool(entry.better)
     return has_order and entry.cell.held_out and entry.cell.dataset not in UNRANKED

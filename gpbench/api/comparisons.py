@@ -77,14 +77,15 @@ def best(
         records = latest(recorded(stores))
         by_protocol = gather((record.protocol, record) for record in kind.records(records, dirs))
         matches = by_protocol.pop(protocol, [])
+        matches = without_budget(matches) if matches else []
         sets = {name: ", ".join(sorted({run.dataset for run in runs})) for name, runs in sorted(by_protocol.items())}
         elsewhere = "; ".join(f"--protocol {name} ({names})" for name, names in sets.items())
-        if not matches:
+        if len(names := {run.method for run in matches}) < 2:
             near = [] if elsewhere else kind.nearest(records, dirs)
             hint = f"; other protocols have: {elsewhere}" if elsewhere else ""
             hint += f"; the nearest recorded data are {', '.join(near)}" if near else ""
-            raise AbsentError(f"no recorded run has {scope}{hint}")
-        matches = without_budget(matches)
+            subject = f"no method but {min(names)} has recorded runs of" if names else "no recorded run has"
+            raise AbsentError(f"{subject} {scope}{hint}")
         notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] if elsewhere else []
         return methods.best_methods(matches, single_metric(metric, matches), seconds), notes
 

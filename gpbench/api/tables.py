@@ -47,8 +47,9 @@ class Table:
         records: Iterable[Record] = (),
         results: Results = None,
         exit_code: int = 0,
+        whole: bool = True,
     ):
-        self.sheet, self.records, self.exit_code = sheet, tuple(records), exit_code
+        self.sheet, self.records, self.exit_code, self._whole = sheet, tuple(records), exit_code, whole
         self.data: Any = sheet.rows if data is None else data
         self._picture, self._results = picture, results  # a function in `gpbench.report.figures`, and its arguments
 
@@ -103,7 +104,7 @@ class Table:
         crate.write(file, self.sheet, self.records, figure, lists, folders(config_dir))
 
     def __str__(self) -> str:
-        return FORMATS["terminal"](self.sheet)
+        return FORMATS["terminal"](self.sheet if self._whole else self.sheet.brief)
 
     __repr__ = __str__
 
@@ -118,6 +119,7 @@ def table(
     metric: Names = None,
     later: bool = False,
     missing: bool = False,
+    whole: bool = False,
     config_dir: Folders = (),
     results: Results = None,
     **filters: Unpack[Filters],
@@ -132,6 +134,7 @@ def table(
         metric: names of metrics, or all; by default nll, or rmse and test_ll for regression.
         later: also values of later papers on the same data.
         missing: the runs of the experiment that are not recorded, instead of its table.
+        whole: print all of its tables and what was run, as files have them, in place of the first.
         config_dir: folders with experiment/ files of yours.
         results: the results folder, a file that `gpbench collect` result, "shipped", or several; by default the results
             folder, or the runs that ship with gpbench where it has none of these.
@@ -148,7 +151,9 @@ def table(
         options = {"metric": metric, **filters, "preset": None, "later": later or None}
         if others := [f"--{key}" for key, value in options.items() if value or value == 0]:
             raise ConfigError(f"{', '.join(others)}: {experiment} says itself what is in its table; leave it out")
-        return _experiment_table(experiment, preset, missing, config_dir, results)
+        result = _experiment_table(experiment, preset, missing, config_dir, results)
+        result._whole = whole or missing
+        return result
     require(not missing, "--missing: name the table whose missing runs to list, such as sep/table1", ConfigError)
     records = first_answer(results, lambda stores: select(latest(recorded(stores)), filters))
     result = table_of(records, metric, results=results)
@@ -215,6 +220,7 @@ def verify(
     preset: Literal["quick", "full"] | None = None,
     protocol: str | None = None,
     details: bool = False,
+    by_grade: bool = False,
     config_dir: Folders = (),
     results: Results = None,
 ) -> Table:
@@ -230,6 +236,7 @@ def verify(
         preset: quick or full; by default both, the full one where it has a number.
         protocol (NAME): only runs under this protocol.
         details: every clause, interval and p-value.
+        by_grade: list them by grade.
         config_dir: folders with claims/ files of yours.
         results: as for `table`.
 
@@ -270,4 +277,4 @@ def verify(
     judged = first_answer(results, judge, lambda judgement: all(verdict.reason for verdict in judgement))
     rows = [report.as_dict(verdict) for verdict in judged]
     is_refuted = any(row["verdict"] in ("fails", "refuted") for row in rows)
-    return Table(report.sheet(judged, details), rows, exit_code=int(is_refuted))
+    return Table(report.sheet(judged, details, by_grade), rows, exit_code=int(is_refuted))

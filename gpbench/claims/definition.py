@@ -21,50 +21,27 @@ from gpbench.schema import Range, is_number
 
 
 class Kind(NamedTuple):
-    """A kind of predicate: what it needs, and in words a number of it, all of them, and all of them in a sentence."""
+    """A kind of predicate: what it needs, and in words a number of it, and what all of them are of."""
 
     needs: Sequence[str]
     noun: str
-    title: str
-    subject: str = ""  # "" where it is the title
+    subject: str = ""
     logarithmic: bool = False  # whether its numbers are logarithms of ratios
 
 
 _TWO, _LINE = ("a", "b"), ("of", "along")
 KINDS: Mapping[str, Kind] = {
-    "difference": Kind(_TWO, "the difference", "{metric} of {a} - {b}", "{metric} of {a} less that of {b}"),
-    "ratio": Kind(_TWO, "the ratio", "{metric} of {a} / {b}", logarithmic=True),
-    "share": Kind(
-        _TWO,
-        "the share",
-        "share of cells where {a} has better {metric} than {b}",
-        "the share of pairs in which {a} has better {metric} than {b}",
-    ),
-    "rank": Kind(
-        (*_TWO, "among"),
-        "the difference of ranks",
-        "rank by {metric} of {a} - {b}",
-        "the rank of {a} by {metric} less that of {b}",
-    ),
+    "difference": Kind(_TWO, "the difference", "{metric} of {a} less that of {b}"),
+    "ratio": Kind(_TWO, "the ratio", logarithmic=True),
+    "share": Kind(_TWO, "the share", "the share of pairs in which {a} has better {metric} than {b}"),
+    "rank": Kind((*_TWO, "among"), "the difference of ranks", "the rank of {a} by {metric} less that of {b}"),
     "friedman": Kind(("among",), "the p-value", "p of Friedman's test of ranks by {metric}"),
-    "spread": Kind(_TWO, "the ratio", "standard deviation over outputs of {metric} of {a} / {b}", logarithmic=True),
-    "range": Kind(
-        (*_TWO, "along"),
-        "the difference",
-        "range over {along} of {metric} of {a} - {b}",
-        "the range over {along} of {metric} of {a} less that of {b}",
-    ),
+    "spread": Kind(_TWO, "the ratio", logarithmic=True),
+    "range": Kind((*_TWO, "along"), "the difference", "the range over {along} of {metric} of {a} less that of {b}"),
     "comparison": Kind(_TWO, "the number", "{metric} of {a} and {b}"),
     "value": Kind(("of",), "the number", "{metric} of {of}"),
-    "slope": Kind(
-        _LINE,
-        "the exponent",
-        "slope of log {metric} of {of} on log {along}",
-        "the exponent of {metric} of {of} in {along}",
-    ),
-    "monotone": Kind(
-        _LINE, "the change", "step of {metric} of {of} along {along}", "the change of {metric} of {of} with {along}"
-    ),
+    "slope": Kind(_LINE, "the exponent", "the exponent of {metric} of {of} in {along}"),
+    "monotone": Kind(_LINE, "the change", "the change of {metric} of {of} with {along}"),
 }
 """Kinds of predicates by name."""
 

@@ -222,11 +222,6 @@ class Region(NamedTuple):
         above, below = (math.isinf(self.low) or value > self.low), (math.isinf(self.high) or value < self.high)
         return LEANS_IN if above and below else LEANS_OUT
 
-    def __str__(self) -> str:
-        if math.isinf(self.low) or math.isinf(self.high):
-            return f"< {self.high:.4g}" if math.isinf(self.low) else f"> {self.low:.4g}"
-        return f"in [{self.low:.4g}, {self.high:.4g}]"
-
 
 def at_least(k: int, terms: Sequence[Evidence]) -> Evidence:
     """Evidence that k of the terms hold, or more: Bonferroni's test of a partial conjunction; of no terms none.

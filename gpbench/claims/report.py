@@ -1,37 +1,51 @@
 """Verdicts as a sheet, a paragraph a claim, and as JSON."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.power import smallest_difference, splits_needed
 from gpbench.analysis.printing import counted
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.claims import sentences
-from gpbench.claims.definition import Clause
+from gpbench.claims.estimates import Estimate
 from gpbench.claims.grades import Counts, Judged
 from gpbench.claims.selection import Number
 from gpbench.claims.verdicts import Verdict, count
+from gpbench.papers import PAPERS
 
 NOTE = (
     "what the errors show: 95 % intervals by corrected resampled t tests over splits (Nadeau and Bengio 2003), over the"
     " test rows of a single split, or over data sets; what each grade is: docs/reference/claims.md"
 )
+_EFFECT = ("effect", "effect_low", "effect_high")
+_HEADER = ("claim", "what it says, and what shows it")
 
 
-def sheet(verdicts: Sequence[Verdict], full: bool = False) -> Sheet:
-    """The sheet of verdicts: for each claim its grade and sentence, and below it the evidence."""
-    lines: list[tuple[str, ...]] = []
-    for v in verdicts:
-        lines += [(v.claim.name, v.word, v.claim.text), ("", marks(v), evidence(v))]
-        lines += [("", "", line) for line in details(v)] if full else []
+def sheet(verdicts: Sequence[Verdict], full: bool = False, by_grade: bool = False) -> Sheet:
+    """The sheet of verdicts, a grid for each paper or for each grade."""
+    heading = lambda v: v.word if by_grade else PAPERS.get(v.claim.paper, v.claim.paper)
+    ordered = [v for word in count(verdicts) for v in verdicts if v.word == word] if by_grade else verdicts
+    groups = gather((heading(v), _lines(v, full)) for v in ordered)
     return Sheet(
         title=f"{counted(len(verdicts), 'claim')}: {summary(verdicts)}.",
-        grids=[Grid("", ("claim", "grade", "what it says, and what the runs say"), tuple(lines), prose=True)],
-        remarks=[NOTE, *([] if full else ["gpbench verify NAME --why has every clause, interval and p-value"])],
+        grids=[
+            Grid(f"{name}: {counted(len(claims), 'claim')}", _HEADER, tuple(itertools.chain(*claims)), prose=True)
+            for name, claims in groups.items()
+        ],
+        remarks=[NOTE],
         rows=[row(v) for v in verdicts],
         width=100,  # where there is no terminal: most cells are sentences
     )
+
+
+def _lines(verdict: Verdict, full: bool) -> list[tuple[str, str]]:
+    """The sentence of a claim; its grade and the evidence; the details, and the command that shows it."""
+    text = evidence(verdict) + (f" ({marks(verdict)})" if marks(verdict) else "")
+    more = [*(details(verdict) if full else ()), command(verdict)]
+    return [(verdict.claim.name, verdict.claim.text), (verdict.word, text), *(("", line) for line in more if line)]
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
@@ -45,13 +59,11 @@ def marks(verdict: Verdict) -> str:
     return ", ".join([*words, "one split"] if verdict.decider and verdict.decider.one_split else words)
 
 
-def marked(verdict: Verdict) -> str:
-    """The grade with its marks, as in "holds (quick)"."""
-    return f"{verdict.word} ({marks(verdict)})" if marks(verdict) else verdict.word
-
-
 def evidence(verdict: Verdict) -> str:
-    """One sentence on the clause that decides, or the reason why there is none."""
+    """One sentence on the clause that decides, or on the tests that do, or the reason why there is none."""
+    if tests := verdict.claim.tests:
+        s = "s" if len(tests) == 1 else ""
+        return f"{counted(len(tests), 'test')} {'prove' if verdict.claim.proves else 'refute'}{s} it"
     if verdict.decider is None or verdict.decisive is None:
         return verdict.reason
     n, missing = len(verdict.clauses), sum(not judged.counts.known for judged in verdict.clauses)
@@ -59,9 +71,17 @@ def evidence(verdict: Verdict) -> str:
     return prefix + sentences.sentence(verdict.decider) + (f"; {counted(missing, 'clause')} not run" if missing else "")
 
 
+def command(verdict: Verdict) -> str:
+    """The command that shows the evidence; "" where there is none, or where its reason names it."""
+    files = dict.fromkeys(test.partition("::")[0] for test in verdict.claim.tests)
+    details_of = f"gpbench verify {verdict.claim.name} --why" if verdict.decider else ""
+    return " ".join(["pytest", *files]) if files else details_of
+
+
 def details(verdict: Verdict) -> list[str]:
     """Lines with each clause: its sentence, counts, effect and p-values; then what the paper prints, and notes."""
-    claim, lines = verdict.claim, []
+    claim = verdict.claim
+    lines = [test.partition("::test_")[2].replace("_", " ") for test in claim.tests]
     for k, judged in enumerate(verdict.clauses, 1):
         names = ("inside", "leaning in", "leaning out", "outside", "not run")
         facts = ", ".join(f"{n} {name}" for n, name in zip(judged.counts, names) if n)
@@ -83,24 +103,21 @@ def details(verdict: Verdict) -> list[str]:
 def row(verdict: Verdict) -> dict[str, Any]:
     """The verdict on a claim by name, for CSV and JSON; counts and effect are those of the clause that decides."""
     claim, judged = verdict.claim, verdict.decider
-    effect = sentences.as_shown(judged.clause, judged.effect) if judged and judged.effect else (None,) * 3
     return {
         "claim": claim.name,
         "verdict": verdict.word,
         "preset": verdict.preset or None,
         "clause": None if verdict.decisive is None else verdict.decisive + 1,
         **(judged.counts._asdict() if judged else dict.fromkeys(Counts._fields)),
-        **dict(zip(("effect", "effect_low", "effect_high"), map(_finite, effect))),
+        **(_ends(judged, judged.effect, *_EFFECT) if judged else dict.fromkeys(_EFFECT)),
         "one_split": bool(judged and judged.one_split),
         "p": verdict.evidence.p if judged else None,
         "q": verdict.q if judged else None,
         "evidence": evidence(verdict),
-        "printed": claim.printed,
-        "text": claim.text,
+        "tests": " ".join(claim.tests),
+        **{name: getattr(claim, name) for name in ("printed", "text", "printed_why", "note")},
         "place": claim.location,
         "experiments": " ".join(claim.experiments),
-        "printed_why": claim.printed_why,
-        "note": claim.note,
     }
 
 
@@ -115,17 +132,22 @@ def as_dict(verdict: Verdict) -> dict[str, Any]:
             **judged.counts._asdict(),
             "p_supporting": judged.evidence.supporting,
             "p_contradicting": judged.evidence.contradicting,
-            "numbers": [_number(judged.clause, n) for n in judged.numbers],
+            "numbers": [_number(judged, n) for n in judged.numbers],
         }
         for judged in verdict.clauses
     ]
     return {**row(verdict), "clauses": clauses}
 
 
-def _number(clause: Clause, number: Number) -> Mapping[str, Any]:
-    ends = sentences.as_shown(clause, number.estimate) if number.estimate else (None,) * 3
-    values = dict(zip(("value", "low", "high"), map(_finite, ends)))
-    return {"name": number.name, **values, "n": number.estimate.n if number.estimate else 0}
+def _number(judged: Judged, n: Number) -> Mapping[str, Any]:
+    ends = _ends(judged, n.estimate, "value", "low", "high")
+    return {"name": n.name, **ends, "n": n.estimate.n if n.estimate else 0}
+
+
+def _ends(judged: Judged, estimate: Estimate | None, *names: str) -> Mapping[str, float | None]:
+    """An estimate and the ends of its interval by these names."""
+    values = sentences.as_shown(judged.clause, estimate) if estimate else (None,) * 3
+    return dict(zip(names, map(_finite, values)))
 
 
 def _power(judged: Judged) -> str:

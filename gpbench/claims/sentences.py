@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from statistics import median
 
-from gpbench.analysis.printing import counted, number
+from gpbench.analysis.printing import counted, number, share
 from gpbench.claims.definition import KINDS, Clause
 from gpbench.claims.estimates import LEANS_IN, Estimate, Region
 from gpbench.claims.grades import Judged
@@ -15,10 +15,8 @@ _NAMED = 3  # largest number of data sets that a sentence names
 
 
 def describe(clause: Clause) -> str:
-    """A clause in words, as in "nll of sep - svi in [-0.05, 0.05]"."""
-    words = {side: _side(clause, side) for side in ("a", "b", "of")}
-    title = KINDS[clause.kind].title.format(metric=clause.metric, along=clause.along, **words)
-    return clause.name or f"{title} {ends(clause)}" + (" over data sets" if clause.over else "")
+    """A clause in words, as in "sep has lower nll than svi over data sets"."""
+    return _phrase(clause) + (" over data sets" if clause.over and not clause.name else "")
 
 
 def sentence(judged: Judged) -> str:
@@ -33,11 +31,10 @@ def sentence(judged: Judged) -> str:
         untested = "" if _tested(known[0]) else "no error is known"
         return "; ".join(filter(None, [text, f"required here: {_phrase(clause)}", untested, rest]))
     n, claimed = counts.known, counts.claimed
-    share = ("both" if n == 2 else f"all {n}") if claimed == n else f"{claimed or 'none'} of {n}"
     quota = f", where {judged.quota} must" if judged.quota < n else ""
     unit = "comparisons" if clause.least is None and any(n.rival for n in judged.numbers) else "cells"
     unit = "cases" if clause.over or clause.kind in ("rank", "share") else unit
-    text = f"{_phrase(clause)} in {share} {unit}{quota}"
+    text = f"{_phrase(clause)} in {share(claimed, n)} {unit}{quota}"
     return "; ".join(filter(None, [text, _exceptions(judged), _certainty(judged), rest]))
 
 
@@ -90,7 +87,7 @@ def _phrase(clause: Clause) -> str:
         times = f"{'less' if falls else 'more'} than {bound:.4g}" if one_sided else f"{low:.4g} to {high:.4g}"
         return f"{of_a} {be} {times} times {that} of {b}"
     kind = KINDS[clause.kind]
-    subject = (kind.subject or kind.title).format(metric=metric, a=a, b=b, of=runs, along=along)
+    subject = kind.subject.format(metric=metric, a=a, b=b, of=runs, along=along)
     interval = f"within {high:.4g}" if low == -high else f"between {low:.4g} and {high:.4g}"
     if one_sided:
         interval = f"{'below' if falls else 'above'} {bound:.4g}"

@@ -6,6 +6,7 @@ docs/reference/experiments.md."""
 
 import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,11 +24,12 @@ FACTS = ("names", "data", "splits", "kernel", "settings", "budget", "cores", "ma
 """What a file may say of its runs: names of columns, data, splits, kernel, settings, steps, how far another number of
 cores moves them, which runs the marks leave out, and what the paper has."""
 
+_BARE = re.compile(r"(?<![\w.=-])\d[\d.,]*(?![\w-])|[{}]")  # a number of no name, such as m=15%, dgp-2 or 8-bit
 _KEYS = Keys(
     {
         "title": required("text"),
         "runs": required(MAPPINGS),
-        "paper": optional(TEXT),
+        **dict.fromkeys(("paper", "answer"), optional(TEXT)),
         **dict.fromkeys(("runs_of", "table", "figure", "figures"), optional()),
         **dict.fromkeys(("presets", "facts", "all", "where"), optional(MAPPING)),
         "labels": optional(MAPPING_OF_MAPPINGS),
@@ -45,6 +47,7 @@ class Experiment:
     title: str
     paper: str
     blocks: Sequence[Mapping[str, Any]]
+    answer: str = ""  # sentences on what the table says (`gpbench.analysis.answers`)
     presets: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -141,6 +144,9 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
     demand = lambda is_right, fault: require(is_right, f"{path}: {fault}", ConfigError)
     table, figure, figures = (content.get(name) or {} for name in ("table", "figure", "figures"))
     demand(table or figure or figures, "say what is made of the runs, a table or a figure")
+    demand(table or not content.get("answer"), "answer: its numbers are those of a table, and there is none")
+    bare = _BARE.search(re.sub(r"\{[^{}]*\}", "", content.get("answer") or ""))
+    demand(not bare, f"answer: {bare and bare[0]}: write a number as the {{CONDITIONS}} of its rows")
     demand(not (figure and figures), "put `figure` among `figures`, under a name")
     blocks = [{**(content.get("all") or {}), **block} for block in content["runs"]]
     for key, value in ((key, value) for block in blocks for key, value in block.items()):
@@ -162,7 +168,7 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
     return Experiment(
         id=id,
         title=content["title"],
-        paper=content.get("paper") or "",
+        **{name: " ".join((content.get(name) or "").split()) for name in ("paper", "answer")},
         blocks=blocks,
         presets={preset: "; ".join(itertools.starmap(fact, words.items())) for preset, words in facts.items()},
         facts=facts,

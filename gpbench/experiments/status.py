@@ -89,15 +89,8 @@ def absent(cells: Sequence[Cell], limit: int | None = 6) -> str:
     return f"MISSING: {missing} of {total} runs, in {len(incomplete)} of {len(cells)} cells: {'; '.join(parts)}"
 
 
-def preset_line(cells: Sequence[Cell], preset: str, description: str) -> str:
-    """The preset asked for, and whether any of the records were made with another one."""
-    line = f"preset {preset}" + (f": {description}" if description else "")
-    if mixed := mixed_presets(cells, preset):
-        return f"{line}; MIXED presets: runs were made with {mixed}"
-    return line.replace("preset quick", "QUICK PRESET") if preset == "quick" else line
-
-
-def mixed_presets(cells: Sequence[Cell], preset: str) -> str:
-    """The presets of the records with their numbers, where some were made with another one than this; else ""."""
+def preset_lines(cells: Sequence[Cell], preset: str) -> list[str]:
+    """A sentence on the preset, if it is quick, and one on runs that were made with another one."""
     counts = Counter(record.preset for cell in cells for record in cell.records if record.preset)
-    return ", ".join(f"{name} ({n:,})" for name, n in sorted(counts.items())) if counts.keys() - {preset} else ""
+    mixed = ", ".join(f"{name} ({n:,})" for name, n in sorted(counts.items())) if counts.keys() - {preset} else ""
+    return [*(["Quick preset."] if preset == "quick" else []), *([f"Mixed presets: {mixed}."] if mixed else [])]

@@ -68,7 +68,7 @@ class Published:
     setting: str  # settings of the method
     value: float
     err: float | None  # the number that the paper prints after ±, or None
-    stderr: float | None
+    stderr: float | None  # standard error, that of rounding included, or None
     n: int | None  # number of splits, or None
     held_out: bool  # false where test rows were training rows
     note: str  # reason for which the value is not a target, or ""
@@ -78,11 +78,6 @@ class Published:
     def text(self) -> str:
         """The number with the digits that the paper prints, zeros at the end among them; four digits of others."""
         return f"{self.value:.4g}" if self.decimals is None else f"{self.value:.{self.decimals}f}"
-
-    @property
-    def is_target(self) -> bool:
-        """True where the value is of held-out rows, and nothing speaks against it."""
-        return self.held_out and not self.note
 
 
 @cache
@@ -146,12 +141,16 @@ def _published(row: dict[str, str], metric: str) -> Published:
     scale, offset = _READ_AS[metric][row["metric"]]
     err = abs(scale) * float(row["err"]) if row["err"] else None
     n = int(row["reps"]) if row["reps"] else None
-    stderr = err / math.sqrt(n) if err is not None and n and row["err_kind"] == "std" else None
+    means = {"stderr": 1, "std": n}.get(row["err_kind"])  # number of values in the mean of which ± is the deviation
+    stderr = None
+    if err is not None and means:  # (e² + v²/12) / n + u²/12 for units u, v of the last digits of value and error
+        value_unit, err_unit = (abs(scale) / 10 ** len(row[name].partition(".")[2]) for name in ("mean", "err"))
+        stderr = math.sqrt((err**2 + err_unit**2 / 12) / means + value_unit**2 / 12)
     return Published(
         **{name: row[name] for name in ("source", "table", "method", "setting")},
         value=round(scale * float(row["mean"]) + offset, 10),
         err=err,
-        stderr=err if row["err_kind"] == "stderr" else stderr,
+        stderr=stderr,
         n=n,
         held_out=row["held_out"] == "1",
         note=NOTES[row["note"]] if row["note"] else "",

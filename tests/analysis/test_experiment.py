@@ -6,13 +6,15 @@ from dataclasses import replace
 import pytest
 from samples import sample
 
-from gpbench.analysis import formats
+from gpbench.analysis import answers, formats
+from gpbench.analysis.agreement import agreement, headline, rivals_meet
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.experiment import missing_runs, table, table_blocks
-from gpbench.analysis.reproduction import Reproduction, exclusion, outcome, reproductions, summaries
+from gpbench.analysis.reproduction import Reproduction, exclusion, outcome, outcomes, reproductions, total
 from gpbench.analysis.tables import has_few, with_marks
+from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell, absent, preset_line
+from gpbench.experiments.status import Cell, absent, preset_lines
 from gpbench.papers.published import Published
 
 TABLE = {"blocks": "method.inducing", "rows": "dataset", "columns": "method", "metrics": ["nll"], "average": "seconds"}
@@ -59,7 +61,7 @@ def test_best_and_tied_are_marked_and_a_table_beside_the_paper_has_the_printed_v
         text = render(format)
         assert best in text and tied in text and "0.688 ± 0.032" in text.replace(r"$\pm$", "±")
         assert text.count("beside the paper: m=15") == 1 and "4 splits" in text
-        assert all(cell in text for cell in ("0.52 (-1.2)", "0.54 (-1.5)", "0.49 (+5.9)"))
+        assert all(cell in text for cell in ("0.52 (-1.2)", "0.54 (-1.5)", "0.49 (+5.8)"))
         assert "not significantly different from the best (corrected resampled t test over splits, 5" in text
 
 
@@ -83,12 +85,34 @@ def test_the_head_names_quick_and_mixed_presets_and_diverged_runs_are_counted_an
     mixed = [*RECORDS[:-1], replace(RECORDS[-1], preset="full")]
     assert "Mixed presets: full (1), quick (23)." in render("terminal", mixed).splitlines()[1]
     full = [replace(r, preset="full") for r in RECORDS]
-    assert preset_line(with_records(CELLS, full), "full", "20 splits") == "preset full: 20 splits"
-    assert "MIXED" in preset_line(with_records(CELLS, RECORDS), "full", "")
+    assert preset_lines(with_records(CELLS, full), "full") == []
+    assert preset_lines(with_records(CELLS, RECORDS), "full") == ["Mixed presets: quick (24)."]
     diverged = {"status": "diverged", "metrics": {"nll": None}}
     text = render("terminal", [replace(r, **diverged) if r.method == "gfitc" else r for r in RECORDS])
     assert "gfitcᵃ" in text and "ᵃ 4 runs diverged" in text and text.count(" diverged ") >= 2
     assert "0.482 ± 0.027*" in text
+
+
+def test_an_answer_counts_the_rows_of_its_table_and_is_silent_where_some_are_missing():
+    text = "{mark=best|tied of metric=nll column=sep|gfitc}; {excluded=}; {outcome=worse of column=svi metric=nll};"
+    text += " {mean of row=pima column=svi metric=nll}; {column of mark=best}; {mark= of mark=|tied metric=nll}"
+    said = replace(EXPERIMENT, answer=text)
+    of = lambda records: table(said, "quick", with_records(CELLS, records)).answer
+    cells = [
+        e for b in table_blocks(said, with_records(CELLS, RECORDS)) for row in b.rows.values() for e in row.values()
+    ]
+    n = sum(entry.delta_se is not None and not exclusion(entry) for entry in cells)
+    worse = sum(outcome(entry) == "worse" for entry in cells)
+    assert 0 < worse < 2 and of(RECORDS) == f"all 4; {n}; {worse} of 2; 0.6875; sep; 2 of 4"
+    others = [
+        replace(r, metrics={"nll": 0.9}) if r.method == "sep" else r for r in RECORDS
+    ]  # another record, another number
+    assert of(others).startswith("2 of 4; ") and of(RECORDS[1:]) == ""
+    assert answers.answer("{mark=best of column=none}", [{"mark": "best", "column": "a"}]) == ""
+    with pytest.raises(ConfigError, match="answer: the rows have no 'marks'; did you mean mark"):
+        answers.answer("{marks=best}", [{"mark": "best"}])
+    text = formats.FORMATS["md"](table(said, "quick", with_records(CELLS, RECORDS)))
+    assert text.splitlines()[2].startswith("all 4; ")
 
 
 def marks(row):
@@ -160,8 +184,7 @@ def compared(mean=0.5, *, published=PUBLISHED, **fields):
         for k, v in values.items()
     ]
     (entry,) = entries(group_runs(runs), ["nll"])
-    delta = (mean - published.value) / 2**0.5 / 0.01 if published.stderr else None
-    return replace(entry, published=published, delta_se=delta)
+    return replace(entry, published=published)
 
 
 def test_a_target_is_equal_within_two_joint_standard_errors_and_what_is_none_says_why():
@@ -173,7 +196,7 @@ def test_a_target_is_equal_within_two_joint_standard_errors_and_what_is_none_say
         (compared(0.4, held_out=False), "our runs are not held out"),
         (compared(0.4, published=replace(PUBLISHED, stderr=None)), "printed without a standard error"),
         (compared(0.4, setting="kernel=matern32"), "our kernel is another than the paper's"),
-        (replace(compared(), delta_se=None), "our number has no standard error"),
+        (replace(compared(), stderr=None), "our number has no standard error"),
     ):
         assert exclusion(entry) == reason and outcome(entry) == ("" if entry.delta_se is None else "different")
 
@@ -188,15 +211,85 @@ def test_a_printed_number_counts_once_at_its_first_place():
     (quick,) = reproductions([(first, "quick", [cell])])
     assert quick.exclusion == "our runs are of the quick preset" and quick.outcome == "different"
     (one,) = reproductions([(first, "full", [cell]), (second, "full", [cell])])
-    assert (one.location, one.paper) == ("sep/first, pima, sep: nll", "sep") and one.published.value == 0.52
+    assert (one.experiment, one.row, one.column, one.paper) == ("sep/first", "pima", "sep", "sep")
+    assert one.published.value == 0.52 and not one.rivals and not one.informative
 
 
-def test_counts_by_paper_are_of_targets_alone_and_papers_of_claims_alone_are_last():
+def test_counts_are_of_targets_alone():
     means = (0.5, 0.54, 0.46)
-    ones = [Reproduction("e", "full", "", "r", "c", compared(mean), PUBLISHED) for mean in means]
+    ones = [Reproduction("e", "full", "r", "c", compared(mean), PUBLISHED, meet) for mean, meet in zip(means, MEET)]
     noted = replace(PUBLISHED, note="a misprint")
-    ones.append(Reproduction("e", "full", "", "r", "c", compared(0.9, published=noted), noted))
-    sep, other = summaries(ones, {"other": {"supported": 2}, "sep": {"supported": 1}})
-    assert (sep.paper, sep.numbers, sep.targets, sep.met) == ("sep", 4, 3, 2)
-    assert sep.outcomes == {"equal": 1, "better": 1, "worse": 1} and sep.claims == {"supported": 1}
-    assert (other.paper, other.targets, other.claims) == ("other", 0, {"supported": 2})
+    ones.append(Reproduction("e", "full", "r", "c", compared(0.9, published=noted), noted, [False]))
+    assert outcomes(ones) == {"equal": 1, "better": 1, "worse": 1} and outcomes([]) == {}
+    assert total(ones) == headline(outcomes(ones), 1) == "3 targets: 1 equal, 1 better, 1 worse; 1 informative"
+
+
+MEET = ([True, False], [False, False], ())
+"""Whether rivals meet three targets: one is met, one is not and so informative, and one has no rivals."""
+
+
+def value(method, means, setting="", metric="nll", **fields):
+    """An entry of a method with these values by split, without a published number."""
+    name = {"method": method, "setting": setting, "cell": f"{method} {setting}", "held_out": True} | fields
+    runs = [sample(f"{method}{setting}{k}", split=k, metrics={metric: v}, **name) for k, v in enumerate(means)]
+    (entry,) = entries(group_runs(runs), [metric])
+    return replace(entry, published=None)
+
+
+RIVALS = {
+    "equal": value("b", [0.50, 0.52]),
+    "better": value("c", [0.30, 0.32]),
+    "another size": value("a", [0.51, 0.53], "m=2"),
+    "one split": value("b", [0.54], "m=3", row_stderr={"nll": 0.03}),
+    "one split without an error": value("b", [0.54], "m=4"),
+    "worse": value("b", [0.60, 0.62], "m=5"),
+}
+OTHERS = [
+    value("b", [0.50, 0.52], held_out=False),
+    value("b", [0.50, 0.52], dataset="heart"),
+    value("b", [0.50, 0.52], data_checksum="of other rows"),
+    value("b", [0.50, 0.52], split_set="of others"),
+    value("b", [0.50, 0.52], metric="error"),
+]
+"""Values that are no rivals: leaked, of other rows, and by another metric."""
+
+
+def test_a_rival_meets_a_target_within_two_joint_standard_errors_or_better_by_brute_force():
+    target = replace(value("a", [0.49, 0.51], "m=1"), published=PUBLISHED)  # 0.50 ± 0.01
+    table = [target, *RIVALS.values(), *OTHERS]
+    by_hand = {}
+    for name, rival in RIVALS.items():
+        numbers = [*rival.values.values()]
+        mean = sum(numbers) / len(numbers)
+        half = abs(numbers[0] - numbers[-1]) / 2  # the standard error of two values
+        error = half if len(numbers) == 2 else {"one split": 0.03}.get(name, 0.0)
+        by_hand[name] = mean <= 0.50 + 2 * math.sqrt(error**2 + 0.01**2)
+    expected = {"equal": True, "better": True, "another size": True, "one split": True}
+    assert by_hand == expected | {"one split without an error": False, "worse": False}
+    assert sorted(rivals_meet(target, table)) == sorted(by_hand.values())
+    for name, rival in RIVALS.items():
+        assert rivals_meet(target, [target, rival, *OTHERS]) == [by_hand[name]], name
+    assert rivals_meet(target, [target, *OTHERS]) == []
+    # where more is better, what was better is worse; another preset of the same method is no rival of it
+    gain = replace(value("a", [0.49, 0.51], "m=1", "test_ll"), published=PUBLISHED)
+    others = [value("b", [0.30, 0.32], metric="test_ll"), value("c", [0.60, 0.62], metric="test_ll")]
+    again = value("a", [0.49], "m=1", "test_ll")
+    assert sorted(rivals_meet(gain, [gain, again, *others])) == [False, True]
+
+
+def test_the_head_of_a_table_counts_targets_by_outcome_and_those_that_tell_a_method_from_its_rivals():
+    target = replace(value("a", [0.49, 0.51], "m=1"), published=PUBLISHED)
+    band = 100 * 2 * math.hypot(0.01, 0.01) / 0.5
+    alone, beside = agreement([target, RIVALS["worse"]]), agreement([target, *RIVALS.values()])
+    assert alone[0] == "1 target: 1 equal, 0 better, 0 worse; 1 informative."
+    assert beside[0] == "1 target: 1 equal, 0 better, 0 worse; 0 informative."  # the control: a rival meets it
+    assert f"± {band:.1f} to {band:.1f} % of the printed value, {band:.1f} in the median" in alone[1]
+    assert (
+        alone[2].endswith("; 0 of their 1 values do.")
+        and beside[2].endswith("; 4 of their 6 values do.")
+        and len(beside) == 3
+    )
+    poor = replace(value("a", [0.59, 0.61], "m=1", split_set="hla"), published=PUBLISHED)
+    lines = agreement([poor])
+    assert lines[0].endswith("0 better, 1 worse; 0 informative.") and lines[1] == "Worse: a on pima (nll)."
+    assert lines[-1].startswith("The paper has the same splits")  # and without rivals none is informative

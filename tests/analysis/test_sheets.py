@@ -66,6 +66,14 @@ def test_a_part_has_at_most_ten_columns_none_is_lost_and_empty_ones_are_left_out
     assert parts(Grid("nll", ("data set", "x"), (("a", ""),))) == []
 
 
+def test_a_brief_sheet_has_the_first_tables_and_says_how_many_more_there_are():
+    sheet = sheet_of([grid(2, rows=9)] * 5, twins=[grid(2, rows=30)] * 2, facts={"runs": "5"})
+    assert (len(sheet.brief.grids), len(sheet.brief.twins), sheet.brief.facts) == (2, 1, {})
+    assert sheet.brief.remarks == ["--all shows 4 more of these tables, and what was run"]
+    small = sheet_of([grid(2)], twins=[grid(2)], facts={"runs": "5"})
+    assert small.brief is small
+
+
 def test_a_note_of_all_cells_of_a_title_a_row_or_a_column_stands_there_alone():
     def value(*notes):
         return Text("1", notes=notes)

@@ -183,7 +183,7 @@ def test_clauses_must_all_hold_unless_any_is_enough_and_ratios_are_ratios_in_jso
     (found,) = report.as_dict(judge(tmp_path, [clause]))["clauses"]
     assert [found["low"], found["high"], found["numbers"][0]["value"]] == pytest.approx([2.5, 3.5, 3.0])
     (found,) = report.as_dict(judge(tmp_path, [{**clause, "between": [0, 3.5]}]))["clauses"]
-    assert (found["low"], found["clause"]) == (None, "seconds of a / b < 3.5 over data sets")
+    assert (found["low"], found["clause"]) == (None, "seconds of a are less than 3.5 times those of b over data sets")
     runs = [KeyedCell({"method": "a", "steps": "9"}, None), KeyedCell({"method": "a"}, None)]
     assert select_cells(runs, {"steps": ("",)}) == runs[1:]
     assert select_cells(runs, {"steps": ("any",)}) == runs

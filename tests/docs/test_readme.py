@@ -18,7 +18,7 @@ from pyarrow import parquet
 from test_commands import PAGES, ROOT, blocks
 from test_examples import EXAMPLES, call, gpbench
 
-from gpbench.analysis.reproduction import load_reproductions, summaries
+from gpbench.analysis.reproduction import load_reproductions, outcomes, total
 from gpbench.api import tables
 from gpbench.claims import definition
 from gpbench.claims.grades import SCALE
@@ -74,8 +74,9 @@ def test_the_row_of_a_paper_has_the_grades_of_its_claims(paper):
 
 
 COUNTED = (ROOT / "README.md", ROOT / "docs" / "results" / "README.md")
-TARGETS = {"sep": (54, 54), "aep_dgp": (55, 58), "qsgp": (6, 6)}
-"""Numbers of targets met, and of targets."""
+TARGETS = {"sep": (50, 4, 0), "aep_dgp": (31, 25, 2), "qsgp": (3, 3, 0)}
+"""Numbers of targets that are equal, better and worse."""
+HEADLINE = "118 targets: 84 equal, 32 better, 2 worse; 1 informative"
 
 
 def rows(paper: str) -> list[str]:
@@ -85,13 +86,12 @@ def rows(paper: str) -> list[str]:
 
 def test_pages_and_the_badge_have_the_numbers_of_targets_of_runs_that_ship_and_of_grades():
     for paper, counts in TARGETS.items():
-        met = "{} of {}".format(*counts)
-        assert rows(paper) and all(f"| {met}" in row for row in rows(paper))
+        words = "{} equal, {} better, {} worse".format(*counts)
+        assert rows(paper) and all(f"| {words}" in row for row in rows(paper))
         page = (ROOT / "docs" / "results" / f"{paper}.md").read_text(encoding="utf-8")
-        assert f"targets met: {met}" in " ".join(page.split())
-    met, targets = (sum(each[part] for each in TARGETS.values()) for part in (0, 1))
+        assert f"(targets: {words})" in " ".join(page.split()) and page.count("**In short.**  What holds") == 1
     badge = (ROOT / "docs" / "gallery" / "badge.svg").read_text(encoding="utf-8")
-    assert f"{met} of {targets} targets reproduced" in badge and f"![{met} of {targets} t" in COUNTED[0].read_text()
+    assert HEADLINE in badge and f"![{HEADLINE}]" in COUNTED[0].read_text()
     files = sorted(ROOT.glob("results/*/records.parquet"))
     ids = {id for file in files for id in parquet.read_table(file, columns=["id"]).column("id").to_pylist()}
     for page in (COUNTED[0], ROOT / "docs" / "reference" / "records.md"):
@@ -108,14 +108,18 @@ def test_pages_and_the_badge_have_the_numbers_of_targets_of_runs_that_ship_and_o
 
 def test_the_numbers_of_targets_are_those_of_the_records():
     records = latest(record for file in ROOT.glob("results/*/records.parquet") for record in open_store(file).all())
-    found = summaries(load_reproductions(records))
-    assert {one.paper: (one.met, one.targets) for one in found if one.targets} == TARGETS
-    counts = [sum(one.outcomes[name] for one in found) for name in ("equal", "better", "worse")]
-    assert [sum(counts), *counts] == [118, 82, 33, 3]
+    found = load_reproductions(records)
+    for paper, counts in TARGETS.items():
+        by_outcome = outcomes(ours for ours in found if ours.paper == paper)
+        assert tuple(by_outcome[word] for word in ("equal", "better", "worse")) == counts
+    assert total(found) == HEADLINE
+    assert outcomes(ours for ours in found if ours.entry.cell.method == "vi_g") == {"equal": 2, "better": 14}
     for page in COUNTED:
-        assert "118 targets 82 are equal, 33 " in " ".join(page.read_text(encoding="utf-8").split())
+        assert "118 targets 84 are equal, 32 better and 2 worse" in " ".join(page.read_text(encoding="utf-8").split())
+    widest = max(ours.entry.band for ours in found if not ours.exclusion)
+    assert f"are up to {widest:.0f} % of a printed value, and only 1 of 118" in " ".join(README.read_text().split())
     with Image.open(ROOT / "docs" / "gallery" / "printed.png") as picture:
-        assert picture.info["Title"] == "Ours against printed: 118 numbers of the papers"
+        assert picture.info["Title"] == f"Ours against printed: {HEADLINE}"
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +133,28 @@ def test_the_page_is_that_of_the_records(paper, records, monkeypatch):
     import reproduced
 
     assert reproduced.section(paper, records, PLANNER) in reproduced.PAGE.read_text()
+
+
+def test_the_numbers_outside_the_count_are_those_of_the_records_and_readme_names_them(records, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import reproduced
+
+    outside, readme = reproduced.outside(records, PLANNER), " ".join(README.read_text().split())
+    assert reproduced.PAGE.read_text().endswith(outside)
+    (worse,) = re.findall(r"and (\d+) are worse", " ".join(outside.split()))
+    assert f"we miss {worse} numbers of which no error is known" in readme
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in outside.splitlines() if line[:2] == "| "]
+    named = re.findall(r"(kin8nm|energy|protein) \((-?[\d.]+), (?:by later papers )?(-?[\d.]+)\)", readme)
+    later = {
+        (row[0], float(row[2].split()[0]), float(row[3])) for row in rows if row[1] == "test_ll" and row[4] == "worse"
+    }
+    assert len(named) == 3
+    for dataset, ours, printed in named:
+        assert any(k == dataset and f"{a:.3f}" == ours and p == float(printed) for k, a, p in later)
+    bases = {
+        row[0]: float(row[1]) > float(row[2]) for row in rows if len(row) == 3 and row[0] not in ("data set", "---")
+    }
+    assert bases["kin40k"] and bases["protein_yang"]
 
 
 METHOD = ROOT / "docs" / "tutorial" / "README.md"

@@ -142,6 +142,8 @@ CHOICES = [
     ("runs: [{method: a}]", "give `runs` or `runs_of`, not both"),
     ("runs_of: othr", "did you mean other"),
     (f"figure: {{{RANKS}}}, figures: {{a: {{{RANKS}}}}}", "put `figure` among `figures`"),
+    ("answer: of m=15% and 8-bit numbers 30 of 36", "answer: 30: write a number as the {CONDITIONS}"),
+    (f"figure: {{{RANKS}}}, answer: none", "answer: its numbers are those of a table"),
     ("figures: [3]", "figures=[3]: must be a mapping of names to figures"),
     (f"figures: {{a/b: {{{RANKS}}}}}", "figures: a/b cannot be part of the name of a file"),
 ]

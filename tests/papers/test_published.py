@@ -31,14 +31,19 @@ def test_every_printed_number_of_the_five_papers_is_there_in_a_metric_of_ours_wi
     assert set(_READ_AS) <= set(METRICS)
 
 
-def test_printed_deviations_are_divided_by_root_n_and_later_papers_are_found_by_metric():
+def test_printed_deviations_are_divided_by_root_n_rounding_counts_and_later_papers_are_found_by_metric():
     values = lookup("pima", "sep", "m=50%", "nll")
     assert (values.value, values.err, values.n, values.table) == (0.5, 0.05, 20, "1")
-    assert values.stderr == pytest.approx(0.05 / math.sqrt(20)) and values.text == "0.50"
-    assert lookup("boston", "pbp", "", "test_ll").stderr == 0.09
-    assert lookup("boston", "dropout", "", "test_ll").stderr == pytest.approx(0.25 / math.sqrt(20))
+    rounding = 0.01**2 / 12  # variance of the rounding to 0.01, of a value and of an error
+    assert values.stderr == pytest.approx(math.sqrt((0.05**2 + rounding) / 20 + rounding)) and values.text == "0.50"
+    assert lookup("boston", "pbp", "", "test_ll").stderr == pytest.approx(math.sqrt(0.09**2 + 2 * rounding))
+    dropout = lookup("boston", "dropout", "", "test_ll").stderr
+    assert dropout == pytest.approx(math.sqrt((0.25**2 + rounding) / 20 + rounding))
+    assert lookup("kin8nm", "hmc", "", "rmse").stderr == pytest.approx(math.sqrt(2 * rounding))  # 0.06 ± 0.00
+    percent = lookup("mnist_odd_even", "sep", "m=200", "error")
+    assert percent.err is percent.stderr is None  # without a printed error no rounding makes one
     values = later("boston", "test_ll")
-    assert any(p.method == "PBP" and p.value == -2.574 and p.stderr == 0.089 for p in values)
+    assert any(p.method == "PBP" and p.value == -2.574 and p.stderr == pytest.approx(0.089, abs=1e-5) for p in values)
     assert all(p.source for p in values) and later("pima", "nll") and later("boston", "nmse") == []
     for name in ("kin40k", "protein_yang", "kegg", "ctslice", "keggu", "song"):  # in the units of the same files
         assert len(later(name, "rmse")) == 7

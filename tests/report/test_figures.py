@@ -34,7 +34,7 @@ def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size(
         assert len({str(line.get_linestyle()) for line in axis.lines}) == 2
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["sep", "svi", "m = 4", "50"] and figure.get_suptitle() == "A figure"
-    assert small_print(figure) == ["preset full: all", "device a cpu; precision float64; jax unknown; commit unknown"]
+    assert small_print(figure) == ["all", "device a cpu; precision float64; jax unknown; commit unknown"]
 
 
 def test_a_curve_is_the_mean_in_seconds_of_one_split_and_one_extreme_value_does_not_set_the_range():
@@ -82,8 +82,8 @@ def test_a_panel_whose_metric_is_in_no_trace_says_so_and_the_caption_names_prese
     assert [[text.get_text() for text in axis.texts] for axis in figure.axes] == [[], ["missing"]]
     traces_of = experiment(kind="traces", panels=["nll"], colour="method")
     quick = [cell({"method": "sep"}, record("a", preset="quick"))]
-    assert small_print(drawn(traces_of, quick, "quick"))[0] == "QUICK PRESET: few"
-    assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
+    assert small_print(drawn(traces_of, quick, "quick"))[0] == "Quick preset. few"
+    assert "Mixed presets: quick (1)." in small_print(drawn(traces_of, quick, "full"))[0]
 
 
 def test_the_file_may_choose_colours_dashes_and_labels_and_a_method_has_one_colour_in_a_paper():
@@ -217,10 +217,10 @@ def test_a_picture_is_the_same_whatever_the_notebook_and_the_user_have_set(tmp_p
 
 
 def comparison(mean, printed, delta, metric, held_out=True):
-    published = Published("sep", "1", "sep", "", printed, 0.01, 0.01, 20, held_out, "")
+    published = Published("sep", "1", "sep", "", printed, 0.0, 0.0, 20, held_out, "")
     cell = CellRuns("pima", "", "sep", "", "", "full", True, ())
-    entry = Entry(cell, metric, {0: mean, 1: mean}, mean, 0.1, 0, published, delta)
-    return Reproduction("sep/table1", "full", "", "pima", f"sep {mean}", entry, published)
+    entry = Entry(cell, metric, {0: mean, 1: mean}, mean, (mean - printed) / delta, 0, published)
+    return Reproduction("sep/table1", "full", "pima", f"sep {mean}", entry, published, [delta > 0])
 
 
 COMPARED = [
@@ -236,8 +236,9 @@ def test_targets_are_drawn_at_printed_and_ours_with_deviations_legend_and_notes(
     points = {tuple(line.get_xydata()[0]) for line in left.lines if len(line.get_xydata()) == 1}
     assert points == {(0.4, 0.5), (0.4, 0.3)}
     assert [tuple(line.get_xydata()[0]) for line in middle.lines if len(line.get_xydata()) == 1] == [(-1.1, -1.0)]
-    assert [deviation(c) for c in COMPARED[:3]] == [-4.0, 5.0, 1.0]
-    assert [line.get_ydata()[0] for line in right.lines if len(line.get_xydata()) == 1] == [-4.0, 1.0, 5.0]
+    assert [deviation(c) for c in COMPARED[:3]] == pytest.approx([-4.0, 5.0, 1.0])
+    heights = [line.get_ydata()[0] for line in right.lines if len(line.get_xydata()) == 1]
+    assert heights == pytest.approx([-4.0, 1.0, 5.0])
     assert [text.get_text() for text in right.texts] == ["sep 0.5, pima: nll"]
     figure = draw_printed(COMPARED)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]

@@ -204,7 +204,10 @@ def test_a_wrong_file_of_claims_is_left_out_and_the_documentation_linked_where_i
     err = capsys.readouterr().err
     assert err.startswith("gpbench: left out: ") and "wrong.yaml: a" in err and err.count("\n") == 1
     assert not (site / "claims" / "wrong.html").exists() and (site / "claims" / "mine.html").exists()
-    assert "targets" in (site / "badge.svg").read_text()
+    counts = re.search(r"gpbench: (\d+) targets?: .*?; (\d+ informative)", (site / "badge.svg").read_text())
+    index = (site / "index.html").read_text()
+    assert counts and f"<li>{counts[2]}: no other" in index  # one count on the badge and on the front page
+    assert f">{int(counts[1]) or 'No'}</strong> targets" in index
     assert "../../index.html" in Reader(site / "dataset" / "pima.html").links
     for address in ("nonsense", "javascript:alert(1)", "javascript:x.html"):
         assert main(["report", "--results", str(results), "--out", str(tmp_path / "s"), "--docs", address]) == 2

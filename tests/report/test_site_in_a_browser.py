@@ -140,6 +140,14 @@ def test_unchecking_a_method_redraws_the_diagram_and_a_link_to_a_record_opens_it
     assert before.count(",") == after.count(",") + 1
     browser.value("document.querySelectorAll('.choose')[0].querySelectorAll('input:checked').forEach((b) => b.click())")
     assert browser.value("document.querySelector('.diagram').textContent").startswith("Ranks need at least two methods")
+    shown = "[...document.querySelectorAll('details.ranks')].filter((e) => !e.hidden).map((e) => e.dataset.metric)"
+    metric = "document.querySelectorAll('.choices select')[1]"
+    first, *others = browser.value(f"[...{metric}.options].map((option) => option.value)")
+    assert browser.value(shown) == [first] and others
+    browser.value(
+        f"{metric}.value = {json.dumps(others[-1])}; {metric}.dispatchEvent(new Event('change', {{bubbles: true}}))"
+    )
+    assert browser.value(shown) == others[-1:]
     page = next(iter(sorted((site / "cell").glob("*.html"))))
     browser.open(page)
     browser.value("document.querySelector('td a[href^=\"#\"]').click()")

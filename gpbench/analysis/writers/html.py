@@ -14,7 +14,7 @@ _MARK_NAMES = {"best": "bold", "tied": "underlined", "placed": "bold"}
 def as_html(sheet: Sheet) -> str:
     """The sentence, a `<table>` for each grid, notes as a list, and what was run, which opens on demand."""
     notes = sheet.notes
-    lines = [f"<p>{_html(line)}</p>" for line in (sheet.title, " ".join(sheet.summary)) if line]
+    lines = [f"<p>{_html(line)}</p>" for line in (sheet.title, sheet.answer, " ".join(sheet.summary)) if line]
     lines += [grid_html(grid, notes) for grid in (*sheet.grids, *sheet.twins)]
     items = [f"{_MARKS[mark] % _MARK_NAMES[mark]}: {_html(text)}" for mark, text in sheet.marks.items()]
     items += [f"{letter} {_html(note)}" for note, letter in notes.items()]

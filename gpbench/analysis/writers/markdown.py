@@ -15,7 +15,7 @@ _MARKS = {"best": "**%s**", "tied": "*%s*", "placed": "**%s**"}
 def as_markdown(sheet: Sheet) -> str:
     """The sentence, the tables, then notes and what was run as lists."""
     notes = sheet.notes
-    texts = filter(None, (sheet.title, " ".join(sheet.summary)))
+    texts = filter(None, (sheet.title, sheet.answer, " ".join(sheet.summary)))
     lines = [line for text in texts for line in (*_wrapped(_md(text)), "")]
     for grid in (*sheet.grids, *sheet.twins):
         for piece in chunks(grid, _WIDTH, notes, " | "):

@@ -19,7 +19,7 @@ def as_text(sheet: Sheet, width: int | None = None) -> str:
     """Plain text with aligned columns."""
     width = width or printing.width() or sheet.width
     notes = sheet.notes
-    lines = [*_wrapped([sheet.title, " ".join(sheet.summary)], width), ""] if sheet.title else []
+    lines = [*_wrapped([sheet.title, sheet.answer, " ".join(sheet.summary)], width), ""] if sheet.title else []
     for grid in (*sheet.grids, *sheet.twins):
         for piece in [grid] if grid.prose else _numbered(grid, chunks(grid, width, notes)):
             title = _marked(piece.title, notes)

@@ -13,7 +13,7 @@ from gpbench.analysis.provenance import provenance, seconds_lines
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
-from gpbench.experiments.status import Cell, absent, preset_line, require_recorded
+from gpbench.experiments.status import Cell, absent, preset_lines, require_recorded
 from gpbench.outputs import output
 
 __all__ = ["Arrays", "draw", "encode", "save", "write"]
@@ -63,7 +63,7 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     seconds = seconds_lines(records, axes[kind]) if kind in axes else []
     with style.context():
         figure = FIGURES[kind].function(experiment, planned, arrays)
-        preset_text = preset_line(planned, preset, experiment.presets.get(preset, ""))
+        preset_text = " ".join([*preset_lines(planned, preset), experiment.presets.get(preset, "")])
         notes = [*figure.get_supxlabel().splitlines(), preset_text, absent(planned, 2), of_runs, *seconds]
         notes = [line for line in (*figure.notes, *notes) if line]
         if figure.notes:

@@ -115,7 +115,7 @@ def span_limits(
 
 def _target(entry: Entry) -> float | None:
     """The published value of a cell if it is a target, else None."""
-    return entry.published.value if entry.published and entry.published.is_target else None
+    return printed.value if (printed := entry.published) and printed.held_out and not printed.note else None
 
 
 def _notes(rows: Mapping[str, Mapping[str, Entry]], metric: str) -> Iterator[str]:

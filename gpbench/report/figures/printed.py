@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from gpbench.analysis.agreement import BAND
-from gpbench.analysis.reproduction import Reproduction
+from gpbench.analysis.cells import BAND
+from gpbench.analysis.reproduction import Reproduction, outcomes, total
 from gpbench.errors import ConfigError
 from gpbench.report.figures import style
 
@@ -30,14 +30,13 @@ def draw_printed(compared: Sequence[Reproduction]) -> style.Picture:
         axis.set_title(name)
     _deviations(third, targets, colours)
     looks = [("o", colour, paper) for paper, colour in colours.items()]
-    outcomes = [target.outcome for target in targets]
-    looks += [(mark, "#777777", f"{name}: {outcomes.count(name)}") for name, mark in _MARKERS.items()]
+    looks += [(mark, "#777777", f"{name}: {outcomes(targets)[name]}") for name, mark in _MARKERS.items()]
     handles = [third.plot([], [], mark, color=hue, markersize=5, label=text)[0] for mark, hue, text in looks]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-    style.head(figure, f"Ours against printed: {len(targets)} numbers of the papers")
+    style.head(figure, f"Ours against printed: {total(targets)}")
     band = f"equal: within {BAND:g} joint standard errors, the grey band; bars: ± {BAND:g} of them"
     others = f"{len(compared) - len(targets)} further printed numbers are no targets, for reasons that tables state"
-    figure.notes = [band, "up is in favour of ours", others]
+    figure.notes = [band, "up is in favour of ours", "informative: no rival of the same table meets it", others]
     return figure
 
 
@@ -51,8 +50,8 @@ def _against(axis: Axes, members: Sequence[Reproduction], colours: dict[str, str
     """Ours against printed with two joint standard errors, around the diagonal."""
     for target in members:
         entry, printed = target.entry, target.published.value
-        assert entry.mean is not None and entry.delta_se is not None
-        joint = abs((entry.mean - printed) / entry.delta_se) if entry.delta_se else entry.stderr or 0.0
+        assert entry.mean is not None and entry.joint_stderr is not None
+        joint = entry.joint_stderr
         colour, marker = colours[target.paper], _MARKERS[target.outcome]
         low = min(BAND * joint, 0.9 * entry.mean) if logarithmic else BAND * joint
         axis.plot([printed] * 2, [entry.mean - low, entry.mean + BAND * joint], color=colour, linewidth=0.8, alpha=0.5)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis.cells import CellRuns, Entry, cell_key, entries, group_runs
 from gpbench.analysis.printing import natural
-from gpbench.analysis.reproduction import PaperSummary, Reproduction, reproductions, summaries
+from gpbench.analysis.reproduction import Reproduction, reproductions
 from gpbench.claims.definition import Claim
 from gpbench.claims.selection import ReadArrays
-from gpbench.claims.verdicts import Verdict, count, judge
+from gpbench.claims.verdicts import Verdict, judge
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers import PAPERS, published
@@ -102,14 +102,9 @@ class Facts:
 
     @cached_property
     def compared(self) -> list[Reproduction]:
-        """Our numbers beside the printed ones, of each experiment in its first preset of `presets`."""
-        first = [self.presets(id)[0] for id in dict.fromkeys(planned.experiment.id for planned in self.planned)]
-        return reproductions((p.experiment, p.preset, p.cells) for p in first)
-
-    @cached_property
-    def summaries(self) -> list[PaperSummary]:
-        """Targets and claims by paper."""
-        return summaries(self.compared, {paper: count(judged) for paper, judged in self.verdicts.items()})
+        """Our numbers beside the printed ones, of each experiment in its `presets`."""
+        ids = dict.fromkeys(planned.experiment.id for planned in self.planned)
+        return reproductions((p.experiment, p.preset, p.cells) for id in ids for p in self.presets(id))
 
     def presets(self, id: str) -> list[PlannedExperiment]:
         """The presets of an experiment, full before quick, but those with records first; without the quick one where

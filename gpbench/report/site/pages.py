@@ -14,9 +14,11 @@ from markupsafe import Markup
 
 from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.comparison import LEAKED_MARK
+from gpbench.analysis.experiment import table
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
+from gpbench.analysis.reproduction import outcomes, total
 from gpbench.analysis.tables import LEGEND, MEANINGS, title
 from gpbench.analysis.writers.html import grid_html
 from gpbench.claims import report as claim_report
@@ -56,7 +58,7 @@ class _Site:
             finalize=_visible,
         )
         self.environment.policies["json.dumps_function"] = lambda value, **_: escape_json(_ENCODE(value))
-        self.environment.filters |= {"record": _json, "short": views.short}
+        self.environment.filters |= {"record": _json}
         self.environment.globals |= {
             "facts": site_facts,
             "version": __version__,
@@ -95,7 +97,8 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
     yield site.page("results.html", "All results", table=_rows(site, marked), n=len(marked))
     if printed := any(not number.exclusion for number in site_facts.compared):
         yield "printed.svg", drawn(draw_printed(site_facts.compared))
-    ranks = views.rank_sections(site_facts.records)
+    tasks = {name: str(card.get("task", "others")) for name, card in site_facts.cards.items()}
+    ranks = views.rank_sections(site_facts.records, tasks)
     yield site.page("ranks.html", "Average ranks", sections=ranks)
     pictures: list[tuple[str, str]] = []
     for planned in presets.values():
@@ -110,16 +113,19 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
         yield site.page(path, f"Claims of {paper}", paper=paper, verdicts=verdicts, badge=badge, summary=summary)
     index = _ENCODE([*front.search_index(site_facts, presets)])
     yield "search.js", f"const SEARCH = {escape_json(index)};\n".encode()
-    met, targets = (sum(getattr(summary, name) for summary in site_facts.summaries) for name in ("met", "targets"))
-    text = f"{met} of {targets} targets reproduced" if targets else "no targets"
-    yield "badge.svg", charts.badge("gpbench", text, (SCALE[0] if targets else SCALE[-1]).colour)
+    numbers = gather((ours.paper, ours) for ours in site_facts.compared)
+    by_paper = [*numbers.items(), *((paper, []) for paper in site_facts.verdicts if paper not in numbers)]
+    headline = total(site_facts.compared)
+    yield "badge.svg", charts.badge("gpbench", headline, SCALE[0 if printed else -1].colour)
     yield site.page(
         "index.html",
         "Gaussian processes at scale, measured",
         provenance=provenance(site_facts.records),
         presets=presets,
         boards=front.boards(site_facts),
-        summaries=site_facts.summaries,
+        summaries=[(p, own, outcomes(own), total(own), count(site_facts.verdicts.get(p, ()))) for p, own in by_paper],
+        counts=outcomes(site_facts.compared),
+        headline=headline,
         printed=printed,
         datasets=front.by_task_and_size(site_facts),
         pictures=pictures[:2],
@@ -138,7 +144,7 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
 
 
 def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> _Page:
-    headings = {"worse": "Targets not reproduced", "better": "Targets with a better value", "equal": "Equal targets"}
+    headings = {"worse": "Worse than printed", "better": "Better than printed", "equal": "Equal"}
     own = [item for item in site.facts.compared if item.paper == paper]
     no_target, page_of = "Printed numbers that are no targets", site.facts.page_of
     heading_of = lambda item: no_target if item.exclusion else headings[item.outcome]
@@ -150,7 +156,7 @@ def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExpe
         planned=[p for p in planned if p.experiment.paper == paper],
         compared={name: compared[name] for name in (*headings.values(), no_target) if name in compared},
         exclusions=dict(Counter(item.exclusion for item in own if item.exclusion).most_common()),
-        summary=next((item for item in site.facts.summaries if item.paper == paper), None),
+        summary=total(own) if outcomes(own) else "",
         counts=[(grade, n) for grade in SCALE if (n := count(site.facts.verdicts.get(paper, ()))[grade.word])],
         published=[row for row in published.rows_of("papers") if row["source"] == paper],
     )
@@ -193,7 +199,9 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[_
         values, files = section(site.facts, planned, path.removesuffix(".html"), with_figures=with_figures)
         sections.append(values)
         yield from files.items()
-    yield site.page(path, experiment.id, experiment=experiment, sections=sections)
+    complete = [p for p in site.facts.planned if p.experiment.id == experiment.id and 0 < p.n_recorded == p.n_runs]
+    answers = [(p.preset, table(experiment, p.preset, p.cells).answer) for p in complete if experiment.answer]
+    yield site.page(path, experiment.id, experiment=experiment, sections=sections, answers=answers[-1:])
 
 
 def _cell(site: _Site, cell: CellRuns) -> Iterator[_Page]:

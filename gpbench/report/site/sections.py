@@ -10,7 +10,6 @@ from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis.agreement import agreement
 from gpbench.analysis.cells import entry_notes
 from gpbench.analysis.formats import rows_as_csv
-from gpbench.analysis.provenance import provenance_footer
 from gpbench.analysis.tables import row, seconds_notes
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
@@ -32,7 +31,7 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
     missing = [cell for cell in planned.cells if cell.missing]
     values: dict[str, Any] = {
         "planned": planned,
-        "preset_line": status.preset_line(planned.cells, planned.preset, experiment.presets.get(planned.preset, "")),
+        "preset_lines": status.preset_lines(planned.cells, planned.preset),
         "figures": [],
         "undrawn": [],
         "incomplete": [*zip(status.all_names(missing, planned.cells), missing)],
@@ -89,13 +88,13 @@ def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _R
         view = lambda entry: views.view(entry, facts.page_of, footnotes)
         return {name: {column: view(e) for column, e in entries.items()} for name, entries in block.rows.items()}
 
-    records = [record for cell in planned.cells for record in cell.records]
+    made_with = experiment_tables.facts(planned.experiment, planned.preset, planned.cells)
     values = {
-        "blocks": [(block.title, rows(block)) for block in table_blocks],
+        "blocks": [(block.title, rows(block)) for block in experiment_tables.held_out_first(table_blocks)],
         "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
         "verdict": agreement(entries),
-        "provenance": [*seconds_notes(entries), *provenance_footer(records)],
+        "provenance": [*seconds_notes(entries), *(f"{name}: {text}" for name, text in made_with.items())],
     }
     return values, [*map(row, entries)]
 

@@ -3,8 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from textwrap import shorten
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry_notes, group_runs
@@ -24,10 +22,6 @@ from gpbench.records.record import Record
 _TONES = {"good": "whole", "bad": "diverged", "open": "partial", "none": "none"}
 VERDICT_BADGES = {grade.word: _TONES[grade.tone] for grade in SCALE}
 """Kinds of badges by verdict."""
-
-
-short = partial(shorten, width=40, placeholder=" …")
-"""The name of a method as diagrams of ranks have it."""
 
 
 def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -107,8 +101,8 @@ def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
     return marked
 
 
-def rank_sections(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """A section for each protocol, precision and metric that can rank methods."""
+def rank_sections(records: Sequence[Record], tasks: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A section for each protocol, precision and metric that can rank methods; `tasks` are those of data sets."""
     groups = gather(((record.protocol, record.precision or ""), record) for record in records)
     sections: list[dict[str, Any]] = []
     for (protocol, precision), group in groups.items():
@@ -117,11 +111,13 @@ def rank_sections(records: Sequence[Record]) -> list[dict[str, Any]]:
         own = [name for name in recorded if name not in METRICS]
         conditions = f"protocol {protocol}, {precision}".removesuffix(", ")
         metrics = [*(name for name in METRICS if name in recorded), *own]
-        sections += filter(None, (_section(cells, metric, f"{metric}, {conditions}") for metric in metrics))
+        sections += filter(None, (_section(cells, metric, conditions, tasks) for metric in metrics))
     return sections
 
 
-def _section(cells: Sequence[CellRuns], metric: str, title: str) -> dict[str, Any] | None:
+def _section(
+    cells: Sequence[CellRuns], metric: str, conditions: str, tasks: Mapping[str, str]
+) -> dict[str, Any] | None:
     """The methods under one protocol and precision, ranked by one metric: those with the most data sets at first."""
     cells = [cell for cell in with_metric(cells, metric) if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
@@ -149,10 +145,11 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> dict[str, An
     settings = sorted({f"{name} {label}" for name, method, label in pairs if name == method and label})
     imported = imported_note(records)
     return {
-        "title": title,
+        "title": f"{metric}, {conditions}",
+        "task": ", ".join(sorted({tasks.get(name.partition(" ")[0], "others") for name in ranking.datasets})),
         "quick": bool(quick),
         "ranking": ranking,
-        "names": [*map(short, ranking.methods)],
+        "names": ranking.methods,
         "notes": [*ranking_notes(ranking), *filter(None, [imported])],
         "settings": settings,  # of methods whose labels omit them
         "data": {  # values by data set, method and split, in columns, for site.js

@@ -264,11 +264,9 @@ function ranking(data, methods) {
   return result;
 }
 
-const short = (name) => name.length > 40 ? `${name.slice(0, 38).trimEnd()} …` : name;
-
 function draw(ranks) {
   const k = ranks.methods.length, half = Math.ceil(k / 2), step = 24;
-  const longest = Math.max(...ranks.methods.map((name) => short(name).length));
+  const longest = Math.max(...ranks.methods.map((name) => name.length));
   const side = 75 + 7.6 * longest, span = Math.max(260, 44 * (k - 1)), axis = 58;
   const at = (rank) => side + span * (rank - 1) / (k - 1);
   const below = axis + 12 * ranks.groups.length + 14;
@@ -306,7 +304,7 @@ function draw(ranks) {
     add("polyline", { points: `${x},${axis} ${x},${y} ${edge},${y}`, class: "soft" });
     const value = ranks.average[j].toFixed(2);
     add("text", { x: left ? edge - 6 : edge + 6, y: y + 4, "text-anchor": left ? "end" : "start" },
-        left ? `${short(name)}  ${value}` : `${value}  ${short(name)}`);
+        left ? `${name}  ${value}` : `${value}  ${name}`);
   });
   return svg;
 }
@@ -316,7 +314,7 @@ function rankList(ranks) {
   return make("ol", { className: "dots narrow-only" }, ...ranks.methods.map((name, j) => {
     const dot = make("b");
     dot.style.left = `${1 + 98 * (ranks.average[j] - 1) / Math.max(1, ranks.methods.length - 1)}%`;
-    return make("li", {}, make("span", { className: "name" }, short(name)), make("span", { className: "track" }, dot),
+    return make("li", {}, make("span", { className: "name" }, name), make("span", { className: "track" }, dot),
                 make("span", { className: "value" }, ranks.average[j].toFixed(2)));
   }));
 }
@@ -388,9 +386,35 @@ function makeChooser(section) {
   update();
 }
 
-// Closes open parts from the last one upwards, until the page has at most 3,000 pixels.
+// Ranks: one section at a time, by task, metric and runs.
+function makeRanks(sections) {
+  const keys = ["task", "metric", "runs"], drawn = new Set();
+  const selects = keys.map(() => make("select"));
+  const update = () => {
+    let left = sections;
+    keys.forEach((key, k) => {
+      const values = [...new Set(left.map((section) => section.dataset[key]))];
+      const value = values.includes(selects[k].value) ? selects[k].value : values[0];
+      selects[k].replaceChildren(...values.map((each) => make("option", { value: each, selected: each === value }, each)));
+      left = left.filter((section) => section.dataset[key] === value);
+    });
+    const [shown] = left;
+    sections.forEach((section) => { section.hidden = section !== shown; });
+    shown.open = true;
+    if (!drawn.has(shown)) makeChooser(shown);
+    drawn.add(shown);
+  };
+  const line = make("div", { className: "choices" }, ...keys.map((key, k) => make("label", {}, `${key} `, selects[k])));
+  line.addEventListener("change", update);
+  sections[0].before(line);
+  update();
+}
+
+// Closes open parts until the page has at most 3,000 pixels: notes first, then from the last one upwards.
 function fold() {
-  for (const part of [...document.querySelectorAll("main details[open]")].reverse()) {
+  const parts = [...document.querySelectorAll("main details[open]")].reverse();
+  const isNote = (part) => part.classList.contains("about");
+  for (const part of [...parts.filter(isNote), ...parts.filter((part) => !isNote(part))]) {
     if (document.documentElement.scrollHeight <= 3000) break;
     part.open = false;
   }
@@ -399,7 +423,7 @@ function fold() {
 // A link to something closed opens it.
 function openTarget() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
+  for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") { e.open = true; e.hidden = false; }
   if (target) target.scrollIntoView();
 }
 
@@ -409,7 +433,9 @@ document.querySelectorAll("table.sortable").forEach((table) => { if (!table.quer
 document.querySelectorAll("table.filterable").forEach(makeFilterable);
 document.querySelectorAll(".boards").forEach(makeBoards);
 document.querySelectorAll("form.search").forEach(makeSearch);
-document.querySelectorAll("details.ranks").forEach(makeChooser);
+const ranked = [...document.querySelectorAll("details.ranks")];
+if (ranked.length) makeRanks(ranked);
+if (innerWidth < 640) document.querySelectorAll("details.about").forEach((part) => { part.open = false; });
 fold();
 addEventListener("hashchange", openTarget);
 openTarget();
