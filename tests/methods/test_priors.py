@@ -19,6 +19,7 @@ from gpbench.core.kernels import LengthscalePrior, Periodic, kernel_spec, length
 from gpbench.core.optimisers import adaptive_rates
 from gpbench.errors import ConfigError
 from gpbench.estimators import Regressor
+from gpbench.methods.additive.gam import GAM
 from gpbench.methods.deep.dgp import DGP
 from gpbench.methods.deep.dsdgp import DSDGP
 from gpbench.methods.ep.gfitc import GFITC
@@ -69,6 +70,23 @@ def test_the_objective_includes_the_prior(make, data):
     assert_allclose(
         objective_of(held, held.init(data, key=KEY), data) - objective_of(free, state, data), prior, rtol=1e-8
     )
+
+
+def test_lengthscales_of_gam_have_the_prior_in_units_of_the_inputs():
+    """They are trained in units of the training rows' range; a component of two inputs has the median of two."""
+    from scipy.stats import norm
+
+    make = lambda **fields: GAM(**fields).init_parameters(regression(25), key=KEY).layer
+    layer = make(pairs=[[0, 1]], lengthscale_prior={"median": 2.0, "spread": 0.7})
+    widths = np.ptp(regression(25).X, axis=0)
+    expected = 0.0
+    for stack in layer.stacks:
+        lengthscales = (
+            np.exp(0.5 * stack.kernel.bases.kernel.log_lengthscale2)[:, :, 0] * widths[np.array(stack.inputs)]
+        )
+        expected += norm(np.log(2.0 * np.sqrt(lengthscales.shape[1])), 0.7).logpdf(np.log(lengthscales)).sum()
+    assert_allclose(layer.log_prior(), expected, rtol=1e-12)
+    assert make().log_prior() == 0.0
 
 
 @pytest.mark.parametrize("deep", [DGP, DSDGP], ids=["dgp", "dsdgp"])

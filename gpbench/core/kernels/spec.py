@@ -115,13 +115,14 @@ class LengthscalePrior(NamedTuple):
     median: float
     spread: float
 
-    def log_prob(self, kernel: Kernel, inputs: int) -> Float[Array, ""]:
-        """The log density of the logarithms of all lengthscales (`log_lengthscale2`) of a kernel of D inputs."""
+    def log_prob(self, kernel: Kernel, inputs: int, log_unit: Float[Array, "..."] | float = 0.0) -> Float[Array, ""]:
+        """The log density of the logarithms of all lengthscales (`log_lengthscale2`) of a kernel of D inputs, whose
+        units are exp(`log_unit`)."""
         centre = math.log(self.median * math.sqrt(inputs))
         leaves = jax.tree_util.tree_leaves_with_path(kernel)
         lengthscales = [leaf for path, leaf in leaves if jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"]
         zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(kernel)))
-        return sum((norm.logpdf(0.5 * leaf, centre, self.spread).sum() for leaf in lengthscales), zero)
+        return sum((norm.logpdf(0.5 * leaf + log_unit, centre, self.spread).sum() for leaf in lengthscales), zero)
 
 
 def lengthscale_prior(value: Any) -> LengthscalePrior | None:

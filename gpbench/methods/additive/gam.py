@@ -5,6 +5,7 @@ one of three posteriors of all components' inducing outputs: `gpbench.core.addit
 """
 
 import itertools
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -22,7 +23,7 @@ from gpbench.methods.base import Batch, size_label
 from gpbench.methods.parts.additive_layer import AdditiveLayer, effects_on_grids, initial_layer, shares
 from gpbench.methods.parts.components import Component, check_distinct, components_spec, pairs_spec, zero_mean_base
 from gpbench.methods.parts.gradient import GradientState
-from gpbench.methods.parts.settings import StartMethod
+from gpbench.methods.parts.settings import PriorMethod
 from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
 from gpbench.schema import setting
 
@@ -30,7 +31,7 @@ _START_ROWS = 10_000
 """Maximum number of rows from which the posterior starts."""
 
 
-class GAM(StartMethod, VariationalMethod):
+class GAM(PriorMethod, VariationalMethod):
     """Sparse variational additive Gaussian processes (Adam, Durrande and John 2018): `gam`.  `VariationalMethod` says
     how it is optimised.  A natural-gradient step of any of the posteriors costs what one of coupled_covariance does:
     O(N T² + T³) for N rows and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²)."""
@@ -53,9 +54,7 @@ class GAM(StartMethod, VariationalMethod):
         "Form of q: independent components, their joint covariance, or the prior precision plus `rank` outer products.",
     )
     rank: int | None = setting(
-        None,
-        "count or null",
-        "Number of outer products of coupled_precision; null: as many as there are inducing outputs.",
+        None, "count or null", "Number of outer products of coupled_precision; null: as many as inducing outputs."
     )
     components: tuple[Component, ...] | None = setting(
         None,
@@ -109,11 +108,9 @@ class GAM(StartMethod, VariationalMethod):
             raise ConfigError(f"method.rank={self.rank}: must be from 1 to {total}, the number of inducing outputs")
         start, fixed_points, m, unit = self.lengthscale_start, self.fixed_points, int(self.inducing), data.unit
         layer = initial_layer(X, components, self.kernel, m, start=start, fixed_points=fixed_points, unit=unit, key=key)
-        return VariationalParameters(
-            layer,
-            likelihood,
-            repeat(_initial_posterior(self, layer, data, likelihood.latents() == 1), likelihood.latents()),
-        )
+        layer, latents = replace(layer, lengthscale_prior=self.lengthscale_prior), likelihood.latents()
+        q = repeat(_initial_posterior(self, layer, data, latents == 1), latents)
+        return VariationalParameters(layer, likelihood, q)
 
     def times_prior(self, factor: Natural, layer: AdditiveLayer) -> Posterior:
         match self.posterior:

@@ -20,9 +20,7 @@ class GPR(EvidenceMethod, ExactStart):
     sample_weights: ClassVar[bool] = True
 
     rows: int | None = setting(
-        None,
-        "count or null",
-        "Number of training rows, in their random order; null: all.  The paper svdgp takes 1,024.",
+        None, "count or null", "Number of training rows, in random order; null: all.  The paper svdgp takes 1,024."
     )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> ExactGP:

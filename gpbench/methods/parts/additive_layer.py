@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.additive import Posterior
 from gpbench.core.features import inducing_points
-from gpbench.core.kernels import Effect, LengthscaleStart, Spec
+from gpbench.core.kernels import Effect, LengthscalePrior, LengthscaleStart, Spec
 from gpbench.core.kernels.composite import fix_amplitude
 from gpbench.core.linalg import describe_failure, whitened
 from gpbench.errors import ConfigError, require
@@ -55,6 +55,7 @@ class AdditiveLayer(eqx.Module):
     width: Float[Array, " D"]
     order: tuple[int, ...] = eqx.field(static=True)
     """Position of each configured component among those of the stacks, one stack after another."""
+    lengthscale_prior: LengthscalePrior | None = eqx.field(static=True, default=None)
 
     @property
     def components(self) -> tuple[tuple[int, ...], ...]:
@@ -107,8 +108,12 @@ class AdditiveLayer(eqx.Module):
         return w[:, rows] @ self._stacked(X)[0][rows]
 
     def log_prior(self) -> Float[Array, ""]:
-        """0: there is no prior on the hyper-parameters."""
-        return jnp.zeros((), self.low.dtype)
+        """Log density of the lengthscales in units of the inputs; 0 without a prior."""
+        value, prior = jnp.zeros((), self.low.dtype), self.lengthscale_prior
+        for stack in self.stacks if prior is not None else ():
+            log_width = jnp.log(jax.lax.stop_gradient(self.width)[np.asarray(stack.inputs)])[:, :, None]
+            value += prior.log_prob(stack.kernel, log_width.shape[1], log_width)
+        return value
 
     def diagnose(self) -> str:
         """Find the reason why a factorisation fails with these parameters; "" where none does."""
