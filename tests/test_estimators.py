@@ -187,7 +187,7 @@ def in_a_new_process(code: str, *words) -> str:
     return (process.stdout or process.stderr).splitlines()[-1]
 
 
-_SMALL = {"method.basis": 50, "method.basis_batch": 10, "method.block": 10}
+_SMALL = {"method.features": "rff", "method.basis": 50, "method.basis_batch": 10, "method.block": 10}
 SAVED = {
     "of two classes": (Classifier("logistic", options={"method.steps": 3}), F > 0),
     "with a random key": (Regressor("qsgp", options=_SMALL), F),
