@@ -72,14 +72,15 @@ def test_the_objective_includes_the_prior(make, data):
     )
 
 
-def test_lengthscales_of_gam_have_the_prior_in_units_of_the_inputs():
-    """They are trained in units of the training rows' range; a component of two inputs has the median of two."""
+@pytest.mark.parametrize("kernel", ["matern32", "periodic"])
+def test_lengthscales_of_gam_have_the_prior_in_units_of_the_inputs(kernel):
+    """They are trained in units of the training rows' range, and lengths on a circle without a unit; a component of two
+    inputs has the median of two."""
     from scipy.stats import norm
 
-    make = lambda **fields: GAM(**fields).init_parameters(regression(25), key=KEY).layer
+    make = lambda **fields: GAM(kernel=kernel, **fields).init_parameters(regression(25), key=KEY).layer
     layer = make(pairs=[[0, 1]], lengthscale_prior={"median": 2.0, "spread": 0.7})
-    widths = np.ptp(regression(25).X, axis=0)
-    expected = 0.0
+    widths, expected = np.ptp(regression(25).X, axis=0) if kernel == "matern32" else np.ones(2), 0.0
     for stack in layer.stacks:
         lengthscales = (
             np.exp(0.5 * stack.kernel.bases.kernel.log_lengthscale2)[:, :, 0] * widths[np.array(stack.inputs)]

@@ -117,12 +117,15 @@ class LengthscalePrior(NamedTuple):
 
     def log_prob(self, kernel: Kernel, inputs: int, log_unit: Float[Array, "..."] | float = 0.0) -> Float[Array, ""]:
         """The log density of the logarithms of all lengthscales (`log_lengthscale2`) of a kernel of D inputs, whose
-        units are exp(`log_unit`)."""
-        centre = math.log(self.median * math.sqrt(inputs))
-        leaves = jax.tree_util.tree_leaves_with_path(kernel)
-        lengthscales = [leaf for path, leaf in leaves if jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"]
+        units are exp(`log_unit`); those of a periodic kernel are lengths on a circle, without a unit."""
+        centre, values = math.log(self.median * math.sqrt(inputs)), []
+        for path, node in jax.tree_util.tree_leaves_with_path(kernel, is_leaf=lambda node: hasattr(node, "log_period")):
+            if hasattr(node, "log_period"):
+                values.append(0.5 * node.log_lengthscale2)
+            elif jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2":
+                values.append(0.5 * node + log_unit)
         zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(kernel)))
-        return sum((norm.logpdf(0.5 * leaf + log_unit, centre, self.spread).sum() for leaf in lengthscales), zero)
+        return sum((norm.logpdf(value, centre, self.spread).sum() for value in values), zero)
 
 
 def lengthscale_prior(value: Any) -> LengthscalePrior | None:
