@@ -154,6 +154,7 @@ MISTAKES = {
     "random_state=-1: must be a whole number from 0 to 4294967295": {"random_state": -1},
     "random_state='abc': give a whole number, a RandomState or None": {"random_state": "abc"},
     "'run.jobs' is no setting of the method or the protocol": {"options": {"run.jobs": 3}},
+    "15%, at last 20: must be a whole number": {"options": {"method.inducing": "15%, at last 20"}},
     "asks for 3000 inducing points, but there are 60": {"options": {"method.inducing": 3000}},
     "method linear is for regression data, and these are binary": {"method": "linear"},
 }
@@ -166,6 +167,13 @@ def test_mistakes_are_a_value_error_of_one_line():
         assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match=r"^y has one class only, .*: give rows of at least two classes$"):
         Classifier(options=FEW).fit(X, np.ones(len(X)))
+
+
+def test_a_size_with_a_least_number_is_a_text_and_lists_in_texts_stay_lists():
+    composed = Regressor("dgp", options={"method.inducing": "15%, at least 20", "method.hidden": "[2, 1]"})._composed(
+        200
+    )
+    assert (composed["method"]["inducing"], composed["method"]["hidden"]) == ("15%, at least 20", [2, 1])
 
 
 def test_random_state_is_the_seed_or_its_generator_and_jax_without_64_bit_types_is_an_error():

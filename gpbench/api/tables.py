@@ -135,7 +135,7 @@ def table(
         missing: the runs of the experiment that are not recorded, instead of its table.
         whole: print all of its tables and what was run, as files have them, in place of the first.
         config_dir: folders with experiment/ files of yours.
-        results: the results folder, a file that `gpbench collect` result, "shipped", or several; by default the results
+        results: the results folder, a file of `gpbench collect`, "shipped", or several; by default the results
             folder, or the runs that ship with gpbench where it has none of these.
         **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `split`, `setting`: only runs with these
             values.  With an experiment only `preset` can be given: "quick" or "full", by default that of which more is

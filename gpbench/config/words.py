@@ -56,7 +56,8 @@ def _read(text: str) -> Word:
             return _remember(text, sign, key, _NAMED.get(name.lower(), name) if name else json.loads(numbers))
     (parsed,) = parse([text])
     is_sweep = parsed.is_sweep_override()
-    require(not is_sweep, f"{text} is a sweep: add -m, or write a list as in split=[0,3]", ConfigError)
+    mend = "add -m, or write a list as in split=[0,3], or a text in quotes of its own"
+    require(not is_sweep, f"{text} is a sweep: {mend}", ConfigError)
     return remember(text, parsed)
 
 

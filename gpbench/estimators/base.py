@@ -156,7 +156,8 @@ class Estimator(BaseEstimator):
             fault = f"options: {key!r} is no setting of the method or the protocol; write method.KEY"
             require(key.startswith(_SECTIONS), fault, ValueError)
         # a text stands as on a command line, where it may be a list or a mapping
-        settings = [f"{key}={value if isinstance(value, str) else word(value)}" for key, value in options.items()]
+        is_word = lambda value: isinstance(value, str) and ("," not in value or value[0] in "[{'\"")  # else quoted
+        settings = [f"{key}={value if is_word(value) else word(value)}" for key, value in options.items()]
         seed = self.random_state
         try:
             seed = seed if isinstance(seed, Integral) else check_random_state(seed).randint(2**31)
