@@ -129,7 +129,7 @@ def as_dict(verdict: Verdict) -> dict[str, Any]:
         {
             "clause": sentences.describe(judged.clause),
             "grade": judged.grade(),
-            "control": judged.control.grade() if judged.control else judged.clause.control or verdict.claim.control,
+            "control": judged.control.grade() if judged.control else judged.clause.control,
             **dict(zip(("low", "high"), map(_finite, sentences.ends(judged.clause)))),
             "quota": judged.quota,
             **judged.counts._asdict(),
