@@ -26,9 +26,10 @@ _HEAD = "| claims of |"
 _PAGE = """# Verdicts
 
 The sentences of the papers that `gpbench verify` grades, as [it does](../reference/claims.md): the grade that each had
-before all were read again, those that two readers gave it, each without the other's and without the project's, and the
-one that it has.  A sentence that says two things has two grades, and each reader's too.  Below each table stands why a
-grade changed or differs from a reader's, with the reasons of both readers where they differ.  `scripts/grades.py` makes
+before all were read again, those of two readers, and the one that it has.  The two readers were independent of each
+other: each had the paper's sentence and the recorded evidence, and neither the other's grades nor the project's.  A
+sentence that says two things has two grades, and each reader's too.  Below each table stands why a grade changed or
+differs from a reader's, with the reasons of both readers where they differ.  `scripts/grades.py` makes
 this page from the committed records and [a table](verdicts.csv), which has all reasons of both readers.
 
 - **Errors over rows and over splits.**  Where three and more splits are recorded, the standard deviation over splits is
@@ -37,6 +38,8 @@ this page from the committed records and [a table](verdicts.csv), which has all 
   one split shows a difference of error rates in `sep`, and nothing elsewhere.
 - **Margins.**  "About as well", "much" and "almost always" have no number in the papers.  The numbers are ours, and a
   grade that half or twice of one turns is mixed.
+- **Controls.**  A grade of holds, mostly holds or fails by runs stands only where a control, which is run, comes out on
+  the other side of each clause.  The readers did not have this rule.
 """
 
 

@@ -74,7 +74,7 @@ class Clause:
     against: Quantity | None = None  # the metric of b, where it is another
     margin_from: float | None = None  # the number that a margin of ours is measured from; None where it is not ours
     split_ratio: float | None = None  # errors over splits by those over rows, where these are known for its methods
-    control: "Clause | str" = ""  # what must not lie there: a clause about other runs, or words
+    control: "Clause | str" = ""  # what comes out on the other side: a clause about other runs, or words ("none: why")
 
     @property
     def is_logarithmic(self) -> bool:
@@ -123,7 +123,7 @@ def read_clause(content: Any, subject: str) -> Clause:
         against=Quantity.read(content["against"], subject) if "against" in content else None,
         margin_from=_end(content["margin_from"], kind) if "margin_from" in content else None,
         split_ratio=content.get("split_ratio"),
-        control=read_clause({**plain, **control}, f"{subject}, control")
+        control=read_clause({**plain, "control": "the clause that it is of", **control}, f"{subject}, control")
         if isinstance(control, dict)
         else _line(control),
     )
@@ -206,7 +206,7 @@ class Claim:
     printed: str = "none"  # what the paper's own numbers say of it
     printed_why: str = ""
     note: str = ""
-    control: str = ""  # what fails the clauses or tests, as it must, in words; or that nothing does
+    control: str = ""  # that of its tests, and of its clauses without one of their own, in words
 
     @property
     def name(self) -> str:
@@ -252,7 +252,10 @@ def _claim(paper: str, id: str, content: Any, subject: str, shipped: bool) -> Cl
         paper=paper,
         id=id,
         experiments=_texts(content.get("experiments", [])),
-        clauses=tuple(read_clause(value, f"{subject}, clause {k}") for k, value in clauses),
+        clauses=tuple(
+            read_clause({"control": content.get("control", ""), **value}, f"{subject}, clause {k}")
+            for k, value in clauses
+        ),
         any=bool(content.get("any", False)),
         tests=tests,
         shows=content.get("shows", "proved"),

@@ -31,9 +31,9 @@ SCALE = (
     _Grade(
         "mostly holds", "good", "#557a2b", "four fifths do, few are shown not to, and half, or the mean, are shown to"
     ),
-    _Grade("leans for", "open", "#8a6d1f", "four fifths lie there, but errors are unknown or too large to show it"),
-    _Grade("mixed", "open", "#8a5a1f", "the cells disagree"),
-    _Grade("leans against", "open", "#8f5220", "a fifth or fewer lie there, but errors are unknown or too large"),
+    _Grade("leans for", "open", "#8a6d1f", "four fifths lie there, but errors and a control do not show it"),
+    _Grade("mixed", "open", "#8a5a1f", "the cells disagree, a margin of ours decides, or chance would do as well"),
+    _Grade("leans against", "open", "#8f5220", "a fifth or fewer lie there, but errors and a control do not show it"),
     _Grade(
         "fails", "bad", "#a8471c", "more than half are shown to lie elsewhere, or nearly all do and some are shown to"
     ),
@@ -146,14 +146,14 @@ class Judged:
     def grade(self, level: float = SIDE, level_against: float = SIDE) -> str:
         """The grade of the clause (`SCALE`); "not run" without estimates.  Of half, of once and of
         twice a margin of ours it is the mildest, and mixed where these turn it.  It leans at most where it rests on
-        one split, or where its control lies there too."""
+        one split, or where no control comes out on its other side."""
         words = [self._grade(level, level_against), *(varied._grade(level, level_against) for varied in self._varied)]
         places = [_PLACES[word] for word in words]
         if min(places) * max(places) <= 0 or self._is_chance:
             return "mixed"
         word = min(words, key=lambda word: abs(_PLACES[word]))
-        is_weak = self.control_passes and _PLACES[word] < 0
-        return _WEAKER.get(word, word) if is_weak or (self.one_split and not self.clause.split_ratio) else word
+        is_weak = self.control_fault or (self.one_split and not self.clause.split_ratio)
+        return _WEAKER.get(word, word) if is_weak else word
 
     @property
     def caveat(self) -> str:
@@ -163,14 +163,20 @@ class Judged:
             f"{half} with half of our margin, {twice} with twice": _PLACES[half] * _PLACES[twice] <= 0
             and half != twice,
             "no more than chance": self._is_chance,
-            "its control lies there too": self.control_passes,
+            self.control_fault: self._grade() in _WEAKER,
         }
-        return "; ".join(reason for reason, applies in reasons.items() if applies)
+        texts = [reason for reason, applies in reasons.items() if reason and applies]
+        return "; ".join(texts) or ("the cells disagree" if self.grade() == "mixed" else "")
 
     @property
-    def control_passes(self) -> bool:
-        """Whether the runs of the control lie where the clause says, so that it cannot tell."""
-        return self.control is not None and _PLACES[self.control._grade()] < 0
+    def control_fault(self) -> str:
+        """Why nothing shows that the clause can come out on its other side; "" where a control does."""
+        if self.control is None or not self.control.counts.known:
+            words = self.clause.control
+            return "" if isinstance(words, str) and words and not words.startswith("none") else "no control"
+        side = _PLACES[self._grade()]
+        is_alike = _PLACES[self.control.grade()] * side > 0
+        return ("its control lies there too" if side < 0 else "nor does its control") if is_alike else ""
 
     @property
     def _is_chance(self) -> bool:

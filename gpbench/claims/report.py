@@ -129,7 +129,7 @@ def as_dict(verdict: Verdict) -> dict[str, Any]:
         {
             "clause": sentences.describe(judged.clause),
             "grade": judged.grade(),
-            "control": judged.control.grade() if judged.control else judged.clause.control or verdict.claim.control,
+            "control": judged.control.grade() if judged.control else judged.clause.control,
             **dict(zip(("low", "high"), map(_finite, sentences.ends(judged.clause)))),
             "quota": judged.quota,
             **judged.counts._asdict(),
@@ -154,11 +154,11 @@ def _ends(judged: Judged, estimate: Estimate | None, *names: str) -> Mapping[str
 
 
 def _power(judged: Judged) -> str:
-    """The power of a clause that leans: what the splits of its least certain number show, and how many would decide."""
+    """What splits of the least certain number of a clause that leans can show, and how many decide it."""
     clause, known = judged.clause, [n.estimate for n in judged.numbers if n.estimate]
     tested = [e for e in known if e.sd and e.ratio is not None and e.n > 1]
     e = max(tested, key=lambda e: e.stderr or 0.0, default=None)
-    if e is None or e.sd is None or e.ratio is None:
+    if e is None or e.sd is None or e.ratio is None or judged.control_fault:
         return ""
     distance = min(abs(e.value - end) for end in clause.region if not math.isinf(end))
     smallest, needed = smallest_difference(e.sd, e.n, e.ratio), splits_needed(distance, e.sd, e.ratio)

@@ -19,7 +19,7 @@ REPEATS = 2000
 
 
 def clause(region=BELOW, least=None, each=()):
-    return Clause("difference", Quantity("nll"), region, {}, each=each, least=least)
+    return Clause("difference", Quantity("nll"), region, {}, each=each, least=least, control="others")
 
 
 def grade(values, stderr=0.1, least=None):
@@ -90,14 +90,16 @@ def test_a_grade_that_half_or_twice_a_margin_of_ours_turns_is_mixed():
     assert judged([0.97] * 5, coverage, margin_from=0.975).grade() == "holds"
 
 
-def test_one_split_leans_at_most_unless_its_errors_are_known_and_so_does_what_its_control_passes():
+def test_one_split_leans_at_most_unless_its_errors_are_known_and_so_does_what_no_control_turns():
     for value, shown, leans in ((-1.0, "holds", "leans for"), (1.0, "fails", "leans against")):
         assert judged([value] * 5, BELOW).grade() == shown
         assert judged([value] * 5, BELOW, source="rows").grade() == leans
         assert judged([value] * 5, BELOW, source="rows", split_ratio=1.1).grade() == shown
-        for control, word in ((-1.0, leans if value < 0 else shown), (1.0, shown)):
-            beside = replace(judged([value] * 5, BELOW), control=judged([control] * 5, BELOW))
-            assert beside.grade() == word and beside.control_passes == (control < 0)
+        assert {judged([value] * 5, BELOW, control=words).grade() for words in ("", "none: why")} == {leans}
+        alike = "its control lies there too" if value < 0 else "nor does its control"
+        for control, *expected in (([value], leans, alike), ([-value], shown, ""), ([], leans, "no control")):
+            beside = replace(judged([value] * 5, BELOW, control=clause()), control=judged(control * 5, BELOW))
+            assert [beside.grade(), beside.caveat] == expected
 
 
 def test_a_badge_is_green_where_claims_hold_alone():

@@ -36,7 +36,7 @@ SIZES = [
 
 def judge(tmp_path, clauses, records=RECORDS, planned=lambda id, preset: (), preset=None, arrays=None, **claim):
     """The verdict on these clauses; `arrays` are those of the runs by id."""
-    text = json.dumps({"c": {"text": "as it says", "clauses": clauses, **claim}})
+    text = json.dumps({"c": {"text": "as it says", "control": "others", "clauses": clauses, **claim}})
     (tmp_path / "claims").mkdir(exist_ok=True)
     (tmp_path / "claims" / "mine.yaml").write_text(text)
     read = lambda id: (arrays or {}).get(id, {})

@@ -41,14 +41,15 @@ better:
   text: Logistic regression has a lower NLL than <b>the constant</b>
   experiments: [own]
   clauses: [{difference: nll, a: {method: logistic}, b: {method: constant}, where: {dataset: heart}, below: 0}]
+  control: others
   printed: contradicted
 large:
   text: Its NLL is above 1
-  clauses: [{value: nll, of: {method: logistic, dataset: heart}, above: 1}]
+  clauses: [{value: nll, of: {method: logistic, dataset: heart}, above: 1, control: others}]
 traced:
   text: Its NLL is below 0.5 in the first two seconds
   experiments: [own]
-  clauses: [{value: {metric: nll, seconds: 2}, of: {method: logistic, dataset: heart}, below: 0.5}]
+  clauses: [{value: {metric: nll, seconds: 2}, of: {method: logistic, dataset: heart}, below: 0.5, control: others}]
 other:
   text: It is cheap
   reason: the paper gives no figure
