@@ -8,8 +8,10 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from gpbench.analysis.agreement import outcome
 from gpbench.analysis.cells import CellRuns, Entry, entry, group_runs
 from gpbench.analysis.printing import number
 from gpbench.analysis.reproduction import Reproduction, recorded_presets, reproductions, total
@@ -64,8 +66,8 @@ _AHEAD = ("odsvgp", "m=2048+128, batch=1024", "svgp", "m=512, batch=1000")
 _MARGIN = 2  # per cent of a printed number without a standard error, by which ours must differ to be listed
 _OUTSIDE = (
     "Numbers that can be believed and that the count of targets leaves out, because a test needs errors that they or"
-    " ours lack, or because they are of other splits. Of {total} printed numbers without such an error {better} of ours"
-    " are better by over {margin} %, and {worse} are worse:"
+    " ours lack, or because they are of other splits. Of {total} printed numbers without such an error {better} of"
+    " our means are better by over {margin} %, and {worse} are worse, none of them by a test:"
 )
 
 
@@ -148,7 +150,7 @@ def outside(records: Sequence[Record], planner: Planner) -> str:
     rows = [
         (
             f"`{each.experiment}` {each.row}, {each.column}: {each.entry.metric}",
-            number(each.entry.mean, each.entry.stderr or each.entry.row_stderr),
+            number(each.entry.mean, each.entry.stderr),
             each.published.text,
             each.exclusion,
         )
@@ -181,10 +183,13 @@ def _later_lines(cells: Sequence[CellRuns]) -> list[str]:
             for ours in (entry(cell, metric) for metric in ("test_ll", "rmse")):
                 for printed in later(cell.dataset, ours.metric):
                     if printed.method in names:
-                        side = "better" if _gain(ours, printed) > 0 else "worse"
-                        mean = number(ours.mean, ours.stderr)
-                        rows.append((cell.dataset, ours.metric, mean, printed.text, side, printed.source))
-    lead = f"Later papers print numbers of doubly stochastic deep GPs of two layers; ours are {method} ({setting}):"
+                        bare = replace(printed, stderr=printed.stderr or 0.0, n=None, note="")
+                        words = number(ours.mean, ours.stderr), printed.text, outcome(replace(ours, published=bare))
+                        rows.append((cell.dataset, ours.metric, *words, printed.source))
+    lead = (
+        f"Later papers print numbers of doubly stochastic deep GPs of two layers; ours are {method} ({setting}). Equal"
+        " is within two standard errors, joint where the source has one, else ours alone:"
+    )
     return [*textwrap.wrap(lead, 120), "", *_table(("data set", "metric", "ours", "printed", "", "source"), rows)]
 
 

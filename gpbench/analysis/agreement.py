@@ -27,7 +27,9 @@ def exclusion(entry: Entry) -> str:
         return published.note or "the metric has no better direction"
     if published.stderr is None:
         return "printed without a standard error"
-    return "" if entry.delta_se is not None else "our number has no standard error"
+    if entry.delta_se is None:
+        return "our number has no standard error"
+    return "ours are more splits than the paper's" if entry.n_splits > (published.n or math.inf) else ""
 
 
 def _has_other_kernel(entry: Entry) -> bool:

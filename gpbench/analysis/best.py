@@ -27,7 +27,7 @@ from statistics import fmean
 import numpy as np
 
 from gpbench.analysis import statistics as tests
-from gpbench.analysis.board import Board
+from gpbench.analysis.board import FEWEST, Board
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
 from gpbench.analysis.comparison import Comparison, main_names, method_of, row_names, with_metric
 from gpbench.analysis.statistics import LEVEL, TTest, common_splits, mean_stderr
@@ -155,7 +155,7 @@ def best_methods(records: Iterable[Record], metric: str, seconds: float | None =
         scores={ranked[i]: {d: scores[d][ranked[i]] for d in splits} for i in order},
         splits=splits,
         sizes={d: max(rows_of(r) for m in ranked for r in compared.cells[d, m].records) for d in splits},
-        p={ranked[i]: float(p[i]) for i in order[1:]} if len(splits) > 1 else {},
+        p={ranked[i]: float(p[i]) for i in order[1:]} if board.shares.shape[1] >= FEWEST else {},
         families=board.shares.shape[1],
         unranked=unranked,
         left_out=left_out,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from gpbench.analysis import leaderboard_sets as sets
-from gpbench.analysis.board import FEWEST, Interval, correlation, stability
+from gpbench.analysis.board import FEWEST, Board, Interval, correlation, stability
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.leaderboard import CORES, Against, BoardRuns, lost
 from gpbench.analysis.printing import counted
@@ -17,8 +17,8 @@ from gpbench.metrics import METRICS
 from gpbench.records.absences import FAULT, GRACE, LARGE, LATE
 
 _WHAT = (
-    "The runs had {} CPU seconds from the start of a process, compilation included, on data in view when defaults were"
-    " chosen; boards of runs to their own end, on data never looked at, are not made yet."
+    "The runs had {} CPU seconds from the start of a process, compilation included, and {}. The data were in view when"
+    " defaults were chosen; boards of runs to their own end, on data never looked at, are not made yet."
 )
 _SHORT = {LATE: "late", LARGE: "memory", FAULT: "error"}
 _WHOLE = 0.95  # share of the budget from which on more of it would have been used
@@ -45,7 +45,7 @@ def place_sheet(runs: BoardRuns, method: str) -> Sheet:
     """The sheet of one method's place: whether it may be the best, and how it stands beside the named methods."""
     k, board, names = runs.methods.index(method), runs.board, np.array(runs.methods)
     better, metric = board.with_method(k), runs.division.measures[0].metric
-    is_best = "may be the best" if board.may_be_best[k] else "is not the best"
+    is_best = "may be the best" if board.may_be_best[k] else "is shown not to be the best"
     beaten, above = (", ".join(names[is_so]) for is_so in (better[k], better[:, k]))
     verdicts = [f"better than {beaten}"] * bool(beaten) + [f"worse than {above}"] * bool(above)
     others = [r for r in runs.references if r != k]
@@ -57,7 +57,7 @@ def place_sheet(runs: BoardRuns, method: str) -> Sheet:
         [
             *(line for r in others[:1] if (pair := runs.against(k, r)) for line in _beside(runs, pair, names[r])),
             *([f"Share of others beaten less that of {'; '.join(less)}."] if less else []),
-            f"It is {' and '.join(verdicts)}." if verdicts else "No pair of it with another method is decided.",
+            f"It is shown to be {' and '.join(verdicts)}." if verdicts else "None of its pairs with others is decided.",
             *_machines(runs, method),
         ],
         ["placed" if i == k else "" for i in range(len(names))],
@@ -79,7 +79,8 @@ def _sheet(
     methods: Sequence[str] = (),
 ) -> Sheet:
     """The sheet with what both have: the head says what the runs are, and how many are lost, of methods or of all."""
-    order, measures = runs.board.order, runs.division.measures
+    order, measures, facts = runs.board.order, runs.division.measures, _facts(runs)
+    head = _WHAT.format(CORES * runs.seconds, facts["settings"].partition(";")[0])
     boards = [runs.boards[measure.metric] for measure in measures]
     by_measure = [(runs.methods[k], *(_share(b.means[k], b.stderrs[k]) for b in boards)) for k in order]
     beside = [_beside_grid(runs, order, reference) for reference in runs.references[:1]]
@@ -87,11 +88,11 @@ def _sheet(
     return Sheet(
         grids=[_main_grid(runs, order, marks), *beside, every, *details],
         marks=meanings,
-        facts=_facts(runs),
+        facts=facts,
         rows=[row for k in order for row in _rows(runs, k)],
         name=runs.division.experiment,
         title=title,
-        summary=[*summary, _WHAT.format(CORES * runs.seconds), _losses(runs, methods)],
+        summary=[*summary, head, _losses(runs, methods)],
         remarks=[*remarks, *_remarks(runs)],
     )
 
@@ -180,11 +181,16 @@ def _stability(runs: BoardRuns) -> list[str]:
     if board.shares.shape[1] < 2:
         return []
     lone, thirds = stability(board)
+    rest = [Board(np.delete(board.won, d, axis=2)) for d in range(board.won.shape[2])]
+    counts = [sorted(int(getattr(b, name).sum()) for b in rest) for name in ("better", "may_be_best")]
+    decided, best = (f"{low} to {high}" for low, *_, high in counts)
+    of_rest = f"without one family {decided} pairs are decided, and {best} may be the best"
     metrics = [f"{correlation(board.means, runs.boards[m.metric].means):.2f} by {m.metric}" for m in others]
     return [
         f"stability, the rank correlation of this order with others: {min(lone):.2f} to {max(lone):.2f} without one"
         f" family, {np.median(thirds):.2f} without a third of them ({np.quantile(thirds, 0.05):.2f} or more in 95 % of"
-        f" draws), {', '.join(metrics)}"
+        f" draws), {', '.join(metrics)}",
+        *([of_rest] if len(rest) > FEWEST else []),
     ]
 
 
@@ -203,13 +209,13 @@ def _remarks(runs: BoardRuns) -> list[str]:
     notes = {budgets: whole, f"training ended after its first step, about where it starts: {names}": names}
     return [
         "share of others beaten: mean over data sets ± standard error; a tie counts half, a family of data sets as one",
-        "better than, worse than: pairs decided by the moderated t test of the difference of two shares, with 5 % false"
-        " ones among all decided (Benjamini-Hochberg); may be the best: no other has a higher share at one-sided 5 %"
-        " over K - 1",
+        "better than, worse than: pairs decided by the moderated t test of the difference of two shares, with about 5 %"
+        " false ones expected among all decided (Benjamini-Hochberg); may be the best: no other has a higher share at"
+        " one-sided 5 % divided by the number of others",
         "against a method, by these two alone: chance to win on a new data set (Jeffreys' interval), mean gain and"
         " geometric mean ratio (t intervals); a gain counts at most 1 nat, a ratio e, and a lost run has lost as much",
         f"ties are differences up to {', '.join(margins)}",
-        "a run that is late, out of memory, diverged or ended with an error loses to all others",
+        "a run that is late, out of memory, diverged or in error loses to those that are not, and ties with its like",
         f"CPU s: geometric mean over data sets, {(1 + GRACE) * budget:.0f} for a lost run; F: no other method has a"
         " higher share and is as quick" + ("" if runs.is_complete.all() else "; empty without all data sets"),
         f"data sets: {', '.join(runs.datasets)}" + "".join(f"; of one family {sets}" for sets in several),
