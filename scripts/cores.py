@@ -42,7 +42,8 @@ CELLS = (
     ),
     (
         "gam/regression",
-        "protocol=clean dataset=boston run.trace_every=100 method=gam method.posterior=coupled_precision",
+        "protocol=clean dataset=boston run.trace_every=100 method=gam method.posterior=coupled_precision"
+        " method.lengthscale_prior=null",
     ),
     ("gpbench/regression", "protocol=clean dataset=boston run.trace_every=100 method=gpr"),
 )

@@ -211,13 +211,13 @@ def _remarks(runs: BoardRuns) -> list[str]:
         "share of others beaten: mean over data sets ± standard error; a tie counts half, a family of data sets as one",
         "better than, worse than: pairs decided by the moderated t test of the difference of two shares, with about 5 %"
         " false ones expected among all decided (Benjamini-Hochberg); may be the best: no other has a higher share at"
-        " one-sided 5 % divided by the number of others",
+        " one-sided 5 % divided by the number of others, which is stricter, so that one may be worse than another here",
         "against a method, by these two alone: chance to win on a new data set (Jeffreys' interval), mean gain and"
         " geometric mean ratio (t intervals); a gain counts at most 1 nat, a ratio e, and a lost run has lost as much",
         f"ties are differences up to {', '.join(margins)}",
         "a run that is late, out of memory, diverged or in error loses to those that are not, and ties with its like",
-        f"CPU s: geometric mean over data sets, {(1 + GRACE) * budget:.0f} for a lost run; F: no other method has a"
-        " higher share and is as quick" + ("" if runs.is_complete.all() else "; empty without all data sets"),
+        f"CPU s: geometric mean over data sets, {(1 + GRACE) * budget:.0f} for a lost run; F: no other method has"
+        " as high a share and is quicker" + ("" if runs.is_complete.all() else "; empty without all data sets"),
         f"data sets: {', '.join(runs.datasets)}" + "".join(f"; of one family {sets}" for sets in several),
         *_stability(runs),
         *(text for text, applies in notes.items() if applies),

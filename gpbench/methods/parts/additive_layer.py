@@ -109,10 +109,10 @@ class AdditiveLayer(eqx.Module):
 
     def log_prior(self) -> Float[Array, ""]:
         """Log density of the lengthscales in units of the inputs; 0 without a prior."""
-        value, prior = jnp.zeros((), self.low.dtype), self.lengthscale_prior
-        for stack in self.stacks if prior is not None else ():
+        value = jnp.zeros((), self.low.dtype)
+        for stack in self.stacks if self.lengthscale_prior else ():
             log_width = jnp.log(jax.lax.stop_gradient(self.width)[np.asarray(stack.inputs)])[:, :, None]
-            value += prior.log_prob(stack.kernel, log_width.shape[1], log_width)
+            value += self.lengthscale_prior.log_prob(stack.kernel, log_width.shape[1], log_width)
         return value
 
     def diagnose(self) -> str:
