@@ -109,11 +109,9 @@ class AdditiveLayer(eqx.Module):
 
     def log_prior(self) -> Float[Array, ""]:
         """Log density of the lengthscales in units of the inputs; 0 without a prior."""
-        value = jnp.zeros((), self.low.dtype)
-        for stack in self.stacks if self.lengthscale_prior else ():
-            log_width = jnp.log(jax.lax.stop_gradient(self.width)[np.asarray(stack.inputs)])[:, :, None]
-            value += self.lengthscale_prior.log_prob(stack.kernel, log_width.shape[1], log_width)
-        return value
+        zero, prior, width = jnp.zeros((), self.low.dtype), self.lengthscale_prior, jax.lax.stop_gradient(self.width)
+        units = [(stack.kernel, jnp.log(width[np.asarray(stack.inputs)])[:, :, None]) for stack in self.stacks]
+        return sum((prior.log_prob(kernel, unit.shape[1], unit) for kernel, unit in units), zero) if prior else zero
 
     def diagnose(self) -> str:
         """Find the reason why a factorisation fails with these parameters; "" where none does."""
