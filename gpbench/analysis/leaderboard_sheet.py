@@ -161,7 +161,7 @@ def _main_grid(runs: BoardRuns, order: Sequence[int], marks: Sequence[str]) -> G
         counts = str(board.better[k].sum()), str(board.better[:, k].sum())
         share, name = Text(_share(board.means[k], board.stderrs[k]), marks[k]), runs.methods[k]
         rows.append((name, share, *counts, seconds, _lost_of(runs, [name])))
-    header = ("method", "share of others beaten", "better than", "worse than", "CPU s", "lost runs")
+    header = ("method", "share of others beaten", "better", "worse", "CPU s", "lost runs")
     return Grid(f"by {METRICS[runs.division.measures[0].metric].heading}", header, tuple(rows))
 
 
@@ -209,7 +209,7 @@ def _remarks(runs: BoardRuns) -> list[str]:
     notes = {budgets: whole, f"training ended after its first step, about where it starts: {names}": names}
     return [
         "share of others beaten: mean over data sets ± standard error; a tie counts half, a family of data sets as one",
-        "better than, worse than: pairs decided by the moderated t test of the difference of two shares, with about 5 %"
+        "better, worse than so many: pairs decided by the moderated t test of the difference of two shares, with about 5 %"
         " false ones expected among all decided (Benjamini-Hochberg); may be the best: no other has a higher share at"
         " one-sided 5 % divided by the number of others, which is stricter, so that one may be worse than another here",
         "against a method, by these two alone: chance to win on a new data set (Jeffreys' interval), mean gain and"
