@@ -37,7 +37,7 @@ this page from the committed records and [a table](verdicts.csv), which has all 
   2 to 15 times as large for nMSE and bound of svi, ivsgpr, vsgpr and gpr beside svdgp, and 3 to 5 times for qsgp.  So
   one split shows a difference of error rates in `sep`, and nothing elsewhere.
 - **Margins.**  "About as well", "much" and "almost always" have no number in the papers.  The numbers are ours, and a
-  grade that half or twice of one turns is mixed.
+  grade that changes its side at half or twice of one is mixed.
 - **Controls.**  A grade of holds, mostly holds or fails by runs stands only where a control, which is run, comes out on
   the other side of each clause.  The readers did not have this rule.
 """

@@ -45,9 +45,9 @@ KINDS: Mapping[str, Kind] = {
 """Kinds of predicates by name."""
 
 _PAIR = Range(lambda value: isinstance(value, list) and len(value) == 2 and all(map(is_number, value)), "two numbers")
-_LEAST = Range(lambda value: value is None or (is_number(value) and value > 0), "a number of cells or a share")
-_SHARED = {"least": optional(_LEAST), "over": optional(["dataset", ""])}
-_SHARED |= dict.fromkeys(("where", "each", "pair", "name", "control"), optional())
+_CONTROL = Range(lambda value: isinstance(value, dict | str), "runs that differ, as {a: {method: constant}}, or words")
+_SHARED = {"least": optional("count or fraction or null"), "over": optional(["dataset", ""])}
+_SHARED |= {**dict.fromkeys(("where", "each", "pair", "name"), optional()), "control": optional(_CONTROL)}
 _SHARED |= {"margin_from": optional("number"), "split_ratio": optional("positive")}
 _BOUNDS = {key: optional("number") for key in ("above", "below")}
 _BOUNDS |= {"between": optional(_PAIR), "within": optional("positive")}
