@@ -209,7 +209,7 @@ def _remarks(runs: BoardRuns) -> list[str]:
     notes = {budgets: whole, f"training ended after its first step, about where it starts: {names}": names}
     return [
         "share of others beaten: mean over data sets ± standard error; a tie counts half, a family of data sets as one",
-                "better, worse: than so many, by the moderated t test of the difference of two shares, with about 5 %"
+        "better, worse: than so many, by the moderated t test of the difference of two shares, with about 5 %"
         " false ones expected among all decided (Benjamini-Hochberg); may be the best: no other has a higher share at"
         " one-sided 5 % divided by the number of others, which is stricter, so that one may be worse than another here",
         "against a method, by these two alone: chance to win on a new data set (Jeffreys' interval), mean gain and"
