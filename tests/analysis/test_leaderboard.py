@@ -137,7 +137,7 @@ def test_seconds_of_a_method_without_all_data_sets_are_compared_with_none():
     assert not board.is_complete[k] and board.on_front.tolist() == [True, True, False]
     (row,) = [row for row in sheet(board).rows if row["method"] == "new" and row["metric"] == "test_ll"]
     assert row["cpu_seconds"] is None and not row["on_front"] and row["lost"] == "30 not run"
-    assert "has a higher share and is as quick; empty without all" in " ".join(as_text(sheet(board), 100).split())
+    assert "has as high a share and is quicker; empty without all" in " ".join(as_text(sheet(board), 100).split())
 
 
 def test_numbers_against_a_reference_are_of_these_two_alone_and_name_the_sets_that_are_won():

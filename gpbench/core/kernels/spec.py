@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from gpbench import registry
 from gpbench.core.kernels.base import Family, Kernel, LengthscaleStart, words
 from gpbench.core.kernels.composite import ActiveInputs, select
+from gpbench.core.kernels.stationary import Periodic
 from gpbench.errors import ConfigError, either
 from gpbench.schema import LENGTHSCALE_PRIOR, RANGE, is_real, is_whole, settings
 
@@ -119,8 +120,8 @@ class LengthscalePrior(NamedTuple):
         """The log density of the logarithms of all lengthscales (`log_lengthscale2`) of a kernel of D inputs, whose
         units are exp(`log_unit`); those of a periodic kernel are lengths on a circle, without a unit."""
         centre, values = math.log(self.median * math.sqrt(inputs)), []
-        for path, node in jax.tree_util.tree_leaves_with_path(kernel, is_leaf=lambda node: hasattr(node, "log_period")):
-            if hasattr(node, "log_period"):
+        for path, node in jax.tree_util.tree_leaves_with_path(kernel, is_leaf=lambda node: isinstance(node, Periodic)):
+            if isinstance(node, Periodic):
                 values.append(0.5 * node.log_lengthscale2)
             elif jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2":
                 values.append(0.5 * node + log_unit)
