@@ -75,8 +75,7 @@ def best(
     def answer(stores: Sequence[Store]) -> tuple[methods.BestMethods, list[str]]:
         records = latest(recorded(stores))
         by_protocol = gather((record.protocol, record) for record in kind.records(records, dirs))
-        matches = by_protocol.pop(protocol, [])
-        matches = without_budget(matches) if matches else []
+        matches = without_budget(by_protocol.pop(protocol, []))
         sets = {name: ", ".join(sorted({run.dataset for run in runs})) for name, runs in sorted(by_protocol.items())}
         elsewhere = "; ".join(f"--protocol {name} ({names})" for name, names in sets.items())
         if len(names := {run.method for run in matches}) < 2:
