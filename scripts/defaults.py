@@ -50,9 +50,9 @@ def settings(method: str) -> list[str]:
 
 
 def sets(method: str) -> list[str]:
-    """The development sets of the tasks of a method."""
-    tasks = GRID["methods"][method].get("tasks", list(SETS))
-    return [name for task in tasks for name in SETS[task]]
+    """The development sets that a method is compared on: its own, where one costs hours, or those of its tasks."""
+    own = GRID["methods"][method]
+    return own.get("sets") or [name for task in own.get("tasks", list(SETS)) for name in SETS[task]]
 
 
 def results(folder: Path, method: str, words: str) -> Path:

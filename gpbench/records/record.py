@@ -61,7 +61,7 @@ class Record:
     step_operations: float | None = None  # arithmetic operations of a training step (`gpbench.core.operations`)
     row_operations: float | None = None  # the same of the prediction of one test row
     budget: float | None = None  # CPU seconds that the run was allowed until its predictions (`run.budget`)
-    cpu_seconds: float | None = None  # CPU seconds of a run with a budget, from its process's start to its predictions
+    cpu_seconds: float | None = None  # CPU seconds without compilation; with a budget, from its process's start on
     kept: bool | None = None  # True if the arrays that pictures show were kept (`run.keep`)
     saved: bool | None = None  # True if the trained state was saved (`run.save`)
     device: str | None = None  # name of the device

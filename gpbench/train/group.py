@@ -29,6 +29,11 @@ PARTS = ("init", "search", "compile", "train", "evaluate")
 """Stages whose seconds a record has: initial states (with what they import and compile on the way), the choice of
 settings, compilation, the steps, and predictions with their metrics."""
 
+_compiled: list[float] = []  # seconds of each compilation in this process: initial states compile on the way
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, seconds, **_: _compiled.append(seconds) if event.endswith("backend_compile_duration") else None
+)
+
 
 @dataclass
 class Group:
@@ -76,16 +81,18 @@ class Fit:
     step_memory: int | None = None  # bytes that compiled steps need beside state and data; None: XLA does not say
     step_operations: float | None = None  # arithmetic operations of a compiled step of a member
     row_operations: float | None = None  # the same of the prediction of a row
-    cpu_seconds: float | None = None  # CPU seconds of the process until the predictions, where it has a budget
+    cpu_seconds: float = 0.0  # of all parts without compilation; with a budget, of the process until the predictions
     on_part: Callable[[str], None] = lambda phase: None  # is called with the name of each of `PARTS` when it begins
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
         """Adds what happens inside to the seconds of a part."""
         self.on_part(phase)
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time() - sum(_compiled)
         yield
         self.seconds[phase] += time.perf_counter() - start
+        if phase != "compile":
+            self.cpu_seconds += max(0.0, time.process_time() - sum(_compiled) - cpu)
 
     def extend(self, row: Mapping[str, Any]) -> None:
         """Adds one row to the trace: scalars are shared by the group, arrays have a value per member."""

@@ -40,11 +40,8 @@ def arrays(
     only beside effects.  `key` is that of the member's steps, so that sampled predictions are those that were scored.
     """
     X = prepared.X
-    drawn: dict[str, Array] = {}
-    if isinstance(method, HasArrays):
-        drawn |= jax.jit(method.arrays)(state)
-    if isinstance(method, HasEffects):
-        drawn |= jax.jit(method.effects)(state)
+    drawn: dict[str, Array] = dict(jax.jit(method.arrays)(state)) if isinstance(method, HasArrays) else {}
+    drawn |= jax.jit(method.effects)(state) if isinstance(method, HasEffects) else {}
     if (lengthscales := _lengthscales(state, X.shape[1])) is not None:
         drawn["lengthscales"] = lengthscales
     if X.shape[1] not in _PER_AXIS and not isinstance(method, HasEffects):

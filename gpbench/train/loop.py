@@ -26,6 +26,7 @@ from gpbench.train.stop import StopRequest
 _Score = Callable[[Predictions], dict[str, np.ndarray]]
 """Function that makes metrics of predictions, one for each member."""
 
+_KEPT = ("step", "over", "seconds", "cpu_seconds", "converged")  # what a checkpoint has of a fit beside its state
 _LARGE = 0.25e9  # the bytes from which a run says what it takes, before its first step
 
 
@@ -109,7 +110,7 @@ def fit(
         programs.predict(group, run)
     if group.size > 1:  # a kill between two of the group's records must not lose what the others were made from
         _save(devices, group, run, checkpoint)
-    run.cpu_seconds = budget.clock() if budget else None
+    run.cpu_seconds = budget.clock() if budget else run.cpu_seconds
     return run
 
 
@@ -134,10 +135,9 @@ def _extend(
 def _save(devices: Devices, group: Group, run: Fit, checkpoint: Checkpoint | None) -> None:
     if checkpoint is None:
         return
-    facts = {"members": group.members, "seconds": run.seconds, "step": run.step, "over": run.over}
     state = devices.on_host(run.state)
     if devices.leads:
-        checkpoint.save(state, run.trace, facts | {"converged": run.converged})
+        checkpoint.save(state, run.trace, {name: getattr(run, name) for name in _KEPT} | {"members": group.members})
 
 
 def _trial_steps(pace: Pace, programs: Programs, group: Group, run: Fit) -> int:
@@ -157,8 +157,7 @@ def _begin(programs: Programs, group: Group, checkpoint: Checkpoint | None, prog
         if saved := checkpoint.load(lay(initial(method, group))):  # its settings are chosen already
             state, trace, facts = saved
             progress.note(f"going on from the checkpoint at step {facts['step']}")
-            known = {name: facts[name] for name in ("step", "over", "seconds", "converged")}
-            return Fit(lay(state), trace=trace, on_part=progress.stage, **known)
+            return Fit(lay(state), trace=trace, on_part=progress.stage, **{name: facts[name] for name in _KEPT})
         progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     run = Fit(state=None, over=method.steps == 0, on_part=progress.stage)
     run.state = lay(initial(method, group, run))

@@ -152,7 +152,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
         test_rows_outside=prepared.outside,
         held_out=prepared.held_out,
         scaled_by_all_rows=prepared.scaled_by_all_rows,
-        **({"cpu_seconds": fit.cpu_seconds} if context.budget else {}),
+        cpu_seconds=fit.cpu_seconds / size,
     )
 
 

@@ -200,6 +200,7 @@ def _candidate(programs: Programs, group: Group, state: State, run: Fit, step: i
 def _add_seconds(run: Fit, fits: Sequence[Fit], share: float) -> None:
     """Adds the seconds of candidates: this share of their steps is the run's training, all else its search."""
     spent = {name: sum(fit.seconds[name] for fit in fits) for name in run.seconds}
+    run.cpu_seconds += sum(fit.cpu_seconds for fit in fits)
     run.seconds["compile"] += spent["compile"]
     run.seconds["train"] += spent["train"] * share
     run.seconds["search"] += spent["train"] * (1.0 - share) + spent["evaluate"]

@@ -54,11 +54,8 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
         if count == 1 or not runtime.is_of_jax(error):
             raise
         # What else fails in a run of several processes fails in each of them, and in some of them first.
-        reason = str(error).partition("\n")[0][:200]
-        raise PeerError(
-            f"the processes of this run lost contact ({reason});"
-            " run the same command to resume from the last checkpoint"
-        ) from error
+        reason, mend = str(error).partition("\n")[0][:200], "run the same command to resume from the last checkpoint"
+        raise PeerError(f"the processes of this run lost contact ({reason}); {mend}") from error
     return (records, recorded) if leads else ([], 0)
 
 

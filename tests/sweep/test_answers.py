@@ -139,7 +139,7 @@ def _seconds(summary: str) -> int:
     return 3600 * int(hours) + 60 * int(minutes) + int(seconds)
 
 
-OF_THE_PROCESS = ("created", "seconds", "peak_memory_mb", "step_memory_mb")
+OF_THE_PROCESS = ("created", "seconds", "cpu_seconds", "peak_memory_mb", "step_memory_mb")
 
 
 def job(results, forks, *words) -> Child:

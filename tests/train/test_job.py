@@ -1,6 +1,7 @@
 """Jobs: what is trained and what is not, seeds, splits together, and what a record says."""
 
 import json
+import time
 
 import jax
 import numpy as np
@@ -115,6 +116,7 @@ def test_the_record_says_on_what_and_from_what_it_was_made(tmp_path):
     seconds = {name: value for name, value in record.seconds.items() if name != "search"}
     assert set(seconds) == {"init", "compile", "train", "evaluate"} and min(seconds.values()) > 0
     assert record.seconds["search"] >= 0  # this method chooses nothing
+    assert 0 < 2 * record.cpu_seconds < time.process_time()  # its half of the group's, without compilation
     assert record.data_checksum == cards.read("moons")["checksum"] and record.steps == 40
     assert (record.split_set, record.train_rows, record.test_rows) == ("random90", *splits.sizes(cards.read("moons")))
     trace = Store(tmp_path).trace(record.id)
