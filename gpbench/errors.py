@@ -47,7 +47,7 @@ class MemoryShortage(ConfigError):
 
 
 class DivergedError(GpbenchError):
-    """A run whose objective or state stopped being finite, or that failed within its budget.  Its record says so and is
+    """A run whose objective or state stopped being finite, or that was lost to its limits.  Its record says so and is
     never averaged.
 
     Attributes:

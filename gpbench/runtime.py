@@ -36,12 +36,7 @@ def refuse_fork() -> None:
 
 
 def configure(
-    *,
-    device: str | None = None,
-    memory_fraction: float | None = None,
-    devices: int = 1,
-    cores: int | None = None,
-    cache: bool = True,
+    *, device: str | None = None, memory_fraction: float | None = None, devices: int = 1, cores: int | None = None
 ) -> None:
     """Set up this process for JAX; call it before anything imports JAX.
 
@@ -79,8 +74,6 @@ def configure(
         os.environ["JAX_PLATFORMS"] = _PLATFORMS[device]  # asked for on the command line: stronger than the environment
     if memory_fraction is not None:
         os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(memory_fraction)
-    if not cache:
-        os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
     for name, value in {**settings, **_cache()}.items():
         os.environ.setdefault(name, value)
 

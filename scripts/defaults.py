@@ -96,7 +96,7 @@ def table(folder: Path) -> None:
         cells = {words: scores(results(folder, method, words)) for words in settings(method)}
         values = {name: [row[name][0] for row in cells.values() if name in row] for name in sets(method)}
         for words, row in cells.items():
-            short = {name: row[name][0] - max(values[name]) for name in row if len(values[name]) > 1}
+            short = {name: row[name][0] - max(values[name]) for name in row if len(values.get(name, ())) > 1}
             if short:
                 texts = [f"{short[name]:+.3f}" if name in short else "" for names in SETS.values() for name in names]
                 seconds = statistics.fmean(row[name][1] for name in short)

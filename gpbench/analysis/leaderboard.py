@@ -1,7 +1,7 @@
-"""The runs of a board: methods within a budget of seconds on the data sets of a division.
+"""The runs of a board: methods with their defaults, to their own end, on the data sets of a division.
 
-A division is an experiment, whose preset `full` has its data sets and splits, and `quick` the half on which a new
-method is placed.  Budgets are seconds of two cores; a run's budget is as many CPU seconds as both cores have.
+A division is an experiment, whose preset `full` has its data sets and splits, and `quick` the small ones, on which a
+new method is placed.  Its runs are plain ones: a run of a user's on one of these data sets stands beside them.
 """
 
 from collections import Counter
@@ -26,16 +26,15 @@ from gpbench.analysis.board import (
     of_families,
     outcomes,
 )
-from gpbench.errors import AbsentError, ConfigError, SoleMethodError, require_known
+from gpbench.errors import AbsentError, SoleMethodError, require_known
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
 from gpbench.papers.published import terms
-from gpbench.records.absences import GRACE, LATE, NOT_FINITE, is_late
+from gpbench.records.absences import LATE, NOT_FINITE
 from gpbench.records.record import Record
 
-CORES = 2
-"""Cores of the machine for whose seconds budgets are named."""
-BUDGETS = (10, 60, 600)  # budgets in seconds of these cores
+LIMIT = 1200.0
+"""CPU seconds without compilation beyond which a run is lost."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,13 @@ class Division:
         """Id of the experiment that has its runs."""
         return f"gpbench/leaderboard_{self.name}"
 
-    def datasets(self, half: bool = False) -> dict[str, list[int]]:
-        """The splits of each data set, of all of them or of the half on which a new method is placed."""
-        jobs = definition.read(self.experiment).jobs("quick" if half else "full")
-        return {job["dataset"]: [int(split) for split in job["split"].strip("[]").split(",")] for job in jobs}
+    def jobs(self, quick: bool = False) -> list[dict[str, str]]:
+        """The jobs of all data sets, or of the small ones."""
+        return definition.read(self.experiment).jobs("quick" if quick else "full")
+
+    def datasets(self, quick: bool = False) -> dict[str, list[int]]:
+        """The splits of each data set, of all of them or of the small ones."""
+        return {job["dataset"]: [int(job["split"])] for job in self.jobs(quick)}
 
 
 _MARGINS: dict[str, dict[str, tuple[float, float]]] = {
@@ -91,10 +93,10 @@ DIVISIONS: Mapping[str, Division] = {
 
 
 def lost(record: Record) -> str:
-    """Why a run has lost to all others that have predictions in time; "" where it has them too."""
+    """Why a run has lost to all others that have predictions; "" where it has them too."""
     if record.status != "done":
         return next(iter((record.undefined or {}).values()), record.status) if record.status == "failed" else "diverged"
-    if record.budget is not None and is_late(record.cpu_seconds or 0.0, record.budget):
+    if (record.cpu_seconds or 0.0) > LIMIT:
         return LATE
     # a metric that does not exist on a test set, as auc with one class, is no loss of the method
     existing = record.metrics.keys() - (record.undefined or {}).keys()
@@ -105,13 +107,6 @@ def division_of(name: str) -> Division:
     """The division of this name.  Raises ConfigError for another one."""
     require_known(name, DIVISIONS, f"no division {name!r}")
     return DIVISIONS[name]
-
-
-def cpu_budget(seconds: int) -> int:
-    """CPU seconds of a run within a budget of seconds of two cores.  Raises ConfigError for another budget."""
-    if seconds not in BUDGETS:
-        raise ConfigError(f"no budget of {seconds} seconds; known are {', '.join(map(str, BUDGETS))}")
-    return CORES * seconds
 
 
 class Against(NamedTuple):
@@ -127,10 +122,9 @@ class Against(NamedTuple):
 
 @dataclass(frozen=True)
 class BoardRuns:
-    """Methods and their runs within one budget on data sets of a division."""
+    """Methods and their runs on data sets of a division."""
 
     division: Division
-    seconds: int  # budget in seconds of two cores
     splits: Mapping[str, Sequence[int]]  # splits of each data set
     runs: Mapping[tuple[str, str, int], Record]  # records by method, data set and split
 
@@ -182,8 +176,7 @@ class BoardRuns:
     @cached_property
     def cpu_seconds(self) -> Float[ndarray, " K"]:
         """Geometric mean over data sets of the CPU seconds of a run, of a lost one those after which all are."""
-        limit = (1 + GRACE) * cpu_budget(self.seconds)
-        logs = self.array(lambda record: np.log(limit if lost(record) else max(record.cpu_seconds or limit, 1e-3)))
+        logs = self.array(lambda record: np.log(LIMIT if lost(record) else max(record.cpu_seconds or LIMIT, 1e-3)))
         return np.exp(mean(mean(logs, 2), 1))
 
     @cached_property
@@ -221,14 +214,13 @@ class BoardRuns:
         return Against(chance_to_win(of_families(won[is_common], families)), gain, ratio, *sets)
 
 
-def eligible(records: Iterable[Record], division: Division, seconds: int, *, half: bool = False) -> list[Record]:
-    """The runs that stand on a board.  Raises ConfigError: an unknown budget."""
-    budget, splits = cpu_budget(seconds), division.datasets(half)
+def eligible(records: Iterable[Record], division: Division, *, quick: bool = False) -> list[Record]:
+    """The runs that stand on a board."""
+    splits = division.datasets(quick)
     return [
         record
         for record in records
-        if record.budget == budget
-        and record.protocol == "clean"
+        if record.protocol == "clean"
         and record.seed == 0
         and record.split in splits.get(record.dataset, ())
         and record.held_out is not False
@@ -237,25 +229,17 @@ def eligible(records: Iterable[Record], division: Division, seconds: int, *, hal
 
 
 def board_of(
-    records: Iterable[Record],
-    division: Division,
-    seconds: int,
-    *,
-    half: bool = False,
-    planned: Mapping[str, str] | None = None,
+    records: Iterable[Record], division: Division, *, quick: bool = False, planned: Mapping[str, str] | None = None
 ) -> BoardRuns:
-    """The board of recorded runs on the data sets that two methods or more have.  Raises ConfigError: an unknown
-    budget; AbsentError: there are no such runs; `SoleMethodError`: of no two methods on a common data set.
+    """The board of recorded runs on the data sets that two methods or more have.  Raises AbsentError: there are no such
+    runs; `SoleMethodError`: of no two methods on a common data set.
     """
-    runs, splits = eligible(records, division, seconds, half=half), division.datasets(half)
-    words = f"the {division.name} board of {seconds} s"
+    runs, splits = eligible(records, division, quick=quick), division.datasets(quick)
+    words = f"the {division.name} board"
     if not runs:
-        raise AbsentError(
-            f"no run of {words} is recorded; `gpbench reproduce {division.experiment} --preset full"
-            f" run.budget={cpu_budget(seconds)}` makes them"
-        )
+        raise AbsentError(f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes some")
     names = _names(runs, planned or {})
-    board = BoardRuns(division, seconds, splits, {(names[r.id], r.dataset, r.split): r for r in runs})
+    board = BoardRuns(division, splits, {(names[r.id], r.dataset, r.split): r for r in runs})
     if not board.datasets:
         others = ", ".join(board.methods)
         raise SoleMethodError(
@@ -272,7 +256,7 @@ def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, s
     """
     names = {record.id: planned[record.id] for record in records if record.id in planned}
     others = {record.id: record for record in records if record.id not in planned}
-    settings = {id: [t for t in terms(r.setting) if not t.startswith("budget=")] for id, r in others.items()}
+    settings = {id: terms(r.setting) for id, r in others.items()}
     keys = {id: (record.method, ", ".join(settings[id])) for id, record in others.items()}
     known = set(names.values())
     count = Counter([*known, *(method for method, _ in {*keys.values()})])

@@ -40,5 +40,5 @@ def _value(losses: Float[ndarray, " S"], sign: int, best: float) -> Text:
     """The mean over splits of a metric, marked where no method has a better one, or how many splits are lost."""
     finished = losses[~np.isnan(losses)]
     if n := np.isinf(finished).sum():
-        return Text(f"{n} of {len(finished)} lost")
+        return Text(f"{n} of {len(finished)} lost" if len(finished) > 1 else "lost")
     return Text(number(sign * finished.mean()), "best" if finished.mean() == best else "") if len(finished) else Text()

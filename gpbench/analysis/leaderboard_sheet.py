@@ -8,20 +8,16 @@ import numpy as np
 from gpbench.analysis import leaderboard_sets as sets
 from gpbench.analysis.board import FEWEST, Board, Interval, correlation, stability
 from gpbench.analysis.grouping import gather
-from gpbench.analysis.leaderboard import CORES, Against, BoardRuns, lost
+from gpbench.analysis.leaderboard import LIMIT, Against, BoardRuns, lost
 from gpbench.analysis.printing import counted
 from gpbench.analysis.provenance import facts_of, imported_note, run_facts
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
-from gpbench.records.absences import FAULT, GRACE, LARGE, LATE
+from gpbench.records.absences import FAULT, LARGE, LATE
 
-_WHAT = (
-    "The runs had {} CPU seconds from the start of a process, compilation included, and {}. The data were in view when"
-    " defaults were chosen; boards of runs to their own end, on data never looked at, are not made yet."
-)
+_WHAT = "Every run has {}, and goes to its own end, within {:,.0f} CPU seconds."
 _SHORT = {LATE: "late", LARGE: "memory", FAULT: "error"}
-_WHOLE = 0.95  # share of the budget from which on more of it would have been used
 
 
 def sheet(runs: BoardRuns, *, whole: bool = False) -> Sheet:
@@ -33,7 +29,8 @@ def sheet(runs: BoardRuns, *, whole: bool = False) -> Sheet:
     few = f" No pair shares {FEWEST} families of data sets, which a claim needs." * bool((board.p == 1).all())
     return _sheet(
         runs,
-        f"{_name(runs).capitalize()}: {decided}, and {len(best)} may be the best, by {metric} on {_sets(runs)}.{few}",
+        f"{runs.division.name.capitalize()}: {decided}, and {len(best)} may be the best, by {metric} on {_sets(runs)}."
+        + few,
         [f"May be the best: {', '.join(best)}."],
         ["best" if may else "" for may in board.may_be_best],
         {"best": "may be the best" + ("; of a data set the best value" if whole else "")},
@@ -52,13 +49,12 @@ def place_sheet(runs: BoardRuns, method: str) -> Sheet:
     less = [f"{names[r]} {_interval(board.difference(k, r), '+.0f', 100)} %" for r in others]
     return _sheet(
         runs,
-        f"{method} {is_best} of {len(names)} methods of {_name(runs)}, by {metric} on {_sets(runs)}: it beats"
+        f"{method} {is_best} of {len(names)} methods of {runs.division.name}, by {metric} on {_sets(runs)}: it beats"
         f" {_share(board.means[k], board.stderrs[k])} of the others.",
         [
             *(line for r in others[:1] if (pair := runs.against(k, r)) for line in _beside(runs, pair, names[r])),
             *([f"Share of others beaten less that of {'; '.join(less)}."] if less else []),
             f"It is shown to be {' and '.join(verdicts)}." if verdicts else "None of its pairs with others is decided.",
-            *_machines(runs, method),
         ],
         ["placed" if i == k else "" for i in range(len(names))],
         {"placed": "the method that is placed"},
@@ -80,7 +76,7 @@ def _sheet(
 ) -> Sheet:
     """The sheet with what both have: the head says what the runs are, and how many are lost, of methods or of all."""
     order, measures, facts = runs.board.order, runs.division.measures, _facts(runs)
-    head = _WHAT.format(CORES * runs.seconds, facts["settings"].partition(";")[0])
+    head = _WHAT.format(facts["settings"].partition(";")[0], LIMIT)
     boards = [runs.boards[measure.metric] for measure in measures]
     by_measure = [(runs.methods[k], *(_share(b.means[k], b.stderrs[k]) for b in boards)) for k in order]
     beside = [_beside_grid(runs, order, reference) for reference in runs.references[:1]]
@@ -97,14 +93,11 @@ def _sheet(
     )
 
 
-def _name(runs: BoardRuns) -> str:
-    return f"{runs.division.name} within {runs.seconds} seconds of {CORES} cores"
-
-
 def _sets(runs: BoardRuns) -> str:
-    families, splits = len({*runs.families}), sorted({*map(len, runs.splits.values())})
+    families, planned = len({*runs.families}), len(runs.division.datasets())
     of_families = f" of {families} families" if families < len(runs.datasets) else ""
-    return f"{counted(len(runs.datasets), 'data set')}{of_families} with {' or '.join(map(str, splits))} splits each"
+    of_planned = f", of {planned} that the division has" if len(runs.datasets) < planned else ""
+    return f"{counted(len(runs.datasets), 'data set')}{of_families}{of_planned}"
 
 
 def _beside(runs: BoardRuns, pair: Against, reference: str) -> Iterator[str]:
@@ -132,19 +125,6 @@ def _interval(interval: Interval, form: str, scale: int = 1) -> str:
 
 def _share(mean: float, stderr: float) -> str:
     return f"{100 * mean:.0f} ± {100 * stderr:.0f} %" if np.isfinite(stderr) else f"{100 * mean:.0f} %"
-
-
-def _machines(runs: BoardRuns, method: str) -> list[str]:
-    """A line where the method's runs and those beside it may be of machines of different speed."""
-    records = {name: [record for record in own if not record.imported] for name, own in runs.by_method.items()}
-    own, others = records.pop(method), [record for some in records.values() for record in some]
-    shipped = [record for record in others if record.shipped]
-    words = lambda host: f"{host.get('cpu', 'an unknown processor')} ({counted(host.get('cores', 0), 'core')})"
-    names, beside = (sorted({words(record.host or {}) for record in some}) for some in (own, shipped or others))
-    if not names or not beside or (names == beside and not shipped):
-        return []
-    which = "runs that ship with gpbench on another machine, " if shipped else "others on "
-    return [f"It ran on {', '.join(names)}, the {which}{', '.join(beside)}: a faster one has better scores."]
 
 
 def _losses(runs: BoardRuns, methods: Sequence[str] = ()) -> str:
@@ -199,14 +179,7 @@ def _remarks(runs: BoardRuns) -> list[str]:
         f"{m.relative * 100:g} % of {m.metric}" if m.relative else f"{m.absolute:g} of {m.metric}"
         for m in runs.division.measures
     ]
-    budget, own = CORES * runs.seconds, [r for r in runs.runs.values() if not (r.imported or lost(r))]
-    whole = sum((record.cpu_seconds or 0.0) > _WHOLE * budget for record in own)
-    iterative = {record.method for record in own if (record.steps or 0) > 1}
-    barely_trained = Counter(r.method for r in own if r.method in iterative and (r.steps or 0) <= 1).most_common()
-    names = ", ".join(f"{name} ({n})" for name, n in barely_trained)
     several = [" and ".join(sets) for sets in gather(zip(runs.families, runs.datasets)).values() if len(sets) > 1]
-    budgets = f"{whole:,} of {len(own):,} runs of gpbench with predictions used over {100 * _WHOLE:.0f} % of the budget"
-    notes = {budgets: whole, f"training ended after its first step, about where it starts: {names}": names}
     return [
         "share of others beaten: mean over data sets ± standard error; a tie counts half, a family of data sets as one",
         "better, worse: than so many, by the moderated t test of the difference of two shares, with about 5 %"
@@ -216,17 +189,16 @@ def _remarks(runs: BoardRuns) -> list[str]:
         " geometric mean ratio (t intervals); a gain counts at most 1 nat, a ratio e, and a lost run has lost as much",
         f"ties are differences up to {', '.join(margins)}",
         "a run that is late, out of memory, diverged or in error loses to those that are not, and ties with its like",
-        f"CPU s: geometric mean over data sets, {(1 + GRACE) * budget:.0f} for a lost run; F: no other method has"
+        f"CPU s: geometric mean over data sets without compilation, {LIMIT:.0f} for a lost run; F: no other method has"
         " as high a share and is quicker" + ("" if runs.is_complete.all() else "; empty without all data sets"),
         f"data sets: {', '.join(runs.datasets)}" + "".join(f"; of one family {sets}" for sets in several),
         *_stability(runs),
-        *(text for text, applies in notes.items() if applies),
         *filter(None, [imported_note(runs.runs.values())]),
     ]
 
 
 def _facts(runs: BoardRuns) -> dict[str, str]:
-    """Facts of the runs by name: splits, kernels and settings, budget and cores, then the facts of the records."""
+    """Facts of the runs by name: splits, kernels, settings, limit and cores, then the facts of the records."""
     records = [*runs.runs.values()]
     of_methods = definition.read(runs.division.experiment).facts["full"]
     imported = any(record.imported for record in records)
@@ -234,8 +206,7 @@ def _facts(runs: BoardRuns) -> dict[str, str]:
     cores = Counter(str((r.host or {}).get("cores", "imported" if r.imported else "unknown")) for r in records)
     return {
         "splits": run_facts(records)["splits"],
-        **{name: of_methods[name] + others for name in ("kernel", "settings")},
-        "budget": f"{CORES * runs.seconds} CPU seconds, from the start of the process to the predictions",
+        **{name: of_methods[name] + others for name in ("kernel", "settings", "budget")},
         "cores": ", ".join(f"{name} ({n:,})" if len(cores) > 1 else name for name, n in cores.most_common()),
         **facts_of(records),
     }
@@ -261,7 +232,6 @@ def _rows(runs: BoardRuns, k: int) -> list[Mapping[str, object]]:
     return [
         {
             "division": runs.division.name,
-            "seconds": runs.seconds,
             "method": runs.methods[k],
             "metric": metric,
             "share": float(board.means[k]),

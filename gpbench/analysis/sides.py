@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from gpbench.errors import AbsentError, ConfigError, either, nearest, require_known
 from gpbench.records.record import Record
-from gpbench.records.store import unlimited
 
 KINDS = ("method", "protocol", "preset", "precision", "commit")
 
@@ -37,23 +36,6 @@ def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Sid
     if all(a.includes(record) == b.includes(record) for record in records):
         raise ConfigError(f"{a.kind} {a.value} is on both sides; name two different ones")
     return a, b
-
-
-def records_of(a: Side, b: Side, records: Sequence[Record]) -> list[Record]:
-    """The records of both sides.  Raises AbsentError: some have a budget of seconds and others none, and all of one
-    side have: which settings to name.
-    """
-    records = [record for record in records if a.includes(record) or b.includes(record)]
-    comparable = unlimited(records)
-    for side, other in ((a, b), (b, a)):
-        if not any(map(side.includes, comparable)):
-            limited = next(filter(side.includes, records))
-            others = [record for record in records if other.includes(record)]
-            partner = next((record for record in others if record.budget == limited.budget), others[0])
-            settings = dict.fromkeys([limited.setting, partner.setting])
-            names = " ".join(f"--setting {setting!r}" for setting in settings)
-            raise AbsentError(f"all runs of {side.kind} {side.value} have a budget; name settings, as with {names}")
-    return records
 
 
 def shared_metrics(a: Side, b: Side, records: Sequence[Record]) -> set[str]:

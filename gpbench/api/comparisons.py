@@ -14,7 +14,7 @@ from gpbench.analysis import power as powers
 from gpbench.analysis.cells import group_runs
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.kinds import TASKS, Kind, number_range
-from gpbench.api.selection import Filters, matching, select, settings_of, single_metric, without_budget
+from gpbench.api.selection import Filters, select, single_metric
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
@@ -75,7 +75,7 @@ def best(
     def answer(stores: Sequence[Store]) -> tuple[methods.BestMethods, list[str]]:
         records = latest(recorded(stores))
         by_protocol = gather((record.protocol, record) for record in kind.records(records, dirs))
-        matches = without_budget(by_protocol.pop(protocol, []))
+        matches = by_protocol.pop(protocol, [])
         sets = {name: ", ".join(sorted({run.dataset for run in runs})) for name, runs in sorted(by_protocol.items())}
         elsewhere = "; ".join(f"--protocol {name} ({names})" for name, names in sets.items())
         if len(names := {run.method for run in matches}) < 2:
@@ -220,10 +220,9 @@ def _differences(
     a: str, b: str, metric: str | None, stores: Sequence[Store], filters: Filters
 ) -> tuple[sides.Side, sides.Side, list[differences.Difference], list[Any]]:
     """Both sides, their differences on every data set, and the cells without a partner."""
-    records = matching(recorded(stores), filters)
+    records = select(recorded(stores), filters)
     first, second = sides.parse_sides(a, b, records)
-    if not settings_of(filters):
-        records = without_budget(sides.records_of(first, second, records))
+    records = [record for record in records if first.includes(record) or second.includes(record)]
     # two commits have the same runs in two folders: the latest of each side counts
     records = [r for side in (first, second) for r in latest(r for r in records if side.includes(r))]
     name = single_metric(metric, records, sides.shared_metrics(first, second, records))

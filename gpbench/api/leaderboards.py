@@ -13,16 +13,15 @@ from gpbench.records.unions import Results, first_answer
 
 @checked
 def leaderboard(
-    division: str = "regression", *, budget: int = 10, half: bool = False, whole: bool = False, results: Results = None
+    division: str = "regression", *, quick: bool = False, whole: bool = False, results: Results = None
 ) -> Table:
-    """The board of a division: which methods beat which within a budget of seconds, and which may be the best.
+    """The board of a division: which methods beat which with their defaults, and which may be the best.
 
-        print(gpbench.leaderboard("regression", budget=60))
+        print(gpbench.leaderboard("regression", quick=True))
 
     Args:
         division (NAME): regression (the default) or classification.
-        budget (S): seconds of two cores: 10 (the default), 60 or 600.
-        half: only the data sets on which new methods are placed.
+        quick: only the small data sets, on which new methods are placed.
         whole: the pairs that are decided, and every data set.
         results: as for `table`.
 
@@ -30,28 +29,28 @@ def leaderboard(
         A table whose `figure` draws the shares of others beaten, also against seconds.
 
     Raises:
-        ConfigError: an unknown division or budget.
+        ConfigError: an unknown division.
         AbsentError: no such run is recorded, or those of one method alone.
 
     examples:
-      gpbench leaderboard                                           regression within 10 seconds of two cores
+      gpbench leaderboard                                           regression
       gpbench leaderboard --division classification --out board.png
-      gpbench leaderboard add method=mine --config-dir mine         train it on half of the data sets; how it stands
+      gpbench leaderboard add method=mine --config-dir mine         train it on the small data sets; how it stands
 
     the rules:
       docs/reference/leaderboard.md
     """
-    runs = board_of(division, budget, half, results)
+    runs = board_of(division, quick, results)
     sheet, picture = leaderboard_sheet.sheet(runs, whole=whole), ("leaderboard.draw_board", runs)
     return Table(sheet, picture=picture, records=runs.runs.values(), results=results)
 
 
-def board_of(division: str, budget: int, half: bool, results: Results) -> boards.BoardRuns:
+def board_of(division: str, quick: bool, results: Results) -> boards.BoardRuns:
     """The board of recorded runs, as `leaderboard` has it."""
-    kind, limit = boards.division_of(division), str(boards.cpu_budget(budget))
-    jobs = [job for job in definition.read(kind.experiment).jobs("full") if job["run.budget"] == limit]
+    kind = boards.division_of(division)
+    jobs = kind.jobs()
     planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
     methods = {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}
     return first_answer(
-        results, lambda stores: boards.board_of(latest(recorded(stores)), kind, budget, half=half, planned=methods)
+        results, lambda stores: boards.board_of(latest(recorded(stores)), kind, quick=quick, planned=methods)
     )

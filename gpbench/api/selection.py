@@ -1,15 +1,13 @@
 """The records that a table, a ranking or a comparison is made of: results folders, and filters of their records."""
 
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any, TypedDict
 
-from gpbench.errors import AbsentError, listed, nearest, printable, require, require_known
+from gpbench.errors import AbsentError, nearest, require, require_known
 from gpbench.papers import published
 from gpbench.records.record import Record
-from gpbench.records.store import unlimited
 
 FIELDS = ("dataset", "method", "protocol", "preset", "precision", "split")
 """Fields of a record that a filter can ask for."""
@@ -48,17 +46,7 @@ def names(value: Any) -> list[str]:
 
 
 def select(records: Sequence[Record], filters: Filters) -> list[Record]:
-    """The records that match all filters.
-
-    Runs within a budget of seconds are among them only where a setting is asked for (`without_budget`).
-    Raises AbsentError for an unknown value, and where no record matches.
-    """
-    matches = matching(records, filters)
-    return matches if settings_of(filters) else without_budget(matches)
-
-
-def matching(records: Sequence[Record], filters: Filters) -> list[Record]:
-    """The records that match all filters, runs within a budget among them.  Raises AbsentError as `select` does."""
+    """The records that match all filters.  Raises AbsentError for an unknown value, and where no record matches."""
     for field in FIELDS:
         value: Any = filters.get(field)
         known = {_name(record, field) for record in records}
@@ -96,22 +84,6 @@ def _numbers(text: str, known: Iterable[str]) -> list[str]:
         return [str(k) for k in numbers]
     span = f"{recorded[0]} to {recorded[-1]}" if recorded else "none"
     raise AbsentError(f"no run has split {text!r}; recorded are {span}: write numbers and ranges, as in 0-9,12")
-
-
-def without_budget(records: Sequence[Record]) -> list[Record]:
-    """The `unlimited` records.  A line on stderr names the methods of the others, and what shows them."""
-    selected = unlimited(records)
-    if len(selected) == len(records):
-        return selected
-    methods = {record.method for record in selected}
-    settings = {record.method: record.setting for record in records if record.budget is not None}
-    absent, others = sorted(settings.keys() - methods), sorted(settings.keys() & methods)
-    setting = f"--setting {settings[(absent or others)[0]]!r}"
-    parts = [f"left out, for all their runs have a budget: {listed(absent)}"] if absent else []
-    parts += [f"left out: the runs within a budget of {listed(others)}"] if others else []
-    hint = f"--method {absent[0]}` shows {absent[0]}, and {setting} all" if absent else f"{setting}` shows all"
-    print(printable(f"gpbench: {'; '.join(parts)}; `gpbench table {hint} of this setting"), file=sys.stderr)
-    return selected
 
 
 def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:

@@ -58,7 +58,7 @@ def run(
         ClaimedError: another process trains one of these runs.
 
     Training happens in this process where JAX can be set up for it, and otherwise in one of its own: outside the main
-    thread, with `run.processes`, `run.cores`, `run.memory_fraction` or `run.budget`, and where JAX has other settings.
+    thread, with `run.processes`, `run.cores`, `run.memory_fraction` or `run.cpu_limit`, or with JAX set up otherwise.
     """
     from gpbench.train import session
 
@@ -168,7 +168,7 @@ def train_here(cfg: Config, plan: RunPlan | None = None) -> Runs:
 
 def _trains_here(run: Run) -> bool:
     """True if this process can train with these settings: JAX has them, or is not imported yet."""
-    own = run["processes"] != 1 or any(run[key] is not None for key in ("cores", "memory_fraction", "budget"))
+    own = run["processes"] != 1 or any(run[key] is not None for key in ("cores", "memory_fraction", "cpu_limit"))
     in_main_thread = threading.current_thread() is threading.main_thread()  # the only one that can handle signals
     return in_main_thread and not own and runtime.can_configure(run["device"], run["devices"] or 1)
 

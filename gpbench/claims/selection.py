@@ -15,7 +15,6 @@ from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.status import Cell
 from gpbench.records.arrays import share_seconds
 from gpbench.records.record import Record
-from gpbench.records.store import unlimited
 
 _FIELDS = ("dataset", "method", "setting", "protocol", "precision", "preset", "output")
 ANY = ("any",)
@@ -100,8 +99,8 @@ def planned_cells(cells: Iterable[Cell], read: ReadArrays) -> dict[tuple[str, st
 
 
 def recorded_cells(records: Iterable[Record], read: ReadArrays) -> list[KeyedCell]:
-    """All recorded cells, without runs within a budget; their keys are fields of their records."""
-    cells = group_runs(unlimited([*records]))
+    """All recorded cells; their keys are fields of their records."""
+    cells = group_runs([*records])
     keys = [{name: str(getattr(runs.records[0], name) or "") for name in _FIELDS} for runs in cells]
     return [KeyedCell(key, runs, read=read) for key, runs in zip(keys, cells)]
 

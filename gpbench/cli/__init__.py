@@ -16,7 +16,7 @@ ESTALE"""
 _STORAGE = {getattr(errno, name) for name in _NAMES.split()}
 """Errors of the operating system that a path which a user names, and the limits of a process, can meet."""
 
-_TRAINING = {("run",), ("reproduce",), ("leaderboard", "add")}
+_TRAINING = {("run",), ("reproduce",), ("leaderboard", "add"), ("leaderboard", "verify")}
 """First words of the commands that train."""
 
 _LONGEST = 1500

@@ -1,6 +1,5 @@
 """`gpbench import`: scores predictions of other programs by our metrics on our splits, and records them as imported."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -8,17 +7,14 @@ from typing import Literal
 from gpbench import paths, plugins
 from gpbench.analysis import printing
 from gpbench.analysis.grouping import gather
-from gpbench.analysis.leaderboard import DIVISIONS, cpu_budget, eligible
 from gpbench.cli.output import Answer
-from gpbench.errors import ConfigError, listed, require, require_known
-from gpbench.records.record import Record
+from gpbench.errors import ConfigError, require, require_known
 
 
 def import_files(
     *files: Path,
     protocol: str = "clean",
     precision: Literal["float64", "float32"] = "float64",
-    budget: int | None = None,
     set: str | None = None,
     again: bool = False,
     config_dir: Sequence[Path] = (),
@@ -26,7 +22,7 @@ def import_files(
 ) -> Answer:
     """Score predictions of another program by our metrics on our splits, and record them as imported: a Parquet or CSV
     file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1, ... (or log_prob_0,
-    ...); optional are setting, output, seconds, versions and lost.  Nothing is recorded if a check fails.
+    ...); optional are setting, output, seconds (of the CPU), versions and lost.  Nothing is recorded if a check fails.
 
     `gpbench data rows` exports the rows of a split; docs/how-to/import.md has an example.
 
@@ -34,7 +30,6 @@ def import_files(
         files (FILE...): predictions, .parquet or .csv
         protocol (NAME): the protocol beside whose runs they are listed; default: clean
         precision: in which they were computed; default: float64
-        budget (S): a budget of the leaderboard, in seconds of two cores, within which `seconds` are CPU seconds
         set (NAME): the split set (`gpbench data info`); default: the card's
         again: replace what was imported from another file
         config_dir: a folder with your own dataset/ cards
@@ -52,7 +47,7 @@ def import_files(
     for k, file in enumerate(files):
         require(places[k] not in places[:k], f"{file} is named twice: leave it out once", ConfigError)
     require_known(protocol, paths.yaml_files("protocol", plugins.folders(config_dir)), f"no protocol {protocol!r}")
-    importer = scoring.Importer(protocol, precision, set, config_dir, None if budget is None else cpu_budget(budget))
+    importer = scoring.Importer(protocol, precision, set, config_dir)
     runs = [run for file in files for run in importer.score(file)]  # all are checked before any is recorded
     store = open_store(results or paths.results_dir())
     n_new = scoring.write(runs, store, again=again)
@@ -60,20 +55,9 @@ def import_files(
     for group in gather(((run.dataset, run.method, run.setting), run) for run in records).values():
         for text in warnings(group):
             warn(text)
-    if budget is not None:
-        _say_absent(records, budget)
     metrics = lambda run: ", ".join(f"{name} {printing.number(value)}" for name, value in run.metrics.items())
     rows = [(r.dataset, str(r.output or ""), r.method, r.setting, str(r.split), metrics(r)) for r in records]
     lines = printing.aligned(("data set", "output", "method", "setting", "split", "metrics"), rows, printing.width())
     before = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
     lines.append(f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}")
     return Answer([record.to_json() for record in records], "\n".join(lines))
-
-
-def _say_absent(records: list[Record], budget: int) -> None:
-    """Says on stderr which of these runs within a budget are on no board."""
-    on_boards = {run.id for division in DIVISIONS.values() for run in eligible(records, division, budget)}
-    absent = [run for run in records if run.id not in on_boards]
-    if names := sorted({f"{run.dataset} split {run.split}, protocol {run.protocol}" for run in absent}):
-        text = f"gpbench: {printing.counted(len(absent), 'run')} of no board ({listed(names, 3)})"
-        print(f"{text}: boards have protocol clean, and the data sets and splits of their division", file=sys.stderr)

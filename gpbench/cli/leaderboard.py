@@ -1,20 +1,25 @@
-"""`gpbench leaderboard add`: trains a method within a budget of seconds, and shows how it stands on the leaderboard."""
+"""`gpbench leaderboard add`: trains a method, and shows how it stands; `verify`: makes random runs of a file again."""
 
+import random
 import sys
-from collections.abc import Collection, Sequence
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gpbench import paths
-from gpbench.analysis.leaderboard import CORES, cpu_budget, division_of, eligible, name_of
+from gpbench.analysis.leaderboard import DIVISIONS, LIMIT, division_of, eligible, lost, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet
 from gpbench.api.leaderboards import board_of
 from gpbench.api.tables import Table
 from gpbench.cli.output import Named, results_folder
+from gpbench.config.compose import compose
 from gpbench.config.words import require_once, word
 from gpbench.errors import AbsentError, ConfigError, DivergedError, SweepError, printable, require
 from gpbench.experiments.plan import plans
-from gpbench.records.collection import SUFFIX
+from gpbench.records.collection import SUFFIX, open_existing
 from gpbench.records.plan import RunPlan
+from gpbench.records.record import Record
 from gpbench.records.store import latest
 from gpbench.records.unions import SHIPPED, open_stores
 
@@ -25,18 +30,18 @@ _TEXTS = ("method=", "method.", "+method.", "run.again=")
 def add(
     *overrides: str,
     division: str = "regression",
-    budget: int = 10,
+    full: bool = False,
     jobs: int = 1,
     dry_run: bool = False,
     config_dir: Sequence[Path] = (),
     results: Named = None,
 ) -> Table | int:
-    """Train a method on half of the data sets of a division, and show how it stands there.
+    """Train a method on the small data sets of a division, and show how it stands there.
 
     Args:
         overrides (KEY=VALUE): method and settings
         division (NAME): regression (default) or classification
-        budget (S): 10 (default), 60 or 600 seconds of two cores
+        full: all data sets of the division: hours
         jobs (K): processes at a time (default: 1)
         dry_run: list the jobs and what is recorded of them
         config_dir: a folder with your own method/ files, and the modules they name
@@ -54,19 +59,17 @@ def add(
     folder = results_folder(results)
     fault = f"--results {folder}: runs are recorded in a folder: name one, and --with-shipped"
     require(folder.suffix != SUFFIX, fault, ConfigError)
-    words = _jobs(division, budget, overrides, folder)
+    words = _jobs(division, full, overrides, folder)
     planned = [plan for plan in plans(words, config_dir) if isinstance(plan, RunPlan)]
     ids, shared = [run.id for plan in planned for run in plan.runs], planned[0].cfg["run"]
     sweep = Jobs(config_dir, {**shared, "jobs": jobs})
     stores = results or [folder, *([SHIPPED] if paths.shipped_files() else [])]
-    _require_others(ids, division, budget, [item for item in stores if item == SHIPPED or Path(item).exists()])
+    _require_others(ids, division, full, [item for item in stores if item == SHIPPED or Path(item).exists()])
     if dry_run:
         from gpbench.sweep.display import preview
 
         return preview(words, config_dir)
-    most = shared["budget"]
-    minutes = len(ids) * most / 60
-    print(f"gpbench: {len(ids)} runs of at most {most:g} CPU seconds, {minutes:.0f} minutes", file=sys.stderr)
+    print(f"gpbench: {len(ids)} runs, each of at most {LIMIT:g} CPU seconds", file=sys.stderr)
     sweep.launch(words)
     failure: SweepError | None = None
     try:
@@ -76,7 +79,7 @@ def add(
     except SweepError as error:  # its runs are not made: the place is without them
         failure = error
     try:
-        runs = board_of(division, budget, True, stores)
+        runs = board_of(division, not full, stores)
         if (name := name_of(runs, ids)) is None:
             raise AbsentError("none of its runs is recorded on a data set that another method has")
     except AbsentError as error:
@@ -84,19 +87,64 @@ def add(
     sheet, picture = place_sheet(runs, name), ("leaderboard.draw_board", runs)
     table = Table(sheet, picture=picture, records=runs.runs.values(), results=stores)
     if folder == paths.results_dir():
-        flags = f" --division {division}" if division != "regression" else ""
-        flags += f" --budget {budget}" if budget != 10 else ""
-        print(f"gpbench: `gpbench leaderboard --half --with-shipped{flags}` shows it again", file=sys.stderr)
+        flags = " --quick" * (not full) + f" --division {division}" * (division != "regression")
+        print(f"gpbench: `gpbench leaderboard --with-shipped{flags}` shows it again", file=sys.stderr)
     if failure:
         print(f"gpbench: {printable(str(failure))}", file=sys.stderr)
         table.exit_code = failure.exit_code
     return table
 
 
-def _jobs(division: str, budget: int, words: Sequence[str], results: Path) -> list[list[str]]:
-    """The jobs that place a method, which these words name with its settings: on the half of the data sets, within the
-    budget.  Raises ConfigError for words of another kind, and without a method.
+def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int:
+    """Make random runs of a file of records again, and compare their numbers within the margins of ties.
+
+    Args:
+        file (FILE): records of runs of a division, as `gpbench collect --out FILE` writes them
+        runs (N): how many; default: 3
+        config_dir: a folder with the method/ files, and the modules they name, of a method that is not gpbench's
+
+    examples:
+      gpbench leaderboard verify mine.parquet --config-dir mine
     """
+    from gpbench.sweep.jobs import Jobs
+
+    require(runs > 0, f"--runs {runs}: must be above 0", ConfigError)
+    store, count = open_existing(file), 0
+    known = {r.id: (r, d) for d in DIVISIONS.values() for r in eligible(store.all(), d) if not (r.imported or lost(r))}
+    require(known, f"{file}: no run of a division with predictions", AbsentError)
+    drawn = [known[id] for id in random.Random(file.read_bytes()).sample(sorted(known), min(runs, len(known)))]
+    with tempfile.TemporaryDirectory() as folder:
+        own = [f"run.results={word(folder)}", f"run.cpu_limit={LIMIT:g}", "run.device=cpu"]
+        words = [[*_words_of(record, store.config(record.id)), *own] for record, _ in drawn]
+        sweep = Jobs(config_dir, {**compose(own, config_dir)["run"], "jobs": 1})
+        sweep.launch(words)
+        sweep.conclude()
+        made = {record.id: record for record in open_existing(folder).all()}
+        for record, division in drawn:
+            fault = f"{file}: run {record.id} is of other data, code or settings than its words have here"
+            require(record.id in made, fault, ConfigError)
+            for measure in division.measures:
+                was, now = (float(r.metrics[measure.metric] or 0.0) for r in (record, made[record.id]))
+                margin = max(measure.absolute, measure.relative * min(abs(was), abs(now)))
+                differs = not abs(now - was) <= margin
+                verdict = f"differs by more than {margin:.3g}" if differs else "as in the file"
+                print(f"{record.label}  {measure.metric} {was:.6g}, now {now:.6g}: {verdict}")
+                count += differs
+    return int(count > 0)
+
+
+def _words_of(record: Record, cfg: Mapping[str, Any]) -> list[str]:
+    """The words that make a recorded run again.  Raises ConfigError where they name code: a file's is never run."""
+    changes = cfg.get("changes", {})
+    fault = f"run {record.id} names a class: a file's is never run; make its runs by hand"
+    require("_target_" not in str(changes), fault, ConfigError)
+    names = ("dataset", "method", "protocol", "split", "seed")
+    return [f"{key}={word(value)}" for key, value in {**{n: getattr(record, n) for n in names}, **changes}.items()]
+
+
+def _jobs(division: str, full: bool, words: Sequence[str], results: Path) -> list[list[str]]:
+    """The jobs that place a method, which these words name with its settings.  Raises ConfigError for words of another
+    kind, and without a method."""
     others = [text for text in words if not text.startswith(_TEXTS)]
     names = [text for text in words if text.startswith("method=")]
     lists = [text for text in words if "," in (value := text.partition("=")[2]) and value[0] not in "[{'\""]
@@ -114,21 +162,20 @@ def _jobs(division: str, budget: int, words: Sequence[str], results: Path) -> li
     shared = [
         *words,
         "protocol=clean",
-        f"run.budget={cpu_budget(budget)}",
+        f"run.cpu_limit={LIMIT:g}",
         "run.device=cpu",
-        f"run.cores={CORES}",
         f"run.results={word(paths.expanded(results).resolve())}",
     ]
-    half = division_of(division).datasets(half=True)
-    return [[f"dataset={name}", f"split={splits}".replace(" ", ""), *shared] for name, splits in half.items()]
+    sets = division_of(division).datasets(not full)
+    return [[f"dataset={name}", f"split={split}", *shared] for name, (split,) in sets.items()]
 
 
-def _require_others(ids: Collection[str], division: str, budget: int, stores: Sequence[str | Path]) -> None:
+def _require_others(ids: Collection[str], division: str, full: bool, stores: Sequence[str | Path]) -> None:
     """Raises AbsentError where the method with these runs, by id, would have no other to stand beside."""
     records = latest(record for store in (open_stores(stores) if stores else []) for record in store.all())
-    runs = eligible(records, division_of(division), budget, half=True)
+    runs = eligible(records, division_of(division), quick=not full)
     if all(record.id in ids for record in runs):
         raise AbsentError(
-            f"no run of another method is recorded on the {division} board of {budget} s: --with-shipped reads those"
+            f"no run of another method is recorded on the {division} board: --with-shipped reads those"
             f" that ship; `gpbench reproduce gpbench/leaderboard_{division} --preset full` makes all"
         )

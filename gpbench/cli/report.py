@@ -8,9 +8,8 @@ from pathlib import Path
 
 from gpbench import paths
 from gpbench.analysis import printing
-from gpbench.analysis.leaderboard import BUDGETS, DIVISIONS, BoardRuns, board_of
+from gpbench.analysis.leaderboard import DIVISIONS, BoardRuns, board_of
 from gpbench.api.listings import descriptions
-from gpbench.api.selection import without_budget
 from gpbench.claims import definition as claims
 from gpbench.claims.verdicts import Verdict
 from gpbench.cli.output import Answer, Named, output_folder
@@ -45,12 +44,11 @@ def report(
     site.check_folder(out)
     is_address = not docs or re.fullmatch(r"https?://\S+|[^:]*(/|\.html)", docs)
     require(is_address, f"--docs {docs}: neither an http address nor a page, as ../index.html", ConfigError)
-    every = latest(recorded(stores))  # among which an experiment has those within the budget that it says
-    records = without_budget(every)
+    records = latest(recorded(stores))
     readable, faults = cards.readable(config_dir)
     for fault in faults:
         _leave_out(fault)
-    planned = list(_planned(every, config_dir))
+    planned = list(_planned(records, config_dir))
     store = union(stores)
     content = site.Facts(
         records=records,
@@ -61,7 +59,7 @@ def report(
         trace=store.trace,
         config=store.config_text,
         figures=_figures(planned),
-        boards=[*_boards(every, planned)],
+        boards=[*_boards(records, planned)],
         shipped={run for file in paths.shipped_files() for run in collection.read_times(file)},
         folders=config_dir,
         docs=docs,
@@ -75,12 +73,12 @@ def report(
 
 
 def _boards(records: Sequence[Record], planned: Sequence[PlannedExperiment]) -> Iterator[BoardRuns]:
-    """The boards of all divisions and budgets with runs of two methods."""
-    methods = {run.id: cell.job["method"] for p in planned for cell in p.cells for run in cell.records if run.budget}
+    """The boards of all divisions with runs of two methods."""
     for division in DIVISIONS.values():
-        for seconds in BUDGETS:
-            with suppress(AbsentError):
-                yield board_of(records, division, seconds, planned=methods)
+        cells = [cell for item in planned if item.experiment.id == division.experiment for cell in item.cells]
+        methods = {run.id: cell.job["method"] for cell in cells for run in cell.records}
+        with suppress(AbsentError):
+            yield board_of(records, division, planned=methods)
 
 
 def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> Iterator[PlannedExperiment]:

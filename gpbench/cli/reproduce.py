@@ -52,7 +52,6 @@ def reproduce(
       gpbench reproduce sep/table1 hydra/launcher=slurm       its jobs on a Slurm cluster
       gpbench reproduce sep/fig2 run.time_limit=600           stop at a checkpoint then; run the same command to resume
       gpbench reproduce sep/table1 dataset=heart              one of its data sets
-      gpbench reproduce gpbench/leaderboard_regression --preset full run.budget=20    one budget of its three
     """
     from gpbench.analysis import experiment as reports
     from gpbench.experiments import plan
@@ -103,7 +102,7 @@ def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells:
         key, equals, value = text.partition("=")
         require(equals, f"{text}: write key=value", ConfigError)
         known = dict.fromkeys(cell.job[key] for cell in cells if key in cell.job)
-        if text.startswith(_OF_JOBS + LAUNCHER) and len(known) < 2 and key != "run.budget":
+        if text.startswith(_OF_JOBS + LAUNCHER) and len(known) < 2:
             continue
         values = [value] if value.startswith("[") else value.split(",")
         if unknown := [value for value in values if value not in known]:
@@ -111,7 +110,7 @@ def _selection(words: Sequence[str], preset: str, experiment: Experiment, cells:
             full = dict.fromkeys(job[key] for job in experiment.jobs(PRESETS[-1]) if key in job)
             if unknown[0] in full:
                 fault += f"; --preset {PRESETS[-1]} has {either(full)}"
-            elif key != "run.budget":
+            else:
                 others = ": choose one of these, or run others by `gpbench run -m`"
                 fault += others if known else "; `gpbench run -m` runs others"
             raise ConfigError(f"{text}: preset {preset} of {experiment.id} {fault}")

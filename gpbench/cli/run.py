@@ -86,7 +86,7 @@ def run(
     if dry_run:
         from gpbench.sweep.display import preview
 
-        return preview([texts], folders, sweep=False)
+        return preview([texts], folders)
     config = compose(texts, folders)
     if cfg:
         # as JSON first: a value that two sections share is written twice, without YAML's anchors

@@ -12,7 +12,7 @@ VERBS = {
     "table": "tables of recorded results beside the published values",
     "plot": "figures of papers from recorded runs",
     "rank": "average ranks of methods over data sets, as table and diagram",
-    "leaderboard": "which methods beat which within a budget of seconds; your own beside them",
+    "leaderboard": "which methods beat which on data that chose no default; your own beside them",
     "best": "which methods win at data of some task and size, and how sure that is",
     "compare": "two methods, protocols, presets or commits, split by split",
     "power": "which difference recorded splits can show, and how many they need",
@@ -29,7 +29,10 @@ VERBS = {
     "cite": "BibTeX of methods, data sets, protocols, runs",
     "doctor": "devices, versions, folders, and missing data sets",
 }
-_ACTIONS = {"data": ("ls", "info", "check", "fetch", "verify", "rows", "probe"), "leaderboard": ("show", "add")}
+_ACTIONS = {
+    "data": ("ls", "info", "check", "fetch", "verify", "rows", "probe"),
+    "leaderboard": ("show", "add", "verify"),
+}
 """The actions of verbs that have several; the first one of `leaderboard` needs no word."""
 _OF_PYTHON = {"best", "compare", "leaderboard show", "ls", "power", "rank", "table", "verify"}
 """Functions of the Python interface that are verbs; the others are in `gpbench.cli.VERB`."""

@@ -47,8 +47,6 @@ class Composer:
         check_values(cfg)
         run = cfg["run"]
         run["results"] = run["results"] or str(paths.results_dir())
-        if isinstance(run["budget"], float) and run["budget"].is_integer():  # 20 and 20.0 are one budget
-            run["budget"] = int(run["budget"])
         files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
         for group, file in files.items():
             if not isinstance(cfg.get(group), dict):

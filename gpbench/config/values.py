@@ -37,7 +37,7 @@ class Run(TypedDict):
     devices: Annotated[int | None, "count or null"]
     processes: Annotated[Any, _PROCESSES]
     cores: Annotated[int | None, "count or null"]
-    budget: Annotated[Any, "positive or null"]
+    cpu_limit: Annotated[Any, "positive or null"]
     timing: Annotated[bool, "flag"]
     memory_fraction: Annotated[float | None, "fraction or null"]
     together: Annotated[int | str, _TOGETHER]

@@ -17,7 +17,7 @@ from gpbench.errors import ConfigError, located, refuse, require
 from gpbench.imports.submissions import Submission, read
 from gpbench.own_metrics import OwnMetrics
 from gpbench.records import identity
-from gpbench.records.absences import FAULT, LARGE, LATE, is_late
+from gpbench.records.absences import FAULT, LARGE, LATE
 from gpbench.records.arrays import MOST_ROWS, Predictions
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -48,7 +48,6 @@ class Importer:
     precision: str  # precision of the other program
     split_set: str | None  # split set of every data set; None for each card's default
     config_dirs: Sequence[Path] = ()  # folders of the user's own cards and metrics
-    budget: int | None = None  # CPU seconds within which they were made; None where there was no budget
 
     def score(self, file: Path) -> list[_ImportedRun]:
         """Every submission of a file, checked and scored."""
@@ -75,8 +74,6 @@ class Importer:
         outputs = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
         no_output = bool(outputs) and submission.output is None
         with located(submission.title):
-            no_seconds = self.budget and submission.seconds is None
-            require(not no_seconds, "a budget needs the column seconds, of CPU seconds", ConfigError)
             splits.split_numbers(card, submission.split)
             fault = f"the column output is empty; the outputs of {dataset.name} are {outputs}"
             require(not no_output, fault, ConfigError)
@@ -89,13 +86,12 @@ class Importer:
         outcome, predictions = (lost, {}) if lost else _scores(submission, prepared, own)
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
         other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
-        budget = f"budget={self.budget}" if self.budget else ""
-        setting = ", ".join(filter(None, [submission.setting, other_set, budget]))
+        setting = ", ".join(filter(None, [submission.setting, other_set]))
         config = {
             "dataset": dict(card),
             "method": {"name": submission.method, "setting": setting, "imported": True},
             "protocol": {"name": self.protocol, "precision": self.precision},
-            "run": {"budget": self.budget} if self.budget else {},
+            "run": {},
             "split": submission.split,
             "config_dirs": [str(folder) for folder in self.config_dirs],
         }
@@ -122,7 +118,7 @@ class Importer:
             output=None if submission.output is None else dataset.outputs[submission.output],
             **outcome,
             seconds={} if submission.seconds is None else {"train": submission.seconds},
-            **({"budget": self.budget, "cpu_seconds": submission.seconds} if self.budget else {}),
+            cpu_seconds=submission.seconds,
             held_out=prepared.held_out,
             split_set=splits.identity(card)["set"],
             train_rows=len(train),
@@ -131,13 +127,10 @@ class Importer:
         return _ImportedRun(submission.file, record, config, predictions)
 
     def _lost(self, submission: Submission, task: str) -> dict[str, Any]:
-        """The fields of a record without predictions, or with predictions that are late; {} for another one."""
-        late = bool(self.budget) and is_late(submission.seconds or 0.0, self.budget or 0)
-        if not (message := submission.lost or LATE * late):
+        """The fields of a record without predictions; {} for another one."""
+        if not (message := submission.lost):
             return {}
         reason = message if message in (LATE, LARGE) else FAULT
-        if reason == LATE and late:
-            message = f"no predictions after {submission.seconds:.1f} CPU seconds, of a budget of {self.budget:g}"
         names = metrics.names(task)
         fields = {"metrics": dict.fromkeys(names), "undefined": dict.fromkeys(names, reason)}
         return {"status": "failed", "message": message, **fields}

@@ -83,8 +83,7 @@ class Published:
 @cache
 def lookup(dataset: str, method: str, setting: str, metric: str, output: str | None = None) -> Published | None:
     """The published value of a cell in our units, or None.  A published setting matches if ours has all of its terms;
-    of several matches the one with the most terms counts, then the first.  No paper's runs end with a budget of
-    seconds, as ours may."""
+    of several matches the one with the most terms counts, then the first."""
     ours = parts(setting)
     matches = [
         row
@@ -92,7 +91,7 @@ def lookup(dataset: str, method: str, setting: str, metric: str, output: str | N
         if row["metric"] in _READ_AS.get(metric, ()) and parts(row["setting"]).items() <= ours.items()
     ]
     best = max(matches, key=lambda row: len(parts(row["setting"])), default=None)
-    return _published(best, metric) if best and "budget" not in ours else None
+    return _published(best, metric) if best else None
 
 
 def later(dataset: str, metric: str) -> list[Published]:

@@ -8,13 +8,7 @@ from gpbench.records.record import Record
 
 NOT_FINITE = "not finite"
 LATE, LARGE, FAULT = "over time", "out of memory", "ended with an error"
-"""Reasons for which a run with a budget, or one of another program, has no predictions."""
-GRACE = 0.1  # share of its budget by which a run may be late: predictions that are ready later do not count
-
-
-def is_late(seconds: float, budget: float) -> bool:
-    """Whether predictions that are ready after so many CPU seconds are too late to count."""
-    return seconds > (1 + GRACE) * budget
+"""Reasons for which a run with a limit, or one of another program, has no predictions."""
 
 
 def absence(record: Record, metric: str) -> str:
@@ -45,5 +39,4 @@ def divergence(records: Iterable[Record]) -> str | None:
         return None
     numbers = dict.fromkeys(str(record.split) for record in lost)  # a split may have several outputs
     splits = f"split{'s' * (len(numbers) > 1)} {', '.join(numbers)}"
-    then = "left out of every mean" if lost[0].budget is None else "lost to all others on the leaderboard"
-    return f"{splits} {lost[0].status} ({lost[0].message}); recorded as such, and {then}"
+    return f"{splits} {lost[0].status} ({lost[0].message}); recorded as such, and left out of every mean"

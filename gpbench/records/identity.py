@@ -47,9 +47,8 @@ def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
 
 
 def timing_keys(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of the `run` section on which the numbers of a run with `run.timing` or `run.budget` depend."""
-    timed = {key: run[key] for key in ("devices", "processes", "cores")} if run.get("timing") else {}
-    return timed | ({"budget": run["budget"]} if run.get("budget") else {})
+    """The keys of the `run` section on which the numbers of a run with `run.timing` depend."""
+    return {key: run[key] for key in ("devices", "processes", "cores")} if run.get("timing") else {}
 
 
 def canonical(identity: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 from a resolved configuration, and read by the sweep, the claim, the job, tables and the site."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from gpbench.config.values import Config
-from gpbench.errors import ConfigError, require
 from gpbench.records import identity
 from gpbench.records.record import Record
 
@@ -99,17 +99,10 @@ class RunPlan:
         """The keys of the `run` section that ask for more than numbers: of `keep`, `save` and `gap`."""
         return [name for name in _EXTRAS if self.cfg["run"].get(name)]
 
-    def check_budget(self) -> None:
-        """Raises ConfigError unless a job with a budget is one run in one process, whose clock counts its seconds."""
-        has_budget, runs = self.cfg["run"].get("budget"), len(self.runs)
-        fault = f"run.budget is of one run, and this job has {runs}: add -m, so that each has its own process"
-        require(not has_budget or runs <= 1, fault, ConfigError)
-        is_alone = self.cfg["run"]["processes"] == 1
-        require(not has_budget or is_alone, "run.budget is of one process: leave out run.processes", ConfigError)
-
     def recorded(self, records: Records) -> dict[str, Record]:
         """The records that stand for runs of this plan, by id, in the plan's order.  A record counts when it has the
-        run's id and this schema, and arrays, state and gap where the plan needs them; with `run.again` none does."""
+        run's id and this schema, and arrays, state and gap where the plan needs them; with `run.again` none does.  That
+        of a lost run counts within the limit that it had."""
         candidates = {} if self.again else {run.id: records.get(run.id) for run in self.runs}
         return {id: record for id, record in candidates.items() if record and self._accepts(record)}
 
@@ -139,9 +132,11 @@ class RunPlan:
         return self.with_run(**{name: True for name, extra in _EXTRAS.items() if any(map(extra, known))})
 
     def _accepts(self, record: Record) -> bool:
-        if record.schema != identity.SCHEMA or record.status == "failed":  # without predictions there are no extras
-            return record.schema == identity.SCHEMA
-        return all(_EXTRAS[name](record) or (name == "gap" and record.diverged) for name in self.extras)
+        if record.status == "failed":
+            return (self.cfg["run"].get("cpu_limit") or math.inf) <= (record.cpu_limit or 0.0)
+        return record.schema == identity.SCHEMA and all(
+            _EXTRAS[name](record) or (name == "gap" and record.diverged) for name in self.extras
+        )
 
 
 def within_rows(cfg: Config, rows: int) -> Config:

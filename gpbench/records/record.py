@@ -19,7 +19,7 @@ class Record:
     this gpbench does not know are kept.  Two records are equal when they have the same fields with the same values."""
 
     id: str  # hash of the configuration that determines the run's numbers (`gpbench.records.identity`)
-    status: str  # `done`; `diverged`: objective or predictions are not finite; `failed`: no predictions in its budget
+    status: str  # `done`; `diverged`: objective or predictions are not finite; `failed`: no predictions
     dataset: str  # name of the data set's card
     method: str  # name of the method
     setting: str  # settings in which the run differs from the method's defaults, as in `m=15%, update=outer`
@@ -60,8 +60,8 @@ class Record:
     step_memory_mb: float | None = None  # memory of one compiled training step, in MB
     step_operations: float | None = None  # arithmetic operations of a training step (`gpbench.core.operations`)
     row_operations: float | None = None  # the same of the prediction of one test row
-    budget: float | None = None  # CPU seconds that the run was allowed until its predictions (`run.budget`)
-    cpu_seconds: float | None = None  # CPU seconds without compilation; with a budget, from its process's start on
+    cpu_limit: float | None = None  # CPU seconds within which a run with predictions had to end (`run.cpu_limit`)
+    cpu_seconds: float | None = None  # CPU seconds without compilation
     kept: bool | None = None  # True if the arrays that pictures show were kept (`run.keep`)
     saved: bool | None = None  # True if the trained state was saved (`run.save`)
     device: str | None = None  # name of the device

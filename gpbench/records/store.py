@@ -228,11 +228,6 @@ def latest(records: Iterable[Record]) -> list[Record]:
     return sorted(by_id.values(), key=lambda record: record.age)
 
 
-def unlimited(records: Sequence[Record]) -> list[Record]:
-    """The runs without a budget of seconds, where there are any: those within one are the leaderboard's."""
-    return [record for record in records if record.budget is None] or list(records)
-
-
 def storage_error(folder: Path, error: OSError) -> StorageError:
     """The one line for a results folder that cannot be written, with how to mend it."""
     reason = failure(error, "name another one", "make it writable")

@@ -213,11 +213,11 @@ def _commits(records: Iterable[Record]) -> list[_Entity]:
 
 
 def _compute(records: Sequence[Record]) -> list[_Entity]:
-    """The hours of the runs by the clock, and of the processors where there is a budget; devices and processors of the
+    """The hours of the runs by the clock, and of the processors where they are known; devices and processors of the
     runs, without names of hosts."""
     clock = math.fsum(value or 0.0 for record in records for value in record.seconds.values())
-    budget = [record.cpu_seconds or 0.0 for record in records if record.budget]
-    seconds = {"hours of compute": clock, **({"CPU hours of runs with a budget": math.fsum(budget)} if budget else {})}
+    known = [record.cpu_seconds for record in records if record.cpu_seconds]
+    seconds = {"hours of compute": clock, **({"CPU hours without compilation": math.fsum(known)} if known else {})}
     counts: Counter[str] = Counter()
     for record in records:
         host = record.host or {}

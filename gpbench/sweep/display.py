@@ -111,11 +111,11 @@ def _fraction(line: str) -> float:
     return (int(splits[1]) + of_split) / int(splits[2]) if splits else of_split
 
 
-def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path], *, sweep: bool = True) -> int:
+def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
     """Prints a line for each job (a list of overrides) and how many runs are to train; trains and writes nothing."""
     view, failed = Lines(jobs), 0
     train: set[str] = set()
-    planned = [_checked(plan, sweep) for plan in plans(jobs, config_dirs)]
+    planned = [*map(_checked, plans(jobs, config_dirs))]
     check_classes(jobs, planned, config_dirs)
     for words, plan in zip(jobs, planned, strict=True):
         if isinstance(plan, RunPlan):
@@ -137,15 +137,13 @@ def one_line(error: GpbenchError) -> str:
     return " ".join((error.printed or str(error)).split())
 
 
-def _checked(plan: RunPlan | GpbenchError, sweep: bool) -> RunPlan | GpbenchError:
+def _checked(plan: RunPlan | GpbenchError) -> RunPlan | GpbenchError:
     """The plan, or the error that its training would begin with, where its card tells the rows."""
     from gpbench.config import cards, declared
     from gpbench.data import splits
 
     if isinstance(plan, RunPlan):
         try:
-            if not sweep:
-                plan.check_budget()
             if sizes := splits.sizes(cards.resolved(plan.cfg["dataset"])):
                 declared.check_inducing(plan.cfg["method"], sizes[0])
         except ConfigError as error:

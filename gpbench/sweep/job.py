@@ -1,17 +1,15 @@
 """One job of a sweep, and its outcome, judged from how its `gpbench run` ended or from the records there are."""
 
-import contextlib
 import json
 import math
 import re
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from gpbench import data
-from gpbench.errors import ClaimedError, DivergedError, GpbenchError, Stopped
+from gpbench.errors import ClaimedError, DivergedError, Stopped
 from gpbench.records import locks
 from gpbench.records.absences import absences, absences_text, divergence
 from gpbench.records.collection import open_store
@@ -19,7 +17,7 @@ from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
-RECORDED = {"diverged": "diverged", "lost": "failed within their budget"}
+RECORDED = {"diverged": "diverged", "lost": "lost"}
 """Statuses of jobs whose runs are recorded without metrics, with what happened to them."""
 STATUSES = ("done", "already", *RECORDED, "failed", "stopped")
 
@@ -79,27 +77,6 @@ def _scores(records: list[Record]) -> str:
         mean = f"{fmean(values):.4g}" if values else ""
         means.append(f"{metric} " + ", ".join(filter(None, [mean, absences_text(lost)])))
     return "  ".join(means)
-
-
-def separate(words: Sequence[str], plan: RunPlan) -> "list[Job]":
-    """The jobs as which a job is trained: one for each of its runs where these have a budget, else itself."""
-    if not plan.cfg["run"].get("budget"):
-        return [Job(list(words), plan)]
-    shared = [word for word in words if not word.startswith(("split=", "output="))]
-    own = lambda run: [f"split={run.split}", *([] if run.output is None else [f"output={run.output}"])]
-    return [Job([*shared, *own(run)], replace(plan, runs=(run,))) for run in plan.runs]
-
-
-def prepare_data(jobs: "Sequence[Job]") -> None:
-    """Loads the data sets of runs with a budget that are not recorded, which would cost the first of them CPU
-    seconds."""
-    prepared: set[str] = set()
-    for job in jobs:
-        name = job.plan.cfg["dataset"]["name"]
-        if job.plan.cfg["run"].get("budget") and name not in prepared and job.missing():
-            prepared.add(name)
-            with contextlib.suppress(GpbenchError):
-                data.configured(job.plan.cfg)
 
 
 @dataclass

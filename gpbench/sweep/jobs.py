@@ -19,7 +19,7 @@ from gpbench.records.unions import SHIPPED, open_one
 from gpbench.sweep import display
 from gpbench.sweep.classes import check_classes
 from gpbench.sweep.display import one_line
-from gpbench.sweep.job import RECORDED, STATUSES, Job, Outcome, Running, longest_first, prepare_data, separate
+from gpbench.sweep.job import RECORDED, STATUSES, Job, Outcome, Running, longest_first
 from gpbench.sweep.local import Child, Forks, core_numbers
 from gpbench.train.stop import StopRequest
 
@@ -117,8 +117,7 @@ class Jobs:
             if isinstance(plan, GpbenchError):
                 failed.append(Outcome(list(words), "failed", one_line(plan)))
             else:
-                all_jobs += separate(words, plan)
-        prepare_data(all_jobs)
+                all_jobs.append(Job(list(words), plan))
         work = {tuple(job.overrides): job.work() for job in all_jobs}
         lines = [*(outcome.overrides for outcome in failed), *(job.overrides for job in all_jobs)]
         if 1 < self.executor.at_a_time < len(all_jobs) and paths.shipped_files():

@@ -93,10 +93,7 @@ def _values(word: "Override", config_dirs: Sequence[Path]) -> list[str]:
 
 
 def _hints(overrides: Sequence[str]) -> list[str]:
-    """A line for each of `split=0,1` and `output=0,1`, which are jobs, though one job could have all of them.  None
-    where there is a budget, for then each run is a job of its own."""
-    if any(word.startswith("run.budget=") for word in overrides):
-        return []
+    """A line for each of `split=0,1` and `output=0,1`, which are jobs, though one job could have all of them."""
     pattern = re.compile(r"(split|output)=(\d+(?:,\d+)+)")
     matches = filter(None, map(pattern.fullmatch, overrides))
     return [f"hint: {m[0]} is {m[2].count(',') + 1} jobs; {m[1]}=[{m[2]}] is one, and faster" for m in matches]

@@ -100,8 +100,8 @@ class Forks:
         self, run: Mapping[str, Any], content: bytes, words: Sequence[str], environment: Mapping[str, str]
     ) -> "_Forked | None":
         """The process of `gpbench run WORDS` with this `run` section; None where it needs one that starts from nothing:
-        off Linux, with several processes or a budget, which pays for its imports, and where the server is gone."""
-        if sys.platform != "linux" or "GPBENCH_PEERS" in os.environ or run["processes"] != 1 or run.get("budget"):
+        off Linux, with several processes, and where the server is gone."""
+        if sys.platform != "linux" or "GPBENCH_PEERS" in os.environ or run["processes"] != 1:
             return None
         key = json.dumps({name: run[name] for name in _SHARED})
         if key not in self._servers or self._servers[key].is_gone:

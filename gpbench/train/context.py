@@ -28,7 +28,6 @@ from gpbench.records import environment, identity
 from gpbench.records.arrays import MOST_ROWS
 from gpbench.records.plan import Run, RunPlan
 from gpbench.train.batches import SAMPLE, Stream
-from gpbench.train.budget import Budget
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices, fill
 from gpbench.train.faults import one_line_if_users_code
@@ -45,7 +44,6 @@ class Context:
     def __init__(self, plan: RunPlan):
         self.plan, cfg = plan, plan.cfg
         self.card, self.protocol, self.run = cfg["dataset"], cfg["protocol"], cfg["run"]
-        plan.check_budget()
         check_class(cfg["method"], self.card)
         method = build_method(cfg["method"])
         self.dataset = data_layer.configured(cfg)
@@ -55,7 +53,9 @@ class Context:
         self.programs = Programs(method, self.devices)
         self.precision, self.seed = self.protocol["precision"], cfg["seed"]
         self.cadence = Cadence(self.run["trace_every"], self.run["checkpoint_every"])
-        self.budget = Budget(seconds) if (seconds := self.run.get("budget")) else None
+        self.cpu_limit = self.run.get("cpu_limit")
+        is_alone = not self.cpu_limit or self.run["processes"] == 1
+        require(is_alone, "run.cpu_limit is of one process: leave out run.processes", ConfigError)
         code_dirs = [Path(folder) for folder in cfg["config_dirs"] if targets.is_given(folder)]
         self.own_metrics = own_metrics.load(plugins.folders(code_dirs))
         self.facts = {
@@ -68,7 +68,6 @@ class Context:
             "kept": "keep" in plan.extras,
             **({"saved": True} if "save" in plan.extras else {}),
             "preset": self.run["preset"],
-            **({"budget": seconds} if seconds else {}),
             **environment.facts(device=runtime.device_name(), precision=self.precision),
             **self.devices.facts(),
         }

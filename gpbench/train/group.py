@@ -30,8 +30,11 @@ PARTS = ("init", "search", "compile", "train", "evaluate")
 settings, compilation, the steps, and predictions with their metrics."""
 
 _compiled: list[float] = []  # seconds of each compilation in this process: initial states compile on the way
+compiled_seconds = partial(sum, _compiled)
 jax.monitoring.register_event_duration_secs_listener(
-    lambda event, seconds, **_: _compiled.append(seconds) if event.endswith("backend_compile_duration") else None
+    lambda event, duration_secs, **_: (
+        _compiled.append(duration_secs) if event.endswith("backend_compile_duration") else None
+    )
 )
 
 
@@ -81,18 +84,18 @@ class Fit:
     step_memory: int | None = None  # bytes that compiled steps need beside state and data; None: XLA does not say
     step_operations: float | None = None  # arithmetic operations of a compiled step of a member
     row_operations: float | None = None  # the same of the prediction of a row
-    cpu_seconds: float = 0.0  # of all parts without compilation; with a budget, of the process until the predictions
+    cpu_seconds: float = 0.0  # of all parts without compilation
     on_part: Callable[[str], None] = lambda phase: None  # is called with the name of each of `PARTS` when it begins
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
         """Adds what happens inside to the seconds of a part."""
         self.on_part(phase)
-        start, cpu = time.perf_counter(), time.process_time() - sum(_compiled)
+        start, cpu = time.perf_counter(), time.process_time() - compiled_seconds()
         yield
         self.seconds[phase] += time.perf_counter() - start
         if phase != "compile":
-            self.cpu_seconds += max(0.0, time.process_time() - sum(_compiled) - cpu)
+            self.cpu_seconds += max(0.0, time.process_time() - compiled_seconds() - cpu)
 
     def extend(self, row: Mapping[str, Any]) -> None:
         """Adds one row to the trace: scalars are shared by the group, arrays have a value per member."""

@@ -1,6 +1,5 @@
 """One job, from its plan to records: data -> groups of one shape -> training -> metrics -> records."""
 
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -21,12 +20,12 @@ from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train import keep, result
-from gpbench.train.budget import Budget
 from gpbench.train.checkpoint import Checkpoint, arrays_of
 from gpbench.train.context import Context, groups, load
 from gpbench.train.doubts import warnings
 from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Fit, Group
+from gpbench.train.limit import enforced
 from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
@@ -75,7 +74,7 @@ class _Job:
             try:
                 trained = self._train(runs, checkpoint)
             except MemoryShortage as error:
-                if not context.budget:
+                if not context.cpu_limit:
                     raise
                 failed = partial(result.failure, context, reason=LARGE, message=str(error))
                 trained = [(run, failed(run), {"trace": {}}) for run in runs]
@@ -103,29 +102,29 @@ class _Job:
     ) -> None:
         if self.context.devices.leads:
             plan, more = self.context.plan, {"predictions": predictions, "state": state}
-            replace, package_list = plan.again or bool(plan.extras), packages.installed()
+            is_lost = (known := self.store.get(record.id)) is not None and known.status == "failed"
+            replace, package_list = plan.again or bool(plan.extras) or is_lost, packages.installed()
             self.store.write(record, plan.cfg, trace, **more, package_list=package_list, replace=replace)
         self.records[record.id] = record
         self.trained.append(record)
 
     def _fit(self, group: Group, runs: Sequence[Run], prepared: Sequence[ScaledSplit], checkpoint: Checkpoint) -> Fit:
-        """Trains a group; within a budget without checkpoints: a run that is stopped has none left to resume with."""
-        context, budget = self.context, self.context.budget
-        with budget.enforced(partial(self._end_late, budget, runs)) if budget else contextlib.nullcontext():
+        """Trains a group, within the limit on CPU seconds where there is one."""
+        context = self.context
+        with enforced(context.cpu_limit, partial(self._end_late, runs)):
             return fit(
                 context.programs,
                 group,
                 cadence=context.cadence,
                 score=lambda predictions: result.scores(prepared, predictions),
-                checkpoint=None if budget else checkpoint,
+                checkpoint=checkpoint,
                 progress=self.progress,
                 stop=self.stop,
-                budget=budget,
             )
 
-    def _end_late(self, budget: Budget, runs: Sequence[Run]) -> None:
+    def _end_late(self, runs: Sequence[Run]) -> None:
         """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""
-        message = f"no predictions after {budget.clock():.1f} CPU seconds, of a budget of {budget.seconds:g}"
+        message = f"no predictions within {self.context.cpu_limit:g} CPU seconds"
         records = [result.failure(self.context, run, LATE, message) for run in runs]
         try:
             for record in records:

@@ -2,19 +2,15 @@
 knows a method by `init`, `step` and `predict` alone.  With several processes each of them runs this loop, and all take
 the same turns."""
 
-import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
-import jax
 import numpy as np
 
 from gpbench.core import memory
 from gpbench.errors import Stopped
-from gpbench.train.budget import Budget, Pace
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
 from gpbench.train.group import Fit, Group, Predictions, initial
@@ -62,13 +58,10 @@ def fit(
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
     stop: StopRequest | None = None,
-    budget: Budget | None = None,
 ) -> Fit:
-    """Trains a group to its method's last step, from its last checkpoint if there is one.  With a `budget` it ends when
-    only the predictions fit; test rows are predicted once before the first step, to know what that costs, and once at
-    the end.  Raises Stopped, once a checkpoint is written, where `stop` has a reason."""
+    """Trains a group to its method's last step, from its last checkpoint if there is one.  Raises Stopped, once
+    a checkpoint is written, where `stop` has a reason."""
     method, devices = programs.method, programs.devices
-    pace: Pace | None = None
     progress, stop = progress or Progress(), stop or StopRequest()
     run = _begin(programs, group, checkpoint, progress)
     on_host, group = group, lay_out(devices, group)
@@ -77,24 +70,14 @@ def fit(
     # before the first step both programs are compiled: what is wrong with predictions is said before any work
     operations = None if run.over else programs.operations(group, run)
     trace_every = cadence.trace_every or _spacing(method.steps, operations)
-    if budget and not run.over:  # the program of the predictions is compiled already
-        start = budget.clock()
-        programs.predict(group, run)
-        pace = Pace(budget, budget.clock() - start)
     saved_at, point = time.monotonic(), None
     if (method.search or method.rates) and run.step == 0 and not run.over:
-        trial_steps = _trial_steps(pace, programs, group, run) if pace and method.halving else method.trial_steps
-        point = search(programs, on_host, group, run, trial_steps)
+        point = search(programs, on_host, group, run, method.trial_steps)
     while not run.over:
         if point is None:
-            remaining = method.steps - run.step
-            # one step is taken, however late it is: without any there is no model
-            steps = pace.affordable(remaining) or int(run.step == 0) if pace else min(trace_every, remaining)
-            if not steps:
-                break
-            with pace.measured(steps) if pace else nullcontext():
-                point = *programs.advance(group, run, steps), group.total
-        objective = _extend(programs, group, run, point, None if pace else score, progress)
+            steps = min(trace_every, method.steps - run.step)
+            point = *programs.advance(group, run, steps), group.total
+        objective = _extend(programs, group, run, point, score, progress)
         point = None
         diverged = not np.isfinite(objective).any() and not np.isfinite(run.predictions["log_prob"]).any()
         run.over = run.step >= method.steps or diverged or (run.converged is not None and all(run.converged))
@@ -104,26 +87,21 @@ def fit(
             _save(devices, group, run, checkpoint)
             saved_at = time.monotonic()
         if stopped:
-            position, then = f"step {run.step} of {method.steps}", "start anew" if budget else "resume"
-            raise Stopped(f"stopped by {reason or 'another process'} at {position}; run the same command to {then}")
-    if pace or not run.predictions:
+            position = f"step {run.step} of {method.steps}"
+            raise Stopped(f"stopped by {reason or 'another process'} at {position}; run the same command to resume")
+    if not run.predictions:
         programs.predict(group, run)
     if group.size > 1:  # a kill between two of the group's records must not lose what the others were made from
         _save(devices, group, run, checkpoint)
-    run.cpu_seconds = budget.clock() if budget else run.cpu_seconds
     return run
 
 
-def _extend(
-    programs: Programs, group: Group, run: Fit, point: Point, score: _Score | None, progress: Progress
-) -> np.ndarray:
-    """Adds a point to the trace, with metrics where there is a `score`; the last objective of each member."""
+def _extend(programs: Programs, group: Group, run: Fit, point: Point, score: _Score, progress: Progress) -> np.ndarray:
+    """Adds a point to the trace, with metrics; the last objective of each member."""
     objective, average, rows = point
-    metrics: dict[str, np.ndarray] = {}
-    if score:
-        programs.predict(group, run)
-        with run.timed("evaluate"):
-            metrics = score(run.predictions)
+    programs.predict(group, run)
+    with run.timed("evaluate"):
+        metrics = score(run.predictions)
     row = {"step": run.step, "seconds": run.seconds["train"], "objective": objective, "objective_mean": average}
     if programs.method.halving and programs.method.search:
         row["rows"] = rows
@@ -138,16 +116,6 @@ def _save(devices: Devices, group: Group, run: Fit, checkpoint: Checkpoint | Non
     state = devices.on_host(run.state)
     if devices.leads:
         checkpoint.save(state, run.trace, {name: getattr(run, name) for name in _KEPT} | {"members": group.members})
-
-
-def _trial_steps(pace: Pace, programs: Programs, group: Group, run: Fit) -> int:
-    """Steps of a trial that fit into the search's share of a budget, by the cost of a step."""
-    method = programs.method
-    trial = Fit(jax.tree.map(lambda leaf: leaf.copy(), run.state))  # steps overwrite their state
-    with pace.measured(1):
-        programs.advance(group, trial, 1)
-    settings = math.prod(len(values) for _, values in method.search) if method.search else 0
-    return pace.trial_steps(len(method.rates) + settings, method.trial_steps)
 
 
 def _begin(programs: Programs, group: Group, checkpoint: Checkpoint | None, progress: Progress) -> Fit:

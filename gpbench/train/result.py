@@ -158,7 +158,6 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
 
 def failure(context: Context, run: Run, reason: str, message: str) -> Record:
     """The record of a run without predictions: none of its metrics has a value."""
-    assert context.budget
     names = metrics.names(context.card["task"])
     return Record.create(
         **_identity(context, run),
@@ -167,7 +166,7 @@ def failure(context: Context, run: Run, reason: str, message: str) -> Record:
         metrics=dict.fromkeys(names),
         undefined=dict.fromkeys(names, reason),
         seconds={},
-        cpu_seconds=context.budget.clock(),
+        cpu_limit=context.cpu_limit,
     )
 
 

@@ -23,7 +23,6 @@ def configure(run: Run) -> None:
         memory_fraction=run["memory_fraction"],
         devices=(run["devices"] or 1) // (peers[2] if peers else 1),
         cores=run["cores"],
-        cache=not run.get("budget"),
     )
 
 

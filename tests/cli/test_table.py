@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,37 +46,6 @@ def test_csv_and_json_agree_filters_select_and_later_papers_and_missing_runs_are
     assert "bayesian_benchmarks" in printed("table", "--results", results, "--later")
     text = printed("table", "sep/table1", "--preset", "full", "--missing", "--results", results)
     assert text.startswith("Missing runs of sep/table1, preset full: 1,260 of 1,260.")
-
-
-def test_runs_within_a_budget_stand_in_a_table_only_where_a_setting_names_them(results, capsys, printed):
-    where = ["--results", results, "--json"]
-    before = printed("table", *where), printed("rank", *where)
-    within = "m=15%, budget=20.0"
-    for record in Store(results).all():
-        other = replace(record, id=record.id.replace("0", "f"), setting=within, budget=20.0, cpu_seconds=15.0)
-        other = replace(other, metrics={"nll": record.metrics["nll"] + 0.1 * (1 + record.split % 2)})
-        Store(results).write(other, {"split": record.split}, {"step": np.arange(2)})
-    assert (printed("table", *where), printed("rank", *where)) == before
-    for words in (["table", *where], ["report", "--results", results, "--out", results / "site"]):
-        assert main(list(map(str, words))) == 0
-        shown = f"`gpbench table --setting '{within}'` shows all of this setting"
-        captured = capsys.readouterr()
-        assert captured.err == f"gpbench: left out: the runs within a budget of sep, svi; {shown}\n"
-    assert "of 12 runs" in captured.out
-    rows = json.loads(printed("table", *where, "--setting", within))
-    assert len(rows) == 4 and {row["setting"] for row in rows} == {within}
-
-
-def test_a_method_with_runs_within_a_budget_alone_is_named_beside_what_shows_it(results, capsys, printed):
-    where, within = ["--results", results, "--json"], "m=15%, budget=20.0"
-    Store(results).write(sample(id="e" * 16, method="gfitc", setting=within, metrics={"nll": 0.5}, budget=20.0), {}, {})
-    for words in (["table"], ["rank"], ["best", "--task", "binary"]):
-        main([*words, *map(str, where)])
-        line = capsys.readouterr().err
-        assert line.startswith("gpbench: left out, for all their runs have a budget: gfitc; `gpbench table")
-        assert line.count("\n") == 1 and f"--setting '{within}'" in line
-    assert "gfitc" in printed("table", "--method", "gfitc", *where)
-    assert "gfitc" in printed("table", "--setting", within, *where)
 
 
 def test_splits_select_runs_by_number_and_range(results, capsys, printed):
@@ -150,23 +118,3 @@ def test_the_default_metric_is_one_that_both_sides_have(verb, tmp_path, printed)
         Store(tmp_path).write(record, {}, {})
     (line,) = json.loads(printed(verb, "a", "b", "--results", tmp_path, "--json"))
     assert (line["dataset"], line["metric"]) == ("boston", "rmse")
-
-
-def test_a_side_with_runs_within_a_budget_alone_is_one_line_whose_words_compare_it(tmp_path, capsys, printed):
-    store, within = Store(write_ranked(tmp_path)), "m=15%, budget=20.0"
-    for k, (method, split) in enumerate((m, s) for m in ("quick", "brisk") for s in range(3)):
-        fields = {
-            "metrics": {"nll": 0.9 + split / 7 * (1 + k)},
-            "precision": "float64",
-            "train_rows": 9,
-            "test_rows": 1,
-        }
-        store.write(sample(f"f{k:015x}", method=method, setting=within, split=split, budget=20.0, **fields), {}, {})
-    where = ["--results", tmp_path]
-    assert main(["compare", "quick", "sep", *map(str, where)]) == 2
-    settings = ["--setting", within, "--setting", "m=15%"]
-    line = f"all runs of method quick have a budget; name settings, as with --setting '{within}' --setting 'm=15%'"
-    assert capsys.readouterr().err == f"gpbench: {line}\n"
-    assert "Paired differences quick - sep" in printed("compare", "quick", "sep", *settings, *where)
-    for words in (["quick", "brisk"], ["sep", "svi"]):  # nothing is left out of these
-        assert main(["compare", *words, *map(str, where)]) == 0 and not capsys.readouterr().err

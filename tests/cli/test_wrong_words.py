@@ -91,11 +91,9 @@ OF_RECORDS = {
     "reproduce sep/table1 run.jobs=2 --jobs 3": "jobs is given twice, run.jobs=2 and run.jobs=3",
     "reproduce sep/table1 run.results=here": "run.results is given twice, run.results=here and run.",
     "reproduce sep/table1 --jobs 0": "run.jobs=0: must be",
-    "reproduce sep/table1 run.budget=20": "run.budget=20: preset quick of sep/table1 has no budget",
     "reproduce sep/table1 --preset fast": "invalid choice",
     "reproduce sep/table1 --dry-run --format latex --out x.md": "--out x.md is Markdown and --format latex is LaTeX",
-    "reproduce gpbench/leaderboard_regression run.budget=60": "leaderboard_regression has run.budget=20\n",
-    "reproduce gpbench/leaderboard_regression run.budget=120": "has run.budget=20; --preset full has 20, 120 or 1200",
+    "reproduce gpbench/leaderboard_regression dataset=soil": "; --preset full has ",
 }
 """Words of verbs that read records; those here are of two methods on three data sets."""
 

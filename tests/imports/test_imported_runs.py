@@ -1,11 +1,11 @@
-"""Imported runs beside ours: marks, outputs, split sets and budgets."""
+"""Imported runs beside ours: marks, outputs, split sets and seconds."""
 
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from submitted import bring, classification, data, records, regression
+from submitted import bring, data, records, regression
 
 from gpbench.cli import main
 from gpbench.config.compose import compose
@@ -114,40 +114,24 @@ def test_the_default_split_set_by_name_is_the_same_run_as_without_a_name(wings):
     assert record.setting == ""
 
 
-def test_predictions_within_a_budget_are_on_the_leaderboard_and_those_of_no_board_are_said(tmp_path, capsys):
-    assert bring(tmp_path, regression(seconds=15.0), "--budget", "10") == 0
+def test_the_seconds_of_predictions_are_those_of_the_cpu(tmp_path):
+    assert bring(tmp_path, regression(seconds=15.0)) == 0
     [record] = records(tmp_path)
-    assert (record.budget, record.cpu_seconds, record.setting) == (20, 15.0, "budget=20")
-    assert bring(tmp_path, regression(), "--budget", "10", name="other.parquet") == 2
-    assert "a budget needs the column seconds, of CPU seconds" in capsys.readouterr().err
-    assert bring(tmp_path, regression(seconds=15.0), "--budget", "20") == 2
-    assert "no budget of 20 seconds; known are 10, 60, 600" in capsys.readouterr().err
-    assert bring(tmp_path, classification(name="wdbc", seconds=15.0), "--budget", "10") == 0
-    assert "board" not in capsys.readouterr().err
-    words = ["--budget", "10", "--protocol", "hl2016"]
-    assert bring(tmp_path, classification(name="wdbc", seconds=15.0), *words, name="other.parquet") == 0
-    assert "gpbench: 1 run of no board (wdbc split 0, protocol hl2016): boards have" in capsys.readouterr().err
-
-
-def test_predictions_that_are_late_have_no_scores(tmp_path):
-    assert bring(tmp_path, regression(seconds=22.5), "--budget", "10") == 0
-    [record] = records(tmp_path)
-    assert record.status == "failed" and set(record.metrics.values()) == {None}
-    assert set(record.undefined.values()) == {"over time"} and "after 22.5 CPU seconds" in record.message
+    assert (record.cpu_seconds, record.setting) == (15.0, "")
 
 
 def test_a_file_may_say_why_it_has_no_predictions(tmp_path):
-    late, error = "no predictions after 23.0 CPU seconds, of a budget of 20", "ended with an error"
+    error = "ended with an error"
     for split, (lost, reason, message) in enumerate(
         (
             ("out of memory", "out of memory", "out of memory"),
-            ("Over  time", "over time", late),
+            ("over time", "over time", "over time"),
             ("LinAlgError: not  positive\ndefinite", error, "LinAlgError: not positive definite"),
             ("e" * 300, error, "e" * 200),
         )
     ):
         table = regression(split, seconds=23.0, lost=lost).drop(columns=["mean", "variance"])
-        assert bring(tmp_path, table, "--budget", "10") == 0
+        assert bring(tmp_path, table) == 0
         (record,) = (one for one in records(tmp_path) if one.split == split)
         assert record.status == "failed" and set(record.metrics.values()) == {None} and record.message == message
         assert set(record.undefined.values()) == {reason} and {"test_ll", "rmse", "crps"} <= record.metrics.keys()
@@ -166,9 +150,3 @@ def test_what_is_lost_needs_the_rows_of_the_split_and_predictions_beside_the_rea
         assert bring(tmp_path, regression(lost=lost)) == 3 and message in capsys.readouterr().err
     assert not records(tmp_path)
     assert bring(tmp_path, regression(lost=None)) == 0 and records(tmp_path)[0].status == "done"
-
-
-def test_a_run_that_says_over_time_within_its_budget_is_lost_without_numbers(tmp_path):
-    table = regression(seconds=5.0, lost="over time").drop(columns=["mean", "variance"])
-    assert bring(tmp_path, table, "--budget", "10") == 0
-    assert records(tmp_path)[0].message == "over time"

@@ -277,7 +277,7 @@ def test_a_network_is_surer_where_rows_are_and_classes_have_probit_outputs_and_n
 
 @pytest.mark.parametrize("steps", [1, 3, 6])
 def test_after_every_step_the_approximation_is_that_of_the_states_precisions_and_noise(steps):
-    """As a budget of seconds may end training after any step."""
+    """A stop may end training after any step."""
     data, method = regression(), method_of(steps=6, inner_steps=5, evidence_start=0.0)
     state, _ = run_steps(method, data, method.init(data, key=KEY), None, np.arange(steps))
     curvature = laplace.gauss_newton(state.network, state.likelihood, data.X, data.y, data.weight)

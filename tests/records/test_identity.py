@@ -138,12 +138,12 @@ def test_a_plan_survives_json_and_runs_of_one_cell_differ_by_their_split_and_see
     assert len({run.cell for run in runs}) == len({run.id for run in runs}) == 2
 
 
-def test_where_and_how_a_run_is_made_changes_its_id_only_with_a_budget_and_what_is_recorded_is_not_missing():
+def test_where_and_how_a_run_is_made_changes_no_id_but_timed_ones_and_what_is_recorded_is_not_missing():
     words = ["run.results=elsewhere", "run.jobs=2", "run.keep=true", "run.devices=2", "run.together=3"]
     words += ["run.predictions=true", "run.save=true"]
-    assert plan(*words).runs == plan().runs == plan("run.budget=null").runs
-    others = ([], ["run.budget=10"], ["run.budget=60"], ["run.timing=true"], ["run.timing=true", "run.devices=2"])
-    assert len({plan(*words, "split=0").runs[0].id for words in others}) == 5
+    assert plan(*words).runs == plan().runs == plan("run.cpu_limit=9").runs
+    others = ([], ["run.timing=true"], ["run.timing=true", "run.devices=2"])
+    assert len({plan(*words, "split=0").runs[0].id for words in others}) == 3
     planned, known = plan(), records(plan("split=2"))
     assert list(planned.recorded(known)) == [planned.runs[1].id] and planned.missing(known) == [planned.runs[0]]
     assert planned.missing(records(planned)) == [] and planned.missing({}) == list(planned.runs)
@@ -166,7 +166,9 @@ def test_where_and_how_a_run_is_made_changes_its_id_only_with_a_budget_and_what_
         (["run.gap=true"], {}, False),
         (["run.gap=true"], {"diagnostics": {GAP: 0.1}}, True),
         (["run.gap=true"], {"status": "diverged"}, True),
-        (["run.gap=true"], {"status": "failed"}, True),
+        ([], {"status": "failed", "cpu_limit": 9.0}, False),
+        (["run.cpu_limit=9", "run.gap=true"], {"status": "failed", "cpu_limit": 9.0}, True),
+        (["run.cpu_limit=10"], {"status": "failed", "cpu_limit": 9.0}, False),
     ],
 )
 def test_a_record_of_this_schema_that_has_what_the_plan_asks_for_stands_for_its_run(words, fields, counts):

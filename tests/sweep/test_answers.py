@@ -201,11 +201,6 @@ def test_a_server_outlives_signals_to_stop_and_what_ends_it_is_said_of_its_jobs(
     forks.close()
 
 
-def test_a_job_with_a_budget_starts_from_nothing_as_it_pays_for_its_imports(tmp_path):
-    words = ["dataset=sinc", "method=linear", f"run.results={tmp_path}", "run.budget=20"]
-    assert Forks().start(composed(words, [])["run"], b"", [], {}) is None
-
-
 def _command(process: int) -> bytes:
     with open(f"/proc/{process}/cmdline", "rb") as file:
         return file.read()

@@ -9,8 +9,7 @@ maximises the evidence with the neighbours that belong to its parameters.  In a 
 leaves the neighbours as they are; it then finds parameters under which these fit badly and the evidence is far too
 large.  So a round counts only if the evidence is larger with the neighbours that belong to where it ends.  The next
 round may then take twice as many iterations; else training goes back to where the round began, and the next takes half
-as many.  A budget of seconds may end training within a round, which then counts.  Inducing points stay where they
-start.
+as many.  Inducing points stay where they start.
 """
 
 from typing import ClassVar

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from gpbench.analysis.leaderboard import CORES, BoardRuns
+from gpbench.analysis.leaderboard import BoardRuns
 from gpbench.analysis.provenance import provenance_lines
 from gpbench.report.figures import style
 
@@ -35,7 +35,7 @@ def draw_board(runs: BoardRuns) -> style.Picture:
         metric = runs.division.measures[0].metric
         style.caption(
             figure,
-            f"Leaderboard of {runs.division.name} within {runs.seconds} seconds of {CORES} cores",
+            f"Leaderboard of {runs.division.name}: methods with their defaults",
             [
                 f"Share of the other methods beaten by {metric}, mean over {len(runs.datasets)} data sets ± standard"
                 " error; blue: may be the best; line: Pareto front of share and CPU seconds",
@@ -57,7 +57,7 @@ def _front_panel(axis: Axes, runs: BoardRuns) -> None:
     axis.step(*zip(*members), where="post", color=style.PALETTE["blue"], linewidth=1.2, alpha=0.6)
     axis.set(xscale="log", xlim=(seconds.min() / 1.6, 3.2 * seconds.max()))
     style.number_ticks(axis.xaxis)
-    axis.set(xlabel="CPU seconds until the predictions (geometric mean over data sets)", ylabel=_SHARE)
+    axis.set(xlabel="CPU seconds without compilation (geometric mean over data sets)", ylabel=_SHARE)
     _add_names(axis, runs)
 
 

@@ -55,7 +55,7 @@ class Facts:
     trace: "Callable[[str], dict[str, np.ndarray]]"  # function that maps the id of a record to its arrays
     config: Callable[[str], str]  # function that maps the id of a record to the text of its configuration
     figures: Mapping[tuple[str, str], Path] = field(default_factory=dict)
-    boards: Sequence[BoardRuns] = ()  # boards of runs within a budget
+    boards: Sequence[BoardRuns] = ()  # of the divisions that have runs
     shipped: Collection[tuple[str, str | None]] = ()  # ids and times of the runs that ship with gpbench
     folders: Sequence[Path] = ()  # the user's folders with cards
     docs: str = ""  # address of the documentation from the site's root; "" for no link

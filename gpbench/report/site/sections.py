@@ -53,8 +53,8 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str, *, with_figures
         if board.division.experiment == experiment.id:
             from gpbench.report.figures.leaderboard import draw_board
 
-            values["boards"].append((leaderboard_sheet.sheet(board, whole=True), f"{name}-{board.seconds}.svg"))
-            files[f"{name}-{board.seconds}.svg"] = drawn(draw_board(board))
+            values["boards"].append((leaderboard_sheet.sheet(board, whole=True), f"{name}.svg"))
+            files[f"{name}.svg"] = drawn(draw_board(board))
     with suppress(ConfigError) if experiment.table.get("kind") == "ranks" else nullcontext():  # no methods to rank
         if planned.n_recorded and experiment.table:
             table, rows = _table(facts, planned)
