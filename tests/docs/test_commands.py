@@ -81,9 +81,9 @@ def test_every_link_leads_to_a_file_and_a_heading():
                 assert anchor in anchors, (page, target)
 
 
-def test_every_method_page_and_protocol_is_described_and_the_readme_names_the_python_that_is_required():
+def test_every_method_and_page_is_described_and_the_readme_names_the_python_that_is_required():
     text = (ROOT / "docs" / "reference" / "methods.md").read_text()
-    for path in [*(ROOT / "conf" / "method").glob("*.yaml"), *(ROOT / "conf" / "protocol").glob("*.yaml")]:
+    for path in (ROOT / "conf" / "method").glob("*.yaml"):
         assert path.stem in text, path
     wanted = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
     assert wanted and f"Python {wanted[1]} or later" in (ROOT / "README.md").read_text()
@@ -160,12 +160,8 @@ def test_evans2020_and_adam2018_are_clean_but_for_what_their_papers_have_and_hal
 ERRATA = (ROOT / "docs" / "reference" / "errata.md").read_text()
 
 
-def test_the_page_names_the_file_of_every_paper_and_every_test_of_an_erratum_and_no_other():
-    written = {
-        name
-        for path in (ROOT / "tests" / "errata").glob("test_*_errata.py")
-        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)
-    }
-    assert set(re.findall(r"`(test_\w+)`", ERRATA)) == written
+def test_the_page_names_the_file_of_every_paper_and_has_a_row_for_every_test_of_an_erratum():
     for path in (ROOT / "tests" / "errata").glob("test_*_errata.py"):
-        assert f"`tests/errata/{path.name}`" in ERRATA
+        _, named, rest = ERRATA.partition(f"`tests/errata/{path.name}`")
+        rows = re.findall(r"^\| .*\|$", rest.partition("\n## ")[0], re.MULTILINE)[1:]
+        assert named and len(rows) >= len(re.findall(r"^def test_", path.read_text(), re.MULTILINE)), path
