@@ -14,14 +14,14 @@ from gpbench.analysis import power as powers
 from gpbench.analysis.cells import group_runs
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.kinds import TASKS, Kind, number_range
-from gpbench.api.selection import Filters, matching, select, settings_of, single_metric, without_budget
+from gpbench.api.selection import Filters, check_protocol, matching, select, settings_of, single_metric, without_budget
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
 from gpbench.data import cards
 from gpbench.errors import AbsentError, ConfigError, DataError, require, require_known
 from gpbench.records.record import Record
-from gpbench.records.store import Store, latest, recorded
+from gpbench.records.store import Store, latest, recorded, unlimited
 from gpbench.records.unions import Results, first_answer
 
 
@@ -68,23 +68,27 @@ def best(
     """
     kind, dirs = _kind(task, rows, inputs, data, folders(config_dir))
     scope = f"{kind}; protocol {protocol}, held-out rows alone"
+    boards = kind.division and f"runs within a budget of seconds: `gpbench leaderboard --division {kind.division}`"
     if seconds is not None:
         require(seconds > 0, f"seconds={seconds:g}: must be above 0", ConfigError)
         scope += f"; at most {seconds:g} seconds of training"
 
     def answer(stores: Sequence[Store]) -> tuple[methods.BestMethods, list[str]]:
         records = latest(recorded(stores))
+        check_protocol(protocol, records, dirs)
         by_protocol = gather((record.protocol, record) for record in kind.records(records, dirs))
-        matches = without_budget(by_protocol.pop(protocol, []))
+        of_protocol = by_protocol.pop(protocol, [])
+        matches = unlimited(of_protocol)
         sets = {name: ", ".join(sorted({run.dataset for run in runs})) for name, runs in sorted(by_protocol.items())}
         elsewhere = "; ".join(f"--protocol {name} ({names})" for name, names in sets.items())
         if len(names := {run.method for run in matches}) < 2:
-            near = [] if elsewhere else kind.nearest(records, dirs)
+            near = [] if elsewhere or names else kind.nearest(unlimited(records), dirs)
             hint = f"; other protocols have: {elsewhere}" if elsewhere else ""
             hint += f"; the nearest recorded data are {', '.join(near)}" if near else ""
-            subject = f"no method but {min(names)} has recorded runs of" if names else "no recorded run has"
-            raise AbsentError(f"{subject} {scope}{hint}")
+            subject = f"no method but {min(names)} has recorded runs of" if names else "no recorded run is of"
+            raise AbsentError(f"{subject} {scope}{hint}{boards and f'; {boards}'}")
         notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] if elsewhere else []
+        notes += [f"Not used: {boards}"] if boards and len(matches) < len(of_protocol) else []
         return methods.best_methods(matches, single_metric(metric, matches), seconds), notes
 
     comparison, notes = first_answer(results, answer)

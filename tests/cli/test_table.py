@@ -71,11 +71,12 @@ def test_runs_within_a_budget_stand_in_a_table_only_where_a_setting_names_them(r
 def test_a_method_with_runs_within_a_budget_alone_is_named_beside_what_shows_it(results, capsys, printed):
     where, within = ["--results", results, "--json"], "m=15%, budget=20.0"
     Store(results).write(sample(id="e" * 16, method="gfitc", setting=within, metrics={"nll": 0.5}, budget=20.0), {}, {})
-    for words in (["table"], ["rank"], ["best", "--task", "binary"]):
+    for words in (["table"], ["rank"]):
         main([*words, *map(str, where)])
         line = capsys.readouterr().err
         assert line.startswith("gpbench: left out, for all their runs have a budget: gfitc; `gpbench table")
         assert line.count("\n") == 1 and f"--setting '{within}'" in line
+    assert "seconds: `gpbench leaderboard --division cl" in printed("best", "--task", "binary", "--results", results)
     assert "gfitc" in printed("table", "--method", "gfitc", *where)
     assert "gfitc" in printed("table", "--setting", within, *where)
 
