@@ -1,8 +1,7 @@
 """The runs of a board: methods within a budget of seconds on the data sets of a division.
 
 A division is an experiment, whose preset `full` has its data sets and splits, and `quick` the half on which a new
-method is placed.  Budgets are seconds of two cores; a run's budget is as many CPU seconds as both cores have.
-"""
+method is placed.  Budgets are seconds of two cores; a run's budget is as many CPU seconds as both cores have."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -245,8 +244,7 @@ def board_of(
     planned: Mapping[str, str] | None = None,
 ) -> BoardRuns:
     """The board of recorded runs on the data sets that two methods or more have.  Raises ConfigError: an unknown
-    budget; AbsentError: there are no such runs; `SoleMethodError`: of no two methods on a common data set.
-    """
+    budget; AbsentError: there are no such runs; `SoleMethodError`: of no two methods on a common data set."""
     runs, splits = eligible(records, division, seconds, half=half), division.datasets(half)
     words = f"the {division.name} board of {seconds} s"
     if not runs:
@@ -268,8 +266,7 @@ def board_of(
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:
     """The names of methods on the board by the ids of their runs.  Planned runs have the name of their job, as a
-    setting may depend on the data set; others that of their method, with the setting where there are several.
-    """
+    setting may depend on the data set; others that of their method, with the setting where there are several."""
     names = {record.id: planned[record.id] for record in records if record.id in planned}
     others = {record.id: record for record in records if record.id not in planned}
     settings = {id: [t for t in terms(r.setting) if not t.startswith("budget=")] for id, r in others.items()}

@@ -26,8 +26,7 @@ class Side:
 
 def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Side, Side]:
     """Reads the names of two sides.  Raises ConfigError: A name is unknown or ambiguous, the kinds differ, or both
-    sides have the same records.
-    """
+    sides have the same records."""
     known = {kind: {str(getattr(record, kind) or "none") for record in records} for kind in KINDS}
     sides = [_sides(text, known) for text in (first, second)]
     kinds = {side.kind for several in sides for side in several}  # those of the other name, where one is unknown
@@ -41,8 +40,7 @@ def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Sid
 
 def records_of(a: Side, b: Side, records: Sequence[Record]) -> list[Record]:
     """The records of both sides.  Raises AbsentError: some have a budget of seconds and others none, and all of one
-    side have: which settings to name.
-    """
+    side have: which settings to name."""
     records = [record for record in records if a.includes(record) or b.includes(record)]
     comparable = unlimited(records)
     for side, other in ((a, b), (b, a)):

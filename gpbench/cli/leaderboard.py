@@ -95,8 +95,7 @@ def add(
 
 def _jobs(division: str, budget: int, words: Sequence[str], results: Path) -> list[list[str]]:
     """The jobs that place a method, which these words name with its settings: on the half of the data sets, within the
-    budget.  Raises ConfigError for words of another kind, and without a method.
-    """
+    budget.  Raises ConfigError for words of another kind, and without a method."""
     others = [text for text in words if not text.startswith(_TEXTS)]
     names = [text for text in words if text.startswith("method=")]
     lists = [text for text in words if "," in (value := text.partition("=")[2]) and value[0] not in "[{'\""]
