@@ -9,7 +9,7 @@ from gpbench.analysis.cells import BAND, Entry
 from gpbench.analysis.printing import counted
 from gpbench.papers.published import parts
 
-_OUTCOMES = ("equal", "better", "worse")  # in the order in which they are shown
+OUTCOMES = ("equal", "better", "worse")  # in the order in which they are shown
 
 
 def exclusion(entry: Entry) -> str:
@@ -40,8 +40,7 @@ def _has_other_kernel(entry: Entry) -> bool:
 
 def outcome(entry: Entry) -> str:
     """How an entry compares with the printed value: "equal" within two joint standard errors, else "better" or "worse"
-    than a target, "different" from what is none; "" without a value or an error.
-    """
+    than a target, "different" from what is none; "" without a value or an error."""
     if entry.delta_se is None or entry.published is None:
         return ""
     if abs(entry.delta_se) <= BAND:
@@ -54,8 +53,7 @@ def outcome(entry: Entry) -> str:
 def rivals_meet(target: Entry, entries: Sequence[Entry]) -> list[bool]:
     """Whether each value of another method, size or setting, held out on the same rows, meets the printed number of a
     target: within two joint standard errors or better.  One without an error over splits has that over its test rows,
-    or that of the printed number alone.
-    """
+    or that of the printed number alone."""
     rows_of = lambda e: (e.metric, e.cell.dataset, e.cell.output, e.cell.data_key)
     same = [e for e in entries if e.mean is not None and e.cell.held_out and e.cell.dataset == target.cell.dataset]
     by_cell = {e.cell.records[0].cell: e for e in reversed(same) if rows_of(e) == rows_of(target)}
@@ -68,7 +66,7 @@ def rivals_meet(target: Entry, entries: Sequence[Entry]) -> list[bool]:
 
 def headline(outcomes: Counter[str], informative: int) -> str:
     """The count of targets in words, as in "3 targets: 2 equal, 1 better, 0 worse; 1 informative"."""
-    counts = ", ".join(f"{outcomes[name]} {name}" for name in _OUTCOMES)
+    counts = ", ".join(f"{outcomes[name]} {name}" for name in OUTCOMES)
     return f"{counted(sum(outcomes.values()), 'target')}: {counts}; {informative} informative"
 
 

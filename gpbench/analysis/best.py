@@ -17,8 +17,7 @@ All runs have one protocol, and their test rows were held out.  The names of the
    the data sets of a family, outputs and split sets count as one.
 
 P-values are one-sided, and corrected over the K - 1 differences from the leader (Bonferroni).  Below 0.05, by step 4
-with one data set, by step 5 with several, a method is shown to be worse: not the best, whichever method leads.
-"""
+with one data set, by step 5 with several, a method is shown to be worse: not the best, whichever method leads."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,8 +111,7 @@ def is_held_out(record: Record) -> bool:
 def best_methods(records: Iterable[Record], metric: str, seconds: float | None = None) -> BestMethods:
     """Compares the methods of records, which have one task and one protocol, as the module describes.  Raises
     AbsentError: no data set has two methods with the metric; ConfigError: neither a lower nor a higher value of the
-    metric is better.
-    """
+    metric is better."""
     usable = [record for record in records if is_held_out(record)]
     direction = ranking_direction(metric, usable)
     cells = with_metric(group_runs(usable), metric)

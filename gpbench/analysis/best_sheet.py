@@ -40,12 +40,12 @@ def sheet(result: BestMethods, scope: str, notes: Sequence[str] = (), *, whole: 
     """The sheet of the best methods, all of them or the first."""
     names = list(result.average)[: None if whole else _ROWS]
     sizes = [f"{d} ({result.sizes[d]:,} rows, {counted(len(result.splits[d]), 'split')})" for d in result.datasets]
-    summary = [scope, f"On {'; '.join(sizes)}", *notes]
+    summary = [scope, f"On {'; '.join(sizes)}"]
     if (n := len({d.partition(" ")[0] for d in result.datasets})) < FEWEST:
         summary.append(f"Few data: {counted(n, 'data set')}; other data of this size may give another order")
     return Sheet(
         title=f"{sentence(result)}.",
-        summary=[f"{line}." for line in summary],
+        summary=[f"{line}." for line in (*summary, *notes)],
         grids=[_main_grid(result, names), *_differences(result, names[1 : 1 + _NEXT])],
         remarks=_feet(result, names),
         rows=_rows(result),

@@ -2,8 +2,7 @@
 
 On a data set a method has the share of the other methods that it beats; data sets are the sample.  The variance of the
 difference of two shares is moderated over all pairs (G. K. Smyth, Linear Models and Empirical Bayes Methods, SAGMB 3
-(2004)): few data sets say little about the variance of one pair, and much about that of all.
-"""
+(2004)): few data sets say little about the variance of one pair, and much about that of all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,8 +33,7 @@ def outcomes(losses: Float[ndarray, "K D S"], absolute: float, relative: float =
     """What i wins against k on each data set, the mean over its splits of 1 for a win, 1/2 for a tie and 0 for a loss.
 
     Of the losses less is better.  Those that differ by at most `absolute`, or this share of the smaller one, tie; a
-    lost run, infinite, loses, and ties with a lost one.  A split that one of the two lacks, NaN, does not count.
-    """
+    lost run, infinite, loses, and ties with a lost one.  A split that one of the two lacks, NaN, does not count."""
     i, k = losses[:, None], losses[None]
     with np.errstate(invalid="ignore"):  # infinity less infinity, a tie
         difference = k - i

@@ -1,7 +1,6 @@
 """Cells of a table: runs of one configuration on one data set, their means over splits, and caveats.
 
-A cell never mixes configurations.  Diverged runs, and those for which a metric does not exist, are in no mean of it.
-"""
+A cell never mixes configurations.  Diverged runs, and those for which a metric does not exist, are in no mean of it."""
 
 import functools
 import math
@@ -51,8 +50,7 @@ class CellRuns:
     @functools.cached_property
     def ratio(self) -> float | None:
         """Mean of n_test / n_train over the runs that did not fail, by which tests correct variances; 0 for splits that
-        share no rows.  None where a record lacks either number, and for splits without a correction (`UNTESTED`).
-        """
+        share no rows.  None where a record lacks either number, and for splits without a correction (`UNTESTED`)."""
         if self.split_set in UNTESTED:
             return None
         if self.split_set in INDEPENDENT:
@@ -197,8 +195,7 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
 def entry(cell: CellRuns, metric: str) -> Entry:
     """A cell by one metric: the mean over seeds, then mean and standard error over splits; and the error over the test
     rows of the only split with a value.  Seeds are of the same test rows: the error of their mean is at most the mean
-    of their errors, which is taken.
-    """
+    of their errors, which is taken."""
     entry = summarise(cell, metric, by_split(cell, metric), cell.diverged)
     finished = [record for record in cell.records if _value(record, metric) is not None and not record.diverged]
     errors = [(record.row_stderr or {}).get(metric) for record in finished]
@@ -235,14 +232,18 @@ def cell_key(record: Record, *, by_preset: bool = False) -> tuple:
 
 
 def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:
-    """The setting and the fields that differ within the selection; then digests for cells of the same label."""
+    """The setting and the fields that differ within the selection.  Cells of the same label are told apart by their
+    rows, or else by age: records do not say in which default they differ."""
     labels = _add_differing({key: record.setting for key, record in firsts.items()}, firsts, fields)
     namesakes = gather(((r.dataset, r.output, r.method, labels[key]), key) for key, r in firsts.items())
     for keys in namesakes.values():
-        group = {key: labels[key] for key in keys}
-        by_set = _add_differing(group, firsts, ("split_set",))
-        is_unique = len({*by_set.values()}) == len(group)
-        labels |= by_set if is_unique else _add_differing(group, firsts, ("data_checksum", "cell", "held_out"))
+        for names in (("split_set",), ("data_checksum", "held_out")):
+            if len({labels[key] for key in keys}) < len(keys):
+                labels |= _add_differing({key: labels[key] for key in keys}, firsts, names)
+        for alike in gather((labels[key], key) for key in keys).values():
+            for k, key in enumerate(sorted(alike, key=lambda key: firsts[key].age, reverse=True) if alike[1:] else ()):
+                word = "newest" if k == 0 else "older" if k == 1 else f"older {k}"
+                labels[key] = ", ".join(filter(None, [labels[key], f"defaults={word}"]))
     return labels
 
 

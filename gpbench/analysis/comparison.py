@@ -180,8 +180,7 @@ def _row(cell: CellRuns) -> tuple:
 
 def labels(cells: Sequence[CellRuns]) -> list[str]:
     """A name for the method of each cell: method, setting or both, as needed to distinguish them.  Terms that all
-    settings share are left out (`_shared_terms`).  `LEAKED_MARK` follows where one is not held out.
-    """
+    settings share are left out (`_shared_terms`).  `LEAKED_MARK` follows where one is not held out."""
     pairs, shared = [method_of(cell) for cell in cells], _shared_terms(cells)
     methods = {method for method, _ in pairs}
     names = [method for method, _ in pairs]

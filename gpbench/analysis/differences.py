@@ -93,8 +93,7 @@ def paired_differences(
 ) -> tuple[list[Difference], list[CellRuns]]:
     """The differences of all pairs of cells that differ in the side alone, and the cells without a partner.  Settings
     that both sides have are paired; the only setting of one side is paired with all of the other.  Raises ConfigError:
-    no pair has a common split; the message has the reason.
-    """
+    no pair has a common split; the message has the reason."""
     contexts: _Contexts = {}
     for k, side in enumerate((a, b)):
         for cell in group_runs((r for r in records if side.includes(r)), by_preset=a.kind == "preset"):

@@ -78,7 +78,7 @@ def answer(experiment: Experiment, planned: Sequence[Cell], blocks: Sequence[Blo
         for name, row in b.rows.items()
         for c, e in row.items()
     ]
-    return "" if any(cell.missing for cell in planned) else answers.answer(experiment.answer, rows)
+    return "" if any(cell.missing for cell in planned) else answers.answer(experiment, rows)
 
 
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:
@@ -90,8 +90,7 @@ def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
     """The blocks of an experiment's table, one for each metric and value of the keys `blocks`.  Where rows are outputs,
-    a block ends with rows of mean and standard deviation over them.  Raises ConfigError: two cells are at one place.
-    """
+    a block ends with rows of mean and standard deviation over them.  Raises ConfigError: two cells are at one place."""
     layout, records = experiment.table, [record for cell in planned for record in cell.records]
     options = layout.get("printed", {}).items()  # the values of some keys that the paper ran
     ran = {key: [*map(text, values if isinstance(values, list) else [values])] for key, values in options}
@@ -169,8 +168,7 @@ def _combined(
     rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], **published_under: Any
 ) -> dict[str, Entry]:
     """A statistic of each column over the rows, on the splits that all rows have; no value where the column lacks a
-    row.  The published value is that of another name of the data set or the output.
-    """
+    row.  The published value is that of another name of the data set or the output."""
     entries = {}
     for column in dict.fromkeys(column for row in rows.values() for column in row):
         cells = [row[column] for row in rows.values() if column in row]

@@ -53,8 +53,7 @@ _NAMES = {"terminal": "plain text", "csv": "CSV", "md": "Markdown", "latex": "La
 
 def format_of(out: Path | None, choice: str | None = None, others: Iterable[str] = ()) -> str:
     """The format that is chosen, or that the ending of a file names; "terminal" without an ending, and without a file.
-    Raises ConfigError: the ending names no format, or another one than the chosen.
-    """
+    Raises ConfigError: the ending names no format, or another one than the chosen."""
     ending = out.suffix.lower() if out else ""
     format = _ENDINGS.get(ending, "" if ending else "terminal")
     if choice and format not in ("", choice, "terminal"):  # a .txt may hold any of them

@@ -39,7 +39,13 @@ class Kind:
     inputs: Range = _ANY  # range of the number of inputs
 
     def __str__(self) -> str:
-        return f"{self.task}, {_words(self.rows, 'rows')}, {_words(self.inputs, 'inputs')}"
+        sizes = [_words(bounds, noun) for noun in ("rows", "inputs") if (bounds := getattr(self, noun)) != _ANY]
+        return f"{self.task} data of {', '.join(sizes) or 'any size'}"
+
+    @property
+    def division(self) -> str:
+        """The division of the leaderboard that has such data; "" without one."""
+        return next((name for name in ("regression", "classification") if {*TASKS[self.task]} <= {*TASKS[name]}), "")
 
     def records(self, records: Sequence[Record], folders: Sequence[Path] = ()) -> list[Record]:
         """The records whose data are of this kind and whose test rows were held out, of all protocols."""
@@ -116,4 +122,4 @@ def _words(bounds: Range, noun: str) -> str:
     low, high = bounds
     if high < inf:
         return f"{low:,.0f} to {high:,.0f} {noun}"
-    return f"{low:,.0f} {noun} or more" if low else f"any number of {noun}"
+    return f"{low:,.0f} {noun} or more"

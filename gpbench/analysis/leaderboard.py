@@ -1,8 +1,7 @@
 """The runs of a board: methods with their defaults, to their own end, on the data sets of a division.
 
 A division is an experiment, whose preset `full` has its data sets and splits, and `quick` the small ones, on which a
-new method is placed.  Its runs are plain ones: a run of a user's on one of these data sets stands beside them.
-"""
+new method is placed.  Its runs are plain ones: a run of a user's on one of these data sets stands beside them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -232,8 +231,7 @@ def board_of(
     records: Iterable[Record], division: Division, *, quick: bool = False, planned: Mapping[str, str] | None = None
 ) -> BoardRuns:
     """The board of recorded runs on the data sets that two methods or more have.  Raises AbsentError: there are no such
-    runs; `SoleMethodError`: of no two methods on a common data set.
-    """
+    runs; `SoleMethodError`: of no two methods on a common data set."""
     runs, splits = eligible(records, division, quick=quick), division.datasets(quick)
     words = f"the {division.name} board"
     if not runs:
@@ -252,8 +250,7 @@ def board_of(
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:
     """The names of methods on the board by the ids of their runs.  Planned runs have the name of their job, as a
-    setting may depend on the data set; others that of their method, with the setting where there are several.
-    """
+    setting may depend on the data set; others that of their method, with the setting where there are several."""
     names = {record.id: planned[record.id] for record in records if record.id in planned}
     others = {record.id: record for record in records if record.id not in planned}
     settings = {id: terms(r.setting) for id, r in others.items()}

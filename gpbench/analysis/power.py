@@ -8,8 +8,7 @@ s sqrt(1 / n + n_test / n_train).  The second term has no n: differences below a
 The model of the components has one-way random effects, d = mean + split + row, for the difference d of the two losses
 on a test row (S. R. Searle, G. Casella and C. E. McCulloch, Variance Components, 1992, section 3.6).  Rows alone let
 the means of splits vary by the mean over splits of s²/n, where s² is the variance of d within a split of n rows.  The
-rest of their variance is due to splits.
-"""
+rest of their variance is due to splits."""
 
 import bisect
 import math
@@ -52,8 +51,7 @@ def power_of(noncentrality: float, n: int) -> float:
 
 def smallest_difference(sd: float, n: int, ratio: float) -> float:
     """The true difference that n splits show with probability `_POWER`, in units of the metric.  The other tail, of
-    probability below 1e-6, is neglected.
-    """
+    probability below 1e-6, is neglected."""
     from scipy.special import nctdtrinc, stdtrit
 
     return _stderr(sd, n, ratio) * float(nctdtrinc(n - 1, 1 - _POWER, stdtrit(n - 1, 1 - LEVEL / 2)))
@@ -73,8 +71,7 @@ def splits_needed(difference: float, sd: float, ratio: float) -> float:
 
 def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
     """The sheet of the power of comparisons: a line for each difference with a test.  Raises ConfigError: no difference
-    has a test.
-    """
+    has a test."""
     powers = [(d, row) for d in differences if (row := _row(d))]
     if not powers:
         raise ConfigError(

@@ -20,8 +20,7 @@ def aligned(
     header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, *, rule: bool = False
 ) -> list[str]:
     """The lines of a table of words: columns as wide as their widest cell, or narrower, where words are broken.  Where
-    columns of long texts would be too narrow, each row has lines of its own instead.
-    """
+    columns of long texts would be too narrow, each row has lines of its own instead."""
     names, *lines = [tuple(map(printable, row)) for row in (header, *rows)]
     natural_widths = [max(map(len, column)) for column in zip(names, *lines)]
     widths = [*natural_widths]
@@ -73,8 +72,7 @@ def width() -> int | None:
 
 def print_json(value: Any) -> None:
     """Prints JSON with an indent of two spaces, in ASCII where the terminal lacks a letter.  Raises ValueError: A
-    number is NaN or infinite, which JSON has not.
-    """
+    number is NaN or infinite, which JSON has not."""
     text = escape_json(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
     try:
         text.encode(sys.stdout.encoding or "utf-8")

@@ -221,8 +221,7 @@ def _doubts(record: Record) -> dict[str, bool]:
 
 def is_degenerate(record: Record) -> bool:
     """Tests whether a run's bound is below that of a constant prediction.  The difference of the two log-likelihoods is
-    the logarithm of the scale of the targets.
-    """
+    the logarithm of the scale of the targets."""
     names = ("vlb_per_row", "test_ll", "ll_std")
     values = [value for name in names if (value := record.metrics.get(name)) is not None]
     if len(values) < len(names):

@@ -40,8 +40,7 @@ class SetRanking:
 
 def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any]) -> list[SetRanking]:
     """Ranks the methods of a table or figure of kind `ranks`: for each metric all methods, then each set.  Raises
-    ConfigError: none of the rankings is possible; the message is that of the first (`ranks.rank_table`).
-    """
+    ConfigError: none of the rankings is possible; the message is that of the first (`ranks.rank_table`)."""
     sets: dict[str, Sequence[str] | None] = {ALL: None, **options.get("sets", {})}
     rows = {metric: selected_rows(experiment, planned, options, metric) for metric in options["metrics"]}
     results = [_set_ranking(name, of_set, metric, rows[metric]) for metric in rows for name, of_set in sets.items()]
@@ -63,8 +62,7 @@ def selected_rows(
 
 def shared_notes(results: Sequence[SetRanking]) -> list[str]:
     """The notes of these rankings without test statistics, each once.  A note begins with the names of the rankings
-    that have it, unless all of them have it.
-    """
+    that have it, unless all of them have it."""
     notes_of = lambda r: ranking_notes(r.ranking, statistics=False) if r.ranking else [r.problem]
     by_note = gather((note, result) for result in results for note in notes_of(result))
 
@@ -77,8 +75,7 @@ def shared_notes(results: Sequence[SetRanking]) -> list[str]:
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
     """The sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.  The best of each
-    set is marked, and those that are not significantly different from it.  Raises ConfigError: as `rankings` does.
-    """
+    set is marked, and those that are not significantly different from it.  Raises ConfigError: as `rankings` does."""
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
     records = [record for cell in planned for record in cell.records]
@@ -87,7 +84,7 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
     return Sheet(
         title=experiment.title,
         name=experiment.id,
-        answer="" if any(cell.missing for cell in planned) else answers.answer(experiment.answer, rows),
+        answer="" if any(cell.missing for cell in planned) else answers.answer(experiment, rows),
         summary=[*preset_lines(planned, preset), *missing_line(experiment, preset, planned)],
         grids=[_grid(metric, group) for metric, group in by_metric],
         marks={"best": "best of its set", "tied": "not significantly different from the best of its set"},
@@ -99,8 +96,7 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
 
 def ranking(cells: Sequence[CellRuns], metric: str, notes: Sequence[str] = ()) -> Ranking:
     """Ranks the methods of these cells; each setting of a method is a method.  Raises ConfigError: as
-    `rank_table` does.
-    """
+    `rank_table` does."""
     timed = seconds_lines(record for cell in cells for record in cell.records) if metric == "seconds" else []
     cells = with_metric(cells, metric)
     return rank_table(Comparison.of_settings(cells, metric), [*cells_notes(cells), *notes, *timed])

@@ -1,7 +1,6 @@
 """Average ranks of methods over data sets, with tests of their differences.
 
-J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 7 (2006), sections 3.1.3 and 3.2.
-"""
+J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 7 (2006), sections 3.1.3 and 3.2."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -52,8 +51,7 @@ class Ranking:
 def rank_table(compared: Comparison, caveats: Sequence[str] = ()) -> Ranking:
     """Ranks methods on their means over the splits that all of them have, without data sets that lack one of the
     methods or are not for ranking; ties share their average rank.  The tests take data sets as independent.  Raises
-    ConfigError: fewer than two methods or data sets (outputs and split sets are one), a metric without a direction.
-    """
+    ConfigError: fewer than two methods or data sets (outputs and split sets are one), a metric without a direction."""
     metric = compared.metric
     unranked = {dataset: reason for dataset in compared.values if (reason := UNRANKED.get(dataset.partition(" ")[0]))}
     table = {dataset: row for dataset, row in compared.values.items() if dataset not in unranked}

@@ -60,8 +60,7 @@ class Reproduction:
 
 def reproductions(planned: Iterable[_PlannedCells]) -> list[Reproduction]:
     """Every recorded entry with a published value, in the tables of these experiments.  A published number counts once:
-    at its place in the first table that has it.
-    """
+    at its place in the first table that has it."""
     places = [
         (experiment.id, preset, row, column, entry)
         for experiment, preset, cells in planned
@@ -92,8 +91,7 @@ def recorded_presets(
     experiment: Experiment, by_id: Mapping[str, Record], planner: plan.Planner, config_dirs: Sequence[Path] = ()
 ) -> list[_PlannedCells]:
     """The full preset of an experiment, and then the quick one, each where it has runs that none before it has.  Quick
-    runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset.
-    """
+    runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset."""
     planned: list[_PlannedCells] = []
     known: set[str] = set()
     for preset in reversed(definition.PRESETS):

@@ -1,7 +1,6 @@
 """The model of a table: grids of cells, tables behind them, notes at marks, and a list of what was run.
 
-A function of `gpbench.analysis` makes a `Sheet` from records; `gpbench.analysis.formats` writes it.
-"""
+A function of `gpbench.analysis` makes a `Sheet` from records; `gpbench.analysis.formats` writes it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -73,8 +73,7 @@ def placed_sheet(
     placed: _Placed, header: tuple[str, ...], has_few_splits: bool, remarks: Sequence[str] = (), **fields: Any
 ) -> Sheet:
     """The sheet of entries at their places: the grids of our values in parts that can be read (`sheets.parts`), then
-    those beside the paper, with each printed value and the difference of ours from it.
-    """
+    those beside the paper, with each printed value and the difference of ours from it."""
     entries = [*placed.values()]
     usual = _usual_splits(entries)
     one_split = {entry.n_splits for entry in entries if entry.n_splits} == {1}

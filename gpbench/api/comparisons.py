@@ -14,7 +14,7 @@ from gpbench.analysis import power as powers
 from gpbench.analysis.cells import group_runs
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.kinds import TASKS, Kind, number_range
-from gpbench.api.selection import Filters, select, single_metric
+from gpbench.api.selection import Filters, check_protocol, select, single_metric
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders, with_cards
 from gpbench.arguments import checked
@@ -68,23 +68,28 @@ def best(
     """
     kind, dirs = _kind(task, rows, inputs, data, folders(config_dir))
     scope = f"{kind}; protocol {protocol}, held-out rows alone"
+    board = (
+        kind.division and f"all methods on sets that chose no default: `gpbench leaderboard --division {kind.division}`"
+    )
     if seconds is not None:
         require(seconds > 0, f"seconds={seconds:g}: must be above 0", ConfigError)
         scope += f"; at most {seconds:g} seconds of training"
 
     def answer(stores: Sequence[Store]) -> tuple[methods.BestMethods, list[str]]:
         records = latest(recorded(stores))
+        check_protocol(protocol, records, dirs)
         by_protocol = gather((record.protocol, record) for record in kind.records(records, dirs))
         matches = by_protocol.pop(protocol, [])
         sets = {name: ", ".join(sorted({run.dataset for run in runs})) for name, runs in sorted(by_protocol.items())}
         elsewhere = "; ".join(f"--protocol {name} ({names})" for name, names in sets.items())
         if len(names := {run.method for run in matches}) < 2:
-            near = [] if elsewhere else kind.nearest(records, dirs)
+            near = [] if elsewhere or names else kind.nearest(records, dirs)
             hint = f"; other protocols have: {elsewhere}" if elsewhere else ""
             hint += f"; the nearest recorded data are {', '.join(near)}" if near else ""
-            subject = f"no method but {min(names)} has recorded runs of" if names else "no recorded run has"
-            raise AbsentError(f"{subject} {scope}{hint}")
+            subject = f"no method but {min(names)} has recorded runs of" if names else "no recorded run is of"
+            raise AbsentError(f"{subject} {scope}{hint}{board and f'; {board}'}")
         notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] if elsewhere else []
+        notes += [f"Beside it, {board}"] if board else []
         return methods.best_methods(matches, single_metric(metric, matches), seconds), notes
 
     comparison, notes = first_answer(results, answer)

@@ -45,8 +45,7 @@ class RecordedRun:
     def trace(self) -> "dict[str, np.ndarray]":
         """Step, seconds, objective and metrics along the training, (points,) each; empty without a trace.
 
-        Seconds are those of all runs that were trained together (`record.group`).
-        """
+        Seconds are those of all runs that were trained together (`record.group`)."""
         return self._store.trace(self.record.id)
 
     @property
@@ -130,8 +129,7 @@ class RecordedRun:
     def predict_frame(self, X: Rows, *, header: bool = True) -> "pd.DataFrame":
         """The predictions as `gpbench predict` writes them, a row for each row of X, which is as for `predict`.
 
-        The columns are `mean` and `variance` in original units, or `probability of LABEL` for each class.
-        """
+        The columns are `mean` and `variance` in original units, or `probability of LABEL` for each class."""
         import pandas as pd
 
         return pd.DataFrame(self._columns(X, header))

@@ -65,8 +65,7 @@ class Runs(Sequence[Record]):
     def mean(self, metric: str) -> float:
         """The mean of a metric over splits, of each the mean over its outputs and seeds; NaN where no run has a value.
 
-        Runs that diverged, and those for which the metric is undefined or not finite, are left out.
-        """
+        Runs that diverged, and those for which the metric is undefined or not finite, are left out."""
         return self._mean_stderr(metric)[0]
 
     @checked
@@ -78,8 +77,7 @@ class Runs(Sequence[Record]):
     def predict(self, X: Any, *, return_std: bool = False, config_dir: Folders = ()) -> Any:
         """Predicts new rows by the one run, which was saved (`run__save=True`), as `RecordedRun.predict` does.
 
-        `config_dir`: folders with the data sets and methods of your own that the run was trained with.
-        """
+        `config_dir`: folders with the data sets and methods of your own that the run was trained with."""
         from gpbench.api.models import load_run
 
         if len(self) != 1:

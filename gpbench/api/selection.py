@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable, Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import Any, TypedDict
 
+from gpbench import paths, plugins
 from gpbench.errors import AbsentError, nearest, require, require_known
 from gpbench.papers import published
 from gpbench.records.record import Record
@@ -20,8 +22,7 @@ class Filters(TypedDict, total=False):
     """Values that runs must have; a field without a value, or with None, selects all runs.
 
     `setting` is the text of settings, such as "m=15%", or "" for none, and `split` has numbers, as a list or in a text
-    such as "0-9,12"; the others are names.
-    """
+    such as "0-9,12"; the others are names."""
 
     dataset: Names
     method: Names
@@ -86,6 +87,12 @@ def _numbers(text: str, known: Iterable[str]) -> list[str]:
     raise AbsentError(f"no run has split {text!r}; recorded are {span}: write numbers and ranges, as in 0-9,12")
 
 
+def check_protocol(name: str, records: Iterable[Record], folders: Sequence[Path]) -> None:
+    """Raises ConfigError for a protocol that neither a file nor a record has."""
+    known = {*paths.yaml_files("protocol", plugins.folders(folders)), *(record.protocol for record in records)}
+    require_known(name, known, f"no protocol {name!r}")
+
+
 def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:
     """Raises ConfigError for a metric that no record has."""
     known = {"seconds", "objective"}.union(*(record.metrics for record in records))
@@ -96,8 +103,7 @@ def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:
 def single_metric(metric: str | None, records: Sequence[Record], shared: Iterable[str] = ()) -> str:
     """The given metric, or by default nll, or rmse for regression, among the `shared` ones where there are any.
 
-    Raises ConfigError for one that no record has.
-    """
+    Raises ConfigError for one that no record has."""
     known = set(shared) or set().union(*(record.metrics for record in records))
     name = metric or ("nll" if "nll" in known or "rmse" not in known else "rmse")
     check_metrics([name], records)

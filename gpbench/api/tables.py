@@ -6,16 +6,16 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from gpbench import paths, plugins
+from gpbench import paths
 from gpbench.analysis import formats, printing
 from gpbench.analysis import tables as table_sheets
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.formats import FORMATS
 from gpbench.analysis.sheets import Grid, Sheet
-from gpbench.api.selection import Filters, Names, check_metrics, names, select
+from gpbench.api.selection import Filters, Names, check_metrics, check_protocol, names, select
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.errors import AbsentError, ConfigError, require, require_known
+from gpbench.errors import AbsentError, ConfigError, require
 from gpbench.papers import PAPERS, published
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
@@ -241,7 +241,7 @@ def verify(
 
     examples:
       gpbench verify sep
-      gpbench verify sep/c01 --why
+      gpbench verify sep/c01 --details
       gpbench verify mine --config-dir DIR
     """
     from gpbench.claims import report, verdicts
@@ -257,8 +257,7 @@ def verify(
         by_id = {record.id: record for record in records}
         planner = plan.Planner(config_dirs)  # experiments of several claims share jobs
         if protocol is not None:
-            files = paths.yaml_files("protocol", plugins.folders(config_dirs))
-            require_known(protocol, {*files, *(record.protocol for record in records)}, f"no protocol {protocol!r}")
+            check_protocol(protocol, records, config_dirs)
         return [
             verdict
             for selection in selections

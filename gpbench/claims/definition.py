@@ -2,8 +2,7 @@
 
 A claim has a `text`, its `place` in the paper, the `experiments` whose runs test it, and `clauses`, all of which must
 hold.  One that no record can decide has in place of clauses the `test` that proves or refutes it, what it needs that is
-`elsewhere`, or a `reason`.
-"""
+`elsewhere`, or a `reason`."""
 
 import math
 import re
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 from gpbench import paths, yamls
 from gpbench.claims.estimates import Region
 from gpbench.claims.quantities import COMPARISONS, Quantity
-from gpbench.errors import ConfigError, refuse, require_known
+from gpbench.errors import ConfigError, refuse, require, require_known
 from gpbench.keys import MAPPINGS, Keys, optional, required
 from gpbench.schema import Range, is_number
 
@@ -109,7 +108,7 @@ def read_clause(content: Any, subject: str) -> Clause:
         raise ConfigError(f"{subject}: {kind} needs `{missing[0]}`")
     shared, control = _words(content.get("where", {}), subject), content.get("control", "")
     plain = {key: value for key, value in content.items() if key not in ("control", "name", "margin_from")}
-    return Clause(
+    clause = Clause(
         kind,
         metric,
         _region(content, kind, subject),
@@ -127,6 +126,11 @@ def read_clause(content: Any, subject: str) -> Clause:
         if isinstance(control, dict)
         else _line(control),
     )
+    if clause.margin_from is not None:
+        half = clause.with_margin(0.5).region  # of ends that are not finite NaN
+        fault = f"{subject}: margin_from: {content['margin_from']} leaves no region with half of the margin"
+        require(half.low < half.high and half != clause.region, fault, ConfigError)
+    return clause
 
 
 def _region(content: Mapping[str, Any], kind: str, subject: str) -> Region:

@@ -174,8 +174,7 @@ def at_least(k: int, terms: Sequence[Evidence]) -> Evidence:
     """Evidence that k of the terms hold, or more: Bonferroni's test of a partial conjunction; of no terms none.
 
     Y. Benjamini and R. Heller, Screening for Partial Conjunction Hypotheses, Biometrics 64 (2008), section 3: n - k + 1
-    times the k-th smallest p-value.  It is contradicted by n - k + 1 terms that do not hold.
-    """
+    times the k-th smallest p-value.  It is contradicted by n - k + 1 terms that do not hold."""
     if not (n := len(terms)):
         return NONE
     supporting, contradicting = (sorted(term[side] for term in terms) for side in (0, 1))

@@ -36,8 +36,7 @@ class _Term(NamedTuple):
 
 def numbers(clause: Clause, sides: _Sides, name: str) -> list[Number]:
     """The numbers of a clause.  Seconds are of one machine, for each data set that of most runs; those of several are
-    no number.  Raises ConfigError: several cells stand for one number, or no two are a pair.
-    """
+    no number.  Raises ConfigError: several cells stand for one number, or no two are a pair."""
     timed = clause.metric.is_of_seconds
     terms_of, estimate = _KINDS[clause.kind]
     terms_of_sides = terms_of(clause, _of_one_machine(sides) if timed else sides, name)

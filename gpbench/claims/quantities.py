@@ -3,8 +3,7 @@
 docs/reference/claims.md says how a clause names them.  The metric of a trace is that on the test rows, or `objective`;
 its seconds are those of training, of which runs that were trained together have equal shares.
 Kept inputs are in the units in which the method was trained, nearly always standard deviations.  A collection has the
-arrays of the first split of a cell, and of the others `extracts`: for banana, a hundredth of the bytes.
-"""
+arrays of the first split of a cell, and of the others `extracts`: for banana, a hundredth of the bytes."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -73,7 +73,7 @@ def evidence(verdict: Verdict) -> str:
 def command(verdict: Verdict) -> str:
     """The command that shows the evidence; "" where there is none, or where its reason names it."""
     files = dict.fromkeys(test.partition("::")[0] for test in verdict.claim.tests)
-    details_of = f"gpbench verify {verdict.claim.name} --why" if verdict.decider else ""
+    details_of = f"gpbench verify {verdict.claim.name} --details" if verdict.decider else ""
     return " ".join(["pytest", *files]) if files else details_of
 
 

@@ -58,8 +58,7 @@ def judge(
     read: ReadArrays = lambda id: {},
 ) -> list[Verdict]:
     """Grades claims, by runs of the full preset where these have a number, and by those of the quick one otherwise, or
-    where these alone have an error.  Raises ConfigError: an unknown experiment, method, data set or metric.
-    """
+    where these alone have an error.  Raises ConfigError: an unknown experiment, method, data set or metric."""
 
     @cache
     def all_cells() -> list[KeyedCell]:

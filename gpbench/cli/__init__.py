@@ -39,8 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     """Runs one command line (`sys.argv` by default) and returns its exit code.
 
     A `GpbenchError` and a folder that is not writable become one line on stderr.  Any other exception is a bug and
-    keeps its traceback.
-    """
+    keeps its traceback."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed, as of some daemons
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

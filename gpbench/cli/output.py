@@ -61,8 +61,7 @@ def write(
     """Writes what --out names of a `Table`: itself, its picture, or an archive.  Prints a table or an `Answer`, unless
     it is written, or its data as JSON.
 
-    Raises ConfigError where --out names a picture of a table that has none, or an archive of one without runs.
-    """
+    Raises ConfigError where --out names a picture of a table that has none, or an archive of one without runs."""
     ending = out.suffix.lower() if out else ""
     is_beside = ending in _BESIDE
     if out and ending in _PICTURES:

@@ -21,7 +21,7 @@ from gpbench.errors import ConfigError
 if TYPE_CHECKING:
     import inspect  # elsewhere where a verb is used: the version and the list of verbs are printed without it
 
-_FLAGS = {"whole": "--all", "details": "--why", "conditions": "--where", "division": "--division", "multirun": "-m"}
+_FLAGS = {"whole": "--all", "conditions": "--where", "division": "--division", "multirun": "-m"}
 """Options whose names are not those of their parameters, or whose parameters need no keyword in Python."""
 
 _TEXTS: Mapping[str, tuple[str, str]] = {

@@ -1,8 +1,7 @@
 """`python -m gpbench.cli.server PARENT SOCKET RUN`: imports JAX, and then forks a process for each job of a sweep.
 
 A job starts from the state that a new process has after its imports, and is spared their two seconds.  The fork is
-safe, since the import of JAX starts no threads; its backend, which has some, starts in the job.
-"""
+safe, since the import of JAX starts no threads; its backend, which has some, starts in the job."""
 
 import contextlib
 import gc
@@ -42,8 +41,7 @@ def _serve(requests: socket.socket) -> list[str] | None:
     """Forks a process for each job; returns its words there, and None here after the end of the last one.
 
     A message is [JOB, WORDS, ENVIRONMENT], with the job's stdin, stdout and stderr, or [JOB, SIGNAL].  The answer, when
-    the job has ended, is [JOB, EXIT CODE].
-    """
+    the job has ended, is [JOB, EXIT CODE]."""
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

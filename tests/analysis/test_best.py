@@ -145,6 +145,14 @@ def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(resul
     assert "the nearest recorded data are kegg (40,000 rows, 20 inputs), kin40k (" in refused(*words, "100k-", "--json")
 
 
+def test_without_an_answer_it_says_what_it_looked_for_and_where_boards_are(tmp_path, refused):
+    write(tmp_path, records(("heart",), methods=("a",)))
+    of = lambda task: refused("best", "--task", task, "--results", str(tmp_path)).strip()
+    scope, board = "data of any size; protocol clean, held-out rows alone", "leaderboard --division classification`"
+    assert of("binary").startswith(f"gpbench: no method but a has recorded runs of binary {scope}; the board on")
+    assert of("binary").endswith(board) and of("count") == f"gpbench: no recorded run is of count {scope}"
+
+
 def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two_and_a_card_the_number_of_inputs(results, tmp_path):
     table = gpbench.best(data="boston", results=results)
     assert set(table.frame["dataset"]) == {"boston"} and "253 to 1,012 rows" in str(table)

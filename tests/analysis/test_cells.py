@@ -61,9 +61,9 @@ def test_different_values_are_never_mixed_and_provenance_counts_devices_and_comm
         cells = group_runs([run(0), run(1, **{field: "other"})])
         assert {cell.label for cell in cells} == {f"m=50%, {field}={of}" for of in (getattr(run(), field), "other")}
         assert all(entry(cell, "nll").published.value == 0.5 for cell in cells) and len(cells) == 2
-    for field in ("cell", "data_checksum"):  # labelled by a digest
-        cells = group_runs([run(0, **{field: "aaaa"}), run(1, **{field: "bbbb"})])
-        assert len({cell.label for cell in cells}) == 2
+    cells = group_runs([run(cell=k, data_checksum=k[0], created=k) for k in ("3a", "1a", "3b", "2c")])
+    ends = [cell.label.removeprefix("m=50%, data_checksum=") for cell in cells]
+    assert ends == ["1", "2", "3, defaults=newest", "3, defaults=older"] and cells[2].records[0].created == "3b"
     counts = provenance([run(device="cpu", commit="a" * 40), run(1, device="gpu", dirty=True, commit="a" * 40)])
     assert counts["device"] == {"cpu": 1, "gpu": 1}
     assert provenance_lines([run()])[0].startswith("1 run: ") and provenance_lines([run(), run(1)])[0][:7] == "2 runs:"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from samples import sample
 
-from gpbench.analysis import answers, formats
+from gpbench.analysis import formats
 from gpbench.analysis.agreement import agreement, headline, rivals_meet
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.experiment import missing_runs, table, table_blocks
@@ -104,15 +104,24 @@ def test_an_answer_counts_the_rows_of_its_table_and_is_silent_where_some_are_mis
     n = sum(entry.delta_se is not None and not exclusion(entry) for entry in cells)
     worse = sum(outcome(entry) == "worse" for entry in cells)
     assert 0 < worse < 2 and of(RECORDS) == f"all 4; {n}; {worse} of 2; 0.6875; sep; 2 of 4"
-    others = [
-        replace(r, metrics={"nll": 0.9}) if r.method == "sep" else r for r in RECORDS
-    ]  # another record, another number
+    others = [replace(r, metrics={"nll": 0.9}) if r.method == "sep" else r for r in RECORDS]
     assert of(others).startswith("2 of 4; ") and of(RECORDS[1:]) == ""
-    assert answers.answer("{mark=best of column=none}", [{"mark": "best", "column": "a"}]) == ""
-    with pytest.raises(ConfigError, match="answer: the rows have no 'marks'; did you mean mark"):
-        answers.answer("{marks=best}", [{"mark": "best"}])
     text = formats.FORMATS["md"](table(said, "quick", with_records(CELLS, RECORDS)))
     assert text.splitlines()[2].startswith("all 4; ")
+
+
+def test_a_wrong_word_in_an_answer_is_refused_and_one_of_another_preset_is_not():
+    blocks = [{"dataset": "pima", "method": {"quick": "sep", "full": "ep"}}]
+    of = lambda text: table(replace(EXPERIMENT, blocks=blocks, answer=text), "quick", with_records(CELLS, RECORDS))
+    for text, fault in {
+        "{mark=bets of metric=nll}": "no row has mark=bets; did you mean best",
+        "{mark= of block=m=15% column=sep|gfitcc}": "no row has column=gfitcc; did you mean gfitc",
+        "{meen of column=sep}": "column=sep}: the rows have no 'meen'; did you mean mean",
+        "{mark=best of mark}": "mark: write a condition, as mark=WORD",
+    }.items():
+        with pytest.raises(ConfigError, match=f"^sep/test: answer: .*{fault}"):
+            of(text)
+    assert of("{mean of column=ep}").answer == "" and of("{mark=best of row=pim?}").answer == "1 of 3"
 
 
 def marks(row):

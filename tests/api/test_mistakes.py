@@ -69,7 +69,7 @@ CALLS = {
     "best(task='binary', rows='9-2')": "larger than its last",
     "best(task='binary', rows=-5)": 'rows=-5: a number of rows is 0 or more; up to 5 is "-5", a text',
     "best(task='binary', protocol='hl2016', metric='nlll')": "did you mean nll",
-    "best(task='binary', protocol='cleen')": "no recorded run has",
+    "best(task='binary', protocol='cleen')": "no protocol 'cleen'; did you mean clean?",
     "best(task='regression', inputs='100-')": "no recorded run",
     "best(data='bostn')": "did you mean boston",
     "best(data='boston', task='binary')": "boston is of the task regression, not binary",

@@ -55,6 +55,8 @@ WRONG = [
     ("a: {text: x, clauses: [{value: nll, of: {}, below: 0}]}", "which differ in method (a, b, c): give a value"),
     ("a: {text: x, clauses: [{value: nll, of: {method: a}, between: [3, 1]}]}", "give the lower end first"),
     ("a: {text: x, clauses: [{ratio: nll, a: {method: a}, b: {method: b}, above: 0}]}", "give another end"),
+    ("a: {text: x, clauses: [{value: nll, of: {}, below: 3, margin_from: 3}]}", "a, clause 1: margin_from: 3 lea"),
+    ("a: {text: x, clauses: [{ratio: nll, a: {}, b: {}, above: 2, margin_from: 0}]}", "margin_from: 0 leaves no"),
     ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: 0, least: 9}]}", "9 of 7 numbers"),
     ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: zero}]}", "below=zero: must be a finite number"),
     ("a: {text: x, experiments: sep/tabel1, clauses: [{value: nll, of: {}, below: 0}]}", "no experiment"),
