@@ -68,9 +68,7 @@ def best(
     """
     kind, dirs = _kind(task, rows, inputs, data, folders(config_dir))
     scope = f"{kind}; protocol {protocol}, held-out rows alone"
-    board = (
-        kind.division and f"all methods on sets that chose no default: `gpbench leaderboard --division {kind.division}`"
-    )
+    board = kind.division and f"the board on other data: `gpbench leaderboard --division {kind.division}`"
     if seconds is not None:
         require(seconds > 0, f"seconds={seconds:g}: must be above 0", ConfigError)
         scope += f"; at most {seconds:g} seconds of training"
