@@ -7,8 +7,8 @@ method loses all splits of a data set with a probability that rises from 0 for t
 slow methods on large data; of the second half of the methods each is far ahead or far behind, as often, by `erratic`.
 The truth is what very many data sets say.
 
-The last worlds are the recorded runs of a division: of its data sets D are drawn with replacement, and one split of
-each; what all of them say is the truth.  The exit code is 1 where a bar is missed.
+The last worlds are the recorded runs of a division: of its data sets D are drawn with replacement; what all of them say
+is the truth.  The exit code is 1 where a bar is missed.
 """
 
 import argparse
@@ -83,7 +83,7 @@ class World:
 
 @dataclass(frozen=True)
 class Redrawn:
-    """The recorded runs of a division within 10 seconds, of whose data sets D are drawn."""
+    """The recorded runs of a division, of whose data sets D are drawn."""
 
     division: str
     D: int
@@ -96,7 +96,7 @@ class Redrawn:
     @cached_property
     def _recorded(self) -> tuple[Float[ndarray, "K D S"], float]:
         path = Path(__file__).resolve().parents[1] / "results" / "leaderboard" / "records.parquet"
-        runs = board_of(self.division, 10, False, path)
+        runs = board_of(self.division, False, path)
         return runs.array(runs.division.measures[0].loss), runs.division.measures[0].absolute
 
     @cached_property
@@ -106,9 +106,7 @@ class Redrawn:
     def board(self, random: np.random.Generator) -> Board:
         """The board of drawn data sets."""
         losses, margin = self._recorded
-        drawn = random.integers(losses.shape[1], size=self.D)
-        splits = [random.choice(np.flatnonzero(~np.isnan(losses[:, d]).any(axis=0))) for d in drawn]
-        return Board(outcomes(losses[:, drawn, splits][..., None], margin))
+        return Board(outcomes(losses[:, random.integers(losses.shape[1], size=self.D)], margin))
 
 
 WORLDS: tuple[World | Redrawn, ...] = (

@@ -21,7 +21,7 @@ TASKS: dict[str, tuple[str, ...]] = {
 }
 """Tasks of cards by the name that a user gives."""
 
-_ANY = (0.0, inf)  # the range of every number
+ANY = (0.0, inf)  # the range of every number
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 _AROUND = 2  # factor around a single number of rows or inputs
 _NEAREST = 3  # number of data sets that are named where none has the sizes
@@ -35,11 +35,11 @@ class Kind:
     """Data of one task and of some sizes."""
 
     task: str
-    rows: Range = _ANY  # range of the number of rows, training and test rows together
-    inputs: Range = _ANY  # range of the number of inputs
+    rows: Range = ANY  # range of the number of rows, training and test rows together
+    inputs: Range = ANY  # range of the number of inputs
 
     def __str__(self) -> str:
-        sizes = [_words(bounds, noun) for noun in ("rows", "inputs") if (bounds := getattr(self, noun)) != _ANY]
+        sizes = [_words(bounds, noun) for noun in ("rows", "inputs") if (bounds := getattr(self, noun)) != ANY]
         return f"{self.task} data of {', '.join(sizes) or 'any size'}"
 
     @property
@@ -56,7 +56,7 @@ class Kind:
             record
             for record in sized
             if _task(record, facts[record.dataset]) in TASKS[self.task]
-            and (self.inputs == _ANY or low <= (facts[record.dataset].get("inputs") or -1) <= high)
+            and (self.inputs == ANY or low <= (facts[record.dataset].get("inputs") or -1) <= high)
         ]
 
     def nearest(self, records: Sequence[Record], folders: Sequence[Path] = ()) -> list[str]:
@@ -72,7 +72,7 @@ class Kind:
 def number_range(value: str | int | None, name: str) -> Range:
     """Smallest and largest number of a range as a user writes it: 30k-60k, 30k-, -60k, or N for N/2 to 2N."""
     if value is None:
-        return _ANY
+        return ANY
     if isinstance(value, int) and value < 0:  # as a text, "-60k" is up to 60k
         raise ConfigError(f'{name}={value}: a number of {name} is 0 or more; up to {-value} is "-{-value}", a text')
     text = str(value).lower().replace(" ", "").replace(",", "").replace("_", "")

@@ -4,7 +4,7 @@ A division is an experiment, whose preset `full` has its data sets and splits, a
 new method is placed.  Its runs are plain ones: a run of a user's on one of these data sets stands beside them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -25,6 +25,8 @@ from gpbench.analysis.board import (
     of_families,
     outcomes,
 )
+from gpbench.analysis.kinds import ANY, Range
+from gpbench.data import cards
 from gpbench.errors import AbsentError, SoleMethodError, require_known
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
@@ -74,9 +76,11 @@ class Division:
         """The jobs of all data sets, or of the small ones."""
         return definition.read(self.experiment).jobs("quick" if quick else "full")
 
-    def datasets(self, quick: bool = False) -> dict[str, list[int]]:
-        """The splits of each data set, of all of them or of the small ones."""
-        return {job["dataset"]: [int(job["split"])] for job in self.jobs(quick)}
+    def datasets(self, quick: bool = False, rows: Range = ANY) -> dict[str, list[int]]:
+        """The splits of each data set with so many rows, of all of them or of the small ones."""
+        splits = {job["dataset"]: [int(job["split"])] for job in self.jobs(quick)}
+        size = lambda name: cards.read(name)["rows"]
+        return splits if rows == ANY else {n: of for n, of in splits.items() if rows[0] <= size(n) <= rows[1]}
 
 
 _MARGINS: dict[str, dict[str, tuple[float, float]]] = {
@@ -100,6 +104,13 @@ def lost(record: Record) -> str:
     # a metric that does not exist on a test set, as auc with one class, is no loss of the method
     existing = record.metrics.keys() - (record.undefined or {}).keys()
     return NOT_FINITE if any(record.metrics[name] is None for name in existing) else ""
+
+
+def remade(old: Record, new: Record, division: Division) -> Iterator[tuple[str, float, float, float]]:
+    """Of a run that was made twice each measure, both values, and the largest difference that is a tie."""
+    for measure in division.measures:
+        was, now = (float(record.metrics[measure.metric] or 0.0) for record in (old, new))
+        yield measure.metric, was, now, max(measure.absolute, measure.relative * min(abs(was), abs(now)))
 
 
 def division_of(name: str) -> Division:
@@ -213,9 +224,8 @@ class BoardRuns:
         return Against(chance_to_win(of_families(won[is_common], families)), gain, ratio, *sets)
 
 
-def eligible(records: Iterable[Record], division: Division, *, quick: bool = False) -> list[Record]:
-    """The runs that stand on a board."""
-    splits = division.datasets(quick)
+def eligible(records: Iterable[Record], splits: Mapping[str, Sequence[int]]) -> list[Record]:
+    """The runs that stand on a board of these splits of data sets."""
     return [
         record
         for record in records
@@ -228,12 +238,16 @@ def eligible(records: Iterable[Record], division: Division, *, quick: bool = Fal
 
 
 def board_of(
-    records: Iterable[Record], division: Division, *, quick: bool = False, planned: Mapping[str, str] | None = None
+    records: Iterable[Record],
+    division: Division,
+    splits: Mapping[str, Sequence[int]] | None = None,
+    *,
+    planned: Mapping[str, str] | None = None,
 ) -> BoardRuns:
-    """The board of recorded runs on the data sets that two methods or more have.  Raises AbsentError: there are no such
-    runs; `SoleMethodError`: of no two methods on a common data set."""
-    runs, splits = eligible(records, division, quick=quick), division.datasets(quick)
-    words = f"the {division.name} board"
+    """The board of recorded runs on the data sets that two methods or more have, of all or of these with their splits.
+    Raises AbsentError: there are no such runs; `SoleMethodError`: of no two methods on a common data set."""
+    splits = division.datasets() if splits is None else splits
+    runs, words = eligible(records, splits), f"the {division.name} board"
     if not runs:
         raise AbsentError(f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes some")
     names = _names(runs, planned or {})

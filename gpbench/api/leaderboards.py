@@ -2,8 +2,10 @@
 
 from gpbench.analysis import leaderboard as boards
 from gpbench.analysis import leaderboard_sheet
+from gpbench.analysis.kinds import ANY, Range, number_range
 from gpbench.api.tables import Table
 from gpbench.arguments import checked
+from gpbench.errors import AbsentError, require_known
 from gpbench.experiments import definition
 from gpbench.experiments.plan import plans
 from gpbench.records.plan import RunPlan
@@ -13,7 +15,13 @@ from gpbench.records.unions import Results, first_answer
 
 @checked
 def leaderboard(
-    division: str = "regression", *, quick: bool = False, whole: bool = False, results: Results = None
+    division: str = "regression",
+    *,
+    method: str | None = None,
+    rows: str | int | None = None,
+    quick: bool = False,
+    whole: bool = False,
+    results: Results = None,
 ) -> Table:
     """The board of a division: which methods beat which with their defaults, and which may be the best.
 
@@ -21,6 +29,8 @@ def leaderboard(
 
     Args:
         division (NAME): regression (the default) or classification.
+        method (NAME): how this method stands, in place of the board.
+        rows (A-B): only data sets with so many rows, as 30k-60k, 30k- or -60k.
         quick: only the small data sets, on which new methods are placed.
         whole: the pairs that are decided, and every data set.
         results: as for `table`.
@@ -29,28 +39,30 @@ def leaderboard(
         A table whose `figure` draws the shares of others beaten, also against seconds.
 
     Raises:
-        ConfigError: an unknown division.
+        ConfigError: an unknown division or method, or a wrong range.
         AbsentError: no such run is recorded, or those of one method alone.
 
     examples:
       gpbench leaderboard                                           regression
       gpbench leaderboard --division classification --out board.png
+      gpbench leaderboard --method svgp --rows 5k-                  how it stands on larger data
       gpbench leaderboard add method=mine --config-dir mine         train it on the small data sets; how it stands
-
-    the rules:
-      docs/reference/leaderboard.md
     """
-    runs = board_of(division, quick, results)
-    sheet, picture = leaderboard_sheet.sheet(runs, whole=whole), ("leaderboard.draw_board", runs)
-    return Table(sheet, picture=picture, records=runs.runs.values(), results=results)
+    runs = board_of(division, quick, results, number_range(rows, "rows"))
+    if method is None:
+        sheet = leaderboard_sheet.sheet(runs, whole=whole)
+    else:
+        require_known(method, runs.methods, f"no method {method!r} on this board", AbsentError)
+        sheet = leaderboard_sheet.place_sheet(runs, method)
+    return Table(sheet, picture=("leaderboard.draw_board", runs), records=runs.runs.values(), results=results)
 
 
-def board_of(division: str, quick: bool, results: Results) -> boards.BoardRuns:
-    """The board of recorded runs, as `leaderboard` has it."""
+def board_of(division: str, quick: bool, results: Results, rows: Range = ANY) -> boards.BoardRuns:
+    """The board of recorded runs on data with so many rows, as `leaderboard` has it."""
     kind = boards.division_of(division)
-    jobs = kind.jobs()
+    jobs, splits = kind.jobs(), kind.datasets(quick, rows)
     planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
     methods = {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}
     return first_answer(
-        results, lambda stores: boards.board_of(latest(recorded(stores)), kind, quick=quick, planned=methods)
+        results, lambda stores: boards.board_of(latest(recorded(stores)), kind, splits, planned=methods)
     )

@@ -3,12 +3,11 @@
 import random
 import sys
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 from gpbench import paths
-from gpbench.analysis.leaderboard import DIVISIONS, LIMIT, division_of, eligible, lost, name_of
+from gpbench.analysis.leaderboard import DIVISIONS, LIMIT, division_of, eligible, lost, name_of, remade
 from gpbench.analysis.leaderboard_sheet import place_sheet
 from gpbench.api.leaderboards import board_of
 from gpbench.api.tables import Table
@@ -16,10 +15,9 @@ from gpbench.cli.output import Named, results_folder
 from gpbench.config.compose import compose
 from gpbench.config.words import require_once, word
 from gpbench.errors import AbsentError, ConfigError, DivergedError, SweepError, printable, require
-from gpbench.experiments.plan import plans
+from gpbench.experiments.plan import plans, words_of
 from gpbench.records.collection import SUFFIX, open_existing
 from gpbench.records.plan import RunPlan
-from gpbench.records.record import Record
 from gpbench.records.store import latest
 from gpbench.records.unions import SHIPPED, open_stores
 
@@ -110,12 +108,13 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
 
     require(runs > 0, f"--runs {runs}: must be above 0", ConfigError)
     store, count = open_existing(file), 0
-    known = {r.id: (r, d) for d in DIVISIONS.values() for r in eligible(store.all(), d) if not (r.imported or lost(r))}
+    fits = lambda record: not (record.imported or lost(record))
+    known = {r.id: (r, d) for d in DIVISIONS.values() for r in filter(fits, eligible(store.all(), d.datasets()))}
     require(known, f"{file}: no run of a division with predictions", AbsentError)
     drawn = [known[id] for id in random.Random(file.read_bytes()).sample(sorted(known), min(runs, len(known)))]
     with tempfile.TemporaryDirectory() as folder:
         own = [f"run.results={word(folder)}", f"run.cpu_limit={LIMIT:g}", "run.device=cpu"]
-        words = [[*_words_of(record, store.config(record.id)), *own] for record, _ in drawn]
+        words = [[*words_of(record, store.config(record.id)), *own] for record, _ in drawn]
         sweep = Jobs(config_dir, {**compose(own, config_dir)["run"], "jobs": 1})
         sweep.launch(words)
         sweep.conclude()
@@ -123,23 +122,12 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
         for record, division in drawn:
             fault = f"{file}: run {record.id} is of other data, code or settings than its words have here"
             require(record.id in made, fault, ConfigError)
-            for measure in division.measures:
-                was, now = (float(r.metrics[measure.metric] or 0.0) for r in (record, made[record.id]))
-                margin = max(measure.absolute, measure.relative * min(abs(was), abs(now)))
+            for metric, was, now, margin in remade(record, made[record.id], division):
                 differs = not abs(now - was) <= margin
                 verdict = f"differs by more than {margin:.3g}" if differs else "as in the file"
-                print(f"{record.label}  {measure.metric} {was:.6g}, now {now:.6g}: {verdict}")
+                print(f"{record.label}  {metric} {was:.6g}, now {now:.6g}: {verdict}")
                 count += differs
     return int(count > 0)
-
-
-def _words_of(record: Record, cfg: Mapping[str, Any]) -> list[str]:
-    """The words that make a recorded run again.  Raises ConfigError where they name code: a file's is never run."""
-    changes = cfg.get("changes", {})
-    fault = f"run {record.id} names a class: a file's is never run; make its runs by hand"
-    require("_target_" not in str(changes), fault, ConfigError)
-    names = ("dataset", "method", "protocol", "split", "seed")
-    return [f"{key}={word(value)}" for key, value in {**{n: getattr(record, n) for n in names}, **changes}.items()]
 
 
 def _jobs(division: str, full: bool, words: Sequence[str], results: Path) -> list[list[str]]:
@@ -173,7 +161,7 @@ def _jobs(division: str, full: bool, words: Sequence[str], results: Path) -> lis
 def _require_others(ids: Collection[str], division: str, full: bool, stores: Sequence[str | Path]) -> None:
     """Raises AbsentError where the method with these runs, by id, would have no other to stand beside."""
     records = latest(record for store in (open_stores(stores) if stores else []) for record in store.all())
-    runs = eligible(records, division_of(division), quick=not full)
+    runs = eligible(records, division_of(division).datasets(not full))
     if all(record.id in ids for record in runs):
         raise AbsentError(
             f"no run of another method is recorded on the {division} board: --with-shipped reads those"

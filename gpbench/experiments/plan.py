@@ -1,19 +1,20 @@
 """Runs of an experiment or a sweep: every job is composed as `gpbench run` does it, into its `RunPlan`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from gpbench import paths
 from gpbench.config import words
 from gpbench.config.compose import Composer
 from gpbench.config.declared import check_task
 from gpbench.config.values import Config, check_values
-from gpbench.errors import ConfigError, GpbenchError, require_known
+from gpbench.errors import ConfigError, GpbenchError, require, require_known
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell, cells_of, require_recorded
 from gpbench.records.plan import Loaded, Records, RunPlan
+from gpbench.records.record import Record
 
 
 def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Records) -> tuple[Experiment, list[Cell]]:
@@ -109,3 +110,12 @@ def job_note(job: Sequence[str], jobs: Sequence[Sequence[str]]) -> str:
     shared = set(jobs[0]).intersection(*jobs)
     own = [word for word in job if word not in shared]
     return f" (job {' '.join(own)})" if own else ""
+
+
+def words_of(record: Record, cfg: Mapping[str, Any]) -> list[str]:
+    """The words that make a recorded run again.  Raises ConfigError where they name code: a file's is never run."""
+    changes = cfg.get("changes", {})
+    fault = f"run {record.id} names a class: a file's is never run; make its runs by hand"
+    require("_target_" not in str(changes), fault, ConfigError)
+    chosen = {name: getattr(record, name) for name in ("dataset", "method", "protocol", "split", "seed")}
+    return [f"{key}={words.word(value)}" for key, value in {**chosen, **changes}.items()]

@@ -127,6 +127,38 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
     assert "3 methods" in answer.out and "read from the 45 runs that ship with gpbench" in answer.err
 
 
+def test_the_place_of_a_method_and_a_board_of_larger_data_are_shown(results, capsys):
+    assert board(results, "--method", "quick") == 0
+    assert "quick is shown not to be the best of 3 methods of classification" in capsys.readouterr().out
+    assert board(results, "--rows", "4k-") == 0
+    assert "on 6 data sets" in " ".join(capsys.readouterr().out.split())
+    assert board(results, "--method", "quik") == 2
+    assert "no method 'quik' on this board; did you mean quick?" in capsys.readouterr().err
+
+
+def test_runs_of_a_file_are_made_again_and_other_numbers_or_a_class_in_the_file_are_told(tmp_path, launches, capsys):
+    from gpbench.experiments.plan import plans
+
+    def file_of(level, **changes):
+        (plan,) = plans([["dataset=german", "method=logistic", "run.device=cpu"]])
+        folder = tmp_path / f"theirs{level}{len(changes)}"
+        own = record(plan.runs[0].id, "logistic", "german", 0, level=level)
+        Store(folder).write(own, {**plan.cfg, "changes": changes}, {})
+        assert main(["collect", str(folder), "--out", f"{folder}.parquet"]) == 0
+        capsys.readouterr()
+        return ["leaderboard", "verify", f"{folder}.parquet"]
+
+    assert main(file_of(5)) == 0 and len(launches) == 1
+    assert "nll 0.3, now 0.3: as in the file" in capsys.readouterr().out
+    assert main(file_of(6)) == 1
+    assert "nll 0.26, now 0.3: differs by more than 0.01" in capsys.readouterr().out
+    assert main(file_of(7, **{"method.optimiser": "{_target_: os.system}"})) == 2
+    assert "names a class: a file's is never run" in capsys.readouterr().err
+    assert main(file_of(8, **{"method.ridge": 3.0})) == 2
+    assert "is of other data, code or settings than its words have here" in capsys.readouterr().err
+    assert main(["leaderboard", "verify", str(tmp_path / "none.parquet")]) == 2
+
+
 WRONG = {
     "add method=svi --jobs 0 --dry-run": "run.jobs=0",
     "add method=svi method.inducing=10,20": "method.inducing=10,20: one method is placed with one value",
