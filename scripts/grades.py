@@ -35,7 +35,7 @@ this page from the committed records and [a table](verdicts.csv), which has all 
 - **Errors over rows and over splits.**  Where three and more splits are recorded, the standard deviation over splits is
   in the median about as large as the standard error over test rows for error rates of sep, svi and logistic regression,
   2 to 15 times as large for nMSE and bound of svi, ivsgpr, vsgpr and gpr beside svdgp, and 3 to 5 times for qsgp.  So
-  one split shows a difference of error rates in `sep`, and nothing elsewhere.
+  errors over rows of one split serve for error rates of `sep` alone.
 - **Margins.**  "About as well", "much" and "almost always" have no number in the papers.  The numbers are ours, and a
   grade that changes its side at half or twice of one is mixed.
 - **Controls.**  A grade of holds, mostly holds or fails by runs stands only where a control, which is run, comes out on

@@ -202,9 +202,7 @@ def _ahead_lines(cells: Sequence[CellRuns]) -> list[str]:
         for (name, its_setting, dataset), ours in found.items()
         if (name, its_setting) == (method, setting)
     ]
-    lead = (
-        f"{method} has larger bases than {other} ({setting}; {of_other}), and should not be behind it; RMSE of fold 0:"
-    )
+    lead = f"{method} has other bases and steps than {other} ({setting}; {of_other}), and is behind it; RMSE of fold 0:"
     return [*textwrap.wrap(lead, 120), "", *_table(("data set", method, other), rows)]
 
 
