@@ -158,6 +158,13 @@ class BoardRuns:
         runs = self.runs.items()
         return {name: [record for (method, _, _), record in runs if method == name] for name in self.methods}
 
+    @cached_property
+    def expected(self) -> Mapping[str, int]:
+        """The number of runs of each method on these data sets: fewer where it lacks a task."""
+        jobs = Counter(job["method"] for job in self.division.jobs() if job["dataset"] in self.datasets)
+        every = sum(len(self.splits[name]) for name in self.datasets)
+        return {name: jobs.get(name, every) for name in self.methods}
+
     def array(self, value: Callable[[Record], float]) -> Float[ndarray, "K D S"]:
         """A function of the record of each run; NaN where there is no run."""
         table = np.full((len(self.methods), len(self.datasets), max(map(len, self.splits.values()))), np.nan)

@@ -129,7 +129,7 @@ def _share(mean: float, stderr: float) -> str:
 
 def _losses(runs: BoardRuns, methods: Sequence[str] = ()) -> str:
     """The numbers of lost runs by reason, and those not run, in a line."""
-    planned = len(methods or runs.methods) * sum(len(runs.splits[name]) for name in runs.datasets)
+    planned = sum(runs.expected[name] for name in methods or runs.methods)
     parts = _lost_of(runs, methods or runs.methods, {})
     return f"{'Its runs' if methods else 'Runs'}: {planned}" + (f", of these {parts}" if parts else "") + "."
 
@@ -216,7 +216,7 @@ def _lost_of(runs: BoardRuns, methods: Sequence[str], short: Mapping[str, str] =
     """The lost runs of methods by reason, as in "3 late, 6 memory", and those not run."""
     records = [record for name in methods for record in runs.by_method[name]]
     counts = Counter(short.get(reason, reason) for record in records if (reason := lost(record)))
-    absent = len(methods) * sum(len(runs.splits[name]) for name in runs.datasets) - len(records)
+    absent = sum(runs.expected[name] for name in methods) - len(records)
     return ", ".join(f"{n} {reason}" for reason, n in (*counts.most_common(), ("not run", absent)) if n)
 
 
