@@ -74,6 +74,9 @@ class Board:
     """K methods on D data sets by their outcomes against each other; NaN where two methods do not meet."""
 
     won: Float[ndarray, "K K D"]
+    counts: Bool[ndarray, " K"] | None = None
+    """Whether a method is one of the others, of whom a share is; None for all.  One that is handed in is not, so that
+    copies of it move no share."""
 
     @classmethod
     def of_values(cls, losses: Float[ndarray, "D K"], datasets: Sequence[str]) -> "Board":
@@ -84,8 +87,8 @@ class Board:
     @cached_property
     def shares(self) -> Float[ndarray, "K D"]:
         """The share of the other methods that a method beats on a data set."""
-        is_self = np.eye(len(self.won), dtype=bool)[..., None]
-        return mean(np.where(is_self, np.nan, self.won), 1)
+        is_left_out = np.eye(len(self.won), dtype=bool) | (False if self.counts is None else ~self.counts)
+        return mean(np.where(is_left_out[..., None], np.nan, self.won), 1)
 
     @cached_property
     def means(self) -> Float[ndarray, " K"]:
@@ -169,7 +172,8 @@ class Board:
     @cached_property
     def may_be_best(self) -> Bool[ndarray, " K"]:
         """The methods above which no other stands, at 5 % for all others of a method together."""
-        above = self.p <= LEVEL / max(len(self.won) - 1, 1)
+        counts = np.ones(len(self.won), dtype=bool) if self.counts is None else self.counts
+        above = (self.p <= LEVEL / max(counts.sum() - 1, 1)) & counts[:, None]
         return np.asarray(~(above & ~np.eye(len(self.won), dtype=bool)).any(axis=0))
 
 
@@ -226,12 +230,15 @@ def gains(losses: Float[ndarray, "D S"], reference: Float[ndarray, "D S"]) -> Fl
 
 
 def mean_gain(values: Float[ndarray, " D"]) -> Interval:
-    """The mean gain over D data sets with its t interval, infinite of one."""
+    """The mean gain over D data sets, and the t interval of these and of one gain and one loss of the most that counts:
+    the data sets may lack a rare failure.  It is infinite for one."""
     from scipy.special import stdtrit
 
-    D, average = len(values), float(values.mean())
-    half = float(stdtrit(D - 1, 1 - LEVEL / 2) * values.std(ddof=1) / np.sqrt(D)) if D > 1 else np.inf
-    return Interval(average, average - half, average + half)
+    D, more = len(values), np.append(values, (_CLIP, -_CLIP))
+    if D < 2:
+        return Interval(float(values.mean()), -np.inf, np.inf)
+    half = float(stdtrit(D + 1, 1 - LEVEL / 2) * more.std(ddof=1) / np.sqrt(D + 2))
+    return Interval(*map(float, (values.mean(), *np.clip((more.mean() - half, more.mean() + half), -_CLIP, _CLIP))))
 
 
 def correlation(a: Float[ndarray, " K"], b: Float[ndarray, " K"]) -> float:

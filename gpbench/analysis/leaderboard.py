@@ -5,7 +5,7 @@ new method is placed.  Its runs are plain ones: a run of a user's on one of thes
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from typing import NamedTuple
@@ -137,6 +137,7 @@ class BoardRuns:
     division: Division
     splits: Mapping[str, Sequence[int]]  # splits of each data set
     runs: Mapping[tuple[str, str, int], Record]  # records by method, data set and split
+    unranked: Mapping[str, int] = field(default_factory=dict)  # methods left out, with how many runs were not made
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -144,9 +145,9 @@ class BoardRuns:
 
     @cached_property
     def datasets(self) -> tuple[str, ...]:
-        """Names of the data sets that two methods or more have."""
+        """Names of the data sets that half of the methods have, and two at least."""
         having = {name: {method for method, dataset, _ in self.runs if dataset == name} for name in self.splits}
-        return tuple(name for name, methods in having.items() if len(methods) > 1)
+        return tuple(name for name, methods in having.items() if len(methods) >= max(2, len(self.methods) / 2))
 
     @cached_property
     def families(self) -> list[str]:
@@ -183,7 +184,9 @@ class BoardRuns:
     @cached_property
     def boards(self) -> Mapping[str, Board]:
         """The board by each measure, over families of data sets."""
-        return {metric: Board(of_families(won, self.families)) for metric, won in self.of_sets.items()}
+        ships = np.array([all(record.shipped for record in self.by_method[name]) for name in self.methods])
+        counts = ships if ships.sum() > 1 else None
+        return {metric: Board(of_families(won, self.families), counts) for metric, won in self.of_sets.items()}
 
     @property
     def board(self) -> Board:
@@ -259,14 +262,16 @@ def board_of(
         raise AbsentError(f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes some")
     names = _names(runs, planned or {})
     board = BoardRuns(division, splits, {(names[r.id], r.dataset, r.split): r for r in runs})
-    if not board.datasets:
-        others = ", ".join(board.methods)
+    counts = Counter(method for method, dataset, _ in board.runs if dataset in board.datasets)
+    unranked = {name: n - counts[name] for name, n in board.expected.items() if counts[name] < n}
+    if len(board.methods) - len(unranked) < 2:
         raise SoleMethodError(
-            f"{words} has no two methods on a common data set; there is {others}:"
+            f"{words} has no two methods with all of the same data sets; there is {', '.join(board.methods)}:"
             " --with-shipped reads the shipped runs too"
         )
-    # runs on a data set that only one method has are compared with none
-    return replace(board, runs={key: record for key, record in board.runs.items() if key[1] in board.datasets})
+    # a method that left out sets of its choice would be compared on those that suit it
+    kept = {key: r for key, r in board.runs.items() if key[1] in board.datasets and key[0] not in unranked}
+    return replace(board, runs=kept, unranked=unranked)
 
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:

@@ -128,10 +128,12 @@ def _share(mean: float, stderr: float) -> str:
 
 
 def _losses(runs: BoardRuns, methods: Sequence[str] = ()) -> str:
-    """The numbers of lost runs by reason, and those not run, in a line."""
-    planned = sum(runs.expected[name] for name in methods or runs.methods)
+    """The numbers of lost runs by reason, and the methods that lack runs, in a line."""
     parts = _lost_of(runs, methods or runs.methods, {})
-    return f"{'Its runs' if methods else 'Runs'}: {planned}" + (f", of these {parts}" if parts else "") + "."
+    count = sum(runs.expected[name] for name in methods or runs.methods)
+    absent = ", ".join(f"{name} ({n})" for name, n in runs.unranked.items())
+    line = f"{'Its runs' if methods else 'Runs'}: {count}" + (f", of these {parts}" if parts else "") + "."
+    return line + (f" Without a place, for runs that were not made: {absent}." if absent else "")
 
 
 def _main_grid(runs: BoardRuns, order: Sequence[int], marks: Sequence[str]) -> Grid:
@@ -213,11 +215,10 @@ def _facts(runs: BoardRuns) -> dict[str, str]:
 
 
 def _lost_of(runs: BoardRuns, methods: Sequence[str], short: Mapping[str, str] = _SHORT) -> str:
-    """The lost runs of methods by reason, as in "3 late, 6 memory", and those not run."""
+    """The lost runs of methods by reason, as in "3 late, 6 memory"."""
     records = [record for name in methods for record in runs.by_method[name]]
     counts = Counter(short.get(reason, reason) for record in records if (reason := lost(record)))
-    absent = sum(runs.expected[name] for name in methods) - len(records)
-    return ", ".join(f"{n} {reason}" for reason, n in (*counts.most_common(), ("not run", absent)) if n)
+    return ", ".join(f"{n} {reason}" for reason, n in counts.most_common())
 
 
 def _rows(runs: BoardRuns, k: int) -> list[Mapping[str, object]]:

@@ -79,7 +79,7 @@ def add(
     try:
         runs = board_of(division, not full, stores)
         if (name := name_of(runs, ids)) is None:
-            raise AbsentError("none of its runs is recorded on a data set that another method has")
+            raise AbsentError("it has no place without a run, or a recorded loss, on each data set of the others")
     except AbsentError as error:
         raise failure or error from None
     sheet, picture = place_sheet(runs, name), ("leaderboard.draw_board", runs)
@@ -111,7 +111,7 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
     fits = lambda record: not (record.imported or lost(record))
     known = {r.id: (r, d) for d in DIVISIONS.values() for r in filter(fits, eligible(store.all(), d.datasets()))}
     require(known, f"{file}: no run of a division with predictions", AbsentError)
-    drawn = [known[id] for id in random.Random(file.read_bytes()).sample(sorted(known), min(runs, len(known)))]
+    drawn = [known[id] for id in random.SystemRandom().sample(sorted(known), min(runs, len(known)))]
     with tempfile.TemporaryDirectory() as folder:
         own = [f"run.results={word(folder)}", f"run.cpu_limit={LIMIT:g}", "run.device=cpu"]
         words = [[*words_of(record, store.config(record.id)), *own] for record, _ in drawn]

@@ -76,15 +76,33 @@ def test_two_numbers_against_a_reference_have_closed_forms_and_hold():
     assert gains(np.array([[0.0, nan]]), np.array([[0.5, 0.1]])) == pytest.approx([0.5])
     found = chance_to_win(won)
     assert found.value == 3.0 / 5.0 and found[1:] == pytest.approx(stats.beta.interval(0.95, 3.0, 2.0))
-    ends = stats.t.interval(0.95, 3, loc=0.05, scale=stats.sem(gained))
-    assert mean_gain(gained) == pytest.approx((0.05, *ends)) and mean_gain(gained[:1])[1:] == (-inf, inf)
+    more = [*gained, 1.0, -1.0]  # with one gain and one loss of the most that counts
+    ends = stats.t.interval(0.95, 5, loc=np.mean(more), scale=stats.sem(more))
+    assert mean_gain(gained) == pytest.approx((0.05, max(ends[0], -1.0), min(ends[1], 1.0))) and mean_gain(gained[:1])[
+        1:
+    ] == (-inf, inf)
     random = np.random.default_rng(5)
     held = []
     for _ in range(400):
         draws = random.normal(0.1, 0.3, 33)
         chance, gain = chance_to_win((draws > 0).astype(float)), mean_gain(draws)
-        held.append((chance.low <= stats.norm.cdf(1 / 3) <= chance.high, gain.low <= 0.1 <= gain.high))
+        rare = mean_gain(np.where(random.random(26) < 0.05, -1.0, 0.02))
+        held.append(
+            (chance.low <= stats.norm.cdf(1 / 3) <= chance.high, gain.low <= 0.1 <= gain.high, rare.low <= -0.031)
+        )
     assert np.all(np.mean(held, axis=0) > 0.92)
+
+
+def test_copies_that_are_handed_in_move_no_share_and_make_no_claim():
+    """Twenty copies of the first method, each worse by more than the margin everywhere: beside twenty equal ones it
+    would be first with them as others."""
+    losses = np.random.default_rng(3).gumbel(size=(20, 26))
+    copies = losses[0] + np.arange(1, 21)[:, None] * 0.02
+    won = outcomes(np.concatenate([losses, copies])[..., None], 0.01)
+    alone, beside = Board(won[:20, :20]), Board(won, np.arange(40) < 20)
+    np.testing.assert_allclose(beside.means[:20], alone.means)
+    assert Board(won).means[0] > beside.means[0] + 0.2
+    assert not beside.better[:20, :20].any() and Board(won).better[0, :20].any()
 
 
 def test_a_family_counts_as_one_data_set():

@@ -21,6 +21,7 @@ from gpbench.report.figures.leaderboard import draw_board
 
 REGRESSION = division_of("regression")
 SETS = [*REGRESSION.datasets()]  # the first two are of one family
+SETS_OF_CLASSES = [*division_of("classification").datasets()]
 N, FAMILIES, QUICK = 34, 26, 9
 METRICS = ("test_ll", "rmse", "crps", "coverage_error")
 
@@ -97,12 +98,12 @@ def test_a_method_that_fails_everywhere_is_last_and_every_run_of_it_is_shown():
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_runs_that_were_not_made_are_told_and_a_data_set_of_one_method_is_no_part_of_the_board():
+def test_a_method_that_left_out_data_sets_has_no_place_and_a_data_set_of_one_method_is_no_part_of_the_board():
     quick = REGRESSION.datasets(quick=True)
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *runs({"new": 5.0}, quick=True)], REGRESSION)
-    assert np.diag(board.board.common).tolist() == [FAMILIES, FAMILIES, QUICK - 1]
-    assert [row["n_datasets"] for row in sheet(board).rows if row["metric"] == "rmse"] == [QUICK, N, N]
-    assert f"{N - QUICK} not run" in as_text(sheet(board), 100)
+    assert board.methods == ("a", "b") and [row["n_datasets"] for row in sheet(board).rows][:2] == [N, N]
+    text = " ".join(as_text(sheet(board), 100).split())
+    assert f"Without a place, for runs that were not made: new ({N - QUICK})." in text
     board = board_of([*runs({"a": 1.0}), *runs({"b": 0.0}, quick=True)], REGRESSION)
     assert {dataset for _, dataset, _ in board.runs} == {*board.datasets} == {*quick}
     text = " ".join(as_text(sheet(board), 100).split())
@@ -110,7 +111,7 @@ def test_runs_that_were_not_made_are_told_and_a_data_set_of_one_method_is_no_par
 
 
 def test_settings_are_methods_of_their_own_and_planned_runs_have_the_name_of_their_job():
-    others = [run("a", name, 0, setting="m=9", level=2.0) for name in SETS[:2]]
+    others = [run("a", name, 0, setting="m=9", level=2.0) for name in SETS]
     others = [replace(record, id=f"other{k}") for k, record in enumerate(others)]
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *others], REGRESSION)
     assert board.methods == ("a", "a m=9", "b")
@@ -122,7 +123,7 @@ def test_settings_are_methods_of_their_own_and_planned_runs_have_the_name_of_the
         if record.method == "a":
             vars(record)["setting"] = f"m={len(record.dataset)}"
             planned[record.id] = "a_large"
-    own = [run("a", name, 0, setting="m=9", level=2.0) for name in SETS[:2]]
+    own = [run("a", name, 0, setting="m=9", level=2.0) for name in SETS]
     for k, record in enumerate(own):
         vars(record)["id"] = f"own{k}"
     assert board_of([*made, *own], REGRESSION, planned=planned).methods == ("a", "a_large", "b")
@@ -134,15 +135,26 @@ def test_the_front_has_the_quickest_and_the_best_and_no_method_that_is_slower_an
     assert board.cpu_seconds == pytest.approx([5.0, 10.0, 15.0])
 
 
-def test_seconds_of_a_method_without_all_data_sets_are_compared_with_none():
-    """It is quick on the one data set that it has, and so it would be on the front."""
-    own = [run("new", SETS[0], 0, -9.0, 0.1)]
-    board = board_of([*runs({"a": 1.0, "b": 0.0}, {"a": 5.0, "b": 4.0}), *own], REGRESSION)
-    k = board.methods.index("new")
-    assert not board.is_complete[k] and board.on_front.tolist() == [True, True, False]
-    (row,) = [row for row in sheet(board).rows if row["method"] == "new" and row["metric"] == "test_ll"]
-    assert row["cpu_seconds"] is None and not row["on_front"] and row["lost"] == f"{N - 1} not run"
+def test_a_method_of_fewer_tasks_has_a_place_by_the_data_sets_of_its_own_and_no_seconds_beside_others():
+    """It is quick on its data sets, and so it would be on the front."""
+    division, binary = division_of("classification"), [c for c in SETS_OF_CLASSES if cards.read(c)["task"] == "binary"]
+    of = {"logistic": SETS_OF_CLASSES, "svi": SETS_OF_CLASSES, "sep": binary}
+    cpu, worse = {"logistic": 4.0, "svi": 5.0, "sep": 0.1}, {"logistic": 0.0, "svi": 0.1, "sep": 0.2}
+    values = lambda method: {"nll": worse[method], "error": 0.2, "brier": 0.3, "ece": 0.1}
+    made = [run(m, name, 0, cpu=cpu[m], metrics=values(m)) for m, names in of.items() for name in names]
+    board = board_of(made, division)
+    k = board.methods.index("sep")
+    assert not board.unranked and not board.is_complete[k] and board.on_front.tolist() == [True, False, False]
+    (row,) = [row for row in sheet(board).rows if row["method"] == "sep" and row["metric"] == "nll"]
+    assert row["cpu_seconds"] is None and row["n_datasets"] == len(binary) and row["lost"] == ""
     assert "has as high a share and is quicker; empty without all" in " ".join(as_text(sheet(board), 100).split())
+
+
+def test_methods_that_are_handed_in_are_compared_with_those_that_ship_and_not_counted_among_them():
+    shipped = [replace(record, shipped=True) for record in runs({"a": 1.0, "b": 0.0, "c": -1.0})]
+    board = board_of([*shipped, *runs({"mine": 2.0, "other": -2.0})], REGRESSION)
+    shares = dict(zip(board.methods, board.board.means))
+    assert shares == pytest.approx({"a": 1.0, "b": 0.5, "c": 0.0, "mine": 1.0, "other": 0.0})
 
 
 def test_numbers_against_a_reference_are_of_these_two_alone_and_name_the_sets_that_are_won():
@@ -217,14 +229,14 @@ def test_equal_methods_tie_and_a_clear_winner_is_the_best_and_has_the_names_of_w
     assert "be better than b, linear, mine." in words and "Against linear: chance to win on a new data set 98" in words
     words = " ".join(as_text(place_sheet(board, "mine"), 100).split())
     assert words.startswith("mine is shown not to be the best of 4 methods") and "be worse than svgp." in words
-    assert "chance to win on a new data set 2 (0 to 9) %; mean gain in log density -1.00 (-1.00 to -1.00) nats" in words
+    assert "chance to win on a new data set 2 (0 to 9) %; mean gain in log density -1.00 (-1.00 to -0.78) nats" in words
     assert "By test_ll it loses on no2, pm10, pendulum, airfoil," in words
     assert "less that of svgp -67 (-67 to -67) %; linear +0 (+0 to +0) %." in words
 
 
 def test_a_board_of_one_method_says_what_there_is():
     """Other mistakes: cli/test_leaderboard_verb.py."""
-    line = "has no two methods on a common data set; there is a: --with-shipped reads the shipped runs too"
+    line = "has no two methods with all of the same data sets; there is a: --with-shipped reads the shipped runs too"
     with pytest.raises(AbsentError, match=line):
         board_of(runs({"a": 1.0}), REGRESSION)
 
@@ -235,11 +247,10 @@ def test_methods_of_one_name_from_elsewhere_have_rows_of_their_own():
     board = board_of([*planned, *theirs], REGRESSION, planned={record.id: record.method for record in planned})
     assert {*board.methods} == {"svgp", "gpr", "svgp (imported)"}
     assert len(board.runs) == len(planned) + len(theirs)
-    own = [replace(record, id=f"own-{record.id}") for record in runs({"trees": 0.0}, quick=True)]
+    own = [replace(record, id=f"own-{record.id}") for record in runs({"trees": 0.0})]
     imported = [replace(record, imported=True) for record in runs({"trees": 1.0})]
     board = board_of([*own, *imported, *runs({"linear": 0.5})], REGRESSION)
     assert {*board.methods} == {"trees", "trees (imported)", "linear"}
-    assert np.diag(board.board.common).tolist() == [FAMILIES, QUICK - 1, FAMILIES]
 
 
 def test_no_two_names_in_the_panel_of_the_front_overlap():
