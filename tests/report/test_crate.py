@@ -217,7 +217,8 @@ def test_its_bibliography_is_what_gpbench_cite_prints_and_no_file_has_a_path_or_
     for name, cited in CITED.items():
         text = files_of(crate_of(name))["references.bib"].decode()
         keys = re.findall(r"^@\w+\{([^,]+),", text, re.MULTILINE)
-        assert len(keys) == len({*keys}) and {*keys} == {work.key for work in references.references(cited)}
+        others = re.findall(r"^% no entry in references.bib for (.*) \(", text, re.MULTILINE)
+        assert len(keys) == len({*keys}) and {*keys, *others} == {work.key for work in references.references(cited)}
         assert {*printed("cite", *cited).strip().split("\n\n")} == {*text.strip().split("\n\n")}
     for name in WORDS:
         files = files_of(crate_of(name))
