@@ -119,9 +119,7 @@ WORLDS: tuple[World | Redrawn, ...] = (
     World(10, 24, family=3, kin=0.8),
     World(10, 12, spread=2.0),
     World(26, 11, spread=3.0, margin=0.2, lost=0.3, found=40.0),
-    Redrawn("regression", 11),
-    Redrawn("regression", 33, found=65.0),
-    Redrawn("classification", 33),
+    Redrawn("regression", 33),
 )
 LIMITS = (World(20, 11, erratic=4.0), World(10, 24, family=3, kin=0.8, as_one=False))
 """Worlds in which the rules do not hold, which has no bar."""
