@@ -44,7 +44,7 @@ WRONG = {
     # claims and boards
     "verify sep/c1": "no claim and no experiment with claims 'sep/c1'; did you mean sep/c01?",
     "leaderboard shwo": "no action 'shwo' of leaderboard; did you mean show?",
-    "leaderboard show method=svi": "unrecognized: method=svi; see gpbench leaderboard show --help",
+    "leaderboard show method=svi": "unrecognized: method=svi; names of methods and data sets are --method A,B",
     "leaderboard --dry-run": "unrecognized: --dry-run; see gpbench leaderboard show --help",
     "leaderboard --division ranking": "no division 'ranking'; known are classification, regression",
 }
