@@ -194,15 +194,20 @@ class BoardRuns:
         return self.boards[self.division.measures[0].metric]
 
     @cached_property
-    def cpu_seconds(self) -> Float[ndarray, " K"]:
-        """Geometric mean over data sets of the CPU seconds of a run, of a lost one those after which all are."""
-        logs = self.array(lambda record: np.log(LIMIT if lost(record) else max(record.cpu_seconds or LIMIT, 1e-3)))
-        return np.exp(mean(mean(logs, 2), 1))
+    def _log_seconds(self) -> Float[ndarray, "K D"]:
+        """Logarithms of the CPU seconds of runs, of a lost one those after which all are; NaN where none are known."""
+        known = lambda record: np.nan if record.cpu_seconds is None else max(record.cpu_seconds, 1e-3)
+        return mean(self.array(lambda record: np.log(LIMIT if lost(record) else known(record))), 2)
 
-    @cached_property
+    @property
+    def cpu_seconds(self) -> Float[ndarray, " K"]:
+        """Geometric mean over data sets of the CPU seconds of a run."""
+        return np.exp(mean(self._log_seconds, 1))
+
+    @property
     def is_complete(self) -> Bool[ndarray, " K"]:
-        """True for methods that have all data sets.  Seconds of others are of other data, and on no Pareto front."""
-        return ~np.isnan(self.array(lambda record: 0.0)).all(axis=2).any(axis=1)
+        """True for methods with seconds on all data sets.  Others are of other data, and on no Pareto front."""
+        return ~np.isnan(self._log_seconds).any(axis=1)
 
     @cached_property
     def on_front(self) -> Bool[ndarray, " K"]:

@@ -5,7 +5,7 @@ from gpbench.analysis import leaderboard_sheet
 from gpbench.analysis.kinds import ANY, Range, number_range
 from gpbench.api.tables import Table
 from gpbench.arguments import checked
-from gpbench.errors import AbsentError, require_known
+from gpbench.errors import AbsentError, require, require_known
 from gpbench.experiments import definition
 from gpbench.experiments.plan import plans
 from gpbench.records.plan import RunPlan
@@ -25,8 +25,6 @@ def leaderboard(
 ) -> Table:
     """The board of a division: which methods beat which with their defaults, and which may be the best.
 
-        print(gpbench.leaderboard("regression", quick=True))
-
     Args:
         division (NAME): regression (the default) or classification.
         method (NAME): how this method stands, in place of the board.
@@ -43,7 +41,6 @@ def leaderboard(
         AbsentError: no such run is recorded, or those of one method alone.
 
     examples:
-      gpbench leaderboard                                           regression
       gpbench leaderboard --division classification --out board.png
       gpbench leaderboard --method svgp --rows 5k-                  how it stands on larger data
       gpbench leaderboard add method=mine --config-dir mine         train it on the small data sets; how it stands
@@ -52,6 +49,8 @@ def leaderboard(
     if method is None:
         sheet = leaderboard_sheet.sheet(runs, whole=whole)
     else:
+        absent = runs.unranked.get(method)
+        require(not absent, f"{method} has no place: {absent} of its runs were not made", AbsentError)
         require_known(method, runs.methods, f"no method {method!r} on this board", AbsentError)
         sheet = leaderboard_sheet.place_sheet(runs, method)
     return Table(sheet, picture=("leaderboard.draw_board", runs), records=runs.runs.values(), results=results)
@@ -61,6 +60,7 @@ def board_of(division: str, quick: bool, results: Results, rows: Range = ANY) ->
     """The board of recorded runs on data with so many rows, as `leaderboard` has it."""
     kind = boards.division_of(division)
     jobs, splits = kind.jobs(), kind.datasets(quick, rows)
+    require(splits, f"no data set of {division} has so many rows", AbsentError)
     planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
     methods = {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}
     return first_answer(

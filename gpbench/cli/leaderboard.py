@@ -127,6 +127,7 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
                 verdict = f"differs by more than {margin:.3g}" if differs else "as in the file"
                 print(f"{record.label}  {metric} {was:.6g}, now {now:.6g}: {verdict}")
                 count += differs
+    print(f"made again: {len(drawn)} of {len(known)} runs; imported and lost ones are not ({len(store.all())} records)")
     return int(count > 0)
 
 

@@ -102,9 +102,12 @@ class _Job:
     ) -> None:
         if self.context.devices.leads:
             plan, more = self.context.plan, {"predictions": predictions, "state": state}
-            is_lost = (known := self.store.get(record.id)) is not None and known.status == "failed"
-            replace, package_list = plan.again or bool(plan.extras) or is_lost, packages.installed()
-            self.store.write(record, plan.cfg, trace, **more, package_list=package_list, replace=replace)
+            was = known.status if (known := self.store.get(record.id)) else "failed"
+            if record.status == "failed" and was != "failed":
+                warn(f"{record.label}: {record.message}; the record that there was is kept")
+            else:
+                replace, package_list = plan.again or bool(plan.extras) or was == "failed", packages.installed()
+                self.store.write(record, plan.cfg, trace, **more, package_list=package_list, replace=replace)
         self.records[record.id] = record
         self.trained.append(record)
 
@@ -124,12 +127,14 @@ class _Job:
 
     def _end_late(self, runs: Sequence[Run]) -> None:
         """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""
-        message = f"no predictions within {self.context.cpu_limit:g} CPU seconds"
+        message = f"no predictions within {self.context.cpu_limit:g} CPU seconds: a larger run.cpu_limit makes it again"
         records = [result.failure(self.context, run, LATE, message) for run in runs]
         try:
             for record in records:
                 self._record(record, {})
-            text, code = f"{divergence(records)}", DivergedError.exit_code
+            left = len(self.context.plan.runs) - len(self.records)
+            more = f"; runs left: {left}, and the same command trains more" if left else ""
+            text, code = f"{divergence(records)}{more}", DivergedError.exit_code
             release(self.context.plan.results, [record.id for record in records])
         except GpbenchError as error:
             text, code = str(error), error.exit_code

@@ -133,6 +133,9 @@ def test_the_front_has_the_quickest_and_the_best_and_no_method_that_is_slower_an
     board = board_of(runs({"a": 0.0, "b": 2.0, "c": 1.0}, {"a": 5.0, "b": 10.0, "c": 15.0}), REGRESSION)
     assert board.on_front.tolist() == [True, True, False]
     assert board.cpu_seconds == pytest.approx([5.0, 10.0, 15.0])
+    unknown = [replace(record, cpu_seconds=None) for record in runs({"a": 0.0})]
+    board = board_of([*unknown, *runs({"b": 2.0, "c": 1.0})], REGRESSION)
+    assert board.on_front.tolist() == [False, True, False] and not board.is_complete[0]
 
 
 def test_a_method_of_fewer_tasks_has_a_place_by_the_data_sets_of_its_own_and_no_seconds_beside_others():
