@@ -80,7 +80,7 @@ class Division:
         """The splits of each data set with so many rows, of all of them or of the small ones."""
         splits = {job["dataset"]: [int(job["split"])] for job in self.jobs(quick)}
         size = lambda name: cards.read(name)["rows"]
-        return splits if rows == ANY else {n: of for n, of in splits.items() if rows[0] <= size(n) <= rows[1]}
+        return splits if rows == ANY else {n: numbers for n, numbers in splits.items() if rows[0] <= size(n) <= rows[1]}
 
 
 _MARGINS: dict[str, dict[str, tuple[float, float]]] = {
@@ -275,8 +275,8 @@ def board_of(
             " --with-shipped reads the shipped runs too"
         )
     # a method that left out sets of its choice would be compared on those that suit it
-    kept = {key: r for key, r in board.runs.items() if key[1] in board.datasets and key[0] not in unranked}
-    return replace(board, runs=kept, unranked=unranked)
+    rest = {key: r for key, r in board.runs.items() if key[1] in board.datasets and key[0] not in unranked}
+    return replace(board, runs=rest, unranked=unranked)
 
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:

@@ -118,11 +118,11 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
         sweep = Jobs(config_dir, {**compose(own, config_dir)["run"], "jobs": 1})
         sweep.launch(words)
         sweep.conclude()
-        made = {record.id: record for record in open_existing(folder).all()}
+        again = {record.id: record for record in open_existing(folder).all()}
         for record, division in drawn:
             fault = f"{file}: run {record.id} is of other data, code or settings than its words have here"
-            require(record.id in made, fault, ConfigError)
-            for metric, was, now, margin in remade(record, made[record.id], division):
+            require(record.id in again, fault, ConfigError)
+            for metric, was, now, margin in remade(record, again[record.id], division):
                 differs = not abs(now - was) <= margin
                 verdict = f"differs by more than {margin:.3g}" if differs else "as in the file"
                 print(f"{record.label}  {metric} {was:.6g}, now {now:.6g}: {verdict}")

@@ -117,5 +117,5 @@ def words_of(record: Record, cfg: Mapping[str, Any]) -> list[str]:
     changes = cfg.get("changes", {})
     fault = f"run {record.id} names a class: a file's is never run; make its runs by hand"
     require("_target_" not in str(changes), fault, ConfigError)
-    chosen = {name: getattr(record, name) for name in ("dataset", "method", "protocol", "split", "seed")}
-    return [f"{key}={words.word(value)}" for key, value in {**chosen, **changes}.items()]
+    choices = {name: getattr(record, name) for name in ("dataset", "method", "protocol", "split", "seed")}
+    return [f"{key}={words.word(value)}" for key, value in {**choices, **changes}.items()]

@@ -132,8 +132,8 @@ class _Job:
         try:
             for record in records:
                 self._record(record, {})
-            left = len(self.context.plan.runs) - len(self.records)
-            more = f"; runs left: {left}, and the same command trains more" if left else ""
+            count = len(self.context.plan.runs) - len(self.records)
+            more = f"; runs left: {count}, and the same command trains more" if count else ""
             text, code = f"{divergence(records)}{more}", DivergedError.exit_code
             release(self.context.plan.results, [record.id for record in records])
         except GpbenchError as error:
