@@ -33,7 +33,7 @@ class Filters(TypedDict, total=False):
     setting: Sequence[str] | str | None
 
 
-def settings_of(filters: Filters) -> list[str]:
+def _settings_of(filters: Filters) -> list[str]:
     """The settings that are asked for, of which "" is one; [] for all."""
     settings = filters.get("setting")
     return [settings] if isinstance(settings, str) else list(settings or ())
@@ -59,7 +59,7 @@ def select(records: Sequence[Record], filters: Filters) -> list[Record]:
             require_known(name, known, f"no run has {field} {name!r}", AbsentError)
         if values:
             records = [record for record in records if _name(record, field) in values]
-    if settings := settings_of(filters):
+    if settings := _settings_of(filters):
         terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
         known = {record.setting for record in records}
         for setting, term in zip(settings, terms, strict=True):

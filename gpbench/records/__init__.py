@@ -14,6 +14,6 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "plan": ("Run", "RunPlan"),
         "record": ("Record",),
         "unions": ("SHIPPED", "first_answer", "open_one", "open_stores"),
-        "store": ("Store", "latest", "recorded", "unlimited"),
+        "store": ("Store", "latest", "recorded"),
     },
 )
