@@ -74,7 +74,7 @@ def add(
         sweep.conclude()
     except DivergedError:  # lost runs count
         pass
-    except SweepError as error:  # its runs are not made: the place is without them
+    except SweepError as error:  # without some of its runs it has no place
         failure = error
     try:
         runs = board_of(division, not full, stores)
