@@ -74,9 +74,9 @@ class Board:
     """K methods on D data sets by their outcomes against each other; NaN where two methods do not meet."""
 
     won: Float[ndarray, "K K D"]
-    counts: Bool[ndarray, " K"] | None = None
-    """Whether a method is one of the others, of whom a share is; None for all.  One that is handed in is not, so that
-    copies of it move no share."""
+    counts: Bool[ndarray, " K"] | bool = True
+    """Whether a method is one of the others, of whom a share is.  One that is handed in is not, so that copies of it
+    move no share."""
 
     @classmethod
     def of_values(cls, losses: Float[ndarray, "D K"], datasets: Sequence[str]) -> "Board":
@@ -85,10 +85,14 @@ class Board:
         return cls(of_families(outcomes(losses.T[..., None], 0.0), families))
 
     @cached_property
+    def _is_other(self) -> Bool[ndarray, "K K"]:
+        """Whether k is one of the others of i."""
+        return ~np.eye(len(self.won), dtype=bool) & self.counts
+
+    @cached_property
     def shares(self) -> Float[ndarray, "K D"]:
         """The share of the other methods that a method beats on a data set."""
-        is_left_out = np.eye(len(self.won), dtype=bool) | (False if self.counts is None else ~self.counts)
-        return mean(np.where(is_left_out[..., None], np.nan, self.won), 1)
+        return mean(np.where(self._is_other[..., None], self.won, np.nan), 1)
 
     @cached_property
     def means(self) -> Float[ndarray, " K"]:
@@ -172,9 +176,8 @@ class Board:
     @cached_property
     def may_be_best(self) -> Bool[ndarray, " K"]:
         """The methods above which no other stands, at 5 % for all others of a method together."""
-        counts = np.ones(len(self.won), dtype=bool) if self.counts is None else self.counts
-        above = (self.p <= LEVEL / max(counts.sum() - 1, 1)) & counts[:, None]
-        return np.asarray(~(above & ~np.eye(len(self.won), dtype=bool)).any(axis=0))
+        above = self._is_other.T & (self.p <= LEVEL / max(self._is_other.sum(1).min(), 1))
+        return np.asarray(~above.any(axis=0))
 
 
 def moments(variances: Float[ndarray, " P"], degrees: Float[ndarray, " P"] | float, most: float) -> tuple[float, float]:

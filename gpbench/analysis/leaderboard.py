@@ -4,7 +4,7 @@ A division is an experiment, whose preset `full` has its data sets and splits, a
 new method is placed.  Its runs are plain ones: a run of a user's on one of these data sets stands beside them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
@@ -58,6 +58,10 @@ class Measure:
         value = record.metrics.get(self.metric)
         return np.inf if value is None else self.sign * value
 
+    def margin(self, first: float, second: float) -> float:
+        """The largest difference of two values that is a tie."""
+        return max(self.absolute, self.relative * min(abs(first), abs(second)))
+
 
 @dataclass(frozen=True)
 class Division:
@@ -104,13 +108,6 @@ def lost(record: Record) -> str:
     # a metric that does not exist on a test set, as auc with one class, is no loss of the method
     existing = record.metrics.keys() - (record.undefined or {}).keys()
     return NOT_FINITE if any(record.metrics[name] is None for name in existing) else ""
-
-
-def remade(old: Record, new: Record, division: Division) -> Iterator[tuple[str, float, float, float]]:
-    """Of a run that was made twice each measure, both values, and the largest difference that is a tie."""
-    for measure in division.measures:
-        was, now = (float(record.metrics[measure.metric] or 0.0) for record in (old, new))
-        yield measure.metric, was, now, max(measure.absolute, measure.relative * min(abs(was), abs(now)))
 
 
 def division_of(name: str) -> Division:
@@ -185,7 +182,7 @@ class BoardRuns:
     def boards(self) -> Mapping[str, Board]:
         """The board by each measure, over families of data sets."""
         ships = np.array([all(record.shipped for record in self.by_method[name]) for name in self.methods])
-        counts = ships if ships.sum() > 1 else None
+        counts = ships if ships.sum() > 1 else True
         return {metric: Board(of_families(won, self.families), counts) for metric, won in self.of_sets.items()}
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from gpbench import paths
-from gpbench.analysis.leaderboard import DIVISIONS, LIMIT, division_of, eligible, lost, name_of, remade
+from gpbench.analysis.leaderboard import DIVISIONS, LIMIT, division_of, eligible, lost, name_of
 from gpbench.analysis.leaderboard_sheet import place_sheet
 from gpbench.api.leaderboards import board_of
 from gpbench.api.tables import Table
@@ -114,18 +114,18 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
     drawn = [known[id] for id in random.SystemRandom().sample(sorted(known), min(runs, len(known)))]
     with tempfile.TemporaryDirectory() as folder:
         own = [f"run.results={word(folder)}", f"run.cpu_limit={LIMIT:g}", "run.device=cpu"]
-        words = [[*words_of(record, store.config(record.id)), *own] for record, _ in drawn]
-        sweep = Jobs(config_dir, {**compose(own, config_dir)["run"], "jobs": 1})
-        sweep.launch(words)
+        words = [words_of(record, store.config(record.id)) + own for record, _ in drawn]
+        (sweep := Jobs(config_dir, {**compose(own, config_dir)["run"], "jobs": 1})).launch(words)
         sweep.conclude()
         again = {record.id: record for record in open_existing(folder).all()}
         for record, division in drawn:
             fault = f"{file}: run {record.id} is of other data, code or settings than its words have here"
             require(record.id in again, fault, ConfigError)
-            for metric, was, now, margin in remade(record, again[record.id], division):
-                differs = not abs(now - was) <= margin
-                verdict = f"differs by more than {margin:.3g}" if differs else "as in the file"
-                print(f"{record.label}  {metric} {was:.6g}, now {now:.6g}: {verdict}")
+            for measure in division.measures:
+                was, now = (float(r.metrics[measure.metric] or 0.0) for r in (record, again[record.id]))
+                differs = not abs(now - was) <= measure.margin(was, now)
+                numbers = f"{record.label}  {measure.metric} {was:.6g}, now {now:.6g}:"
+                print(numbers, "differs by more than a tie" if differs else "as in the file")
                 count += differs
     print(f"made again: {len(drawn)} of {len(known)} runs; imported and lost ones are not ({len(store.all())} records)")
     return int(count > 0)

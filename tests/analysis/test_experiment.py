@@ -253,13 +253,8 @@ RIVALS = {
     "one split without an error": value("b", [0.54], "m=4"),
     "worse": value("b", [0.60, 0.62], "m=5"),
 }
-OTHERS = [
-    value("b", [0.50, 0.52], held_out=False),
-    value("b", [0.50, 0.52], dataset="heart"),
-    value("b", [0.50, 0.52], data_checksum="of other rows"),
-    value("b", [0.50, 0.52], split_set="of others"),
-    value("b", [0.50, 0.52], metric="error"),
-]
+_FIELDS = [{"held_out": False}, {"dataset": "heart"}, {"data_checksum": "x"}, {"split_set": "x"}, {"metric": "error"}]
+OTHERS = [value("b", [0.50, 0.52], **fields) for fields in _FIELDS]
 """Values that are no rivals: leaked, of other rows, and by another metric."""
 
 
