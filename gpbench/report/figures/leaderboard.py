@@ -51,11 +51,11 @@ def _colour(runs: BoardRuns, k: int) -> str:
 
 def _front_panel(axis: Axes, runs: BoardRuns) -> None:
     shares, seconds = runs.board.means, runs.cpu_seconds
-    for k, x in enumerate(seconds):
-        axis.plot(x, shares[k], "o", color=_colour(runs, k), markersize=4)
+    for k in np.flatnonzero(runs.is_complete).tolist():  # seconds of others are of fewer data sets
+        axis.plot(seconds[k], shares[k], "o", color=_colour(runs, k), markersize=4)
     members = sorted((seconds[k], shares[k]) for k in np.flatnonzero(runs.on_front))
     axis.step(*zip(*members), where="post", color=style.PALETTE["blue"], linewidth=1.2, alpha=0.6)
-    axis.set(xscale="log", xlim=(seconds.min() / 1.6, 3.2 * seconds.max()))
+    axis.set(xscale="log", xlim=(np.nanmin(seconds) / 1.6, 3.2 * np.nanmax(seconds)))
     style.number_ticks(axis.xaxis)
     axis.set(xlabel="CPU seconds without compilation (geometric mean over data sets)", ylabel=_SHARE)
     _add_names(axis, runs)
@@ -69,7 +69,7 @@ def _add_names(axis: Axes, runs: BoardRuns) -> None:
     scale = figure.dpi / 72
     points = axis.transData.transform(np.stack([seconds, shares], axis=1)) / scale
     boxes = [(x - 2, y - 2, x + 2, y + 2) for x, y in points]
-    for k in sorted(range(len(points)), key=lambda k: (not runs.on_front[k], -shares[k])):
+    for k in sorted(np.flatnonzero(runs.is_complete).tolist(), key=lambda k: (not runs.on_front[k], -shares[k])):
         width, (x, y) = _LETTER * len(runs.methods[k]), points[k]
         starts = [(across, up) for heights in _HEIGHTS for across in (5.0, -5.0 - width) for up in heights]
         places = [(x + across, y + up, x + across + width, y + up + _LINE) for across, up in starts]
