@@ -16,6 +16,7 @@ from gpbench.analysis.cells import CellRuns, Entry, entries, entry_notes
 from gpbench.analysis.comparison import LEAKED_MARK
 from gpbench.analysis.experiment import table
 from gpbench.analysis.grouping import gather
+from gpbench.analysis.leaderboard_sheet import place_sheet
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.provenance import provenance
 from gpbench.analysis.reproduction import outcomes, total
@@ -137,8 +138,9 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
         yield _dataset(site, name)
     for name in site_facts.method_names:
         tables = views.by_cell([e for e in site_facts.entries if e.cell.method == name], site_facts.page_of)
-        description = site_facts.methods.get(name, "")
-        yield site.page(facts.page("method", name), name, description=description, tables=tables)
+        places = [(board, place_sheet(board, name)) for board in site_facts.boards if name in board.methods]
+        values = {"description": site_facts.methods.get(name, ""), "tables": tables, "places": places}
+        yield site.page(facts.page("method", name), name, **values)
     for cell in site_facts.cells:
         yield from _cell(site, cell)
 
