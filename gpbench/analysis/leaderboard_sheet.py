@@ -1,12 +1,14 @@
 """The sheets of the leaderboard: a division's board, and the place of one method on it."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
 
 from gpbench.analysis import leaderboard_sets as sets
-from gpbench.analysis.board import FEWEST, Board, Interval, correlation, stability
+from gpbench.analysis.board import FEWEST, Board, Interval, correlation, mean, stability
 from gpbench.analysis.grouping import gather
 from gpbench.analysis.leaderboard import LIMIT, Against, BoardRuns, lost
 from gpbench.analysis.printing import counted
@@ -15,6 +17,7 @@ from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
 from gpbench.records.absences import FAULT, LARGE, LATE
+from gpbench.records.record import Record
 
 _WHAT = "Every run has {}, and goes to its own end, within {:,.0f} CPU seconds."
 _SHORT = {LATE: "late", LARGE: "memory", FAULT: "error"}
@@ -137,14 +140,22 @@ def _losses(runs: BoardRuns, methods: Sequence[str] = ()) -> str:
 
 
 def _main_grid(runs: BoardRuns, order: Sequence[int], marks: Sequence[str]) -> Grid:
-    board, rows = runs.board, []
+    board = runs.board
+    rows: list[tuple[str | Text, ...]] = []
+    costs = [_typical(runs, cost) for cost in (lambda r: (r.seconds or {}).get("compile"), lambda r: r.step_memory_mb)]
     for k in order:
         seconds = f"{runs.cpu_seconds[k]:.1f}" + " F" * bool(runs.on_front[k]) if runs.is_complete[k] else ""
         counts = str(board.better[k].sum()), str(board.better[:, k].sum())
         share, name = Text(_share(board.means[k], board.stderrs[k]), marks[k]), runs.methods[k]
-        rows.append((name, share, *counts, seconds, _lost_of(runs, [name])))
-    header = ("method", "share of others beaten", "better", "worse", "CPU s", "lost runs")
+        others = ["" if np.isnan(cost[k]) else f"{cost[k]:.2g}" for cost in costs]
+        rows.append((name, share, *counts, seconds, *others, _lost_of(runs, [name])))
+    header = ("method", "share of others beaten", "better", "worse", "CPU s", "compile s", "step MB", "lost runs")
     return Grid(f"by {METRICS[runs.division.measures[0].metric].heading}", header, tuple(rows))
+
+
+def _typical(runs: BoardRuns, cost: Callable[[Record], float | None]) -> Float[ndarray, " K"]:
+    """Geometric mean over data sets of what each method's runs cost, where it is known; NaN where it is not."""
+    return np.exp(mean(mean(runs.array(lambda record: np.log(cost(record) or np.nan)), 2), 1))
 
 
 def _beside_grid(runs: BoardRuns, order: Sequence[int], reference: int) -> Grid:
@@ -193,6 +204,7 @@ def _remarks(runs: BoardRuns) -> list[str]:
         "a run that is late, out of memory, diverged or in error loses to those that are not, and ties with its like",
         f"CPU s: geometric mean over data sets without compilation, {LIMIT:.0f} for a lost run; F: no other method has"
         " as high a share and is quicker" + ("" if runs.is_complete.all() else "; empty without all data sets"),
+        "compile s: wall-clock seconds of compilation; step MB: what the arrays of a step take; of runs that know them",
         f"data sets: {', '.join(runs.datasets)}" + "".join(f"; of one family {sets}" for sets in several),
         *_stability(runs),
         *filter(None, [imported_note(runs.runs.values())]),

@@ -223,7 +223,10 @@ def test_equal_methods_tie_and_a_clear_winner_is_the_best_and_has_the_names_of_w
     assert "Every run has each method's defaults under protocol clean, which training rows of other data sets" in text
     assert "chose, and goes to its own end, within 1,200 CPU seconds." in text
     levels = {"svgp": 3.0, **dict.fromkeys(("linear", "mine", "b"), 0.0)}
-    board = board_of(runs(levels), REGRESSION)
+    costs = [{"seconds": {"compile": 2.0 + 6.0 * (k % 2)}, "step_memory_mb": 7.0} for k in range(N)]  # N is even
+    svgp = [replace(one, **cost) for one, cost in zip(runs({"svgp": 3.0}), costs)]
+    board = board_of([*runs(levels), *svgp], REGRESSION)
+    assert sheet(board).grids[0].rows[0][4:7] == ("10.0 F", "4", "7") and sheet(board).grids[0].rows[1][5:7] == ("", "")
     words = " ".join(as_text(sheet(board), 100).split())
     assert "3 of 6 pairs of 4 methods are decided, and 1 may be the best" in words and "best: svgp." in words
     words = " ".join(as_text(place_sheet(board, "svgp"), 100).split())

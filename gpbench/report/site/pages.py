@@ -139,8 +139,8 @@ def render_pages(site_facts: Facts) -> Iterator[_Page]:
     for name in site_facts.method_names:
         tables = views.by_cell([e for e in site_facts.entries if e.cell.method == name], site_facts.page_of)
         places = [(board, place_sheet(board, name)) for board in site_facts.boards if name in board.methods]
-        values = {"description": site_facts.methods.get(name, ""), "tables": tables, "places": places}
-        yield site.page(facts.page("method", name), name, **values)
+        about = site_facts.methods.get(name, "")
+        yield site.page(facts.page("method", name), name, description=about, tables=tables, places=places)
     for cell in site_facts.cells:
         yield from _cell(site, cell)
 
