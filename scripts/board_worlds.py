@@ -1,11 +1,10 @@
 """How often a board's claims are false, and what it finds, in simulated worlds and redrawn records: `board_worlds.py`.
 
 A method's loss on a data set is minus its strength, plus Gumbel noise, so that i beats k with the Bradley-Terry
-probability of their strengths (Luce's choice axiom).  A split has the noise of its data set with probability `shared`,
-else its own, and a data set that of its family with probability `kin`.  Losses that differ by at most `margin` tie.  A
-method loses all splits of a data set with a probability that rises from 0 for the first to `lost` for the last, as of
-slow methods on large data; of the second half of the methods each is far ahead or far behind, as often, by `erratic`.
-The truth is what very many data sets say.
+probability of their strengths (Luce's choice axiom).  A data set has the noise of its family with probability `kin`,
+else its own.  Losses that differ by at most `margin` tie.  A run is lost with a probability that rises from 0 for the
+first method to `lost` for the last, as of slow methods on large data; of the second half of the methods each is far
+ahead or far behind, as often, by `erratic`.  The truth is what very many data sets say.
 
 The last worlds are the recorded runs of a division: of its data sets D are drawn with replacement; what all of them say
 is the truth.  The exit code is 1 where a bar is missed.
@@ -34,19 +33,17 @@ FALSE, KEPT = 7.0, 93.0
 
 @dataclass(frozen=True)
 class World:
-    """K methods on D data sets with S splits each; see the module's docstring.  Strengths go from `spread` to 0."""
+    """K methods on D data sets; see the module's docstring.  Strengths go from `spread` to 0."""
 
     K: int
     D: int
     spread: float = 0.0
-    shared: float = 0.5
     margin: float = 0.0
     lost: float = 0.0
     erratic: float = 0.0
     family: int = 1  # data sets of a family
     kin: float = 0.0
     as_one: bool = True  # whether the data sets of a family count as one
-    S: int = 3
     found: float = 0.0  # bar: fewest true differences found, in percent
 
     @property
@@ -54,19 +51,16 @@ class World:
         words = ("spread", "margin", "lost", "erratic", "family", "kin")
         facts = [f"{word} {value:g}" for word in words if (value := getattr(self, word)) != getattr(World, word)]
         taken = "" if self.as_one else ", taken as independent"
-        return ", ".join([f"{self.K} methods, {self.D} sets x {self.S}", *facts]) + taken
+        return ", ".join([f"{self.K} methods, {self.D} sets", *facts]) + taken
 
-    def losses(self, random: np.random.Generator, D: int) -> Float[ndarray, "K D S"]:
+    def losses(self, random: np.random.Generator, D: int) -> Float[ndarray, "K D"]:
         """Losses of a sample of data sets, infinite where a run is lost."""
-        K, S = self.K, self.S
-        strengths = np.linspace(self.spread, 0.0, K)[:, None, None]
-        far = self.erratic * random.choice([-1, 1], (K, D, 1)) * (np.arange(K) >= K // 2)[:, None, None]
-        of_family = np.repeat(random.gumbel(size=(K, -(-D // self.family), 1)), self.family, axis=1)[:, :D]
-        of_set, of_split = random.gumbel(size=(K, D, 1)), random.gumbel(size=(K, D, S))
-        of_set = np.where(random.random((D, 1)) < self.kin, of_family, of_set)
-        values = -(strengths + far + np.where(random.random((D, S)) < self.shared, of_set, of_split))
-        chance = self.lost * np.linspace(0.0, 1.0, K)[:, None, None]
-        return np.where(random.random((K, D, 1)) < chance, np.inf, values)  # on all splits of a data set
+        K, ranks = self.K, np.linspace(0.0, 1.0, self.K)[:, None]
+        far = self.erratic * random.choice([-1, 1], (K, D)) * (np.arange(K) >= K // 2)[:, None]
+        of_family = np.repeat(random.gumbel(size=(K, -(-D // self.family))), self.family, axis=1)[:, :D]
+        noise = np.where(random.random(D) < self.kin, of_family, random.gumbel(size=(K, D)))
+        losses = -(self.spread * (1.0 - ranks) + far + noise)
+        return np.where(random.random((K, D)) < self.lost * ranks, np.inf, losses)
 
     def board(self, random: np.random.Generator, D: int | None = None) -> Board:
         """The board of a sample of data sets."""
@@ -91,10 +85,10 @@ class Redrawn:
 
     @property
     def name(self) -> str:
-        return f"records of {self.division} redrawn, {self.D} sets x 1"
+        return f"records of {self.division} redrawn, {self.D} sets"
 
     @cached_property
-    def _recorded(self) -> tuple[Float[ndarray, "K D S"], float]:
+    def _recorded(self) -> tuple[Float[ndarray, "K D"], float]:
         path = Path(__file__).resolve().parents[1] / "results" / "leaderboard" / "records.parquet"
         runs = board_of(self.division, False, path)
         return runs.array(runs.division.measures[0].loss), runs.division.measures[0].absolute
@@ -110,18 +104,18 @@ class Redrawn:
 
 
 WORLDS: tuple[World | Redrawn, ...] = (
-    World(2, 12),
     World(5, 6),
     World(10, 12),
-    World(26, 11),
-    World(26, 33, S=1),
+    World(26, 8),
+    World(26, 26),
     World(20, 11, erratic=2.0),
     World(10, 24, family=3, kin=0.8),
     World(10, 12, spread=2.0),
-    World(26, 11, spread=3.0, margin=0.2, lost=0.3, found=40.0),
+    World(26, 8, spread=3.0, margin=0.2, lost=0.3),
+    World(26, 26, spread=3.0, margin=0.2, lost=0.3, found=40.0),
     Redrawn("regression", 33),
 )
-LIMITS = (World(20, 11, erratic=4.0), World(10, 24, family=3, kin=0.8, as_one=False))
+LIMITS = (World(2, 12), World(20, 11, erratic=4.0), World(10, 24, family=3, kin=0.8, as_one=False))
 """Worlds in which the rules do not hold, which has no bar."""
 
 

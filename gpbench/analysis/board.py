@@ -29,17 +29,17 @@ _DIGITS = 12
 """Decimal places of variances: those of differences that are all equal are 0, and no rounding error."""
 
 
-def outcomes(losses: Float[ndarray, "K D S"], absolute: float, relative: float = 0.0) -> Float[ndarray, "K K D"]:
-    """What i wins against k on each data set, the mean over its splits of 1 for a win, 1/2 for a tie and 0 for a loss.
+def outcomes(losses: Float[ndarray, "K D"], absolute: float, relative: float = 0.0) -> Float[ndarray, "K K D"]:
+    """What i wins against k on each data set: 1 for a win, 1/2 for a tie, 0 for a loss, NaN where one of them is NaN.
 
     Of the losses less is better.  Those that differ by at most `absolute`, or this share of the smaller one, tie; a
-    lost run, infinite, loses, and ties with a lost one.  A split that one of the two lacks, NaN, does not count."""
+    lost run, infinite, loses, and ties with a lost one."""
     i, k = losses[:, None], losses[None]
     with np.errstate(invalid="ignore"):  # infinity less infinity, a tie
         difference = k - i
         margin = np.maximum(absolute, relative * np.minimum(np.abs(i), np.abs(k)))
         won = np.where(i == k, 0.5, 0.5 + 0.5 * np.sign(difference) * (np.abs(difference) > margin))
-    return mean(np.where(np.isnan(i) | np.isnan(k), np.nan, won), -1)
+    return np.where(np.isnan(i) | np.isnan(k), np.nan, won)
 
 
 def mean(values: Float[ndarray, "..."], axis: int) -> Float[ndarray, "..."]:
@@ -82,7 +82,7 @@ class Board:
     def of_values(cls, losses: Float[ndarray, "D K"], datasets: Sequence[str]) -> "Board":
         """The board of one loss on each row, the name of a data set and more words, over families of data sets."""
         families = [family_of(name.partition(" ")[0]) for name in datasets]
-        return cls(of_families(outcomes(losses.T[..., None], 0.0), families))
+        return cls(of_families(outcomes(losses.T, 0.0), families))
 
     @cached_property
     def _is_other(self) -> Bool[ndarray, "K K"]:
@@ -225,11 +225,11 @@ def chance_to_win(won: Float[ndarray, " D"]) -> Interval:
     return Interval(a / (D + 1), float(betaincinv(a, b, LEVEL / 2)), float(betaincinv(a, b, 1 - LEVEL / 2)))
 
 
-def gains(losses: Float[ndarray, "D S"], reference: Float[ndarray, "D S"]) -> Float[ndarray, " D"]:
-    """Mean over splits of a reference's loss less that of a method, clipped; 0 where both runs are lost."""
+def gains(losses: Float[ndarray, " D"], reference: Float[ndarray, " D"]) -> Float[ndarray, " D"]:
+    """A reference's loss less that of a method, clipped; 0 where both runs are lost."""
     with np.errstate(invalid="ignore"):
         gap = np.where(losses == reference, 0.0, reference - losses)
-    return mean(np.clip(gap, -_CLIP, _CLIP), 1)
+    return np.clip(gap, -_CLIP, _CLIP)
 
 
 def mean_gain(values: Float[ndarray, " D"]) -> Interval:

@@ -1,7 +1,7 @@
-"""The runs of a board: methods with their defaults, to their own end, on the data sets of a division.
+"""The runs of a board: methods with their defaults, to their own end, on the data sets of a division, one split each.
 
-A division is an experiment, whose preset `full` has its data sets and splits, and `quick` the small ones, on which a
-new method is placed.  Its runs are plain ones: a run of a user's on one of these data sets stands beside them."""
+A division is an experiment, whose preset `full` has its data sets, and `quick` the small ones, on which a new method is
+placed.  Its runs are plain ones: a run of a user's on one of these data sets stands beside them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,11 +80,11 @@ class Division:
         """The jobs of all data sets, or of the small ones."""
         return definition.read(self.experiment).jobs("quick" if quick else "full")
 
-    def datasets(self, quick: bool = False, rows: Range = ANY) -> dict[str, list[int]]:
-        """The splits of each data set with so many rows, of all of them or of the small ones."""
-        splits = {job["dataset"]: [int(job["split"])] for job in self.jobs(quick)}
+    def datasets(self, quick: bool = False, rows: Range = ANY) -> dict[str, int]:
+        """The split of each data set with so many rows, of all of them or of the small ones."""
+        splits = {job["dataset"]: int(job["split"]) for job in self.jobs(quick)}
         size = lambda name: cards.read(name)["rows"]
-        return splits if rows == ANY else {n: numbers for n, numbers in splits.items() if rows[0] <= size(n) <= rows[1]}
+        return splits if rows == ANY else {n: split for n, split in splits.items() if rows[0] <= size(n) <= rows[1]}
 
 
 _MARGINS: dict[str, dict[str, tuple[float, float]]] = {
@@ -132,19 +132,19 @@ class BoardRuns:
     """Methods and their runs on data sets of a division."""
 
     division: Division
-    splits: Mapping[str, Sequence[int]]  # splits of each data set
-    runs: Mapping[tuple[str, str, int], Record]  # records by method, data set and split
+    planned: Sequence[str]  # data sets
+    runs: Mapping[tuple[str, str], Record]  # records by method and data set
     unranked: Mapping[str, int] = field(default_factory=dict)  # methods left out, with how many runs were not made
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
-        return tuple(sorted({method for method, _, _ in self.runs}))
+        return tuple(sorted({method for method, _ in self.runs}))
 
     @cached_property
     def datasets(self) -> tuple[str, ...]:
         """Names of the data sets that half of the methods have, and two at least."""
-        having = {name: {method for method, dataset, _ in self.runs if dataset == name} for name in self.splits}
-        return tuple(name for name, methods in having.items() if len(methods) >= max(2, len(self.methods) / 2))
+        having = Counter(dataset for _, dataset in self.runs)
+        return tuple(name for name in self.planned if having[name] >= max(2, len(self.methods) / 2))
 
     @cached_property
     def families(self) -> list[str]:
@@ -154,23 +154,18 @@ class BoardRuns:
     def by_method(self) -> dict[str, list[Record]]:
         """The runs of each method."""
         runs = self.runs.items()
-        return {name: [record for (method, _, _), record in runs if method == name] for name in self.methods}
+        return {name: [record for (method, _), record in runs if method == name] for name in self.methods}
 
     @cached_property
     def expected(self) -> Mapping[str, int]:
         """The number of runs of each method on these data sets: fewer where it lacks a task."""
         jobs = Counter(job["method"] for job in self.division.jobs() if job["dataset"] in self.datasets)
-        every = sum(len(self.splits[name]) for name in self.datasets)
-        return {name: jobs.get(name, every) for name in self.methods}
+        return {name: jobs.get(name, len(self.datasets)) for name in self.methods}
 
-    def array(self, value: Callable[[Record], float]) -> Float[ndarray, "K D S"]:
+    def array(self, value: Callable[[Record], float]) -> Float[ndarray, "K D"]:
         """A function of the record of each run; NaN where there is no run."""
-        table = np.full((len(self.methods), len(self.datasets), max(map(len, self.splits.values()))), np.nan)
-        for (method, dataset, split), record in self.runs.items():
-            if dataset in self.datasets:
-                d, s = self.datasets.index(dataset), self.splits[dataset].index(split)
-                table[self.methods.index(method), d, s] = value(record)
-        return table
+        of = lambda key: value(self.runs[key]) if key in self.runs else np.nan
+        return np.array([[of((method, dataset)) for dataset in self.datasets] for method in self.methods])
 
     @cached_property
     def of_sets(self) -> Mapping[str, Float[ndarray, "K K D"]]:
@@ -194,7 +189,7 @@ class BoardRuns:
     def _log_seconds(self) -> Float[ndarray, "K D"]:
         """Logarithms of the CPU seconds of runs, of a lost one those after which all are; NaN where none are known."""
         known = lambda record: np.nan if record.cpu_seconds is None else max(record.cpu_seconds, 1e-3)
-        return mean(self.array(lambda record: np.log(LIMIT if lost(record) else known(record))), 2)
+        return self.array(lambda record: np.log(LIMIT if lost(record) else known(record)))
 
     @property
     def cpu_seconds(self) -> Float[ndarray, " K"]:
@@ -236,14 +231,14 @@ class BoardRuns:
         return Against(chance_to_win(of_families(won[is_common], families)), gain, ratio, *sets)
 
 
-def eligible(records: Iterable[Record], splits: Mapping[str, Sequence[int]]) -> list[Record]:
-    """The runs that stand on a board of these splits of data sets."""
+def eligible(records: Iterable[Record], splits: Mapping[str, int]) -> list[Record]:
+    """The runs that stand on a board of these data sets, each with its split."""
     return [
         record
         for record in records
         if record.protocol == "clean"
         and record.seed == 0
-        and record.split in splits.get(record.dataset, ())
+        and record.split == splits.get(record.dataset)
         and record.held_out is not False
         and f"set={record.split_set}" not in terms(record.setting)  # a split of another set has other rows
     ]
@@ -252,19 +247,19 @@ def eligible(records: Iterable[Record], splits: Mapping[str, Sequence[int]]) -> 
 def board_of(
     records: Iterable[Record],
     division: Division,
-    splits: Mapping[str, Sequence[int]] | None = None,
+    splits: Mapping[str, int] | None = None,
     *,
     planned: Mapping[str, str] | None = None,
 ) -> BoardRuns:
-    """The board of recorded runs on the data sets that two methods or more have, of all or of these with their splits.
+    """The board of recorded runs on the data sets that two methods or more have, of all or of these with their split.
     Raises AbsentError: there are no such runs; `SoleMethodError`: of no two methods on a common data set."""
     splits = division.datasets() if splits is None else splits
     runs, words = eligible(records, splits), f"the {division.name} board"
     if not runs:
         raise AbsentError(f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes some")
     names = _names(runs, planned or {})
-    board = BoardRuns(division, splits, {(names[r.id], r.dataset, r.split): r for r in runs})
-    counts = Counter(method for method, dataset, _ in board.runs if dataset in board.datasets)
+    board = BoardRuns(division, [*splits], {(names[r.id], r.dataset): r for r in runs})
+    counts = Counter(method for method, dataset in board.runs if dataset in board.datasets)
     unranked = {name: n - counts[name] for name, n in board.expected.items() if counts[name] < n}
     if len(board.methods) - len(unranked) < 2:
         raise SoleMethodError(
@@ -296,4 +291,4 @@ def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, s
 def name_of(board: BoardRuns, ids: Iterable[str]) -> str | None:
     """The name of the method on a board that has one of these runs; None where none has."""
     runs = set(ids)
-    return next((method for (method, _, _), record in board.runs.items() if record.id in runs), None)
+    return next((method for (method, _), record in board.runs.items() if record.id in runs), None)

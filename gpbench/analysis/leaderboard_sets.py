@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from gpbench.analysis.board import Board, mean
+from gpbench.analysis.board import Board
 from gpbench.analysis.leaderboard import BoardRuns, lost
 from gpbench.analysis.printing import number
 from gpbench.analysis.sheets import Grid, Text, parts
@@ -15,8 +15,8 @@ def grids(runs: BoardRuns) -> list[Grid]:
     """The pairs that are decided and the data sets where a method is best and worst; values and seconds by data set."""
     board, names, measure = runs.board, np.array(runs.methods), runs.division.measures[0]
     of_sets, losses = Board(runs.of_sets[measure.metric]).shares, runs.array(measure.loss)
-    least = np.nanmin(mean(losses, 2), axis=0)
-    seconds = mean(runs.array(lambda record: np.nan if lost(record) else record.cpu_seconds or np.nan), 2)
+    least = np.nanmin(losses, axis=0)
+    seconds = runs.array(lambda record: np.nan if lost(record) else record.cpu_seconds or np.nan)
     words = [(names[k], ", ".join(names[board.better[k]]), *_ends(runs, of_sets[k])) for k in board.order]
     values = [
         (names[k], *(_value(own, measure.sign, best) for own, best in zip(losses[k], least))) for k in board.order
@@ -36,9 +36,8 @@ def _ends(runs: BoardRuns, shares: Float[ndarray, " D"]) -> list[str]:
     return [", ".join(names[shares == end]) for end in (np.nanmax(shares), np.nanmin(shares))]
 
 
-def _value(losses: Float[ndarray, " S"], sign: int, best: float) -> Text:
-    """The mean over splits of a metric, marked where no method has a better one, or how many splits are lost."""
-    finished = losses[~np.isnan(losses)]
-    if n := np.isinf(finished).sum():
-        return Text(f"{n} of {len(finished)} lost" if len(finished) > 1 else "lost")
-    return Text(number(sign * finished.mean()), "best" if finished.mean() == best else "") if len(finished) else Text()
+def _value(loss: float, sign: int, best: float) -> Text:
+    """The metric of a run, marked where no method has a better one."""
+    if np.isinf(loss):
+        return Text("lost")
+    return Text() if np.isnan(loss) else Text(number(sign * loss), "best" if loss == best else "")

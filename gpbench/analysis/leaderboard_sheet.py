@@ -155,7 +155,7 @@ def _main_grid(runs: BoardRuns, order: Sequence[int], marks: Sequence[str]) -> G
 
 def _typical(runs: BoardRuns, cost: Callable[[Record], float | None]) -> Float[ndarray, " K"]:
     """Geometric mean over data sets of what each method's runs cost, where it is known; NaN where it is not."""
-    return np.exp(mean(mean(runs.array(lambda record: np.log(cost(record) or np.nan)), 2), 1))
+    return np.exp(mean(runs.array(lambda record: np.log(cost(record) or np.nan)), 1))
 
 
 def _beside_grid(runs: BoardRuns, order: Sequence[int], reference: int) -> Grid:

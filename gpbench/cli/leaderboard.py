@@ -156,7 +156,7 @@ def _jobs(division: str, full: bool, words: Sequence[str], results: Path) -> lis
         f"run.results={word(paths.expanded(results).resolve())}",
     ]
     sets = division_of(division).datasets(not full)
-    return [[f"dataset={name}", f"split={split}", *shared] for name, (split,) in sets.items()]
+    return [[f"dataset={name}", f"split={split}", *shared] for name, split in sets.items()]
 
 
 def _require_others(ids: Collection[str], division: str, full: bool, stores: Sequence[str | Path]) -> None:

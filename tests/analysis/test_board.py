@@ -19,28 +19,28 @@ from gpbench.analysis.board import (
 
 def drawn(random, K, D, *, methods=0.0, sets=0.2):
     """A board of K methods whose shares have these standard deviations of methods, and of methods by data sets."""
-    strengths = np.linspace(methods, -methods, K)[:, None, None]
-    return Board(outcomes(random.normal(0.0, sets, (K, D, 1)) - strengths, 0.0))
+    strengths = np.linspace(methods, -methods, K)[:, None]
+    return Board(outcomes(random.normal(0.0, sets, (K, D)) - strengths, 0.0))
 
 
 def test_a_win_is_by_more_than_the_margin_and_lost_runs_lose():
     inf, nan = np.inf, np.nan
-    losses = np.array([[[1.0, 1.0]], [[1.005, 2.0]], [[inf, inf]], [[inf, nan]]])
-    won = outcomes(losses, 0.01)[..., 0]
-    expected = [[0.5, 0.75, 1, 1], [0.25, 0.5, 1, 1], [0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5]]
-    np.testing.assert_array_equal(won, expected)  # the split that one lacks does not count
-    ratio = lambda other, margin: outcomes(np.array([[[2.0]], [[other]]]), 0.0, margin)[0, 1, 0]
+    won = outcomes(np.array([[1.0], [1.005], [2.0], [inf], [inf], [nan]]), 0.01)[..., 0]
+    expected = [[0.5, 0.5, 1, 1, 1], [0.5, 0.5, 1, 1, 1], [0, 0, 0.5, 1, 1], [0, 0, 0, 0.5, 0.5], [0, 0, 0, 0.5, 0.5]]
+    np.testing.assert_array_equal(won[:5, :5], expected)
+    assert np.isnan(won[5]).all() and np.isnan(won[:, 5]).all()  # a run that there is not does not count
+    ratio = lambda other, margin: outcomes(np.array([[2.0], [other]]), 0.0, margin)[0, 1, 0]
     assert (ratio(2.1, 0.06), ratio(2.1, 0.04)) == (0.5, 1.0)
 
 
 def test_shares_are_counted_by_hand():
     random = np.random.default_rng(0)
-    losses = random.integers(0, 4, (5, 7, 2)).astype(float)
+    losses = random.integers(0, 4, (5, 7)).astype(float)
     shares = Board(outcomes(losses, 0.0)).shares
     for i in range(5):
         for d in range(7):
-            others = [losses[k, d] for k in range(5) if k != i]
-            won = [np.mean([1.0 if a < b else 0.5 if a == b else 0.0 for a, b in zip(losses[i, d], o)]) for o in others]
+            own, others = losses[i, d], [losses[k, d] for k in range(5) if k != i]
+            won = [1.0 if own < other else 0.5 if own == other else 0.0 for other in others]
             assert shares[i, d] == pytest.approx(np.mean(won))
     assert shares.mean(axis=0) == pytest.approx(np.full(7, 0.5))
 
@@ -69,11 +69,10 @@ def test_without_moderation_the_test_is_the_paired_t_test(monkeypatch):
 
 
 def test_two_numbers_against_a_reference_have_closed_forms_and_hold():
-    inf, nan = np.inf, np.nan
-    won, reference = np.array([1.0, 1.0, 0.5, 0.0]), np.array([[0.3], [inf], [inf], [1.0]])
-    gained = gains(np.array([[0.1], [2.0], [inf], [inf]]), reference)
+    inf = np.inf
+    won, reference = np.array([1.0, 1.0, 0.5, 0.0]), np.array([0.3, inf, inf, 1.0])
+    gained = gains(np.array([0.1, 2.0, inf, inf]), reference)
     assert gained == pytest.approx([0.2, 1.0, 0.0, -1.0])  # of the lost runs, and of both lost
-    assert gains(np.array([[0.0, nan]]), np.array([[0.5, 0.1]])) == pytest.approx([0.5])
     found = chance_to_win(won)
     assert found.value == 3.0 / 5.0 and found[1:] == pytest.approx(stats.beta.interval(0.95, 3.0, 2.0))
     more = [*gained, 1.0, -1.0]  # with one gain and one loss of the most that counts
@@ -98,7 +97,7 @@ def test_copies_that_are_handed_in_move_no_share_and_make_no_claim():
     would be first with them as others."""
     losses = np.random.default_rng(3).gumbel(size=(20, 26))
     copies = losses[0] + np.arange(1, 21)[:, None] * 0.02
-    won = outcomes(np.concatenate([losses, copies])[..., None], 0.01)
+    won = outcomes(np.concatenate([losses, copies]), 0.01)
     alone, beside = Board(won[:20, :20]), Board(won, np.arange(40) < 20)
     np.testing.assert_allclose(beside.means[:20], alone.means)
     assert Board(won).means[0] > beside.means[0] + 0.2
@@ -113,14 +112,14 @@ def test_a_family_counts_as_one_data_set():
 def test_pairs_that_share_too_few_data_sets_or_never_meet_are_not_decided():
     """The first two beat the third on six data sets each, and never meet; on five nothing is claimed."""
     nan, ten = np.nan, np.arange(10.0)
-    losses = np.array([[*[0.0] * 6, *[nan] * 6], [*[nan] * 6, *[0.0] * 6], [1.0] * 12])[..., None]
+    losses = np.array([[*[0.0] * 6, *[nan] * 6], [*[nan] * 6, *[0.0] * 6], [1.0] * 12])
     board = Board(outcomes(losses, 0.0))
     assert board.better.tolist() == [[False, False, True], [False, False, True], [False] * 3]
     assert board.may_be_best.tolist() == [True, True, False] and board.common[0, 1] == 0
     assert not Board(outcomes(losses[:, :5], 0.0)).better.any()
     # differences that are all equal have no variance: p is that of the sign test
     assert board.p[0, 2] == 0.5**6 and board.difference(0, 1).high == np.inf
-    losses = np.stack([ten, ten + 1, ten + 2])[..., None]
+    losses = np.stack([ten, ten + 1, ten + 2])
     losses[0, 4:] = nan  # by its four data sets the first would be ahead of all
     assert Board(outcomes(losses, 0.0)).better.tolist() == [[False] * 3, [False, False, True], [False] * 3]
 

@@ -182,17 +182,6 @@ def test_the_start_page_answers_three_questions_in_order_with_the_boards_of_best
     assert f"{answer}." in reader.text
 
 
-def test_the_page_of_a_method_says_how_it_stands_on_each_board(tmp_path, monkeypatch, printed):
-    file = str(Path(__file__).parents[2] / "results" / "leaderboard" / "records.parquet")
-    monkeypatch.setattr(sites.definition, "names", lambda folders=(): ["gpbench/leaderboard_classification"])
-    assert main(["report", "--results", file, "--out", str(tmp_path)]) == 0
-    words = ["leaderboard", "--division", "classification", "--results", file, "--method", "ensemble"]
-    text = " ".join(Reader(tmp_path / page("method", "ensemble")).text.split())
-    assert " ".join(printed(*words).split(" By nll ")[0].split()) in text
-    [first, *_] = [row for row in json.loads(printed(*words, "--json")) if row["method"] == "ensemble"]
-    assert f"{first['cpu_seconds']:.4g} CPU seconds a run" in text
-
-
 def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read, results, capsys):
     words = ["verify", "mine", "--results", str(results), "--config-dir", str(site.parent / "conf"), "--json"]
     capsys.readouterr()
