@@ -174,9 +174,10 @@ class Judged:
         if self.control is None or not self.control.counts.known:
             words = self.clause.control
             return "" if isinstance(words, str) and words and not words.startswith("none") else "no control"
-        side = _PLACES[self._grade()]
-        is_alike = _PLACES[self.control.grade()] * side > 0
-        return ("its control lies there too" if side < 0 else "nor does its control") if is_alike else ""
+        side, other = _PLACES[self._grade()], _PLACES[self.control.grade()]
+        if not other:
+            return "its control is mixed"
+        return "" if side * other <= 0 else "its control lies there too" if side < 0 else "nor does its control"
 
     @property
     def _is_chance(self) -> bool:

@@ -97,7 +97,12 @@ def test_one_split_leans_at_most_unless_its_errors_are_known_and_so_does_what_no
         assert judged([value] * 5, BELOW, source="rows", split_ratio=1.1).grade() == shown
         assert {judged([value] * 5, BELOW, control=words).grade() for words in ("", "none: why")} == {leans}
         alike = "its control lies there too" if value < 0 else "nor does its control"
-        for control, *expected in (([value], leans, alike), ([-value], shown, ""), ([], leans, "no control")):
+        for control, *expected in (
+            ([value], leans, alike),
+            ([-value], shown, ""),
+            ([value, -value], leans, "its control is mixed"),
+            ([], leans, "no control"),
+        ):
             beside = replace(judged([value] * 5, BELOW, control=clause()), control=judged(control * 5, BELOW))
             assert [beside.grade(), beside.caveat] == expected
 
