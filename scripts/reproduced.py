@@ -47,8 +47,9 @@ paper](README.md).
 A second table has each target:
 
 - **±, %**: the band.  Ours is *equal* where it is within two joint standard errors of the printed number, here in % of
-  it; else it is *better* or *worse*.  The joint variance is the sum of ours over splits, the printed one, and that of
-  rounding: u²/12 for a value printed to the unit u, and v²/12 within the square of an error printed to the unit v.
+  it; else it is *better* or *worse*.  Of log densities (test_ll) the % says little: their zero depends on the unit of
+  the targets.  The joint variance is the sum of ours over splits, the printed one, and that of rounding: u²/12 for a
+  value printed to the unit u, and v²/12 within the square of an error printed to the unit v.
 - **printed**: ± as the paper has it, a standard deviation over splits in sep and qsgp and of dropout.
 - **rivals**: the runs of other methods and settings, such as sizes, that the same table has on the same rows, and how
   many of them meet the target: are equal or better, each by its own standard error and the printed one.  A target that
