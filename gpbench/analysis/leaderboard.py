@@ -142,9 +142,16 @@ class BoardRuns:
 
     @cached_property
     def datasets(self) -> tuple[str, ...]:
-        """Names of the data sets that half of the methods have, and two at least."""
-        having = Counter(dataset for _, dataset in self.runs)
-        return tuple(name for name in self.planned if having[name] >= max(2, len(self.methods) / 2))
+        """Names of the data sets that half of the methods that count have, and two at least."""
+        counted = {*compress(self.methods, self._counts)}
+        having = Counter(dataset for method, dataset in self.runs if method in counted)
+        return tuple(name for name in self.planned if having[name] >= max(2, len(counted) / 2))
+
+    @cached_property
+    def _counts(self) -> Bool[ndarray, " K"]:
+        """Whether a method is one of the others, and chooses the data sets: all do where no two ship."""
+        ships = np.array([all(record.shipped for record in self.by_method[name]) for name in self.methods])
+        return ships if ships.sum() > 1 else np.ones_like(ships)
 
     @cached_property
     def families(self) -> list[str]:
@@ -176,9 +183,7 @@ class BoardRuns:
     @cached_property
     def boards(self) -> Mapping[str, Board]:
         """The board by each measure, over families of data sets."""
-        ships = np.array([all(record.shipped for record in self.by_method[name]) for name in self.methods])
-        counts = ships if ships.sum() > 1 else True
-        return {metric: Board(of_families(won, self.families), counts) for metric, won in self.of_sets.items()}
+        return {metric: Board(of_families(won, self.families), self._counts) for metric, won in self.of_sets.items()}
 
     @property
     def board(self) -> Board:
