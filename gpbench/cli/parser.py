@@ -93,6 +93,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str = "", **options: Any) -> None:
         super().__init__(prog=prog, allow_abbrev=False, formatter_class=_Help, **options)
+        self._negative_number_matcher = re.compile(r"-\d")  # `--rows -5k` has a value, and no option has a digit
         for name in (None, "store"):
             self.register("action", name, _Store)
 
@@ -116,8 +117,7 @@ class Verb:
 
         self.function = function
         returned = inspect.signature(self.function).return_annotation
-        returned = next(iter(get_args(returned)), returned)
-        self.output = _OUTPUT.get(getattr(returned, "__name__", ""), ())
+        self.output = _OUTPUT.get(getattr(next(iter(get_args(returned)), returned), "__name__", ""), ())
         self.description, texts, epilog = _described(inspect.getdoc(self.function) or "")
         self.parser = Parser(f"gpbench {name}", description=self.description, epilog=epilog)
         self._words: list[str] = []

@@ -133,7 +133,7 @@ def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
 def test_the_place_of_a_method_and_a_board_of_larger_data_are_shown(results, capsys):
     assert board(results, "--method", "quick") == 0
     assert "quick is shown not to be the best of 3 methods of classification" in capsys.readouterr().out
-    assert board(results, "--rows", "4k-") == 0
+    assert board(results, "--rows", "-4k") == 0 == board(results, "--rows", "4k-")
     assert "on 6 data sets" in " ".join(capsys.readouterr().out.split())
     assert board(results, "--method", "quik") == 2
     assert "no method 'quik' on this board; did you mean quick?" in capsys.readouterr().err
