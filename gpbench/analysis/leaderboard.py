@@ -171,8 +171,8 @@ class BoardRuns:
 
     def array(self, value: Callable[[Record], float]) -> Float[ndarray, "K D"]:
         """A function of the record of each run; NaN where there is no run."""
-        of = lambda key: value(self.runs[key]) if key in self.runs else np.nan
-        return np.array([[of((method, dataset)) for dataset in self.datasets] for method in self.methods])
+        keys = [[(method, dataset) for dataset in self.datasets] for method in self.methods]
+        return np.array([[value(self.runs[key]) if key in self.runs else np.nan for key in row] for row in keys])
 
     @cached_property
     def of_sets(self) -> Mapping[str, Float[ndarray, "K K D"]]:
