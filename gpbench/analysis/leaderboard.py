@@ -58,9 +58,9 @@ class Measure:
         value = record.metrics.get(self.metric)
         return np.inf if value is None else self.sign * value
 
-    def margin(self, first: float, second: float) -> float:
-        """The largest difference of two values that is a tie."""
-        return max(self.absolute, self.relative * min(abs(first), abs(second)))
+    def ties(self, first: float, second: float) -> bool:
+        """Whether two values of the metric tie."""
+        return bool(outcomes(np.array([[first], [second]]), self.absolute, self.relative)[0, 1, 0] == 0.5)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class BoardRuns:
     """Methods and their runs on data sets of a division."""
 
     division: Division
-    planned: Sequence[str]  # data sets
+    planned_sets: Sequence[str]
     runs: Mapping[tuple[str, str], Record]  # records by method and data set
     unranked: Mapping[str, int] = field(default_factory=dict)  # methods left out, with how many runs were not made
 
@@ -145,7 +145,7 @@ class BoardRuns:
         """Names of the data sets that half of the methods that count have, and two at least."""
         counted = {*compress(self.methods, self._counts)}
         having = Counter(dataset for method, dataset in self.runs if method in counted)
-        return tuple(name for name in self.planned if having[name] >= max(2, len(counted) / 2))
+        return tuple(name for name in self.planned_sets if having[name] >= max(2, len(counted) / 2))
 
     @cached_property
     def _counts(self) -> Bool[ndarray, " K"]:

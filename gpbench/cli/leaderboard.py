@@ -123,10 +123,9 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
             require(record.id in again, fault, ConfigError)
             for measure in division.measures:
                 was, now = (float(r.metrics[measure.metric] or 0.0) for r in (record, again[record.id]))
-                differs = not abs(now - was) <= measure.margin(was, now)
-                numbers = f"{record.label}  {measure.metric} {was:.6g}, now {now:.6g}:"
-                print(numbers, "differs by more than a tie" if differs else "as in the file")
-                count += differs
+                verdict = "as in the file" if measure.ties(was, now) else "differs by more than a tie"
+                print(f"{record.label}  {measure.metric} {was:.6g}, now {now:.6g}: {verdict}")
+                count += not measure.ties(was, now)
     print(f"made again: {len(drawn)} of {len(known)} runs; imported and lost ones are not ({len(store.all())} records)")
     return int(count > 0)
 
