@@ -193,8 +193,7 @@ class BoardRuns:
     @cached_property
     def _log_seconds(self) -> Float[ndarray, "K D"]:
         """Logarithms of the CPU seconds of runs, of a lost one those after which all are; NaN where none are known."""
-        known = lambda record: np.nan if record.cpu_seconds is None else max(record.cpu_seconds, 1e-3)
-        return self.array(lambda record: np.log(LIMIT if lost(record) else known(record)))
+        return np.log(self.array(lambda record: LIMIT if lost(record) else np.maximum(record.rated_seconds, 1e-3)))
 
     @property
     def cpu_seconds(self) -> Float[ndarray, " K"]:

@@ -16,7 +16,7 @@ def grids(runs: BoardRuns) -> list[Grid]:
     board, names, measure = runs.board, np.array(runs.methods), runs.division.measures[0]
     of_sets, losses = Board(runs.of_sets[measure.metric]).shares, runs.array(measure.loss)
     least = np.nanmin(losses, axis=0)
-    seconds = runs.array(lambda record: np.nan if lost(record) else record.cpu_seconds or np.nan)
+    seconds = runs.array(lambda record: np.nan if lost(record) else record.rated_seconds)
     words = [(names[k], ", ".join(names[board.better[k]]), *_ends(runs, of_sets[k])) for k in board.order]
     values = [
         (names[k], *(_value(own, measure.sign, best) for own, best in zip(losses[k], least))) for k in board.order

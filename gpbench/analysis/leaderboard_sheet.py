@@ -202,7 +202,8 @@ def _remarks(runs: BoardRuns) -> list[str]:
         " geometric mean ratio (t intervals); a gain counts at most 1 nat, a ratio e, and a lost run has lost as much",
         f"ties are differences up to {', '.join(margins)}",
         "a run that is late, out of memory, diverged or in error loses to those that are not, and ties with its like",
-        f"CPU s: geometric mean over data sets without compilation, {LIMIT:.0f} for a lost run; F: no other method has"
+        f"CPU s: geometric mean over data sets without compilation, times the machine's rate where a record has it,"
+        f" {LIMIT:.0f} for a lost run; F: no other method has"
         " as high a share and is quicker" + ("" if runs.is_complete.all() else "; empty without all data sets"),
         "compile s: wall-clock seconds of compilation; step MB: what the arrays of a step take; of runs that know them",
         f"data sets: {', '.join(runs.datasets)}" + "".join(f"; of one family {sets}" for sets in several),

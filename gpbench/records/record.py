@@ -62,6 +62,7 @@ class Record:
     row_operations: float | None = None  # the same of the prediction of one test row
     cpu_limit: float | None = None  # CPU seconds within which a run with predictions had to end (`run.cpu_limit`)
     cpu_seconds: float | None = None  # CPU seconds without compilation
+    machine_rate: float | None = None  # how fast a CPU second was, of a run with `cpu_limit` (`gpbench.train.rate`)
     kept: bool | None = None  # True if the arrays that pictures show were kept (`run.keep`)
     saved: bool | None = None  # True if the trained state was saved (`run.save`)
     device: str | None = None  # name of the device
@@ -123,6 +124,11 @@ class Record:
     def label(self) -> str:
         """Data set, method, setting and split, as in `pima  sep  m=15%  0`."""
         return "  ".join(filter(None, [self.dataset, self.method, self.setting, str(self.split)]))
+
+    @property
+    def rated_seconds(self) -> float:
+        """CPU seconds that a machine of rate 1 would take, as this one was where its rate is unknown; or NaN."""
+        return math.nan if self.cpu_seconds is None else self.cpu_seconds * (self.machine_rate or 1.0)
 
     @property
     def age(self) -> tuple[str, str]:

@@ -34,6 +34,7 @@ from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Fit, Group
 from gpbench.train.loop import Cadence
 from gpbench.train.programs import Programs
+from gpbench.train.rate import machine_rate
 
 _GPU_BYTES = 2**34  # share of a GPU's memory that a group of `run.together=auto` may take; larger groups are no faster
 
@@ -69,6 +70,7 @@ class Context:
             **({"saved": True} if "save" in plan.extras else {}),
             "preset": self.run["preset"],
             **environment.facts(device=runtime.device_name(), precision=self.precision),
+            **({"machine_rate": machine_rate()} if self.cpu_limit else {}),
             **self.devices.facts(),
         }
 

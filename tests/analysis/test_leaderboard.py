@@ -133,6 +133,8 @@ def test_the_front_has_the_quickest_and_the_best_and_no_method_that_is_slower_an
     board = board_of(runs({"a": 0.0, "b": 2.0, "c": 1.0}, {"a": 5.0, "b": 10.0, "c": 15.0}), REGRESSION)
     assert board.on_front.tolist() == [True, True, False]
     assert board.cpu_seconds == pytest.approx([5.0, 10.0, 15.0])
+    rated = [replace(record, machine_rate=2.0 if record.method == "a" else None) for record in board.runs.values()]
+    assert board_of(rated, REGRESSION).cpu_seconds == pytest.approx([10.0, 10.0, 15.0])
     unknown = [replace(record, cpu_seconds=None) for record in runs({"a": 0.0})]
     board = board_of([*unknown, *runs({"b": 2.0, "c": 1.0})], REGRESSION)
     assert board.on_front.tolist() == [False, True, False] and not board.is_complete[0]

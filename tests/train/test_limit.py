@@ -45,6 +45,7 @@ def test_a_run_within_its_limit_is_the_same_run_as_one_without(tmp_path):
     assert record.status == "done" and record.steps == 5 and record.setting == "steps=5" and record.cpu_limit is None
     (plain,) = job(tmp_path / "plain", *RUN)
     assert (record.id, record.metrics) == (plain.id, plain.metrics)
+    assert record.machine_rate > 0.0 and plain.machine_rate is None
 
 
 def test_a_run_over_its_limit_is_recorded_as_lost_and_made_again_without_one_or_with_a_larger(
