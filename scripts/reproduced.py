@@ -52,8 +52,8 @@ A second table has each target:
   value printed to the unit u, and v²/12 within the square of an error printed to the unit v.
 - **printed**: ± as the paper has it, a standard deviation over splits in sep and qsgp and of dropout.
 - **rivals**: the runs of other methods and settings, such as sizes, that the same table has on the same rows, and how
-  many of them meet the target: are equal or better, each by its own standard error and the printed one.  A target that
-  none of them meets is *informative*: it tells the method from its rivals.
+  many of them meet the target: lie in its band, in which ours is equal, or on its better side.  A target that none of
+  them meets is *informative*: it tells the method from its rivals.  Rivals of qsgp have one fold, the targets five.
 - Targets of aep_dgp are on the splits of the papers that printed them.  Errors of ours and of theirs are then
   correlated, and the band, which takes them as independent, is too wide: equal says less than it seems, better and
   worse more.  Papers print no values of single splits, so that errors of paired rows are not known.

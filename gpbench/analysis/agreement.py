@@ -52,16 +52,15 @@ def outcome(entry: Entry) -> str:
 
 def rivals_meet(target: Entry, entries: Sequence[Entry]) -> list[bool]:
     """Whether each value of another method, size or setting, held out on the same rows, meets the printed number of a
-    target: within two joint standard errors or better.  One without an error over splits has that over its test rows,
-    or that of the printed number alone."""
+    target: it lies in the target's own band or on the better side of it, so that no rival meets one by a wide error."""
     rows_of = lambda e: (e.metric, e.cell.dataset, e.cell.output, e.cell.data_key)
     same = [e for e in entries if e.mean is not None and e.cell.held_out and e.cell.dataset == target.cell.dataset]
     by_cell = {e.cell.records[0].cell: e for e in reversed(same) if rows_of(e) == rows_of(target)}
     by_cell.pop(target.cell.records[0].cell, None)
     printed, sign = target.published, 1 if target.better == "higher" else -1
     assert printed is not None
-    joint = lambda e: math.hypot(e.stderr or e.row_stderr or 0.0, printed.stderr or 0.0)
-    return [sign * ((e.mean or 0.0) - printed.value) >= -BAND * joint(e) for e in by_cell.values()]
+    least = -BAND * (target.joint_stderr or 0.0)
+    return [sign * ((e.mean or 0.0) - printed.value) >= least for e in by_cell.values()]
 
 
 def headline(outcomes: Counter[str], informative: int) -> str:

@@ -129,7 +129,7 @@ def test_a_column_has_the_values_of_its_file():
         assert cells["targets of regression"] == scaled[values["targets"]], name
         assert float(cells["initial noise variance²"]) == values["target_noise"], name
         assert float(cells["least noise variance¹ ²"]) == values["noise_floor"], name
-        assert (cells["prior on lengthscales"] == "none") == (values["lengthscale_prior"] is None), name
+        assert (cells["prior on lengthscales³"] == "none") == (values["lengthscale_prior"] is None), name
         assert (cells["inducing points of `gam`"] == "fixed") == values["fixed_points"], name
         assert cells["trials of `rates`"].startswith("by halving") == values["halving"], name
         assert cells["`qsgp`: `solver`"] == values["solver"], name

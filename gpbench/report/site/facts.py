@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis.cells import CellRuns, Entry, cell_key, entries, group_runs
+from gpbench.analysis.grouping import gather
 from gpbench.analysis.leaderboard import BoardRuns
 from gpbench.analysis.printing import natural
 from gpbench.analysis.reproduction import Reproduction, reproductions
@@ -62,8 +63,9 @@ class Facts:
 
     @cached_property
     def cells(self) -> list[CellRuns]:
-        """All cells; runs of several presets share a cell."""
-        return group_runs(self.records)
+        """All cells; runs of several presets share a cell.  A label tells a cell from others of its data set."""
+        groups = gather((record.dataset, record) for record in self.records)
+        return [cell for name in sorted(groups, key=natural) for cell in group_runs(groups[name])]
 
     @cached_property
     def entries(self) -> list[Entry]:
@@ -79,10 +81,8 @@ class Facts:
     @cached_property
     def n_runs(self) -> dict[str, Counter[str]]:
         """Numbers of runs by value of each of the fields method, data set and status."""
-        return {
-            field: Counter(getattr(record, field) for record in self.records)
-            for field in ("method", "dataset", "status")
-        }
+        fields = ("method", "dataset", "status")
+        return {name: Counter(getattr(record, name) for record in self.records) for name in fields}
 
     @cached_property
     def datasets(self) -> list[str]:
