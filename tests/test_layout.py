@@ -34,12 +34,12 @@ FLOORS = [
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
     ("base",): 2_670,
-    ("core",): 5_960,
+    ("core",): 5_980,
     ("methods",): 6_620,
     ("data",): 5_050,
     ("config",): 1_400,
     ("records", "experiments"): 2_960,
-    ("train",): 2_500,
+    ("train",): 2_480,
     ("sweep",): 1_280,
     ("analysis",): 4_750,
     ("claims",): 1_910,

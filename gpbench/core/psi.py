@@ -3,6 +3,7 @@
 5.  ψ2 is only needed in sums Σ W ψ2 over pairs of inducing points, in O(N M²) memory for the N rows of a call."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -19,7 +20,8 @@ class Moments(eqx.Module):
 
 def psi1(kernel: SquaredExponential, Z: Float[Array, "M D"], h: Moments) -> Float[Array, "N M"]:
     """ψ1: E k(z, h) for every row and inducing point."""
-    return jnp.exp(kernel.log_amplitude + _log_expectation(kernel, Z, h, 1))
+    rows, columns = _exponent(kernel, Z, h, 1)
+    return jnp.exp(kernel.log_amplitude + rows @ columns.T)
 
 
 def psi2_sum(
@@ -46,14 +48,35 @@ def _product_sum(
     centre c = (z + y)/2 and squared lengthscales l: a second squared exponential of h, of half the squared
     lengthscales."""
     apart = jnp.exp(-0.25 * jnp.sum(kernel.scale(Z - Y) ** 2, axis=1) + 2.0 * kernel.log_amplitude)
-    return jnp.exp(_log_expectation(kernel, 0.5 * (Z + Y), h, 2)) @ (apart * weight)
+    return _exp_product(*_exponent(kernel, 0.5 * (Z + Y), h, 2), apart * weight)
 
 
-def _log_expectation(
+@jax.custom_vjp
+def _exp_product(rows: Float[Array, "N K"], columns: Float[Array, "Q K"], weight: Float[Array, " Q"]) -> Array:
+    """exp(rows columnsᵀ) weight (N,); its reverse rule forms no gradient of N Q numbers."""
+    return jnp.exp(rows @ columns.T) @ weight
+
+
+def _forward(rows: Array, columns: Array, weight: Array) -> tuple[Array, tuple[Array, ...]]:
+    E = jnp.exp(rows @ columns.T)
+    return E @ weight, (rows, columns, weight, E)
+
+
+def _backward(saved: tuple[Array, ...], cotangent: Array) -> tuple[Array, Array, Array]:
+    rows, columns, weight, E = saved
+    # (Rᵀ E)ᵀ for Eᵀ R: XLA is slow with a skinny product whose left operand is transposed
+    back = (cotangent[:, None] * jnp.pad(rows, ((0, 0), (0, 1)), constant_values=1.0)).T @ E
+    return cotangent[:, None] * (E @ (weight[:, None] * columns)), (weight * back[:-1]).T, back[-1]
+
+
+_exp_product.defvjp(_forward, _backward)
+
+
+def _exponent(
     kernel: SquaredExponential, centres: Float[Array, "Q D"], h: Moments, sharpness: int
-) -> Float[Array, "N Q"]:
-    """log E exp(-s/2 Σ (h - c)²/l) = -½ log|I + s cov/l| - ½ (m - c)ᵀ (l/s + cov)⁻¹ (m - c), s the sharpness.  As one
-    matrix product of features of rows and of centres, both about the mean of the centres to keep digits."""
+) -> tuple[Float[Array, "N K"], Float[Array, "Q K"]]:
+    """log E exp(-s/2 Σ (h - c)²/l) = -½ log|I + s cov/l| - ½ (m - c)ᵀ (l/s + cov)⁻¹ (m - c), s the sharpness.  As
+    features of rows and of centres, whose product it is, both about the mean of the centres to keep digits."""
     origin = jnp.mean(centres, axis=0)
     c, m = centres - origin, h.mean - origin
     width = jnp.broadcast_to(jnp.exp(kernel.log_lengthscale2), m.shape[1:]) / sharpness
@@ -69,4 +92,4 @@ def _log_expectation(
         square, centre_square = precision.reshape(len(m), -1), (c[:, :, None] * c[:, None, :]).reshape(len(c), -1)
     constant = jnp.sum(shift * m, axis=1) + log_det
     rows = jnp.concatenate([-0.5 * square, shift, -0.5 * constant[:, None]], axis=1)
-    return rows @ jnp.concatenate([centre_square, c, jnp.ones_like(c[:, :1])], axis=1).T
+    return rows, jnp.concatenate([centre_square, c, jnp.ones_like(c[:, :1])], axis=1)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.test_util import check_grads
 from scipy.stats import norm
 
 from gpbench.core.assumed_density import output_moments, relu_moments
@@ -66,6 +67,16 @@ def test_a_full_covariance_that_is_diagonal_is_the_diagonal_one_with_its_gradien
 
     one, other = (jax.grad(total, argnums=(0, 1, 2, 3))(KERNEL, Z, MEAN, VARIANCE, full) for full in (False, True))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10), one, other)
+
+
+def test_the_reverse_rule_of_a_sum_of_pairs_is_the_derivative_by_finite_differences():
+    def total(*arrays):
+        kernel, Z, Y, mean, variance, W = jax.tree.map(jnp.asarray, arrays)
+        h = Moments(mean, variance)
+        pairs = psi2_sum(kernel, Z, h, W) + psi2_cross_sum(kernel, Z, Y, h, W[:, :3])
+        return jnp.sum(jnp.sin(pairs) * jnp.arange(1.0, 6.0))  # a cotangent that differs between rows
+
+    check_grads(total, (KERNEL, Z, Y, MEAN, VARIANCE, W), order=1, modes=["rev"], rtol=1e-4, atol=1e-4)
 
 
 def test_float32_keeps_four_digits_far_from_the_origin_and_without_variance_the_mean_is_rectified():
