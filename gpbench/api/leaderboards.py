@@ -42,7 +42,7 @@ def leaderboard(
 
     examples:
       gpbench leaderboard --division classification --out board.png
-      gpbench leaderboard --method svgp --rows 5k-                  how it stands on larger data
+      gpbench leaderboard --method dgp --rows 5k-                   how it stands on larger data
       gpbench leaderboard add method=mine --config-dir mine         train it on the small data sets; how it stands
     """
     runs = board_of(division, quick, results, number_range(rows, "rows"))
@@ -51,7 +51,7 @@ def leaderboard(
     else:
         absent = runs.unranked.get(method)
         require(not absent, f"{method} has no place: {absent} of its runs were not made", AbsentError)
-        require_known(method, runs.methods, f"no method {method!r} on this board", AbsentError)
+        require_known(method, runs.methods, f"no method {method!r} on the board of {runs.division.name}", AbsentError)
         sheet = leaderboard_sheet.place_sheet(runs, method)
     return Table(sheet, picture=("leaderboard.draw_board", runs), records=runs.runs.values(), results=results)
 

@@ -18,7 +18,7 @@ from gpbench.data.faults import reject
 from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
-from gpbench.errors import ConfigError, DataError, printable, require
+from gpbench.errors import ConfigError, DataError, listed, printable, require
 
 _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": builtin.rows}
 
@@ -54,9 +54,11 @@ def load(
                 local.warn(f"{problem}; took the next source")
         if not dataset.file:
             local.save(dataset, card, store)
+        lacking = listed([*dataset.missing]) if card.get("incomplete") == "drop" else ""
         if dataset.left_out and not quiet:
-            lines = "; ".join(dataset.left_out)
-            _warn_once(f"{card['name']}: {lines}: no input; to make it one, name it in `keep`")
+            _warn_once(f"{card['name']}: {'; '.join(dataset.left_out)}: no input; to make it one, name it in `keep`")
+        if lacking and not quiet:
+            _warn_once(f"{card['name']}: rows that lack {lacking} are left out, by `incomplete: drop`")
         return dataset
     name, subject = cards.location(card["name"], config_dirs), f"{card['name']}: "
     plain = [str(error).removeprefix(subject) for error in failures]

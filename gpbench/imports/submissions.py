@@ -86,7 +86,7 @@ class Submission:
         self.require(classes != 1, "predictions of counts cannot be imported, for they have no one form")
         names = ["mean", "variance"] if classes == 0 else self._class_columns(classes)
         absent, extra = [n for n in names if n not in self.values], [n for n in self.values if n not in names]
-        self.require(not absent, f"no column {_first(absent)}; {_described(classes)}")
+        self.require(not absent, f"no column {_first(absent)} with numbers; {_described(classes)}")
         self.require(not extra, f"column {_first(extra)} does not belong there; {_described(classes)}")
         for name in names:
             column = self.values[name]

@@ -43,6 +43,7 @@ def test_a_card_is_written_beside_the_table_and_never_overwritten(folder, capsys
     card = folder / "tables" / "dataset" / "pump_1.yaml"
     dataset = load(cards.read("pump_1", folders[:1]), config_dirs=folders[:1])
     assert dataset.columns == ("speed", "valve", "kind=x", "kind=y", "kind=z") and dataset.task == "regression"
+    assert "pump_1: rows that lack speed are left out" in capsys.readouterr().err
     assert dataset.X[:2].tolist() == [[0, 0, 1, 0, 0], [0.5, 1, 0, 1, 0]] and dataset.y[:3].tolist() == [0.5, 1.5, 4.5]
     card.write_text(card.read_text() + "title: mine\n")
     for target in ([], ["target=drag"]):
