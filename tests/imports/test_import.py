@@ -187,7 +187,10 @@ FAULTS = {
     "no such row": (lambda t: with_values(t, 2, row=200), "row 200 does not exist: sinc has rows 0 to 199"),
     "a variance of 0": (lambda t: with_values(t, 2, variance=0.0), "row {third} has a variance that is not positive"),
     "a mean of NaN": (lambda t: with_values(t, 2, mean=np.nan), "row {third} has a value of mean that is not finite"),
-    "no variance": (lambda t: t.drop(columns="variance"), "no column variance with numbers; a regression data set needs mean"),
+    "no variance": (
+        lambda t: t.drop(columns="variance"),
+        "no column variance with numbers; a regression data set needs mean",
+    ),
     "no such split": (lambda t: t.assign(split=20), "sinc split 20: split=20: sinc has splits 0 to 19\n"),
     "an output": (lambda t: t.assign(output=1), "sinc has one output only"),
     "seconds that differ": (lambda t: t.assign(seconds=np.arange(20.0)), "has another value of seconds than the"),
