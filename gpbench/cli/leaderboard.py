@@ -14,6 +14,7 @@ from gpbench.api.tables import Table
 from gpbench.cli.output import Named, results_folder
 from gpbench.config.compose import compose
 from gpbench.config.words import require_once, word
+from gpbench.data import cards
 from gpbench.errors import AbsentError, ConfigError, DivergedError, SweepError, printable, require
 from gpbench.experiments.plan import plans, words_of
 from gpbench.records.collection import SUFFIX, open_existing
@@ -131,8 +132,8 @@ def verify(file: Path, *, runs: int = 3, config_dir: Sequence[Path] = ()) -> int
 
 
 def _jobs(division: str, full: bool, words: Sequence[str], results: Path) -> list[list[str]]:
-    """The jobs that place a method, which these words name with its settings.  Raises ConfigError for words of another
-    kind, and without a method."""
+    """The jobs that place a method, which these words name with its settings, the largest first, which else ran last,
+    alone.  Raises ConfigError for words of another kind, and without a method."""
     others = [text for text in words if not text.startswith(_TEXTS)]
     names = [text for text in words if text.startswith("method=")]
     lists = [text for text in words if "," in (value := text.partition("=")[2]) and value[0] not in "[{'\""]
@@ -154,8 +155,8 @@ def _jobs(division: str, full: bool, words: Sequence[str], results: Path) -> lis
         "run.device=cpu",
         f"run.results={word(paths.expanded(results).resolve())}",
     ]
-    sets = division_of(division).datasets(not full)
-    return [[f"dataset={name}", f"split={split}", *shared] for name, split in sets.items()]
+    sets = sorted(division_of(division).datasets(not full).items(), key=lambda item: -cards.read(item[0])["rows"])
+    return [[f"dataset={name}", f"split={split}", *shared] for name, split in sets]
 
 
 def _require_others(ids: Collection[str], division: str, full: bool, stores: Sequence[str | Path]) -> None:
