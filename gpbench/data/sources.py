@@ -54,11 +54,11 @@ def load(
                 local.warn(f"{problem}; took the next source")
         if not dataset.file:
             local.save(dataset, card, store)
-        lacking = listed([*dataset.missing]) if card.get("incomplete") == "drop" else ""
+        gaps = listed([*dataset.missing]) if card.get("incomplete") == "drop" else ""
         if dataset.left_out and not quiet:
             _warn_once(f"{card['name']}: {'; '.join(dataset.left_out)}: no input; to make it one, name it in `keep`")
-        if lacking and not quiet:
-            _warn_once(f"{card['name']}: rows that lack {lacking} are left out, by `incomplete: drop`")
+        if gaps and not quiet:
+            _warn_once(f"{card['name']}: rows that lack {gaps} are left out, by `incomplete: drop`")
         return dataset
     name, subject = cards.location(card["name"], config_dirs), f"{card['name']}: "
     plain = [str(error).removeprefix(subject) for error in failures]
