@@ -16,7 +16,7 @@ _ROWS = 12  # number of methods in the table, unless all are asked for
 _NEXT = 2  # number of methods after the leader whose differences stand data set by data set
 
 
-def _shown(result: BestMethods, name: str) -> str:
+def _label(result: BestMethods, name: str) -> str:
     """The name of a method, and whether its runs are of another program, which `gpbench run` does not have."""
     method = name.split()[0]
     return f"{method} (imported)" if all(r.imported for r in result.records if r.method == method) else method
@@ -31,7 +31,7 @@ def sentence(result: BestMethods) -> str:
         extreme = "lowest" if result.direction == "lower" else "highest"
         over = f"{result.datasets[0]}, the only data set with enough of them"
         value = f"mean {result.metric} ({number(result.scores[leader][result.datasets[0]].mean)})"
-    start = f"{_shown(result, leader)} first: it has the {extreme} {value} of {others + 1} methods on {over}"
+    start = f"{_label(result, leader)} first: it has the {extreme} {value} of {others + 1} methods on {over}"
     if result.worse:
         count = "all others" if len(result.worse) == others else f"{len(result.worse)} of the {others} others"
         return f"Try {start}; {count} are shown not to be the best"
@@ -113,7 +113,7 @@ def _main_grid(result: BestMethods, names: Sequence[str]) -> Grid:
             verdicts = [result.verdict_on(name, dataset) for dataset in result.datasets]
             after = [f"{verdicts.count(word)} of {len(verdicts)}" if others else "" for word in ("worse", "better")]
         marked, time = value if others else Text(value, "best"), f"{max(seconds):,.3g}" if seconds else ""
-        lines.append((_shown(result, name), marked, *before, "" if p is None else f"{p:.2g}", shown_as, *after, time))
+        lines.append((_label(result, name), marked, *before, "" if p is None else f"{p:.2g}", shown_as, *after, time))
     heading = title(result.metric, result.records)
     if len(result.datasets) == 1:
         header: tuple[str, ...] = ("method", result.metric, "minus the first [95 %]", "p", "shown", "seconds")
