@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from gpbench import metrics
 from gpbench.core.likelihoods import likelihood_spec
-from gpbench.core.predictive import CountPredictive, MixturePredictive, VaryingNoisePredictive
+from gpbench.core.predictive import CountPredictive, VaryingNoisePredictive
 from gpbench.core.predictive.counts import log_count
 
 SHAPES = [None, 0.5, 8.0]
@@ -130,15 +130,6 @@ def test_scores_of_float32_leave_out_the_rounding_of_far_tails(row, shape):
     predictive = CountPredictive(mean, variance, None if shape is None else jnp.asarray(shape, "float32"))
     score = jax.jit(lambda p, y: p.intervals(y)["crps"])(predictive, jnp.zeros(1, "float32"))
     np.testing.assert_allclose(score, expected, rtol=1e-3)
-
-
-def test_a_mixture_of_equal_counts_has_their_intervals_and_scores():
-    predictive, y = of_rows(None)
-    two = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), predictive)
-    single = jax.jit(lambda p, y: p.arrays(y))(predictive, y)
-    mixed = jax.jit(lambda p, y: p.arrays(y))(MixturePredictive(two, jnp.zeros(2)), y)
-    for name in single:
-        np.testing.assert_allclose(mixed[name], single[name], rtol=1e-6, err_msg=name)
 
 
 def test_the_coverage_of_true_distributions_of_counts_is_nominal():

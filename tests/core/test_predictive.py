@@ -175,15 +175,6 @@ def test_a_mixture_of_gaussians_is_what_it_is_by_hand():
     np.testing.assert_array_equal(cdf_of(mixture, y), arrays["cdf"])
 
 
-def test_a_mixture_of_equal_parts_is_the_part():
-    alone = DENSITIES["laplace"]
-    twice = jax.tree.map(lambda a: jnp.stack([a, a]), alone)
-    y = jnp.array([0.4, -1.02, 4.0])
-    mixed, single = arrays_of(MixturePredictive(twice, jnp.array([0.3, -2.0])), y), arrays_of(alone, y)
-    for name in single:
-        np.testing.assert_allclose(mixed[name], single[name], rtol=1e-9)
-
-
 def test_classes_have_the_log_prob_of_their_column_and_a_mixture_averages_probabilities():
     log_p = jnp.log(jnp.array([[0.2, 0.8], [0.6, 0.4]]))
     y = jnp.array([1.0, -1.0])

@@ -37,7 +37,6 @@ def test_every_run_is_of_a_commit_from_the_freeze_on_and_of_its_plan(division):
 def test_the_page_has_what_the_board_shows(division):
     runs = board_of(division, False, RECORDS)
     assert sheet(runs).title in PAGE
-    first, some = runs.methods[runs.board.order[0]], runs.board.may_be_best
-    # which docs/how-to/report.md recommends
-    behind = {name for name, may_be in zip(runs.methods, some) if not may_be}
+    first = runs.methods[runs.board.order[0]]  # by these two docs/how-to/report.md recommends
+    behind = {name for name, may_be in zip(runs.methods, runs.board.may_be_best) if not may_be}
     assert first == "dgp" if division == "regression" else behind == {"logistic"}

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from problems import KERNEL, KEY, bound_of, differences, evaluated, inputs, objective_of, predict, regression, train
+from problems import KERNEL, KEY, differences, evaluated, inputs, predict, regression
 from references import gp_prediction
 from scipy.linalg import hadamard
 from scipy.stats import multivariate_normal
@@ -18,7 +18,6 @@ from gpbench.methods.exact import alacarte
 from gpbench.methods.exact.alacarte import AlaCarte, AlaCarteParameters
 from gpbench.methods.exact.gpr import GPR
 from gpbench.methods.parts.exact import ExactGP, fit_subset
-from gpbench.train.batches import whole
 
 NOISE = Gaussian(jnp.asarray(np.log(0.05)))
 
@@ -107,21 +106,6 @@ def test_the_gradient_is_that_of_finite_differences_where_it_is_learned_and_else
     np.testing.assert_allclose(gradient, ravel_pytree(learned)[0] * slopes, rtol=1e-5, atol=1e-5)
 
 
-def test_training_moves_the_frequencies_only_where_it_is_to_and_the_evidence_is_then_higher():
-    data = regression(60)
-    objectives = {}
-    for learn in ("lengthscales", "all"):
-        method = AlaCarte(name="alacarte", frequencies=5, learn=learn)
-        start = method.init(data, key=KEY)
-        state, objective = train(method, data, 150, start)
-        objectives[learn] = objective[-1]
-        moved = not eqx.tree_equal(state.parameters.fastfood, start.parameters.fastfood)
-        assert moved == (learn == "all") and objective[-1] > objective[0] + 5.0
-        np.testing.assert_array_equal(state.parameters.fastfood.order, start.parameters.fastfood.order)
-        np.testing.assert_allclose(objective_of(method, state, data), objective[-1], rtol=1e-9)
-    assert objectives["all"] > objectives["lengthscales"] + 1.0
-
-
 def test_with_many_features_it_tends_to_the_exact_gp():
     """The error of random features falls as one over the root of their number: of 16 times as many, to a quarter."""
     data, new = regression(), inputs(20, seed=5)
@@ -141,17 +125,6 @@ def test_with_many_features_it_tends_to_the_exact_gp():
 
     few, many = error(16), error(256)
     assert (many < 0.4 * few).all() and (many < 0.1).all()
-
-
-def test_float32_is_float64_to_rounding():
-    data, method = regression(), AlaCarte(name="alacarte", frequencies=6)
-    single = whole(data.X.astype("float32"), data.y.astype("float32"))
-    value, posterior = bound_of(method, model(6, dtype="float32"), single)
-    assert value.dtype == posterior.mean.dtype == jnp.float32
-    np.testing.assert_allclose(value, bound_of(method, model(6), data)[0], rtol=1e-4)
-    state, objective = train(method, single, 60)
-    assert {leaf.dtype for leaf in jax.tree.leaves(state.parameters)} == {jnp.dtype("float32")}
-    assert objective[-1] > objective[0] + 1.0
 
 
 def test_it_can_start_from_an_exact_gp_of_some_rows():

@@ -213,15 +213,6 @@ def test_fixed_points_stay_on_their_grid_and_all_else_is_learned_as_before(natur
     np.testing.assert_allclose(*(ravel_pytree(leaves)[0] for leaves in learned), rtol=1e-10)
 
 
-def test_three_classes_have_a_latent_function_each():
-    data = rows(30)
-    labels = jnp.digitize(data.y, jnp.array([-0.5, 0.5])).astype(float)
-    data, method = whole(data.X, labels, 3), gam(inducing=4, optimiser=optax.adam(0.02))
-    state, objective = train(method, data, 60)
-    assert objective[-1] > objective[0] + 5 and method.latents(state, data.X) == {}
-    assert (predict(method, state, data.X).arrays(labels)["log_probs"].argmax(1) == labels).mean() > 0.7
-
-
 def test_an_input_that_does_not_vary_has_no_component_and_is_refused_where_it_is_named():
     data = rows()
     constant = eqx.tree_at(lambda d: d.X, data, data.X.at[:, 1].set(2.0))
@@ -232,16 +223,6 @@ def test_an_input_that_does_not_vary_has_no_component_and_is_refused_where_it_is
         gam(components=[[0], [1]], pairs=[]).init(constant, key=KEY)
     with pytest.raises(ConfigError, match="no input varies"):
         gam(pairs="all").init(eqx.tree_at(lambda d: d.X, data, jnp.ones_like(data.X)), key=KEY)
-
-
-def test_an_interaction_with_an_input_of_few_values_trains():
-    """Their inducing points nearly coincide; lengthscales start from a grid and not from these."""
-    data = rows(40)
-    X = data.X.at[:, 1].set(jnp.where(data.X[:, 1] > 1.2, data.X[:, 1], 0.0))
-    data = eqx.tree_at(lambda d: d.X, data, X)
-    method = gam(inducing=9, optimiser=optax.adam(0.05))
-    _, objective = train(method, data, 40)
-    assert np.isfinite(objective).all() and objective[-1] > objective[0]
 
 
 def test_effects_on_grids_are_those_of_rows_and_shares_are_their_variances():

@@ -13,16 +13,9 @@ from gpbench.core import solvers
 from gpbench.core.bases import kernel as kernel_products
 from gpbench.core.kernels import Matern32, SquaredExponential
 from gpbench.core.solvers import KernelSystem, Nystroem, Rows
-from gpbench.data.splits import Member
-from gpbench.errors import Stopped
 from gpbench.methods.parts import mean_solver
 from gpbench.methods.weight_space.qsgp import QSGP
 from gpbench.train.batches import take_step, whole
-from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.group import Group
-from gpbench.train.loop import Cadence, fit
-from gpbench.train.programs import Programs
-from gpbench.train.stop import StopRequest
 
 N = 40
 RNG = np.random.default_rng(1)
@@ -203,20 +196,6 @@ def test_conjugate_gradients_converge_by_the_residual_of_their_weights_and_diver
     assert all(own > 1e-5 for _, own in _residuals(100.0, 1e-5))
     assert any(true <= 3e-3 * (1 + 1e-3) and own <= 3e-3 for true, own in _residuals(100.0, 3e-3))
     assert np.isnan([true for true, _ in _residuals(1e4, 1e-3)][-1])
-
-
-def test_a_run_that_is_stopped_and_resumed_ends_as_one_that_is_not_and_has_converged(tmp_path):
-    method = qsgp("cg", tolerance=1e-4)
-    programs = Programs(method)
-    keys = jax.random.key(0)[None]
-    rows = {"X": X[None], "y": Y[None], "X_test": TEST[None], "y_test": jnp.zeros((1, 7))}
-    group = Group(members=[Member(0)], rows=N, **rows, classes=0, init_keys=keys, step_keys=keys)
-    whole_run = fit(programs, group, cadence=Cadence(4))
-    with pytest.raises(Stopped):
-        fit(programs, group, cadence=Cadence(4), checkpoint=Checkpoint(tmp_path, "abc"), stop=StopRequest(0.0))
-    resumed = fit(programs, group, cadence=Cadence(4), checkpoint=Checkpoint(tmp_path, "abc"))
-    assert resumed.step == whole_run.step < method.steps and resumed.converged == [True]
-    jax.tree.map(np.testing.assert_array_equal, resumed.state.weights, whole_run.state.weights)
 
 
 def test_auto_is_cg_where_it_is_possible_and_adagrad_elsewhere(monkeypatch):

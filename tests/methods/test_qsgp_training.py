@@ -9,7 +9,6 @@ import numpy as np
 import optax
 import pytest
 from problems import objective_of, predict
-from samples import chosen_state
 from scipy.optimize import minimize
 
 from gpbench.core.operations import count_operations
@@ -251,17 +250,3 @@ def test_only_kernel_functions_have_centres_and_the_most_functions_of_a_draw_are
     monkeypatch.setattr("gpbench.core.memory.free_memory", lambda: 1000)
     with pytest.raises(ConfigError, match=r"^500 basis functions .* try fewer of them \(method.basis, "):
         method.init(DATA, key=KEY)
-
-
-def test_a_search_takes_the_rate_with_the_larger_density_of_validation_rows_and_trains_as_if_configured():
-    """Kernel functions overlap, so that a first step of a large rate moves f by many standard deviations."""
-    many = whole(jnp.tile(X, (5, 1)) + 0.1 * jnp.asarray(RNG.normal(size=(5 * N, 1))), jnp.tile(Y, 5))
-    fields = {"features": "inducing", "basis": None, "trial_steps": 30}
-    searching = qsgp(**fields, search={"rate": [30.0, 0.03]})
-    assert chosen_state(searching, many, key=KEY).rate == 0.03
-    state, chosen = searching.init(many, key=KEY), qsgp(**fields, rate=0.03)
-    np.testing.assert_equal(chosen.settings(chosen.init(many, key=KEY)), {"rate": jnp.asarray(0.03)})
-    advance = lambda method, state: method.step(state, many, key=KEY)[0].weights.mean
-    np.testing.assert_array_equal(
-        advance(searching, searching.with_settings(state, {"rate": 0.03})), advance(chosen, chosen.init(many, key=KEY))
-    )

@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 from problems import KERNEL, KEY, inputs, objective_of, predict, regression, train
 
-from gpbench.core.bases import kernel as kernel_products
 from gpbench.core.bases.fourier import prior_draws
 from gpbench.core.kernels import Matern12, Matern32, Matern52, SquaredExponential
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.solvers import step_limit
-from gpbench.data import cards, sources
 from gpbench.methods.base import Batch
 from gpbench.methods.exact import sdd
 from gpbench.methods.exact.sdd import SDD
 from gpbench.methods.parts.exact import ExactGP
-from gpbench.train.batches import whole
 
 GP = ExactGP(KERNEL, Gaussian(jnp.log(jnp.array(0.1))))
 
@@ -57,19 +54,6 @@ def exact_mean(gp, data, X):
 def distance(ours, exact):
     """The relative root-mean-square difference."""
     return np.linalg.norm(np.asarray(ours) - exact) / np.linalg.norm(exact)
-
-
-def test_on_2000_rows_of_kin40k_it_converges_to_the_exact_mean(mirror):
-    card = cards.read("kin40k")
-    dataset = sources.obtain(card, card["sources"][0], mirror=mirror)
-    rows = np.random.default_rng(0).permutation(len(dataset.y))[:2500]
-    X, y = dataset.X[rows], dataset.y[rows]
-    data = whole(jnp.asarray(X[:2000] / X.std(0)), jnp.asarray((y[:2000] - y.mean()) / y.std()))
-    new = jnp.asarray(X[2000:] / X.std(0))
-    ours = method(batch_size=200, steps=800, momentum=0.99)
-    state, _ = train(ours, data, ours.steps)
-    assert distance(predict(ours, state, new).mean, exact_mean(state.gp, data, new)) < 0.01
-    assert ours.diagnostics(state)["residual"] < 0.05
 
 
 @pytest.mark.parametrize("batch_size, steps", [(None, 400), (30, 1500)])
@@ -148,33 +132,6 @@ def test_draws_of_the_prior_have_the_kernel_as_covariance(family):
     features = np.sqrt(kernel.amplitude / 10_000) * np.hstack([np.cos(phase), np.sin(phase)])
     np.testing.assert_allclose(features @ features.T, kernel.cross(X, X), atol=0.04 * float(kernel.amplitude))
     np.testing.assert_allclose(draws(kernel, X), features @ np.vstack(draws.weights), rtol=1e-9)
-
-
-def test_block_sizes_change_nothing(monkeypatch):
-    data, new, ours = regression(25), inputs(10, seed=5), method(batch_size=8)
-    state = start(ours, data)
-    state = eqx.tree_at(lambda s: (s.descent.weights, s.descent.average), state, (state.targets, state.targets))
-    batch = Batch(data.X[:8], data.y[:8], jnp.arange(8), jnp.ones(8), 25)
-    compute = lambda: (*ours.posterior(state, new), ours.step(state, batch, key=KEY)[0].descent.weights)
-    default = compute()
-    for rows, columns in ((3, 4), (10, 25)):
-        monkeypatch.setattr(kernel_products, "PRODUCT_ROWS", rows)
-        monkeypatch.setattr(kernel_products, "PRODUCT_COLUMNS", columns)
-        for ours_, theirs in zip(compute(), default):
-            np.testing.assert_allclose(ours_, theirs, rtol=1e-10, atol=1e-12)
-
-
-def test_float32_is_float64_to_its_precision():
-    data, new, ours = regression(100), inputs(20, seed=5), method(batch_size=30, steps=300)
-    single = jax.tree.map(lambda a: a.astype(jnp.float32) if a.dtype == jnp.float64 else a, data)
-    state, objective = train(ours, single, 300)
-    assert {leaf.dtype for leaf in jax.tree.leaves((state.descent, state.levels, objective))} == {jnp.dtype("float32")}
-    # The model of the other: kernels fitted in float32 differ by more
-    gp = jax.tree.map(lambda a: a.astype(jnp.float64), state.gp)
-    double, _ = train(ours, data, 300, start(ours, data, gp))
-    ours_, theirs = predict(ours, state, new.astype(jnp.float32)), predict(ours, double, new)
-    assert ours_.var.dtype == jnp.float32 and np.all(ours_.var > state.gp.likelihood.noise)
-    assert distance(ours_.mean, theirs.mean) < 1e-4  # the samples are others
 
 
 def test_the_residual_is_that_of_the_average(monkeypatch):
