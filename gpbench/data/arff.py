@@ -12,15 +12,15 @@ from gpbench.data import archives
 from gpbench.data.lines import BLANK, COMMENTS, DECLARATIONS, Cells, numbered
 from gpbench.errors import DataError, require
 
-# quantifiers are possessive (`++`, `*+`): no text is read twice
-_QUOTED = r"""'(?P<single>(?:[^'\\]++|\\.)*+)'|"(?P<double>(?:[^"\\]++|\\.)*+)\""""
+# quantifiers of characters are possessive (`++`, `*+`): no text is read twice; of groups Python 3.11.0 to 3.11.4 err
+_QUOTED = r"""'(?P<single>(?:[^'\\]++|\\.)*)'|"(?P<double>(?:[^"\\]++|\\.)*)\""""
 _PLAIN = r"""(?P<plain>(?!['"])[^,}]*+)"""
-_BEGINNING = re.compile(r"(?:\s++|%[^\r\n]*+)*+@relation\b", re.IGNORECASE)
+_BEGINNING = re.compile(r"(?:\s++|%[^\r\n]*+)*@relation\b", re.IGNORECASE)
 _DECLARATION = re.compile(r"@(\w++)\s*+")
 _NAME = re.compile(rf"""(?:{_QUOTED}|(?P<plain>(?!['"])[^\s{{]++))\s*+""")
 _LEVEL = re.compile(rf"\s*+(?:{_QUOTED}|{_PLAIN})\s*+(?P<end>[,}}])")
 _VALUE = re.compile(  # to a comma, a tab, the end or a comment
-    rf"""(?:{_QUOTED}|(?P<plain>(?!['"])(?:[^,\t%]++|(?<!\s)%)*+))"""
+    rf"""(?:{_QUOTED}|(?P<plain>(?!['"])(?:[^,\t%]++|(?<!\s)%)*))"""
     r"[ ]*+(?:(?P<end>,|\t\s*+,?+)\s*+|(?:%.*+)?$)"
 )
 _ENTRY = re.compile(rf"\s*+(?P<index>\d++)\s++(?:{_QUOTED}|{_PLAIN})\s*+(?P<end>[,}}])")
