@@ -20,6 +20,9 @@ _SMALLEST_SPREAD = 0.01
 """Standard deviation of the predictions over the test rows below which these count as one prediction."""
 _NEAR_FLOOR = 2.0  # noise variance in units of its floor up to which it counts as being there
 _LOST_NOISE = 1e-3  # noise variance in units of its initial value below which training has all but removed it
+_NEAR_ROWS = 1e-3
+"""Root mean square of the differences of two rows, in units of the scaled inputs, of which float32 keeps few digits."""
+_COMPARED_ROWS = 5000  # training rows at most that are compared with each other
 
 _WARNINGS = {
     "excess_loss": "predictions cost {:.3g} nats per test row more than those of method=constant",
@@ -31,6 +34,8 @@ _WARNINGS = {
     "unseen_rows": "{:.0f} test rows differ in an input that is constant among the training rows, and so ignored",
     "noise_at_floor": "the noise variance is at its floor: {:.2g} in units of the scaled targets",
     "noise_ratio": "training made the noise variance {:.2g} times its initial value",
+    "near_rows": "{:.0f} training rows are so close to others that float32 tells them hardly apart: results may be"
+    " others with protocol.precision=float64",
     "scaled_means": "the RMSE is {:.3g} times that of method=constant, but would be lower than that if the means were"
     " scaled: if they are, import them in original units with --again",
     "deviations": "the variances cost {:.3g} nats per test row more than their squares; they may be standard"
@@ -41,13 +46,19 @@ _WARNINGS = {
 
 
 def doubts(
-    prepared: ScaledSplit, test_set: Scored, state: Any = None, *, noise: float | None = None
+    prepared: ScaledSplit,
+    test_set: Scored,
+    state: Any = None,
+    *,
+    noise: float | None = None,
+    precision: str = "float64",
 ) -> dict[str, float]:
     """Doubts about a run's numbers: a number for each doubt, by the names of `_WARNINGS`; {} for most runs."""
     loss, error = _trivial(prepared)
     excess, spread = -float(np.mean(test_set.log_prob)) - loss, _spread(prepared, test_set)
     rows_per_input = len(prepared.train_rows) / max(int((~prepared.X_constant).sum()), 1)
     far = float(_far(prepared))
+    near = float(_near(prepared)) if precision == "float32" else 0.0
     values = {
         "excess_loss": (excess, excess > _WORST_LOSS),
         # the trivial predictor itself is meant to have one prediction
@@ -55,6 +66,7 @@ def doubts(
         "rows_per_input": (rows_per_input, rows_per_input < 1.0),
         "far_rows": (far, far > 0),
         "unseen_rows": (float(prepared.unseen), prepared.unseen > 0),
+        "near_rows": (near, near > 0),
     }
     if prepared.task in ("regression", "count"):
         rmse = float(np.sqrt(np.mean((test_set.y - test_set.mean) ** 2))) / max(error, float(np.std(prepared.y)))
@@ -131,6 +143,15 @@ def _far(prepared: ScaledSplit) -> int:
     width = high - low
     far = (others < low - width) | (others > high + width)
     return int(far[:, width > 0.0].any(axis=1).sum())
+
+
+def _near(prepared: ScaledSplit) -> int:
+    """The number of the first training rows with another, not equal one beside them."""
+    from scipy.spatial import KDTree  # takes a while, and few runs need it
+
+    rows = np.unique(prepared.X[:_COMPARED_ROWS], axis=0)
+    distance = KDTree(rows).query(rows, k=[2], distance_upper_bound=_NEAR_ROWS * rows.shape[1] ** 0.5)[0]
+    return int(np.isfinite(distance).sum())
 
 
 def _lost_noise(state: Any, initial: float | None) -> dict[str, float]:

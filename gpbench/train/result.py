@@ -124,7 +124,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
         diagnostics["slope"] = slope
     if finite:
         noise = method.target_noise if isinstance(method, NoiseMethod) else None
-        diagnostics |= doubts(prepared, test_set, state, noise=noise)
+        diagnostics |= doubts(prepared, test_set, state, noise=noise, precision=context.precision)
         if "gap" in context.plan.extras:
             rows = min(_GAP_ROWS, getattr(method, "rows", None) or len(prepared.y))
             X, y = (jnp.asarray(array[:rows], context.precision) for array in (prepared.X, prepared.y))
