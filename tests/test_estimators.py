@@ -169,11 +169,11 @@ def test_mistakes_are_a_value_error_of_one_line():
         Classifier(options=FEW).fit(X, np.ones(len(X)))
 
 
-def test_a_size_with_a_least_number_is_a_text_and_lists_in_texts_stay_lists():
-    composed = Regressor("dgp", options={"method.inducing": "15%, at least 20", "method.hidden": "[2, 1]"})._composed(
-        200
-    )
-    assert (composed["method"]["inducing"], composed["method"]["hidden"]) == ("15%, at least 20", [2, 1])
+def test_a_size_with_a_least_number_is_a_text_lists_in_texts_stay_lists_and_defaults_are_of_the_task():
+    options = {"method.inducing": "15%, at least 20", "method.hidden": "[2, 1]"}
+    method = Regressor("dgp", options=options)._composed(200)["method"]
+    assert (method["inducing"], method["hidden"]) == ("15%, at least 20", [2, 1])
+    assert [kind("qsrvm")._composed(200)["method"]["rate"] for kind in (Regressor, Classifier)] == [0.01, 0.1]
 
 
 def test_random_state_is_the_seed_or_its_generator_and_jax_without_64_bit_types_is_an_error():

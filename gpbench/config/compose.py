@@ -163,9 +163,12 @@ class Composer:
             if isinstance(node := base.get("protocol"), dict):
                 base = {**base, "protocol": {**node, **{k: v for k, v in PROTOCOL_DEFAULTS.items() if k not in node}}}
             if isinstance(method := base.get("method"), dict):
-                method, of_papers = _reserved(method, "papers")
+                is_regression = (base.get("dataset") or {}).get("task") == "regression"
                 is_paper = isinstance(node, dict) and node.get("paper") is True
-                base = {**base, "method": {**method, **(of_papers if is_paper else {})}}
+                for name, applies in (("regression", is_regression), ("papers", is_paper)):
+                    method, own = _reserved(method, name)
+                    method |= own if applies else {}
+                base = {**base, "method": method}
             values = merge.resolved(base, allow_missing=True)
             self._bases[key] = base, dict(merge.leaves({group: values[group] for group in GROUPS if group in values}))
         return self._bases[key]
@@ -230,9 +233,9 @@ def _with_sign(word: Word, method: Any) -> Word:
 
 
 def _reserved(method: dict[str, Any], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A method without a reserved section of its file, and the section: `papers`, its settings under the protocols of
-    papers; or `implied`, keys that the method got after runs of it were recorded, each with the value that does what
-    was done before, which is then no part of the identity."""
+    """A method without a reserved section of its file, and the section: `regression` or `papers`, its settings on such
+    data, or under the protocols of papers; or `implied`, keys that the method got after runs of it were recorded, each
+    with the value that does what was done before, which is then no part of the identity."""
     if "ranges" in method:
         raise ConfigError(
             'method.ranges: declare ranges at the fields of the class, as in `df: float = setting(4.0, "positive")`'

@@ -164,7 +164,9 @@ class Estimator(BaseEstimator):
         except ValueError:
             raise ValueError(f"random_state={seed!r}: give a whole number, a RandomState or None") from None
         try:
-            words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={seed}", *settings)
+            card = "moons" if is_classifier(self) else "sinc"  # of the task, which some defaults depend on
+            own = (f"method={self.method}", f"protocol={self.protocol}", f"dataset={card}", f"seed={seed}")
+            words = (*own, *settings)
             cfg = within_rows(configuration(*words, folders=folders_of(self.config_dir)), rows)
         except ConfigError as error:
             raise ValueError(re.sub("^seed=", "random_state=", in_python(str(error)))) from cause(error)

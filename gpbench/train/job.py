@@ -114,7 +114,8 @@ class _Job:
     def _fit(self, group: Group, runs: Sequence[Run], prepared: Sequence[ScaledSplit], checkpoint: Checkpoint) -> Fit:
         """Trains a group, within the limit on CPU seconds where there is one."""
         context = self.context
-        with enforced(context.cpu_limit, partial(self._end_late, runs)):
+        limit = context.cpu_limit and context.cpu_limit / context.facts["machine_rate"]
+        with enforced(limit, partial(self._end_late, runs)):
             return fit(
                 context.programs,
                 group,

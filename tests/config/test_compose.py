@@ -248,10 +248,12 @@ def test_a_likelihood_that_fits_passes_and_the_page_of_settings_is_that_of_the_c
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_method_has_settings_of_its_own_under_the_protocols_of_papers(tmp_path):
+def test_a_method_has_settings_of_its_own_in_regression_and_under_the_protocols_of_papers(tmp_path):
     steps = lambda *words, folders=(): Composer(folders).compose(["dataset=sinc", *words])["method"]["steps"]
     assert (steps("method=pbp"), steps("method=pbp", "protocol=bui2016")) == (400, 40)
     assert steps("method=pbp", "protocol=bui2016", "method.steps=7") == 7
+    jobs = (["dataset=sinc", "method=qsrvm", *words] for words in ([], ["dataset=moons"], ["protocol=evans2020"]))
+    assert [Composer().compose(job)["method"]["rate"] for job in jobs] == [0.01, 0.1, 0.1]
     files = {"protocol": "defaults: [bui2016]\nname: mine\n", "method": "defaults: [pbp]\npapers: {stps: 1}\n"}
     for group, text in files.items():
         (tmp_path / group).mkdir()

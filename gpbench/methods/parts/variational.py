@@ -53,8 +53,9 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     natural_step: float | str | None = setting(
         None,
         "fraction or auto or null",
-        "Size of natural-gradient steps of q, before each step of the optimiser; auto: after it, 1 for Gaussian "
-        "noise, 0.3 for others, 0.1 on minibatches; null: the optimiser moves q.",
+        "Size of natural-gradient steps of q, before each step of the optimiser; auto: on all rows after it, 1 for "
+        "Gaussian noise, 0.3 for others, on minibatches half their share of the rows, at least 0.1; null: the "
+        "optimiser moves q.",
     )
 
     def initial_likelihood(self, data: Batch) -> Likelihood:
@@ -125,7 +126,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[VariationalParameters, Natural | None, Float[Array, ""], VariationalParameters]:
         """A natural-gradient step of q of the configured size, then the loss; Kzz is factorised once for both."""
-        if variables is None or self.natural_step == "auto":
+        if variables is None or self._is_later(batch):
             return super().update_and_evaluate(parameters, variables, batch, key=key)
         prior = lambda layer: (*layer.whitened(batch.X), layer.log_prior())
         (V, rest, log_prior), pull_back = jax.vjp(prior, parameters.layer)
@@ -142,10 +143,14 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     def refine(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
     ) -> tuple[VariationalParameters, Natural | None]:
-        """A natural-gradient step of q after the gradient step with `natural_step="auto"`: q fits its result."""
-        if variables is None or self.natural_step != "auto":
+        """A natural-gradient step of q after the gradient step, where it is due there: q fits its result."""
+        if variables is None or not self._is_later(batch):
             return parameters, variables
         return self._step_q(parameters, variables, batch, *parameters.layer.whitened(batch.X))
+
+    def _is_later(self, batch: Batch) -> bool:
+        """Whether q moves after the gradient step: with `natural_step="auto"` on all rows."""
+        return self.natural_step == "auto" and len(batch.y) >= batch.total
 
     def _step_q(
         self,
@@ -161,7 +166,8 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
 
         likelihood = parameters.likelihood
         full_step = 1.0 if likelihood.conjugate else 0.3
-        automatic = full_step if len(batch.y) >= batch.total else 0.1  # a batch must not displace the others in q
+        share = len(batch.y) / batch.total  # a batch must not displace the others in q
+        automatic = full_step if share >= 1.0 else max(0.1, 0.5 * share)
         size = self.natural_step if isinstance(self.natural_step, int | float) else automatic
 
         def factor_step(factor: Any, mean: Any, variance: Any, expected: Any) -> Any:
