@@ -277,13 +277,13 @@ def board_of(
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:
     """The names of methods on the board by the ids of their runs.  Planned runs have the name of their job, as a
-    setting may depend on the data set; others that of their method, with the setting where there are several."""
+    setting may depend on the data set; others that of their method, with the setting where that has several or is the board's."""
     names = {record.id: planned[record.id] for record in records if record.id in planned}
     others = {record.id: record for record in records if record.id not in planned}
     settings = {id: terms(r.setting) for id, r in others.items()}
     keys = {id: (record.method, ", ".join(settings[id])) for id, record in others.items()}
     known = set(names.values())
-    count = Counter([*known, *(method for method, _ in {*keys.values()})])
+    count = Counter([*{*planned.values()}, *(method for method, _ in {*keys.values()})])
     for id, (method, setting) in keys.items():
         name = f"{method} {setting}".strip() if count[method] > 1 else method
         names[id] = f"{name} ({'imported' if others[id].imported else 'not of this board'})" if name in known else name
