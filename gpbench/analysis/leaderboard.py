@@ -277,7 +277,7 @@ def board_of(
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:
     """The names of methods on the board by the ids of their runs.  Planned runs have the name of their job, as a
-    setting may depend on the data set; others that of their method, with the setting where that has several or is the board's."""
+    setting may depend on the data set; others that of their method, with the setting where several would have it."""
     names = {record.id: planned[record.id] for record in records if record.id in planned}
     others = {record.id: record for record in records if record.id not in planned}
     settings = {id: terms(r.setting) for id, r in others.items()}
