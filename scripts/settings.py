@@ -99,9 +99,8 @@ def page() -> str:
         facts = [f"Tasks: {', '.join(tasks)}."]
         facts += [f"Kernels: {', '.join(entry['kernels'])}."] if entry["kernels"] else []
         facts += [f"Likelihoods: {', '.join(entry['likelihoods'])}."] if entry["likelihoods"] else []
-        for section, where in (("regression", "In regression"), ("papers", "Under the papers' protocols")):
-            words = ", ".join(f"{key}={as_word(value)}" for key, value in raw.get(section, {}).items())
-            facts += [f"{where}: `{words}`."] if words else []
+        words = ", ".join(f"{key}={as_word(value)}" for key, value in raw.get("regression", {}).items())
+        facts += [f"In regression: `{words}`."] if words else []
         lines += ["", f"### {name}", "", f"`{node['_target_']}`.  {'  '.join(facts)}", "", *_HEAD]
         for key, setting in entry["settings"].items():
             value = raw.get(key, node.get(key, setting.get("default")))

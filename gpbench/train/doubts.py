@@ -34,8 +34,8 @@ _WARNINGS = {
     "unseen_rows": "{:.0f} test rows differ in an input that is constant among the training rows, and so ignored",
     "noise_at_floor": "the noise variance is at its floor: {:.2g} in units of the scaled targets",
     "noise_ratio": "training made the noise variance {:.2g} times its initial value",
-    "near_rows": "{:.0f} training rows are so close to others that float32 tells them hardly apart: results may be"
-    " others with protocol.precision=float64",
+    "near_rows": "{:.0f} training rows are so close to others that float32 hardly tells them apart: results may differ"
+    " with protocol.precision=float64",
     "scaled_means": "the RMSE is {:.3g} times that of method=constant, but would be lower than that if the means were"
     " scaled: if they are, import them in original units with --again",
     "deviations": "the variances cost {:.3g} nats per test row more than their squares; they may be standard"

@@ -128,7 +128,8 @@ class _Job:
 
     def _end_late(self, runs: Sequence[Run]) -> None:
         """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""
-        message = f"no predictions within {self.context.cpu_limit:g} CPU seconds: a larger run.cpu_limit makes it again"
+        limit = f"{self.context.cpu_limit:g} CPU seconds of a machine of rate 1"
+        message = f"no predictions within {limit}: a larger run.cpu_limit makes it again"
         records = [result.failure(self.context, run, LATE, message) for run in runs]
         try:
             for record in records:

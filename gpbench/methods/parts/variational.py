@@ -53,9 +53,9 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     natural_step: float | str | None = setting(
         None,
         "fraction or auto or null",
-        "Size of natural-gradient steps of q, before each step of the optimiser; auto: on all rows after it, 1 for "
-        "Gaussian noise, 0.3 for others, on minibatches half their share of the rows, at least 0.1; null: the "
-        "optimiser moves q.",
+        "Size of natural-gradient steps of q, before each step of the optimiser; auto: on all rows 1 for Gaussian "
+        "noise and 0.3 for others, after that step, on minibatches this times half their share of the rows, at least "
+        "0.1, before it; null: the optimiser moves q.",
     )
 
     def initial_likelihood(self, data: Batch) -> Likelihood:
@@ -167,7 +167,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         likelihood = parameters.likelihood
         full_step = 1.0 if likelihood.conjugate else 0.3
         share = len(batch.y) / batch.total  # a batch must not displace the others in q
-        automatic = full_step if share >= 1.0 else max(0.1, 0.5 * share)
+        automatic = full_step if share >= 1.0 else max(0.1, 0.5 * share * full_step)
         size = self.natural_step if isinstance(self.natural_step, int | float) else automatic
 
         def factor_step(factor: Any, mean: Any, variance: Any, expected: Any) -> Any:
