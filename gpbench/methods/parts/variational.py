@@ -53,9 +53,8 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     natural_step: float | str | None = setting(
         None,
         "fraction or auto or null",
-        "Size of natural-gradient steps of q, before each step of the optimiser; auto: on all rows 1 for Gaussian "
-        "noise and 0.3 for others, after that step, on minibatches this times half their share of the rows, at least "
-        "0.1, before it; null: the optimiser moves q.",
+        "Size of natural-gradient steps of q, before each step of the optimiser; auto: on all rows after it, 1, or 0.3 "
+        "without Gaussian noise, on minibatches half their share of that, at least 0.1; null: the optimiser moves q.",
     )
 
     def initial_likelihood(self, data: Batch) -> Likelihood:
@@ -162,9 +161,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     ) -> tuple[VariationalParameters, Natural]:
         """Parameters and factors after a natural-gradient step of q."""
         mean, variance = _output(parameters, V, rest)
-        weight = batch.scale * batch.weight
-
-        likelihood = parameters.likelihood
+        weight, likelihood = batch.scale * batch.weight, parameters.likelihood
         full_step = 1.0 if likelihood.conjugate else 0.3
         share = len(batch.y) / batch.total  # a batch must not displace the others in q
         automatic = full_step if share >= 1.0 else max(0.1, 0.5 * share * full_step)
