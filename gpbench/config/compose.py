@@ -242,9 +242,10 @@ def _reserved(method: dict[str, Any], name: str) -> tuple[dict[str, Any], dict[s
             " (docs/how-to/own_method.md), and leave the section out"
         )
     rest = {key: value for key, value in method.items() if key != name}
-    section = method.get(name) or {}
+    section = {} if method.get(name) is None else method[name]
     if not isinstance(section, dict):
         raise ConfigError(f"method.{name}: must be a mapping of keys of the method, such as {{key: value}}")
-    for key in sorted(section):
-        require_known(key, rest, f"method.{name}: {key!r} is not a key of the method")
+    settings = rest.keys() - {TARGET, "name", "papers", "regression", "implied"}
+    for key in map(str, section):
+        require_known(key, settings, f"method.{name}: {key!r} is not a key of the method")
     return rest, section

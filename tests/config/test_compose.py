@@ -259,5 +259,9 @@ def test_a_method_has_settings_of_its_own_in_regression_and_under_the_protocols_
         (tmp_path / group).mkdir()
         (tmp_path / group / "mine.yaml").write_text(text)
     assert steps("method=pbp", "protocol=mine", folders=[tmp_path]) == 40
-    with pytest.raises(ConfigError, match=r"^method\.papers: 'stps' is not a key of the method"):
-        steps("method=mine", folders=[tmp_path])
+    wrong = {"papers: {stps: 1}": "papers: 'stps' is not a key", "papers: {1: 1, steps: 3}": "papers: '1' is not a key"}
+    wrong |= {"regression: {name: a}": "regression: 'name' is not a key", "regression: []": "regression: must be a map"}
+    for line, message in wrong.items():
+        (tmp_path / "method" / "mine.yaml").write_text(f"defaults: [pbp]\n{line}\n")
+        with pytest.raises(ConfigError, match=rf"^method\.{message}"):
+            steps("method=mine", folders=[tmp_path])
