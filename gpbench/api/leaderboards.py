@@ -60,7 +60,7 @@ def board_of(division: str, quick: bool, results: Results, rows: Range = ANY) ->
     """The board of recorded runs on data with so many rows, as `leaderboard` has it."""
     kind = boards.division_of(division)
     jobs, splits = kind.jobs(), kind.datasets(quick, rows)
-    require(splits, f"no data set of {division} has so many rows", AbsentError)
+    require(splits, f"no {'small ' * quick}data set of {division} has so many rows", AbsentError)
     planned = zip(jobs, plans([definition.overrides(job) for job in jobs]))
     methods = {run.id: job["method"] for job, plan in planned if isinstance(plan, RunPlan) for run in plan.runs}
     return first_answer(
