@@ -60,7 +60,7 @@ class Record:
     step_memory_mb: float | None = None  # memory of one compiled training step, in MB
     step_operations: float | None = None  # arithmetic operations of a training step (`gpbench.core.operations`)
     row_operations: float | None = None  # the same of the prediction of one test row
-    cpu_limit: float | None = None  # CPU seconds, times the rate, within which a run had to end (`run.cpu_limit`)
+    cpu_limit: float | None = None  # CPU seconds within which a run with predictions had to end (`run.cpu_limit`)
     cpu_seconds: float | None = None  # CPU seconds without compilation
     machine_rate: float | None = None  # how fast a CPU second was, of a run with `cpu_limit` (`gpbench.train.rate`)
     kept: bool | None = None  # True if the arrays that pictures show were kept (`run.keep`)

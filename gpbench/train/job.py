@@ -114,8 +114,7 @@ class _Job:
     def _fit(self, group: Group, runs: Sequence[Run], prepared: Sequence[ScaledSplit], checkpoint: Checkpoint) -> Fit:
         """Trains a group, within the limit on CPU seconds where there is one."""
         context = self.context
-        limit = context.cpu_limit and context.cpu_limit / context.facts["machine_rate"]
-        with enforced(limit, partial(self._end_late, runs)):
+        with enforced(context.cpu_limit, partial(self._end_late, runs)):
             return fit(
                 context.programs,
                 group,
@@ -128,8 +127,7 @@ class _Job:
 
     def _end_late(self, runs: Sequence[Run]) -> None:
         """Records the runs as over time, and ends the process, whose main thread may be in a long compiled call."""
-        limit = f"{self.context.cpu_limit:g} CPU seconds of a machine of rate 1"
-        message = f"no predictions within {limit}: a larger run.cpu_limit makes it again"
+        message = f"no predictions within {self.context.cpu_limit:g} CPU seconds: a larger run.cpu_limit makes it again"
         records = [result.failure(self.context, run, LATE, message) for run in runs]
         try:
             for record in records:

@@ -1,6 +1,7 @@
 """ARFF by the description of the format, in linear time; molecules: packed fingerprints, and those that RDKit makes."""
 
 import gzip
+import re
 import resource
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from small_tables import npz
 
 from gpbench.api.words import with_cards
-from gpbench.data import cards, cells, checks, load, prepare, sources, splits
+from gpbench.data import arff, cards, cells, checks, load, prepare, sources, splits
 from gpbench.data.conversion import from_raw
 from gpbench.data.readers import fingerprints_npz, smiles_csv
 from gpbench.errors import DataError
@@ -122,6 +123,10 @@ def test_dates_order_the_rows_strings_are_left_out_and_weights_are_said_by_check
     assert f"30 rows of 34 lines (1 of names, 3 declarations); {note}): edit it" in capsys.readouterr().err
     report = checks.check(card := cards.read("iw", folders), load(card, config_dirs=folders))
     assert (note, "") in report.findings and report.account.startswith("30 rows of 34 lines")
+
+
+def test_no_group_is_possessive_where_python_3_11_0_to_3_11_4_err():
+    assert not re.search(r"\)[*+?]\+", arff._VALUE.pattern + arff._NAME.pattern + arff._BEGINNING.pattern)
 
 
 def test_a_small_file_has_no_large_table():

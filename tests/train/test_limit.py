@@ -65,15 +65,14 @@ def test_a_run_over_its_limit_is_recorded_as_lost_and_made_again_without_one_or_
     (record,) = Store(tmp_path).all()
     assert codes == [4] and record.status == "failed" and set(record.undefined.values()) == {"over time"}
     assert record.metrics["nll"] is None and record.cpu_limit == 0.05
-    line = "split 0 failed (no predictions within 0.05 CPU seconds of a machine of rate 1: a larger run.cpu_limit makes"
+    line = "gpbench: split 0 failed (no predictions within 0.05 CPU seconds: a larger run.cpu_limit makes it again)"
     assert line in capfd.readouterr().err
     assert job(tmp_path, *RUN, "run.cpu_limit=0.04")[0].status == "failed"
     assert job(tmp_path, *RUN, "run.cpu_limit=100")[0].status == Store(tmp_path).all()[0].status == "done"
     with monkeypatch.context() as patched, pytest.raises(Stopped):
         patched.setattr(train_job, "fit", never)
-        patched.setattr(context, "machine_rate", lambda: 1e5)  # a CPU second of this machine is worth so many
         ended.clear()
-        job(tmp_path, *RUN[:-1], "split=[0,1]", "run.cpu_limit=5000", "run.again=true")
+        job(tmp_path, *RUN[:-1], "split=[0,1]", "run.cpu_limit=0.05", "run.again=true")
     assert Store(tmp_path).all()[0].status == "done"  # what there was is kept
     assert "the record that there was is kept" in (err := capfd.readouterr().err) and "runs left: 1" in err
 

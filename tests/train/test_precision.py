@@ -128,9 +128,8 @@ def test_float32_beside_near_duplicate_rows_leaves_a_doubt_though_with_noise_vif
     def run(method, distance, precision):
         table, rows = tmp_path / f"{distance}.csv", np.column_stack([X + distance * shift, y])[order]
         np.savetxt(table, rows, delimiter=",", header="a,b,c,d,y", comments="")
-        [record] = gpbench.run(
-            method=method, dataset=table, target="y", protocol__precision=precision, results=tmp_path / "results"
-        )
+        own = {"protocol__precision": precision, "results": tmp_path / "results"}
+        [record] = gpbench.run(method=method, dataset=table, target="y", **own)
         return record.metrics["test_ll"], "near_rows" in (record.diagnostics or {})
 
     (single, has_doubt), (double, no_doubt) = (run("vif", 1e-6, precision) for precision in ("float32", "float64"))
