@@ -90,6 +90,7 @@ KERNELS = Registry(
     linear=Entry(_K + "Linear"),
     constant=Entry(_K + "Constant"),
     orthogonal=Entry(_K + "Orthogonal"),
+    deep=Entry(_K + "Deep", {"hidden": "list of count", "outputs": "count", "seed": "whole"}),
     sum=Entry(_K + "Sum"),
     product=Entry(_K + "Product"),
     anova=Entry(_K + "ANOVA", {"order": "count", "base": ONE_INPUT_KERNEL}),
@@ -254,7 +255,7 @@ def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     if not isinstance(options, Mapping | None):
         form = f"the options of {kind} {name} must be a mapping such as {{{name}: {{OPTION: VALUE}}}}"
         raise ConfigError(f"{form}, not {as_word(options)}")
-    return name, {str(option): setting for option, setting in (options or {}).items()}
+    return name, {str(option): [*item] if is_list(item) else item for option, item in (options or {}).items()}
 
 
 def _names(kind: str, task: str | None = None) -> list[str]:

@@ -34,8 +34,8 @@ FLOORS = [
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
     ("base",): 2_670,
-    ("core",): 5_980,
-    ("methods",): 6_620,
+    ("core",): 6_040,
+    ("methods",): 6_880,
     ("data",): 5_050,
     ("config",): 1_400,
     ("records", "experiments"): 2_960,

@@ -62,7 +62,7 @@ def _citations(path: Path) -> list[str]:
 def _key_of(text: str) -> str:
     """The key of a work: `Rätsch, Onoda & Müller (2001)` is ratsch2001."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    first, year = re.match(r"[\w-]*", plain), re.search(r"\((\d{4})\)", plain)
+    first, year = re.match(r"[\w-]*", plain), re.search(r"\((\d{4}[a-z]?)\)", plain)
     return (first[0] if first else "") + (year[1] if year else "")
 
 

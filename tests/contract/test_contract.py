@@ -28,6 +28,7 @@ SMALL = {name: ["method.inducing=5"] for name in _INDUCING.split()} | {
     "gam": ["method.inducing=3"],
     "alacarte": ["method.frequencies=6"],
     "sdd": ["method.samples=4", "method.frequencies=50"],
+    "igp": ["method.samples=4", "method.frequencies=50", "method.rank=5", "method.steps=5"],
     "qsgp": [
         "method.features=rff",
         "method.basis=200",
@@ -50,7 +51,8 @@ for _name in ("dgp", "dsdgp"):
 _NUMBERS = "svi svdgp dgp dsdgp ensemble laplace sgld hmc mile qsgp vi_g vi_kw"
 ONE_OF = {"logistic": "multiclass"} | dict.fromkeys(_NUMBERS.split(), "regression")
 """The task that a method is checked on here, where it is not two classes or the only one."""
-VARIANTS = {*"fitc_gp ivsgpr odsvgp qsrvm sep_minibatch svi_minibatch svi_natural svgp tsvgp tvsgpr".split()}  # noqa: SIM905
+_VARIANTS = "dkl fitc_gp ivsgpr odsvgp ppgpr qsrvm sep_minibatch svi_minibatch svi_natural svgp tsvgp tvsgpr"
+VARIANTS = {*_VARIANTS.split()}
 """Methods that have classes of the others, and tests of their own."""
 SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")} - VARIANTS)
 
@@ -219,9 +221,11 @@ def test_broken_ones_are_found():
 
 
 TASKS = {
+    "dkl": ("multiclass", ["method.inducing=5", "method.batch_size=10", "method.kernel={deep:{hidden:[3],outputs:2}}"]),
     "fitc_gp": ("regression", ["method.inducing=5"]),
     "ivsgpr": ("regression", ["method.inducing=5"]),
     "odsvgp": ("regression", SMALL["svdgp"]),
+    "ppgpr": ("regression", ["method.inducing=5", "method.batch_size=10"]),
     "qsrvm": ("regression", ["method.dense_columns=2", "method.basis_batch=20", "method.control_rows=10"]),
     "sep_minibatch": ("binary", ["method.inducing=5", "method.batch_size=10"]),
     "svi_minibatch": ("binary", ["method.inducing=5", "method.batch_size=10"]),

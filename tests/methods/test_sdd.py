@@ -14,6 +14,7 @@ from gpbench.core.solvers import step_limit
 from gpbench.methods.base import Batch
 from gpbench.methods.exact import sdd
 from gpbench.methods.exact.sdd import SDD
+from gpbench.methods.parts import pathwise
 from gpbench.methods.parts.exact import ExactGP
 
 GP = ExactGP(KERNEL, Gaussian(jnp.log(jnp.array(0.1))))
@@ -135,7 +136,7 @@ def test_draws_of_the_prior_have_the_kernel_as_covariance(family):
 
 
 def test_the_residual_is_that_of_the_average(monkeypatch):
-    monkeypatch.setattr(sdd, "_CHECKED", 20)
+    monkeypatch.setattr(pathwise, "_CHECKED", 20)
     data, ours = regression(25), method(samples=3)
     state, _ = train(ours, data, 30, start(ours, data))
     residual = (np.asarray(state.targets) - dense(GP, data.X) @ state.descent.average)[:20]

@@ -3,6 +3,7 @@
 from gpbench.core.kernels.anova import ANOVA, Effect
 from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, LengthscaleStart, log_scalar
 from gpbench.core.kernels.composite import ActiveInputs, Product, Sum
+from gpbench.core.kernels.deep import Deep
 from gpbench.core.kernels.linear import Constant, Linear
 from gpbench.core.kernels.orthogonal import Orthogonal
 from gpbench.core.kernels.spec import LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require_family
@@ -21,6 +22,7 @@ __all__ = [
     "ActiveInputs",
     "AmplitudeFamily",
     "Constant",
+    "Deep",
     "Effect",
     "Family",
     "Kernel",

@@ -14,7 +14,9 @@ from jaxtyping import Array, Float
 from gpbench import registry
 from gpbench.core.kernels.base import Family, Kernel, LengthscaleStart, words
 from gpbench.core.kernels.composite import ActiveInputs, select
+from gpbench.core.kernels.deep import Deep
 from gpbench.core.kernels.stationary import Periodic
+from gpbench.core.networks import log_standard_normal
 from gpbench.errors import ConfigError, either
 from gpbench.schema import LENGTHSCALE_PRIOR, RANGE, is_real, is_whole, settings
 
@@ -118,15 +120,19 @@ class LengthscalePrior(NamedTuple):
 
     def log_prob(self, kernel: Kernel, inputs: int, log_unit: Float[Array, "..."] | float = 0.0) -> Float[Array, ""]:
         """The log density of the logarithms of all lengthscales (`log_lengthscale2`) of a kernel of D inputs, whose
-        units are exp(`log_unit`); those of a periodic kernel are lengths on a circle, without a unit."""
+        units are exp(`log_unit`); those of a periodic kernel are lengths on a circle, without a unit.  The inputs of a
+        deep kernel's base are its outputs, and its network has the prior N(0, I)."""
         centre, values = math.log(self.median * math.sqrt(inputs)), []
-        for path, node in jax.tree_util.tree_leaves_with_path(kernel, is_leaf=lambda node: isinstance(node, Periodic)):
+        total = jnp.zeros((), jnp.result_type(*jax.tree.leaves(kernel)))
+        is_whole = lambda node: isinstance(node, Periodic | Deep)
+        for path, node in jax.tree_util.tree_leaves_with_path(kernel, is_leaf=is_whole):
             if isinstance(node, Periodic):
                 values.append(0.5 * node.log_lengthscale2)
+            elif isinstance(node, Deep):
+                total += self.log_prob(node.base, node.outputs) + log_standard_normal(node.network)
             elif jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2":
                 values.append(0.5 * node + log_unit)
-        zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(kernel)))
-        return sum((norm.logpdf(value, centre, self.spread).sum() for value in values), zero)
+        return sum((norm.logpdf(value, centre, self.spread).sum() for value in values), total)
 
 
 def lengthscale_prior(value: Any) -> LengthscalePrior | None:

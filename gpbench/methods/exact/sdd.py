@@ -39,17 +39,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from gpbench.core.bases.fourier import SPECTRAL, PriorDraws, prior_draws
-from gpbench.core.bases.kernel import in_blocks, product
 from gpbench.core.kernels import require_family
 from gpbench.core.predictive import Predictive
-from gpbench.core.solvers import Descent, KernelSystem, Rows, exact, relative, step_limit
+from gpbench.core.solvers import Descent, KernelSystem, Rows, step_limit
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, size_label
 from gpbench.methods.parts.exact import ExactGP, ExactStart
+from gpbench.methods.parts.pathwise import posterior, residuals, right_hand_sides
 from gpbench.schema import setting
 
-_CHECKED = 1000
-"""Number of training rows whose residuals `diagnostics` reports."""
 _GROWTH = 100.0
 """Ratio of a batch's mean squared residual to that of zero weights, above which a run has diverged."""
 _WINDOW = 100
@@ -159,24 +157,16 @@ class SDD(ExactStart):
 
     def posterior(self, state: _SddState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
         """The posterior mean at X, and the deviations of the S posterior samples from it."""
-
-        def block(x: Any) -> Any:
-            Ka = product(state.gp.kernel, x, state.X, state.descent.average)
-            return Ka[:, 0], state.draws(state.gp.kernel, x) - Ka[:, 1:]
-
-        return in_blocks(block, X)
+        return posterior(state.gp, state.draws, state.X, state.descent.average, X)
 
     def predict(self, state: _SddState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         mean, deviations = self.posterior(state, X)
         return state.gp.likelihood.predictive(mean, jnp.mean(deviations**2, axis=1))
 
     def diagnostics(self, state: _SddState) -> dict[str, Array]:
-        """|b - Hᾱ| / |b| on the first rows, in float64 of the mean, and of all samples together; and the step size."""
-        b, weights = state.targets, state.descent.average
-        with jax.named_scope("needs_float64"):
-            mean = _residual(*exact((state.gp, state.X, b[:, :1], weights[:, :1])))
-        samples = _residual(state.gp, state.X, b[:, 1:], weights[:, 1:])
-        return {"residual": mean, "residual_samples": samples, "step_size": state.step_size}
+        """The residuals of ᾱ (`pathwise.residuals`), and the step size."""
+        relative = residuals(state.gp, state.X, state.targets, state.descent.average)
+        return {**relative, "step_size": state.step_size}
 
     def diagnose(self, state: _SddState) -> str:
         if bool(jnp.isfinite(state.descent.average).all()):
@@ -193,16 +183,6 @@ def _start(method: SDD, gp: ExactGP, X: Any, y: Any, limit: Any, key: PRNGKeyArr
     """The state before the first step; compiled once for all data of one shape."""
     draw_key, noise_key = jax.random.split(key)
     draws = prior_draws(gp.kernel, X, method.frequencies, method.samples, key=draw_key)
-    noise = jnp.sqrt(gp.likelihood.noise) * jax.random.normal(noise_key, (len(X), method.samples), X.dtype)
-    targets = jnp.column_stack([y, in_blocks(partial(draws, gp.kernel), X) + noise])
+    targets = right_hand_sides(gp, draws, X, y, jax.random.normal(noise_key, (len(X), method.samples), X.dtype))
     step_size = jnp.asarray(method.step_size, X.dtype)
     return _SddState(gp, draws, X, targets, Descent.start(targets), limit, step_size, jnp.ones(2, X.dtype))
-
-
-@jax.jit
-def _residual(
-    gp: ExactGP, X: Float[Array, "N D"], b: Float[Array, "N C"], weights: Float[Array, "N C"]
-) -> Float[Array, ""]:
-    """|b - H `weights`| / |b| on the first rows."""
-    system = KernelSystem(gp.kernel, gp.likelihood.noise, X, b)
-    return relative(system.first_residual(weights, _CHECKED), b[:_CHECKED])

@@ -13,11 +13,15 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.gaussians import Natural, unit_factor
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.natural_gradient import natural_gradient_step
+from gpbench.core.quadrature import PerRow
 from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientState, MarginalMethod
 from gpbench.methods.parts.settings import LikelihoodMethod
 from gpbench.schema import setting
+
+Latent = Float[Array, "N ..."]
+"""A number of each row, or (N, P) of each latent function too."""
 
 
 class Layer(Protocol):
@@ -36,11 +40,12 @@ class Layer(Protocol):
 class VariationalParameters(eqx.Module):
     """Arguments of the bound.  With P > 1 latent functions the leaves of `q` have a leading axis P.  `q` has
     `project(V)`, mean and variance (N,) of Vᵀw, and `kl()` from N(0, I): `core.gaussians.Normal`, or one of
-    `core.additive`."""
+    `core.additive`.  `beta` is the weight of that divergence, which training leaves as it is; None for 1."""
 
     layer: Any
     likelihood: Likelihood
     q: Any
+    beta: Float[Array, ""] | None = None
 
 
 class VariationalMethod(LikelihoodMethod, MarginalMethod):
@@ -69,9 +74,9 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         """The q of one latent function: of the method's form, the closest to the factor times N(0, I)."""
         return factor.posterior()
 
-    def tightening(self, parameters: VariationalParameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
-        """Term of each row, in nats, that makes the bound above a tighter one; 0 where none is known."""
-        return 0.0
+    def row_terms(self, likelihood: Likelihood, mean: Latent, variance: Latent, rest: PerRow, y: PerRow) -> PerRow:
+        """The term of each row in the bound, in nats: here E_q log p(yₙ|fₙ).  `rest` is the variance of f given w."""
+        return likelihood.expected_log_prob(mean, variance, y)
 
     def loss(
         self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray
@@ -94,8 +99,11 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     ) -> Float[Array, ""]:
         """The bound, with what the layer contributes to it."""
         mean, variance = _output(parameters, V, rest)
-        expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y) + self.tightening(parameters, rest)
-        return batch.sum(expected) - kl_of(parameters) + log_prior
+        terms = self.row_terms(parameters.likelihood, mean, variance, rest, batch.y)
+        kl = kl_of(parameters)
+        if parameters.beta is not None:
+            kl = jax.lax.stop_gradient(parameters.beta) * kl
+        return batch.sum(terms) - kl + log_prior
 
     def objective(self, state: GradientState[VariationalParameters], data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)

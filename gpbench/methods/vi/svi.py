@@ -9,8 +9,13 @@ So has the log noise of the likelihood `heteroscedastic`.
 
 `tsvgp` is the tighter bound of Titsias, ICML 2025, for Gaussian noise σ²: with dₙ the variance of fₙ given u, the term
 -dₙ/(2σ²) of E_q log p(yₙ|fₙ) becomes -½ log(1 + dₙ/σ²).
+
+`ppgpr` is the parametric predictive GP of Jankowiak, Pleiss and Gardner, ICML 2020: Σ log E_q p(yₙ|fₙ) - β KL[q || p]
+(their equation 13), which is no bound.  `dkl` is `svgp` with the kernel of a network's outputs (`core.kernels.Deep`).
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -19,15 +24,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import standard_normal
-from gpbench.core.likelihoods import Gaussian
+from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.quadrature import PerRow
 from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import SubsetStart
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.sparse_layer import SparseMethod
 from gpbench.methods.parts.stopping import StopMethod
-from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
+from gpbench.methods.parts.variational import Latent, VariationalMethod, VariationalParameters, repeat
 from gpbench.schema import setting
 
 
@@ -36,6 +42,7 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
     optimised."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
+    searchable: ClassVar[tuple[str, ...]] = (*StopMethod.searchable, "beta")
 
     conditional: str = setting(
         "prior",
@@ -43,6 +50,12 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
         "Form of q(fₙ|u): p(fₙ|u), or its variance scaled by the optimal factor 1 / (1 + dₙ/σ²), for Gaussian "
         "noise (tsvgp).",
     )
+    data_term: str = setting(
+        "expected",
+        ["expected", "predictive"],
+        "Term of each row in the objective: E_q log p(yₙ|fₙ), of the bound, or log E_q p(yₙ|fₙ) (ppgpr).",
+    )
+    beta: float = setting(1.0, "positive", "Weight β of KL[q || p] in the objective; below 1 it is no bound.")
     fixed: bool = setting(
         False,
         "flag",
@@ -55,6 +68,10 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
         fault = f"the tighter bound needs Gaussian noise, and the likelihood is {self.likelihood}"
         fits = self.conditional == "prior" or isinstance(likelihood, Gaussian)
         require(fits, f"{self.name}: {fault}: set method.conditional=prior, or use svi", ConfigError)
+        beta = None if self.beta == 1.0 and "beta" not in dict(self.search) else jnp.asarray(self.beta, data.X.dtype)
+        other = "data_term=predictive" if self.data_term == "predictive" else "beta" if beta is not None else ""
+        fault = f"method.{other} has another optimum than natural gradients seek: set method.natural_step=null"
+        require(not other or self.natural_step is None, f"{self.name}: {fault}", ConfigError)
         kernel = None
         if self.subset_rows is not None and data.task == "regression":
             if not isinstance(likelihood, Gaussian):
@@ -64,7 +81,7 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
             kernel, likelihood = gp.kernel, gp.likelihood
         layer = self.initial_layer(data, additive_noise=data.classes > 1, key=key, kernel=kernel)
         q = standard_normal(jax.eval_shape(layer.gram).shape[0], data.X.dtype)
-        return VariationalParameters(layer, likelihood, repeat(q, likelihood.latents()))
+        return VariationalParameters(layer, likelihood, repeat(q, likelihood.latents()), beta)
 
     def loss(
         self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray
@@ -81,11 +98,26 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
             return super().trainable(parameters)
         return _variational(parameters) if self.natural_step is None else parameters.layer.features
 
-    def tightening(self, parameters: VariationalParameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
-        if self.conditional != "scaled" or not isinstance(parameters.likelihood, Gaussian):
-            return 0.0
-        ratio = rest / parameters.likelihood.noise
-        return 0.5 * (ratio - jnp.log1p(ratio))
+    def row_terms(self, likelihood: Likelihood, mean: Latent, variance: Latent, rest: PerRow, y: PerRow) -> PerRow:
+        if self.data_term == "predictive":
+            return likelihood.log_normaliser(mean, variance, y)
+        terms = super().row_terms(likelihood, mean, variance, rest, y)
+        if self.conditional != "scaled" or not isinstance(likelihood, Gaussian):
+            return terms
+        ratio = rest / likelihood.noise
+        return terms + 0.5 * (ratio - jnp.log1p(ratio))
+
+    def with_settings(self, state: GradientState[Any], settings: Mapping[str, float]) -> GradientState[Any]:
+        """An initial state with another `beta` or `stop_after`."""
+        state = super().with_settings(state, settings)
+        if "beta" not in settings:
+            return state
+        beta = jnp.asarray(settings["beta"], state.parameters.beta.dtype)
+        return replace(state, parameters=replace(state.parameters, beta=beta))
+
+    def settings(self, state: GradientState[Any]) -> dict[str, Array]:
+        beta = state.parameters.beta
+        return super().settings(state) | ({} if beta is None else {"beta": beta})
 
     def covariance(self, state: GradientState[VariationalParameters], X: Float[Array, "N D"]) -> Float[Array, "N N"]:
         parameters: Any = state.parameters
