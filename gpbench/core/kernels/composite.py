@@ -61,7 +61,7 @@ class Sum(Family):
 
 class Product(Family):
     """k(x, x') = Π_i k_i(x, x').  Only the product of the factors' scales is identifiable, so `initial` leaves one
-    factor its scale and fixes the amplitudes of the others at 1.  Linear kernels, sums and ANOVA kernels have no
+    factor its scale and fixes the amplitudes of the others at 1.  Linear, deep and ANOVA kernels and sums have no
     amplitude that could be fixed: one of them carries the scale, and a product of several of them has a redundant
     parameter for each further one."""
 

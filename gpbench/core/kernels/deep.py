@@ -20,8 +20,8 @@ class Deep(Family):
 
     network: Network
     base: SquaredExponential
-    hidden: tuple[int, ...] = setting((100, 50), "list of count", "Number of units of each hidden layer.")
-    outputs: int = setting(4, "count", "Number of outputs, the inputs of the base kernel.")
+    hidden: tuple[int, ...] = setting((50, 50), "list of count", "Number of units of each hidden layer.")
+    outputs: int = setting(10, "count", "Number of outputs, the inputs of the base kernel.")
     seed: int = setting(0, "whole", "Seed of the initial weights.")
     family: ClassVar[str] = "deep"
 
