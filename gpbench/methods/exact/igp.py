@@ -6,14 +6,17 @@ H⁻¹z_s of S draws z_s = f_s(X) + ε_s from N(0, H), the gradient of the log e
 
     ½ vᵀ ∂H v - ½ tr(H⁻¹ ∂H),   tr(H⁻¹ ∂H) = E u_sᵀ ∂H u_s,
 
-which is estimated without bias by the mean over s.  The same v and u_s make the mean and S samples of the posterior
-(`parts.pathwise`).  f_s and ε_s are those of the first step for other θ, so that solutions change little from one step
-to the next, and conjugate gradients start from the last ones.
+which the mean over s estimates, without bias over all draws, for exact solutions and fixed θ.  The same v and u_s make
+the mean and S samples of the posterior (`parts.pathwise`), whose variance has a relative standard error of √(2/S).  f_s
+and ε_s are made from the same random numbers at every θ, so that solutions change little from one step to the next, and
+conjugate gradients start from the last ones; so θ comes to depend on these numbers.
 
 A step moves θ along that gradient by the optimiser, and then solves for the new θ up to a residual of `tolerance` times
-the right-hand side, or for `iterations`.  An early end acts like more noise: the record has the residuals.
+the right-hand side, or for `iterations`.  An early end acts like more noise: the record has the residuals.  The
+preconditioner is the Nyström approximation by the first rows (Gardner et al.: a pivoted Cholesky factor).
 
-Cost.  An iteration takes O(N² (D + S)) time.  The state holds 6 N (S + 1) numbers, and no N x N matrix exists.
+Cost.  An iteration takes O(N² (D + S)) time, a solution some 10 N (S + 1) numbers, and the state 2 N (S + 1).  Beyond
+the rows of `subset_rows` no N x N matrix is kept.
 """
 
 import dataclasses
@@ -74,7 +77,7 @@ class IGP(AllRowsMethod, ExactStart):
     )
     samples: int = setting(64, "several", "Number of posterior samples, which are the probes of the gradient too.")
     frequencies: int = setting(2000, "count", "Number of random Fourier features of the prior's samples.")
-    rank: int = setting(100, "count", "Number of rows of the preconditioner.")
+    rank: int = setting(100, "count", "Number of rows, the first ones, of the preconditioner.")
     iterations: int = setting(100, "count", "Most iterations of conjugate gradients in a step.")
     tolerance: float = setting(
         0.001, "positive", "Residual of the linear system relative to its right-hand side at which a solution ends."
@@ -128,7 +131,7 @@ class IGP(AllRowsMethod, ExactStart):
         return dataclasses.replace(state, weights=solver.weights, iterations=state.iterations + count)
 
     def optimum(self, state: _IgpState) -> Bool[Array, ""]:
-        """True where both residuals of the record are at most twice the tolerance."""
+        """True where both residuals of the record are at most twice the tolerance: of the last solutions, not of θ."""
         numbers = self.diagnostics(state)
         return jnp.maximum(numbers["residual"], numbers["residual_samples"]) <= 2.0 * self.tolerance
 
@@ -142,7 +145,7 @@ class IGP(AllRowsMethod, ExactStart):
         return {**relative, "iterations": state.iterations}
 
     def row_memory(self, n: int) -> int:
-        return 6 * (self.samples + 1)
+        return 10 * (self.samples + 1)
 
 
 @eqx.filter_jit

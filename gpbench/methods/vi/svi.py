@@ -10,8 +10,9 @@ So has the log noise of the likelihood `heteroscedastic`.
 `tsvgp` is the tighter bound of Titsias, ICML 2025, for Gaussian noise σ²: with dₙ the variance of fₙ given u, the term
 -dₙ/(2σ²) of E_q log p(yₙ|fₙ) becomes -½ log(1 + dₙ/σ²).
 
-`ppgpr` is the parametric predictive GP of Jankowiak, Pleiss and Gardner, ICML 2020: Σ log E_q p(yₙ|fₙ) - β KL[q || p]
-(their equation 13), which is no bound.  `dkl` is `svgp` with the kernel of a network's outputs (`core.kernels.Deep`).
+`ppgpr` is the parametric predictive GP of Jankowiak, Pleiss and Gardner, ICML 2020: Σ log E_q p(yₙ|fₙ) - β KL[q || p],
+which is no bound; with other than Gaussian noise, and with a prior on lengthscales, it is ours.  `dkl` has the kernel
+of a network's outputs (`core.kernels.Deep`; Wilson et al., NIPS 2016), whose inputs the inducing points are.
 """
 
 from collections.abc import Mapping
@@ -55,7 +56,7 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
         ["expected", "predictive"],
         "Term of each row in the objective: E_q log p(yₙ|fₙ), of the bound, or log E_q p(yₙ|fₙ) (ppgpr).",
     )
-    beta: float = setting(1.0, "positive", "Weight β of KL[q || p] in the objective; below 1 it is no bound.")
+    beta: float = setting(1.0, "positive", "Weight β of KL[q || p] in the objective; below 1 no bound.")
     fixed: bool = setting(
         False,
         "flag",
@@ -120,6 +121,9 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
     def settings(self, state: GradientState[Any]) -> dict[str, Array]:
         beta = state.parameters.beta
         return super().settings(state) | ({} if beta is None else {"beta": beta})
+
+    def kl(self, state: GradientState[VariationalParameters]) -> Float[Array, ""] | None:
+        return super().kl(state) if self.data_term == "expected" else None
 
     def covariance(self, state: GradientState[VariationalParameters], X: Float[Array, "N D"]) -> Float[Array, "N N"]:
         parameters: Any = state.parameters
