@@ -12,11 +12,10 @@ from gpbench import paths, yamls
 from gpbench.config import declared
 from gpbench.config.words import Word
 from gpbench.errors import ConfigError, as_word, either, listed, nearest, refuse
-from gpbench.registry import TARGET
+from gpbench.registry import KINDS, TARGET
 
 _Node = dict[str, Any]
-_MISSING = "???"
-"""The value of a key that must have one."""
+_MISSING = "???"  # the value of a key that must have one
 _PLAIN = (str, int, float, type(None))
 _REFERENCE = re.compile(r"\$\{([\w-]+(?:\.[\w-]+)*)\}", re.A)
 
@@ -82,12 +81,16 @@ def _read(path: Path, *_: int) -> tuple[_Node, list[Any]]:
 
 
 def merged(below: Any, above: Any) -> Any:
-    """The value `above` in the place of `below`; of two mappings their merge, in which an object, a mapping with a
-    `_target_`, takes the place of the one below: the arguments of another class are no arguments of its own."""
+    """The value `above` in the place of `below`; of two mappings their merge, in which an object takes the place of the
+    one below: the arguments of another class are no arguments of its own."""
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
-    at_key = lambda key: None if isinstance(above[key], dict) and TARGET in above[key] else below.get(key)
-    return {**below, **{key: merged(at_key(key), value) for key, value in above.items()}}
+    return {**below, **{k: v if _is_object(k, v) else merged(below.get(k), v) for k, v in above.items()}}
+
+
+def _is_object(key: Any, value: Any) -> bool:
+    """Whether a value is a mapping with a `_target_`, or a kernel or likelihood with its options."""
+    return isinstance(value, dict) and (TARGET in value or key in KINDS)
 
 
 def changed(node: Any, word: Word, path: Sequence[str] = (), root: _Node | None = None) -> _Node:
@@ -122,7 +125,7 @@ def _section(value: Any, root: _Node) -> Any:
 
 def _new_keys(below: Any, above: Any, prefix: str) -> Iterator[str]:
     """The dotted keys that the merge of two mappings has, and `below` has not; an object is no merge."""
-    is_merge = isinstance(below, dict) and isinstance(above, dict) and TARGET not in above
+    is_merge = isinstance(below, dict) and isinstance(above, dict) and not _is_object(prefix.split(".")[-1], above)
     for key, value in above.items() if is_merge else ():
         if key not in below:
             yield f"{prefix}.{key}"

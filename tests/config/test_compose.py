@@ -145,10 +145,15 @@ WORDS = (
 
 
 @pytest.mark.parametrize("method", ["svi", "svi_natural", "ivsgpr", "svgp", "svdgp", "odsvgp"])
-def test_an_optimiser_takes_the_place_of_that_of_the_file(method):
+def test_an_optimiser_or_a_kernel_takes_the_place_of_that_of_the_file(method):
     chosen = {"_target_": "optax.sgd", "learning_rate": 0.02}
     cfg = Composer().compose([f"method={method}", "method.optimiser={_target_: optax.sgd, learning_rate: 0.02}"])
     assert cfg["method"]["optimiser"] == chosen
+    kernels = {"{matern32: {isotropic: true}}": {"matern32": {"isotropic": True}}, "linear": "linear"}
+    for word, kernel in kernels.items():
+        assert Composer().compose(["method=dkl", f"method.kernel={word}"])["method"]["kernel"] == kernel
+    deep = Composer().compose(["method=dkl", "method.kernel.deep.hidden=[5]"])["method"]["kernel"]["deep"]
+    assert deep == {"hidden": [5], "outputs": 10}
 
 
 def test_the_environment_is_read_each_time_and_a_section_of_the_protocol_changes_the_method_alone(monkeypatch):

@@ -61,6 +61,8 @@ def test_beta_is_a_setting_of_the_state_and_natural_gradients_are_refused():
     moved, _ = train(method, data, 3, state)
     assert method.settings(moved)["beta"] == 0.05
     assert "beta" not in SVI().settings(SVI(inducing=5).init(data, key=KEY))
+    with pytest.raises(ConfigError, match="leaves nothing to choose"):
+        ppgpr(beta=0.5, search={"beta": [0.05, 1.0]}).init(data, key=KEY)
     with pytest.raises(ConfigError, match="conditional=prior"):
         ppgpr(conditional="scaled").init(data, key=KEY)
     for fields in ({"data_term": "predictive"}, {"beta": 0.5}):

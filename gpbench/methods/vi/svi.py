@@ -71,6 +71,8 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart, StopMethod):
         require(fits, f"{self.name}: {fault}: set method.conditional=prior, or use svi", ConfigError)
         fault = "method.data_term=predictive has no tighter form: set method.conditional=prior"
         require(self.conditional == "prior" or self.data_term == "expected", f"{self.name}: {fault}", ConfigError)
+        fault = f"method.beta={self.beta:g} leaves nothing to choose: set method.search=null"
+        require(self.beta == 1.0 or "beta" not in dict(self.search), f"{self.name}: {fault}", ConfigError)
         beta = None if self.beta == 1.0 and "beta" not in dict(self.search) else jnp.asarray(self.beta, data.X.dtype)
         other = "data_term=predictive" if self.data_term == "predictive" else "beta" if beta is not None else ""
         fault = f"method.{other} has another optimum than natural gradients seek: set method.natural_step=null"
