@@ -31,7 +31,7 @@ REFUSED = {
     "method.kernel=matern53": "method.kernel: unknown kernel 'matern53': did you mean matern52",
     "method.kernel={sum: [linear, rbf]}": "method.kernel: unknown kernel 'rbf': known are",
     "method.kernel=[linear]": "a kernel is a name or a name with its options",
-    "method.likelihood=poisson": "or logistic; methods with poisson are dgp, gam, ivsgpr, svgp, svi, ",
+    "method.likelihood=poisson": "or logistic; methods with poisson are dgp, dkl, gam, ivsgpr, ppgpr, svgp, svi, ",
     "optimiser=adm": "no key 'optimiser'; did you mean method.optimiser or protocol.optimiser?",
     "method.optimiser=adm": "method.optimiser=adm: must be a mapping with the optimiser's _target_",
     "+method.subset_rows=1": "method.subset_rows: SEP has no such field",
