@@ -118,8 +118,8 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, pr
 
 def test_words_choose_among_the_values_of_an_experiment_and_a_results_folder_is_one_word(tmp_path, capsys):
     for words, jobs, runs in (
-        ("gpbench/leaderboard_regression dataset=no2", 31, 31),
-        ("gpbench/leaderboard_regression --preset full", 34 * 31, 34 * 31),
+        ("gpbench/leaderboard_regression dataset=no2", 34, 34),
+        ("gpbench/leaderboard_regression --preset full", 34 * 34, 34 * 34),
         ("sep/table1 dataset=heart", 6, 30),
         ("sep/table1 dataset=heart,pima method=sep method.inducing=0.15", 2, 10),
     ):

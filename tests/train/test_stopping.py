@@ -20,7 +20,6 @@ from gpbench.methods.deep.dgp import DGP
 from gpbench.methods.deep.dsdgp import DSDGP
 from gpbench.methods.ep.pep import PowerEP
 from gpbench.methods.parts.stopping import StopMethod
-from gpbench.methods.vi.svi import SVI
 from gpbench.train.batches import take_step, whole
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, initial
@@ -123,7 +122,7 @@ def test_one_trial_passes_through_all_candidates_and_without_a_stop_settings_are
     data = whole(group.X[0], group.y[0])
     state = line().init(data, key=group.init_keys[0])
     assert state.clock is None and line().settings(state) == {} and line().converged(state) is None
-    assert {cls.searchable for cls in (DGP, DSDGP, SVI, PowerEP)} == {("stop_after",)}
+    assert {cls.searchable for cls in (DGP, DSDGP, PowerEP)} == {("stop_after",)}
     data, taken = members(), []
     advance = Programs.advance
 
