@@ -1,4 +1,4 @@
-"""The robots' sets: formats, the mirror's rows, the simulated arm against energy and MuJoCo, and walks made again."""
+"""The robots' sets: formats, the mirror's rows, the simulated arm against energy, and walks made again."""
 
 import importlib.util
 import io
@@ -163,25 +163,6 @@ def test_torques_do_the_work_that_changes_the_energy_and_hold_at_rest_only_what_
     np.testing.assert_allclose(
         arm.inverse_dynamics(zero, zero, zero)[0], np.where(arm.AXES[:, 1], -arm.GRAVITY * off_axis, 0), atol=1e-12
     )
-
-
-def test_torques_are_those_of_mujoco():
-    mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed: the extra `mujoco`")
-    words = lambda v: " ".join(map(str, v))
-    links = "".join(
-        f'<body pos="0 0 {reach}"><joint axis="{words(axis)}"/>'
-        f'<inertial pos="{words(centre)}" mass="{mass}" diaginertia="{words(inertia)}"/>'
-        for reach, axis, centre, mass, inertia in zip(arm.REACH, arm.AXES, arm.CENTRE, arm.MASS, arm.INERTIA)
-    )
-    model = mujoco.MjModel.from_xml_string(
-        f'<mujoco><option gravity="0 0 -{arm.GRAVITY}"/><worldbody>{links}{"</body>" * 7}</worldbody></mujoco>'
-    )
-    data, states = mujoco.MjData(model), RNG.normal(size=(50, 3, 7))
-    for q, qd, qdd in states:
-        data.qpos[:], data.qvel[:], data.qacc[:] = q, qd, qdd
-        mujoco.mj_inverse(model, data)
-        [torques] = arm.inverse_dynamics(q[None], qd[None], qdd[None])
-        np.testing.assert_allclose(torques, data.qfrc_inverse, atol=1e-10)
 
 
 def test_motions_stay_within_limits_and_what_inverse_dynamics_and_friction_leave_is_the_noise():
