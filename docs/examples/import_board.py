@@ -48,6 +48,19 @@ def random_forest(X, y, X_test, classes):
     return {"mean": model.predict(X_test), "variance": np.full(len(X_test), variance)}
 
 
+def ngboost(X, y, X_test, classes):
+    from ngboost import NGBClassifier, NGBRegressor
+    from ngboost.distns import k_categorical
+
+    options = {"random_state": 0, "verbose": False}
+    if classes:
+        codes = np.unique(y, return_inverse=True)[1]
+        model = NGBClassifier(Dist=k_categorical(classes), **options).fit(X, codes)
+        return probabilities(model.predict_proba(X_test))
+    made = NGBRegressor(**options).fit(X, y).pred_dist(X_test)
+    return {"mean": made.params["loc"], "variance": made.params["scale"] ** 2}
+
+
 def pygam(X, y, X_test, classes):
     from pygam import LinearGAM, LogisticGAM
     from scipy.stats import t
@@ -116,6 +129,7 @@ def gpytorch_svgp(X, y, X_test, classes):
 PROGRAMS = {
     boosted_trees: "scikit-learn",
     random_forest: "scikit-learn",
+    ngboost: "ngboost",
     pygam: "pygam",
     gpboost: "gpboost",
     gpytorch_svgp: "gpytorch torch",

@@ -96,15 +96,13 @@ def check_values(cfg: Mapping[str, Any]) -> None:
 
 
 _SCALERS = ["standardise", "unit_interval", "centre_all", "none"]
+TRANSFORMS = ("log", "log1p", "yeo_johnson")  # of targets, which are standardised before and after
 _SECTION = "section or null"
 
 PROTOCOL: Mapping[str, tuple[Words, str]] = {
     "name": ("text", "Name in records, tables and file names."),
     "inputs": (_SCALERS, "Scaling of the inputs: by the training rows, or over all rows (`centre_all`)."),
-    "targets": (
-        _SCALERS,
-        "Scaling of the targets in regression, as that of the inputs; metrics are in original units.",
-    ),
+    "targets": ([*_SCALERS, *TRANSFORMS], "Scaling of targets in regression, or a transform of them."),
     "precision": (["float64", "float32"], "Floating-point type of all computations."),
     "paper": ("flag", "True for the protocol of a paper: methods then have the settings in `papers` of their files."),
     "split_indices": (

@@ -40,6 +40,7 @@ class ScaledSplit:
     unseen: int = 0  # test rows whose value in a constant column is not that of the training rows
     filler: Filler | None = None  # for missing cells and for levels that no training row has
     on_disk: MappedRows | None = None  # reads training rows that are not in memory
+    warp: Any = None  # transforms scaled targets to those on which methods train (`core.predictive.Warp`)
     __repr__ = brief
 
     def scale_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
@@ -54,6 +55,11 @@ class ScaledSplit:
     def original_targets(self, y: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
         """Scaled targets or predictive means (T,) in original units; multiply a variance by `y_std**2`."""
         return y * self.y_std + self.y_mean
+
+    @property
+    def trained_y(self) -> Float[np.ndarray, " n"]:
+        """The targets on which methods train."""
+        return np.asarray(self.warp.forward(self.y)) if self.warp else self.y
 
     @property
     def y_variance(self) -> float:
@@ -109,6 +115,8 @@ def prepare(
     shift, scale, constant, _ = np.broadcast_arrays(x_scaler.shift, x_scaler.scale, x_scaler.constant, X[0])
     is_usual = np.isclose(X_test[:, constant], shift[constant], rtol=1e-9, atol=0.0)
     x_scaler.transform(X_test)
+    if y_scaler.warp:
+        y_scaler.warp.check(y_test, f"{dataset.name}: column {target!r}")
     y_scaler.transform(y_test)
     return ScaledSplit(
         X=X,
@@ -129,6 +137,7 @@ def prepare(
         unseen=absent + int((~is_usual).any(axis=1).sum()),
         filler=filler,
         on_disk=on_disk,
+        warp=y_scaler.warp,
         X_shift=shift,
         X_scale=scale,
         X_constant=constant,

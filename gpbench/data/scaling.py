@@ -1,14 +1,15 @@
 """Scalers of inputs and targets, fitted to the training rows; a protocol names them (`inputs`, `targets`)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from gpbench.config.values import TRANSFORMS
 from gpbench.data.faults import reject
-from gpbench.errors import ConfigError, DataError, nearest, require
+from gpbench.errors import ConfigError, DataError, listed, nearest, require
 
 # A constant column's computed std is rarely 0 (kegg's is 1e-21): compare it with the column's size, never with 0.
 _CONSTANT = 1e-12
@@ -24,6 +25,7 @@ class Scaler:
     scale: Float[np.ndarray, " *D"]
     constant: Bool[np.ndarray, " *D"]  # does not vary among the training rows: it becomes 0, and its `scale` is 1
     train_only: bool = True  # only the training rows were used
+    warp: Any = None  # of standardised targets: their transform, on which methods train (`core.predictive.Warp`)
 
     def transform(self, rows: Float[np.ndarray, " N *D"]) -> None:
         """Scale rows in place."""
@@ -119,9 +121,12 @@ def fit_scalers(
     """The scalers of inputs and targets, with which the training rows are scaled in place.  Raises DataError: one class
     only among the training rows, constant targets, or a column whose squares would be infinite or 0.
     """
+    transform, targets = (targets, "standardise") if targets in TRANSFORMS else ("", targets)
     unknown = {key: name for key, name in (("inputs", inputs), ("targets", targets)) if name not in SCALERS}
     faults = (f"protocol.{key}={name}: no such scaler; {nearest(name, SCALERS)}" for key, name in unknown.items())
     reject(faults, ConfigError)
+    only = f"protocol.targets={transform} is for regression, and {dataset} has other targets"
+    require(not transform or task == "regression", only, ConfigError)
     fit_inputs, fit_targets = SCALERS[inputs], SCALERS[targets] if task == "regression" else _none
     all_X, all_y = population or (X, y)
     rows = len(y) if rows is None else rows
@@ -133,10 +138,16 @@ def fit_scalers(
     _check_sizes(dataset, X, columns or [f"x{i + 1}" for i in range(X.shape[1])])
     _check_sizes(dataset, y[:, None], (target,))
     several = bool(np.any(y != y[:1]))  # scaling overwrites y
+    original = y.copy() if transform else y
     scalers = fit_inputs(X, all_X, weight), fit_targets(y, all_y, weight)
     if scalers[1].constant:
         reason = "differ by rounding alone; subtract their mean in the file" if several else "are all equal"
         raise DataError(f"{dataset}: column {target!r}: the targets of the {rows} training rows {reason}")
+    if transform:
+        from gpbench.core.predictive.warped import fit_warp  # JAX, which data alone do not need
+
+        warp = fit_warp(transform, original, weight, f"{dataset}: column {target!r}")
+        return scalers[0], replace(scalers[1], warp=warp)
     return scalers
 
 
@@ -146,8 +157,9 @@ def fit_in_blocks(
     """The scalers by rows that are read twice, a few at a time, equal to those of `fit_scalers` to rounding; and the
     variance of the scaled targets.
     """
-    unfit = f"{names['dataset']}: the scaler centre_all does not read rows from disk: set run.stream=false"
-    require("centre_all" not in (inputs, targets), unfit, ConfigError)
+    unfit = {"centre_all", *TRANSFORMS} & {inputs, targets}
+    fault = f"{names['dataset']}: {listed(sorted(unfit))} does not read rows from disk: set run.stream=false"
+    require(not unfit, fault, ConfigError)
     low, high = np.asarray(np.inf), np.asarray(-np.inf)
     total, count = np.zeros(()), 0
     for rows in blocks():

@@ -199,15 +199,17 @@ class Estimator(BaseEstimator):
         """Scaled rows as the loop takes them; the first is the test row, which shows whether predictions are finite."""
         import jax.numpy as jnp
 
+        from gpbench.core.predictive import stack_warps
         from gpbench.core.random import run_key
         from gpbench.data.splits import Member
         from gpbench.train.group import Group
 
+        warp = self._y_scaler.warp
         precision, seed = self.config_["protocol"]["precision"], self.config_["seed"]
         return Group(
             members=[Member(0)],
             X=jnp.asarray(X[None], precision),
-            y=jnp.asarray(y[None], precision),
+            y=jnp.asarray((warp.forward(y) if warp else y)[None], precision),
             X_test=jnp.asarray(X[None, :1], precision),
             y_test=jnp.asarray(y[None, :1], precision),
             classes=self._classes,
@@ -215,6 +217,7 @@ class Estimator(BaseEstimator):
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
             weight=None if weight is None else jnp.asarray(weight[None], precision),
             unit=np.broadcast_to(self._x_scaler.scale, (1, X.shape[1])).astype(precision),
+            warp=stack_warps([warp], precision),
         )
 
     def _predictions(self, X: Any) -> dict[str, np.ndarray]:

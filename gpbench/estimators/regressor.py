@@ -75,6 +75,8 @@ class Regressor(RegressorMixin, Estimator):
         fault = "ask for one of return_std and return_cov: the standard deviations are in the covariance"
         require(not (return_std and return_cov), fault, ValueError)
         predictions = self._predictions(X)
+        fault = "transformed targets (protocol.targets) have no joint covariance"
+        require(not (return_cov and self._y_scaler.warp), fault, ValueError)
         mean, scale = self._y_scaler.inverse(predictions["mean"]), self._y_scaler.scale
         if return_cov:
             covariance = self._covariance(X)

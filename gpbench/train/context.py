@@ -17,6 +17,7 @@ from gpbench.config.values import Config
 from gpbench.core import memory
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.predictive import stack_warps
 from gpbench.core.random import run_key
 from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
@@ -184,9 +185,8 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     members = [run.member for run in runs]
     names = [(card["name"], context.seed, *member.identity.values()) for member in members]
     rows = None if streams else context.devices.padded(n)
-    arrays: dict[str, Any] = {
-        field: np.stack([fill(a := getattr(p, field), rows or len(a)) for p in prepared]) for field in ("X", "y")
-    }
+    trained = zip(*((fill(p.X, rows or len(p.X)), fill(p.trained_y, rows or len(p.y))) for p in prepared))
+    arrays: dict[str, Any] = dict(zip(("X", "y"), map(np.stack, trained)))
     arrays |= {field: np.stack([getattr(p, field) for p in prepared]) for field in ("X_test", "y_test")}
     arrays["unit"] = np.stack([p.X_scale for p in prepared])
     group = Group(
@@ -196,6 +196,7 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
         **{field: array.astype(context.precision, copy=False) for field, array in arrays.items()},
         init_keys=jnp.stack([run_key("init", *name) for name in names]),
         step_keys=jnp.stack([run_key("step", method.name, *name) for name in names]),
+        warp=stack_warps([p.warp for p in prepared], context.precision),
     )
     return _streamed(context, group, prepared) if streams else group, prepared
 

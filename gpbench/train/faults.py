@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench import runtime, targets
-from gpbench.core.predictive import Predictive
+from gpbench.core.predictive import Predictive, Warp
 from gpbench.errors import ConfigError, ContractError, GpbenchError, MemoryShortage, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasBound, State
@@ -47,25 +47,28 @@ def one_line_if_users_code(cfg: Mapping[str, Any], group: Any = None) -> Iterato
         ) from error
 
 
-def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRNGKeyArray) -> Predictive:
-    """The prediction of rows by a method, checked; traced, so once for each program."""
+_Rows = Float[Array, "T D"]
+_Row = Float[Array, " T"]
+
+
+def predictive(method: Method, state: State, X: _Rows, *, key: PRNGKeyArray, warp: Warp | None = None) -> Predictive:
+    """The prediction of rows by a method, of targets as they were, checked; traced, so once for each program."""
     value = method.predict(state, X, key=key)
     kind = "an array" if isinstance(value, jax.Array) else type(value).__name__
     mend = "return a gpbench.core.predictive.Predictive, such as GaussianPredictive(mean, variance)"
     require(isinstance(value, Predictive), f"method {method.name}: predict returns {kind}: {mend}", ConfigError)
     _check_arrays(method, jax.eval_shape(value.summary), X)
-    return value
+    return warp.predictive(value) if warp else value
 
 
-def predictions(
-    method: Method, classes: int, state: State, X: Float[Array, "T D"], y: Float[Array, " T"], *, key: PRNGKeyArray
-) -> dict[str, Array]:
+def predictions(method: Method, classes: int, state: State, X: _Rows, y: _Row, **context: Any) -> dict[str, Array]:
     """The arrays by which rows are scored, checked: those of the prediction, and of the bound where there is one."""
-    value = predictive(method, state, X, key=key)
+    value, warp = predictive(method, state, X, **context), context.get("warp")
     arrays = value.arrays(y)
     if isinstance(method, HasBound):
-        expected, kl = method.expected_log_prob(state, X, y), method.kl(state)
-        arrays |= {} if expected is None or kl is None else {"expected_log_prob": expected, "kl": kl}
+        expected, kl = method.expected_log_prob(state, X, warp.forward(y) if warp else y), method.kl(state)
+        if expected is not None and kl is not None:
+            arrays |= {"expected_log_prob": expected + warp.log_slope(y) if warp else expected, "kl": kl}
     needed, example = (_OF_CLASSES, "Categorical") if classes > 1 else (_OF_NUMBERS, "Gaussian")
     for name in sorted(needed - arrays.keys()):
         fault = f"predict returns {type(value).__name__}, which has no {name}"
@@ -74,11 +77,9 @@ def predictions(
     return arrays
 
 
-def log_probs(
-    method: Method, classes: int, state: State, X: Float[Array, "T D"], y: Float[Array, " T"], *, key: PRNGKeyArray
-) -> dict[str, Array]:
+def log_probs(method: Method, classes: int, state: State, X: _Rows, y: _Row, **context: Any) -> dict[str, Array]:
     """The log probabilities of the targets alone, which are cheaper than all that `predictions` has."""
-    return {"log_prob": predictive(method, state, X, key=key).log_prob(y)}
+    return {"log_prob": predictive(method, state, X, **context).log_prob(y)}
 
 
 _OF_CLASSES, _OF_NUMBERS = {"log_prob", "log_probs"}, {"log_prob", "mean", "var", "cdf", "crps", "low95", "high95"}

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from gpbench.core.predictive import Warp
 from gpbench.data.splits import Member
 from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Method
@@ -57,6 +58,7 @@ class Group:
     stream: Stream | None = None
     weight: Float[Array | np.ndarray, "S N"] | None = None  # sample weights above 0; None for 1
     unit: Float[np.ndarray, "S D"] | None = None  # size of one unit of each input in units of the file; None for 1
+    warp: Warp | None = None  # each member's, from targets of test rows to those of training; None: they are alike
 
     @property
     def size(self) -> int:

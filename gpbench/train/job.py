@@ -146,7 +146,7 @@ class _Job:
         context = self.context
         group, prepared = load(context, runs)
         if "keep" in context.plan.extras:
-            keep.check(context.method, group.X.shape[-1])
+            keep.check(context.method, group.X.shape[-1], group.warp)
         total, recorded = len(context.plan.runs), len(self.records)
         members = f"{label(group.members)} ({recorded}/{total} done)"
         later = max(total - recorded, len(runs)) / len(runs) - 1

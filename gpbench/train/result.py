@@ -128,8 +128,8 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
         if "gap" in context.plan.extras:
             rows = min(_GAP_ROWS, getattr(method, "rows", None) or len(prepared.y))
             X, y = (jnp.asarray(array[:rows], context.precision) for array in (prepared.X, prepared.y))
-            trained = predictive(method, state, X, key=prediction_key(key)).arrays(y)["log_prob"]
-            diagnostics[GAP] = float(np.mean(trained) - np.mean(test_set.log_prob))
+            value = predictive(method, state, X, key=prediction_key(key), warp=prepared.warp)
+            diagnostics[GAP] = float(np.mean(value.log_prob(y)) - np.mean(test_set.log_prob))
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     stop = int(extras["settings"].get(STOP, fit.step))  # steps beyond it, up to the next point of the trace, are none
     return Record.create(

@@ -149,7 +149,7 @@ def _without_validation(programs: Programs, group: Group) -> tuple[Group, Float[
     arrays |= {name: padded(array) for name, array in train.items()}
     weights = [None if group.weight is None else take(group.weight, half) for half in (0, 1)]
     weight = None if weights[0] is None else padded(weights[0])
-    return replace(group, **arrays, weight=weight, stream=None), weights[1]
+    return replace(group, **arrays, weight=weight, stream=None, warp=None), weights[1]
 
 
 def _rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
