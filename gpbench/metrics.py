@@ -9,11 +9,12 @@ import numpy as np
 
 from gpbench.errors import ConfigError
 from gpbench.scored import Scored as Scored
-from gpbench.scored import brier, covered, hits, mse, nmse
+from gpbench.scored import brier, covered, hits, interval_score, mse, nmse
 
 _CLASSIFICATION = ("binary", "multiclass")
 _REGRESSION = ("regression",)
 _NUMBERS = ("regression", "count")
+_UNITS = "original units"
 BOUNDS = ("vlb", "vlb_per_row")  # metrics of methods that predict both terms of a variational bound
 
 
@@ -31,6 +32,7 @@ class Metric:
     title: str = ""  # beside the name, for custom metrics
     # function of the predictions: why the metric does not exist on the test set, "" where it does; None: always does
     absence: Callable[[Scored], str] | None = None
+    needs: str = ""  # the array of predictions without which it does not exist, as of another program's samples
 
     @property
     def heading(self) -> str:
@@ -42,7 +44,7 @@ class Metric:
 
 def score(task: str, scored: Scored) -> dict[str, float]:
     """Every metric of a task by name: NaN if a prediction is NaN, and where a metric is `undefined`."""
-    lost = bool(np.isnan(scored.log_prob).any())
+    lost = any(np.isnan(getattr(scored, name)).any() for name in ("log_prob", "mean", "crps"))
     absent = undefined(task, scored)
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite predictions are NaN or infinite without a warning
         return {
@@ -59,8 +61,10 @@ def names(task: str) -> list[str]:
 
 def undefined(task: str, scored: Scored) -> dict[str, str]:
     """The metrics of a task that do not exist on a test set, whatever was predicted, with reasons such as "1 class"."""
-    known = ((m.name, m.absence(scored)) for m in METRICS.values() if m.absence and task in m.tasks)
-    return {name: reason for name, reason in known if reason}
+    of_task = [m for m in METRICS.values() if task in m.tasks]
+    lacking = {m.name: _LACKING[m.needs] for m in of_task if m.needs and not getattr(scored, m.needs).size}
+    known = ((m.name, m.absence(scored)) for m in of_task if m.absence and m.name not in lacking)
+    return lacking | {name: reason for name, reason in known if reason}
 
 
 def find(name: str, records: Iterable[Any] = ()) -> Metric | None:
@@ -84,6 +88,15 @@ def ranking_direction(metric: str, records: Iterable[Any] = ()) -> Literal["lowe
     if direction := better(metric, records):
         return direction
     raise ConfigError(f"{metric} ranks no method: neither a lower nor a higher value is better by itself")
+
+
+_LACKING = {
+    "log_prob": "no density",
+    "mean": "no mean",
+    "crps": "fewer than 9 quantiles",
+    "low95": "no quantiles at 0.025 and 0.975",
+}
+"""Why predictions of another program lack an array."""
 
 
 def _log_prob(s: Scored) -> float:
@@ -138,6 +151,11 @@ def _coverage_error(s: Scored) -> float:
     return float(np.mean(np.abs(np.mean(covered, axis=0) - levels)))
 
 
+def _number_metric(array: str, name: str, unit: str, better: Any, compute: Any, **more: Any) -> Metric:
+    """A metric of predicted numbers that needs this array of them."""
+    return Metric(name, unit, better, _NUMBERS, compute, needs=array, **more)
+
+
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -147,19 +165,23 @@ METRICS: dict[str, Metric] = {
         Metric("brier", "sum over classes of squared errors", "lower", _CLASSIFICATION, lambda s: np.mean(brier(s))),
         Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc, absence=_equal("1 class")),
         Metric("coverage_error", "probability", "lower", _NUMBERS, _coverage_error),
-        Metric("rmse", "original units", "lower", _NUMBERS, lambda s: s.y_std * np.sqrt(mse(s))),
-        Metric("test_ll", "nats per row, original units", "higher", _NUMBERS, _test_ll),
-        Metric("mnlp", "nats per row, original units", "lower", _NUMBERS, lambda s: -_test_ll(s)),
-        Metric("crps", "original units", "lower", _NUMBERS, lambda s: s.y_std * float(np.mean(s.crps))),
-        Metric("coverage95", "fraction of rows in the 95 % interval", None, _NUMBERS, lambda s: np.mean(covered(s))),
+        _number_metric("mean", "rmse", _UNITS, "lower", lambda s: s.y_std * np.sqrt(mse(s))),
+        _number_metric("log_prob", "test_ll", f"nats per row, {_UNITS}", "higher", _test_ll),
+        _number_metric("log_prob", "mnlp", f"nats per row, {_UNITS}", "lower", lambda s: -_test_ll(s)),
+        _number_metric("crps", "crps", _UNITS, "lower", lambda s: s.y_std * float(np.mean(s.crps))),
+        _number_metric(
+            "low95", "coverage95", "fraction of rows in the 95 % interval", None, lambda s: np.mean(covered(s))
+        ),
         # Neither narrow nor wide is better by itself: the narrower of two intervals with the same coverage is.
-        Metric("width95", "original units", None, _NUMBERS, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
-        Metric("rmse_std", "standard deviations", "lower", _NUMBERS, lambda s: np.sqrt(mse(s) / s.y_train_var)),
+        _number_metric("low95", "width95", _UNITS, None, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
+        _number_metric("low95", "interval95", _UNITS, "lower", lambda s: s.y_std * float(np.mean(interval_score(s)))),
+        _number_metric("mean", "rmse_std", "standard deviations", "lower", lambda s: np.sqrt(mse(s) / s.y_train_var)),
         Metric(
             *("ll_std", "nats per row, standardised", "higher", _REGRESSION),
             lambda s: _log_prob(s) + 0.5 * float(np.log(s.y_train_var)),
+            needs="log_prob",
         ),
-        Metric("nmse", "fraction of the test variance", "lower", _NUMBERS, nmse, absence=_equal("equal targets")),
+        _number_metric("mean", "nmse", "fraction of the test variance", "lower", nmse, absence=_equal("equal targets")),
         # Paper svdgp evaluates the bound on held-out rows: their mean expected log-likelihood stands for all rows'.
         Metric(
             *("vlb", "nats, original units, from test rows", "higher", _REGRESSION),

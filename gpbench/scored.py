@@ -17,7 +17,7 @@ class Scored:
     """A test set and what a method predicted for it, in the units in which the method was trained."""
 
     y: Float[ndarray, " n"]  # targets: -1/+1 (binary), 0..C-1 (multiclass), counts or scaled values (regression)
-    log_prob: Float[ndarray, " n"]  # log density or log probability of the targets, in nats
+    log_prob: Float[ndarray, " _"] = field(default_factory=_empty)  # log density or probability of targets, in nats
     mean: Float[ndarray, " _"] = field(default_factory=_empty)  # predictive means; as the next six, empty for classes
     var: Float[ndarray, " _"] = field(default_factory=_empty)  # predictive variances
     cdf: Float[ndarray, " _"] = field(default_factory=_empty)  # P(target ≤ y)
@@ -83,6 +83,11 @@ def covered(s: Scored) -> ndarray:
     return (s.low95 <= s.y) & (s.y <= s.high95)
 
 
+def interval_score(s: Scored) -> ndarray:
+    """Width of the 95 % interval, + 2 / 0.05 times a target's distance from it (Gneiting & Raftery 2007, eq. 43)."""
+    return s.high95 - s.low95 + 40.0 * np.maximum(np.maximum(s.low95 - s.y, s.y - s.high95), 0.0)
+
+
 def _squared_errors(s: Scored) -> ndarray:
     """(y - mean)², in squared units of training."""
     return (s.y - s.mean) ** 2
@@ -117,6 +122,7 @@ _TERMS: Mapping[str, Callable[[Scored], ndarray]] = {
     "nmse": _ratio,
     "crps": lambda s: s.y_std * s.crps,
     "coverage95": covered,
+    "interval95": lambda s: s.y_std * interval_score(s),
     "width95": lambda s: s.y_std * (s.high95 - s.low95),
     "vlb": lambda s: s.train_rows * s.expected_log_prob,
     "vlb_per_row": lambda s: s.expected_log_prob,

@@ -134,7 +134,7 @@ class BoardRuns:
     division: Division
     planned_sets: Sequence[str]
     runs: Mapping[tuple[str, str], Record]  # records by method and data set
-    unranked: Mapping[str, int] = field(default_factory=dict)  # methods left out, with how many runs were not made
+    unranked: Mapping[str, int] = field(default_factory=dict)  # methods left out, with how many runs are lacking
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -262,7 +262,9 @@ def board_of(
     if not runs:
         raise AbsentError(f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes some")
     names = _names(runs, planned or {})
-    board = BoardRuns(division, [*splits], {(names[r.id], r.dataset): r for r in runs})
+    first = division.measures[0].metric
+    lacking = Counter(names[r.id] for r in runs if first in (r.undefined or {}) and not lost(r))
+    board = BoardRuns(division, [*splits], {(n, r.dataset): r for r in runs if (n := names[r.id]) not in lacking})
     counts = Counter(method for method, dataset in board.runs if dataset in board.datasets)
     unranked = {name: n - counts[name] for name, n in board.expected.items() if counts[name] < n}
     if len(board.methods) - len(unranked) < 2:
@@ -270,9 +272,9 @@ def board_of(
             f"{words} has no two methods with all of the same data sets; there is {', '.join(board.methods)}:"
             " --with-shipped reads the shipped runs too"
         )
-    # a method that left out sets of its choice would be compared on those that suit it
+    # those that left out sets of their choice would be compared on others
     rest = {key: r for key, r in board.runs.items() if key[1] in board.datasets and key[0] not in unranked}
-    return replace(board, runs=rest, unranked=unranked)
+    return replace(board, runs=rest, unranked=unranked | lacking)
 
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:

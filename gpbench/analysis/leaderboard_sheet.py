@@ -134,9 +134,9 @@ def _losses(runs: BoardRuns, methods: Sequence[str] = ()) -> str:
     """The numbers of lost runs by reason, and the methods that lack runs, in a line."""
     parts = _lost_of(runs, methods or runs.methods, {})
     count = sum(runs.expected[name] for name in methods or runs.methods)
-    absent = ", ".join(f"{name} ({n})" for name, n in runs.unranked.items())
+    first, absent = runs.division.measures[0].metric, ", ".join(f"{name} ({n})" for name, n in runs.unranked.items())
     line = f"{'Its runs' if methods else 'Runs'}: {count}" + (f", of these {parts}" if parts else "") + "."
-    return line + (f" Without a place, for runs that were not made: {absent}." if absent else "")
+    return line + (f" Without a place, for runs that were not made or have no {first}: {absent}." if absent else "")
 
 
 def _main_grid(runs: BoardRuns, order: Sequence[int], marks: Sequence[str]) -> Grid:

@@ -49,8 +49,9 @@ def leaderboard(
     if method is None:
         sheet = leaderboard_sheet.sheet(runs, whole=whole)
     else:
-        absent = runs.unranked.get(method)
-        require(not absent, f"{method} has no place: {absent} of its runs were not made", AbsentError)
+        absent = runs.unranked.get(method, 0)
+        fault = f"{absent} of its runs were not made, or have no {runs.division.measures[0].metric}"
+        require(not absent, f"{method} has no place: {fault}", AbsentError)
         require_known(method, runs.methods, f"no method {method!r} on the board of {runs.division.name}", AbsentError)
         sheet = leaderboard_sheet.place_sheet(runs, method)
     return Table(sheet, picture=("leaderboard.draw_board", runs), records=runs.runs.values(), results=results)

@@ -21,10 +21,8 @@ def import_files(
     results: Path | None = None,
 ) -> Answer:
     """Score predictions of another program by our metrics on our splits, and record them as imported: a Parquet or CSV
-    file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1, ... (or log_prob_0,
-    ...); optional are setting, output, seconds (of the CPU), versions and lost.  Nothing is recorded if a check fails.
-
-    `gpbench data rows` exports the rows of a split; docs/how-to/import.md has an example.
+    file with the columns dataset, split, method, row, and mean and variance, samples, quantiles, bins or probabilities
+    (docs/how-to/import.md), of rows that `gpbench data rows` exports.  Nothing is recorded if a check fails.
 
     Args:
         files (FILE...): predictions, .parquet or .csv

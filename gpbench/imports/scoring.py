@@ -12,6 +12,7 @@ import numpy as np
 
 from gpbench import data as data_layer
 from gpbench import metrics, own_metrics, paths, plugins
+from gpbench.core import forms
 from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, located, refuse, require
 from gpbench.imports.submissions import Submission, read
@@ -140,25 +141,40 @@ def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) ->
     """The fields of a record with the scores of predictions, and these by row where they are few."""
     import jax.numpy as jnp
 
-    from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive, Predictive
+    from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive
     from gpbench.train import result
     from gpbench.train.doubts import doubts, unit_doubts
 
     submission.check_values(prepared.classes, float(np.var(prepared.y)))
-    if prepared.classes == 0:
-        moments = (jnp.asarray(submission.values[name]) for name in ("mean", "variance"))
-        predictive: Predictive = GaussianPredictive(*moments)
+    is_gaussian, y_test = prepared.classes == 0 and submission.form == "mean", jnp.asarray(prepared.y_test)
+    arrays: Mapping[str, Any]
+    if is_gaussian:
+        arrays = GaussianPredictive(*(jnp.asarray(submission.values[n]) for n in ("mean", "variance"))).arrays(y_test)
+    elif prepared.classes == 0:
+        arrays = _number_arrays(submission, prepared.y_test)
     else:
-        predictive = CategoricalPredictive(jnp.asarray(submission.log_probs(prepared.classes)))
-    arrays = predictive.arrays(jnp.asarray(prepared.y_test))
+        arrays = CategoricalPredictive(jnp.asarray(submission.log_probs(prepared.classes))).arrays(y_test)
+        fault = "has probability 0 for its target, and the nll is infinite"
+        submission.require(np.isfinite(arrays["log_prob"]), fault)
     batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
-    fault = "has probability 0 for its target, and the nll is infinite"
-    submission.require(np.isfinite(batch["log_prob"][0]), fault)
     test_set = result.scored(prepared, batch, 0)
     scores = result.metric_fields(prepared.task, test_set, own)
-    absurd = doubts(prepared, test_set) | (unit_doubts(prepared, test_set) if prepared.classes == 0 else {})
-    by_row = result.predictions_by_row(prepared, batch, 0) if len(prepared.y_test) <= MOST_ROWS else {}
+    absurd = doubts(prepared, test_set) if test_set.log_prob.size else {}
+    absurd |= unit_doubts(prepared, test_set) if is_gaussian else {}
+    is_kept = len(prepared.y_test) <= MOST_ROWS and (is_gaussian or prepared.classes > 0)
+    by_row = result.predictions_by_row(prepared, batch, 0) if is_kept else {}
     return {"status": "done", "message": None, **scores, **({"diagnostics": absurd} if absurd else {})}, by_row
+
+
+def _number_arrays(submission: Submission, y: np.ndarray) -> Mapping[str, np.ndarray]:
+    """What samples, bins, or quantiles with the means beside them determine."""
+    if submission.form == "sample":
+        return forms.samples(submission.matrix("sample"), y)
+    if submission.form == "edge":
+        return forms.bins(submission.matrix("edge"), submission.matrix("bin"), y)
+    levels = [float(name[9:]) for name in submission.number_columns if name != "mean"]
+    means = {"mean": submission.values["mean"]} if "mean" in submission.values else {}
+    return forms.quantiles(levels, submission.matrix("quantile"), y) | means
 
 
 def write(runs: Sequence[_ImportedRun], store: Store, *, again: bool = False) -> int:

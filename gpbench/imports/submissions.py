@@ -3,6 +3,7 @@ docs/how-to/import.md describes its columns."""
 
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -24,7 +25,7 @@ _NEEDED = ("dataset", "split", "method", "row")
 _PER_RUN = ("seconds", "versions", "lost")  # columns of one value for a run
 _OPTIONAL = ("setting", "output", *_PER_RUN)
 _TEXTS = dict.fromkeys(("dataset", "method", "setting"), str)
-_NUMBERED = re.compile(r"(log_)?prob_\d+")
+_NUMBERED = re.compile(r"((log_)?prob|sample|edge|bin)_\d+|quantile_0?\.\d+")
 _VERSIONS = re.compile(r"[\w.-]+ [\w.+!-]+(, [\w.-]+ [\w.+!-]+)*")
 _GROUP = ["dataset", "split", "method", "setting", "output"]
 _LARGEST = 1e15  # largest number of a row, a split or an output; floats beyond some 9e15 are no exact numbers
@@ -84,7 +85,7 @@ class Submission:
         for counts, which are refused.  `target_variance` is that of the training targets.
         """
         self.require(classes != 1, "predictions of counts cannot be imported, for they have no one form")
-        names = ["mean", "variance"] if classes == 0 else self._class_columns(classes)
+        names = self.number_columns if classes == 0 else self._class_columns(classes)
         absent, extra = [n for n in names if n not in self.values], [n for n in self.values if n not in names]
         self.require(not absent, f"no column {_first(absent)} with numbers; {_described(classes)}")
         self.require(not extra, f"column {_first(extra)} does not belong there; {_described(classes)}")
@@ -93,16 +94,41 @@ class Submission:
             # a logarithm may be that of 0
             good = (column < np.inf) if name.startswith("log_") else np.isfinite(column)
             self.require(good, f"has a value of {name} that is not finite")
-        if classes == 0:
+        if classes == 0 and self.form == "edge":
+            self.require((np.diff(self.matrix("edge"), axis=1) > 0).all(axis=1), "has edges that do not rise")
+        elif classes == 0 and self.form == "mean":
             variance = self.values["variance"]
             self.require(variance > 0, "has a variance that is not positive")
             smallest = _SMALLEST_VARIANCE * target_variance
             self.require(variance >= smallest, f"has a variance below {smallest:.2g}, too small to compute a density")
+        if classes == 0 and self.form != "edge":
             return
         with np.errstate(over="ignore"):
-            probs = np.exp(self.log_probs(classes))
+            probs = self.matrix("bin") if classes == 0 else np.exp(self.log_probs(classes))
         self.require(probs.min(axis=1) >= 0, "has a negative probability")
         self.require(abs(probs.sum(axis=1) - 1) <= _SUM_TOLERANCE, "has probabilities that do not sum to one")
+
+    @property
+    def number_columns(self) -> list[str]:
+        """The columns that a predictive density of numbers should have, in order, by its form: mean and variance,
+        samples, quantiles, and means if there are, or edges and bins."""
+        counts = Counter(name.partition("_")[0] for name in self.values)
+        if counts["quantile"]:
+            levels = [name for name in self.values if name.startswith("quantile_")]
+            return [*sorted(levels, key=lambda name: float(name[9:])), *({"mean"} & self.values.keys())]
+        if bins := max(counts["bin"], counts["edge"] - 1):
+            return [*(f"edge_{k}" for k in range(bins + 1)), *(f"bin_{k}" for k in range(bins))]
+        samples = counts["sample"] and max(2, counts["sample"])
+        return [f"sample_{k}" for k in range(samples)] or ["mean", "variance"]
+
+    @property
+    def form(self) -> str:
+        """What a predictive density of numbers is given by: "mean", "sample", "quantile" or "edge"."""
+        return self.number_columns[0].partition("_")[0]
+
+    def matrix(self, kind: str) -> Float[np.ndarray, "n K"]:
+        """The columns of samples, quantiles, edges or bins, in order."""
+        return np.stack([self.values[name] for name in self.number_columns if name.startswith(f"{kind}_")], axis=1)
 
     def log_probs(self, classes: int) -> Float[np.ndarray, "n C"]:
         """The logarithms of the probabilities of the classes; NaN of negative ones."""
@@ -123,7 +149,7 @@ def _first(values: Sequence[Any]) -> Any:
 
 def _described(classes: int) -> str:
     if classes == 0:
-        return "a regression data set needs mean and variance"
+        return "a regression data set needs mean and variance, or samples, quantiles or bins with edges"
     return f"its {classes} classes need either prob_0 to prob_{classes - 1} or log_prob_0 to log_prob_{classes - 1}"
 
 

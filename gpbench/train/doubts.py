@@ -26,6 +26,7 @@ _COMPARED_ROWS = 5000  # training rows at most that are compared with each other
 
 _WARNINGS = {
     "excess_loss": "predictions cost {:.3g} nats per test row more than those of method=constant",
+    "no_density": "{:.0f} test rows lie where the predictive density is 0, as outside all bins",
     "excess_rmse": "the RMSE is {:.3g} times that of method=constant, or of one standard deviation of the targets",
     "spread": "all test rows have nearly the same prediction (standard deviation {:.2g}): training has not left its"
     " start, as from lengthscales far too short or too long, or the inputs tell nothing of the targets",
@@ -60,7 +61,8 @@ def doubts(
     far = float(_far(prepared))
     near = float(_near(prepared)) if precision == "float32" else 0.0
     values = {
-        "excess_loss": (excess, excess > _WORST_LOSS),
+        "excess_loss": (excess, _WORST_LOSS < excess < np.inf),
+        "no_density": (zero := float(np.sum(np.isneginf(test_set.log_prob))), zero > 0),
         # the trivial predictor itself is meant to have one prediction
         "spread": (spread, spread < _SMALLEST_SPREAD and not np.isclose(excess + loss, loss, 1e-4)),
         "rows_per_input": (rows_per_input, rows_per_input < 1.0),

@@ -50,10 +50,12 @@ def metric_fields(
     task: str, test_set: metrics.Scored, own_metrics: OwnMetrics, finite: bool = True
 ) -> dict[str, dict[str, Any]]:
     """The fields `metrics`, `row_stderr`, `undefined` and `own_metrics` of a record, where there are any."""
-    own, own_errors = own_metrics.score(task, test_set.in_original_units())
+    undefined = metrics.undefined(task, test_set)
+    is_whole = test_set.log_prob.size > 0  # another program's samples or quantiles have none for metrics of users
+    own, own_errors = own_metrics.score(task, test_set.in_original_units()) if is_whole else ({}, {})
     values = metrics.score(task, test_set) | own
-    errors = row_stderrs(values, test_set) | own_errors
-    undefined = metrics.undefined(task, test_set) | {name: "NaN" for name, value in own.items() if np.isnan(value)}
+    errors = row_stderrs(values.keys() - undefined.keys(), test_set) | own_errors
+    undefined |= {name: "NaN" for name, value in own.items() if np.isnan(value)}
     return {
         "metrics": values if finite else dict.fromkeys(values),
         **({"row_stderr": errors} if finite and errors else {}),

@@ -103,7 +103,11 @@ def test_a_method_that_left_out_data_sets_has_no_place_and_a_data_set_of_one_met
     board = board_of([*runs({"a": 1.0, "b": 0.0}), *runs({"new": 5.0}, quick=True)], REGRESSION)
     assert board.methods == ("a", "b") and [row["n_datasets"] for row in sheet(board).rows][:2] == [N, N]
     text = " ".join(as_text(sheet(board), 100).split())
-    assert f"Without a place, for runs that were not made: new ({N - QUICK})." in text
+    assert f"Without a place, for runs that were not made or have no test_ll: new ({N - QUICK})." in text
+    unknown = {"undefined": {"test_ll": "no density"}, "metrics": {"test_ll": None, "rmse": 1.0}}
+    of_quantiles = [replace(record, **unknown) for record in runs({"new": 5.0})]
+    board = board_of([*runs({"a": 1.0, "b": 0.0}), *of_quantiles], REGRESSION)
+    assert board.methods == ("a", "b") and board.unranked == {"new": N}
     board = board_of([*runs({"a": 1.0}), *runs({"b": 0.0}, quick=True)], REGRESSION)
     assert {dataset for _, dataset in board.runs} == {*board.datasets} == {*quick}
     text = " ".join(as_text(sheet(board), 100).split())

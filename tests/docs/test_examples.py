@@ -87,6 +87,10 @@ def test_gaussian_processes_of_scikit_learn_are_imported_as_the_page_says(tmp_pa
     (nll,) = (row["mean"] for row in rows if row["metric"] == "nll")
     (rmse,) = (row["mean"] for row in rows if row["metric"] == "rmse")
     assert nll < 0.2 and rmse < 0.3 and all(row["imported"] and row["method"] == "sklearn_gp" for row in rows)
+    subprocess.run([*script[:1], EXAMPLES / "import_quantiles.py", "sinc-0.npz"], cwd=tmp_path, check=True, timeout=240)
+    gpbench(tmp_path, "import", "quantiles.parquet")
+    (row,) = json.loads(gpbench(tmp_path, "table", "--json", "--method", "tree_quantiles", "--metric", "crps"))
+    assert row["mean"] < 0.25  # that of one constant for all rows is .19 and more
 
 
 def test_the_example_of_the_estimators_runs(tmp_path):

@@ -1,0 +1,80 @@
+"""Predictive distributions as other programs give them: samples, quantiles, or bins with probabilities.  NumPy only.
+Each function has the arrays of `gpbench.scored.Scored` that its form determines, one value a row."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+FEWEST = 9
+"""Fewest levels of quantiles with a score: nine levels of a normal distribution give .261 in place of .269."""
+_Rows = Float[ndarray, " n"]
+
+
+def samples(values: Float[ndarray, "n S"], y: _Rows) -> dict[str, _Rows]:
+    """Of S draws: moments, the interval of their quantiles, and the fair score mean |x - y| - Σ (2 i - S - 1) x_(i)
+    / (S (S - 1)), which has the expectation of that of the distribution for any S (Ferro 2014).  The rank of y among
+    S + 1 exchangeable numbers is uniform: `below` and `cdf` are the ends of its step.  They have no density."""
+    x, count = np.sort(values, axis=1), values.shape[1]
+    weights = (2.0 * np.arange(1, count + 1) - count - 1.0) / (count * (count - 1.0))
+    low, high = np.quantile(x, [0.025, 0.975], axis=1)
+    return {
+        "mean": x.mean(axis=1),
+        "var": x.var(axis=1, ddof=1),
+        "crps": np.abs(x - y[:, None]).mean(axis=1) - x @ weights,
+        "below": np.sum(x < y[:, None], axis=1) / (count + 1.0),
+        "cdf": (np.sum(x <= y[:, None], axis=1) + 1.0) / (count + 1.0),
+        "low95": low,
+        "high95": high,
+    }
+
+
+def quantiles(levels: Sequence[float], values: Float[ndarray, "n Q"], y: _Rows) -> dict[str, _Rows]:
+    """Of quantiles at Q rising levels, which are sorted where they cross (Chernozhukov et al. 2010): `below` and `cdf`
+    are the levels between which y lies; with `FEWEST` levels or more the score 2 ∫ pinball loss dτ by the trapezium
+    rule, 0 at τ = 0 and 1; the 95 % interval where its levels are there.  They have neither moments nor a density."""
+    tau, q = np.array(levels), np.sort(values, axis=1)
+    index = np.sum(q < y[:, None], axis=1)
+    ends = np.concatenate([[0.0], tau, [1.0]])
+    arrays = {"below": ends[index], "cdf": ends[index + 1]}
+    if len(tau) >= FEWEST:
+        loss = (np.where(y[:, None] <= q, 1.0, 0.0) - tau) * (q - y[:, None])
+        arrays["crps"] = 2.0 * np.trapezoid(np.pad(loss, ((0, 0), (1, 1))), ends, axis=1)
+    if {0.025, 0.975} <= {*levels}:
+        arrays |= {"low95": q[:, levels.index(0.025)], "high95": q[:, levels.index(0.975)]}
+    return arrays
+
+
+def bins(edges: Float[ndarray, "n E"], probs: Float[ndarray, "n B"], y: _Rows) -> dict[str, _Rows]:
+    """Of B bins between B + 1 rising edges, uniform within each: every array.  Outside the edges the density is 0, and
+    the score grows by the distance (∫ F² below y and ∫ (1 - F)² above it, F linear in each bin)."""
+    probs, widths = probs / probs.sum(axis=1, keepdims=True), np.diff(edges, axis=1)
+    F = np.pad(np.cumsum(probs, axis=1), ((0, 0), (1, 0)))
+    inside = np.clip(y, edges[:, 0], edges[:, -1])
+    share = np.clip((inside[:, None] - edges[:, :-1]) / widths, 0.0, 1.0)  # of each bin below y
+    at_y = F[:, :-1] + share * probs
+    below = np.sum(share * widths * _mean_square(F[:, :-1], at_y), axis=1)
+    above = np.sum((1.0 - share) * widths * _mean_square(1.0 - at_y, 1.0 - F[:, 1:]), axis=1)
+    column = np.sum(share >= 1.0, axis=1).clip(0, probs.shape[1] - 1)[:, None]
+    density = (np.take_along_axis(a, column, axis=1)[:, 0] for a in (probs, widths))
+    with np.errstate(divide="ignore"):
+        log_prob = np.where(inside == y, np.subtract(*map(np.log, density)), -np.inf)
+    middle = edges[:, :-1] + 0.5 * widths
+    mean = np.sum(probs * middle, axis=1)
+    return {
+        "log_prob": log_prob,
+        "mean": mean,
+        "var": np.sum(probs * ((middle - mean[:, None]) ** 2 + widths**2 / 12.0), axis=1),
+        "crps": below + above + np.abs(y - inside),
+        "cdf": np.sum(share * probs, axis=1),
+        **{name: np.array([np.interp(p, *row) for row in zip(F, edges)]) for name, p in _ENDS.items()},
+    }
+
+
+def _mean_square(a: Float[ndarray, "n B"], b: Float[ndarray, "n B"]) -> Float[ndarray, "n B"]:
+    """Of a linear function from a to b."""
+    return (a**2 + a * b + b**2) / 3.0
+
+
+_ENDS = {"low95": 0.025, "high95": 0.975}
