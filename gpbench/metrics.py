@@ -93,7 +93,8 @@ def ranking_direction(metric: str, records: Iterable[Any] = ()) -> Literal["lowe
 _LACKING = {
     "log_prob": "no density",
     "mean": "no mean",
-    "crps": "fewer than 9 quantiles",
+    "crps": "fewer than 9 quantiles from 0.1 to 0.9",
+    "cdf": "fewer than 9 quantiles from 0.1 to 0.9",
     "low95": "no quantiles at 0.025 and 0.975",
 }
 """Why predictions of another program lack an array."""
@@ -164,7 +165,7 @@ METRICS: dict[str, Metric] = {
         Metric("ece", "probability", "lower", _CLASSIFICATION, _expected_calibration_error),
         Metric("brier", "sum over classes of squared errors", "lower", _CLASSIFICATION, lambda s: np.mean(brier(s))),
         Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc, absence=_equal("1 class")),
-        Metric("coverage_error", "probability", "lower", _NUMBERS, _coverage_error),
+        Metric("coverage_error", "probability", "lower", _NUMBERS, _coverage_error, needs="cdf"),
         _number_metric("mean", "rmse", _UNITS, "lower", lambda s: s.y_std * np.sqrt(mse(s))),
         _number_metric("log_prob", "test_ll", f"nats per row, {_UNITS}", "higher", _test_ll),
         _number_metric("log_prob", "mnlp", f"nats per row, {_UNITS}", "lower", lambda s: -_test_ll(s)),

@@ -7,40 +7,42 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-FEWEST = 9
-"""Fewest levels of quantiles with a score: nine levels of a normal distribution give .261 in place of .269."""
+FEWEST = 9  # levels of quantiles with a score: nine of a normal distribution give .261 in place of .269
+FEWEST_SAMPLES = 39  # draws of a row: their range is the 95 % interval; the fair score of two far apart is 0
 _Rows = Float[ndarray, " n"]
 
 
 def samples(values: Float[ndarray, "n S"], y: _Rows) -> dict[str, _Rows]:
-    """Of S draws: moments, the interval of their quantiles, and the fair score mean |x - y| - Σ (2 i - S - 1) x_(i)
-    / (S (S - 1)), which has the expectation of that of the distribution for any S (Ferro 2014).  The rank of y among
-    S + 1 exchangeable numbers is uniform: `below` and `cdf` are the ends of its step.  They have no density."""
+    """Of S draws: moments, and the fair score mean |x - y| - Σ (2 i - S - 1) x_(i) / (S (S - 1)), which has the
+    expectation of that of the distribution for any S (Ferro 2014).  The rank of y among S + 1 exchangeable numbers is
+    uniform: `below` and `cdf` are the ends of its step, and the interval is right for 39 draws or more.  They have no
+    density."""
     x, count = np.sort(values, axis=1), values.shape[1]
     weights = (2.0 * np.arange(1, count + 1) - count - 1.0) / (count * (count - 1.0))
-    low, high = np.quantile(x, [0.025, 0.975], axis=1)
+    ends = np.quantile(x, [0.025, 0.975], axis=1, method="weibull")
     return {
         "mean": x.mean(axis=1),
         "var": x.var(axis=1, ddof=1),
         "crps": np.abs(x - y[:, None]).mean(axis=1) - x @ weights,
         "below": np.sum(x < y[:, None], axis=1) / (count + 1.0),
         "cdf": (np.sum(x <= y[:, None], axis=1) + 1.0) / (count + 1.0),
-        "low95": low,
-        "high95": high,
+        **dict(zip(("low95", "high95"), ends)),
     }
 
 
 def quantiles(levels: Sequence[float], values: Float[ndarray, "n Q"], y: _Rows) -> dict[str, _Rows]:
-    """Of quantiles at Q rising levels, which are sorted where they cross (Chernozhukov et al. 2010): `below` and `cdf`
-    are the levels between which y lies; with `FEWEST` levels or more the score 2 ∫ pinball loss dτ by the trapezium
-    rule, 0 at τ = 0 and 1; the 95 % interval where its levels are there.  They have neither moments nor a density."""
+    """Of quantiles at Q rising levels, which are sorted where they cross (Chernozhukov et al. 2010): with `FEWEST`
+    levels or more, from 0.1 to 0.9 at least, the levels `below` and `cdf` between which y lies, and the score 2 ∫
+    pinball loss dτ by the trapezium rule, 0 at τ = 0 and 1; the 95 % interval where its levels are there.  They have
+    neither moments nor a density."""
     tau, q = np.array(levels), np.sort(values, axis=1)
-    index = np.sum(q < y[:, None], axis=1)
-    ends = np.concatenate([[0.0], tau, [1.0]])
-    arrays = {"below": ends[index], "cdf": ends[index + 1]}
-    if len(tau) >= FEWEST:
+    arrays = {}
+    if len(tau) >= FEWEST and tau[0] <= 0.1 and tau[-1] >= 0.9:
+        below, upto = (np.sum(is_so, axis=1) for is_so in (q < y[:, None], q <= y[:, None]))
+        ends = np.concatenate([[0.0], tau, [1.0]])
         loss = (np.where(y[:, None] <= q, 1.0, 0.0) - tau) * (q - y[:, None])
-        arrays["crps"] = 2.0 * np.trapezoid(np.pad(loss, ((0, 0), (1, 1))), ends, axis=1)
+        crps = 2.0 * np.trapezoid(np.pad(loss, ((0, 0), (1, 1))), ends, axis=1)
+        arrays = {"below": ends[below], "cdf": ends[upto + 1], "crps": crps}
     if {0.025, 0.975} <= {*levels}:
         arrays |= {"low95": q[:, levels.index(0.025)], "high95": q[:, levels.index(0.975)]}
     return arrays
@@ -54,12 +56,13 @@ def bins(edges: Float[ndarray, "n E"], probs: Float[ndarray, "n B"], y: _Rows) -
     inside = np.clip(y, edges[:, 0], edges[:, -1])
     share = np.clip((inside[:, None] - edges[:, :-1]) / widths, 0.0, 1.0)  # of each bin below y
     at_y = F[:, :-1] + share * probs
-    below = np.sum(share * widths * _mean_square(F[:, :-1], at_y), axis=1)
-    above = np.sum((1.0 - share) * widths * _mean_square(1.0 - at_y, 1.0 - F[:, 1:]), axis=1)
+    sides = (share, F[:, :-1], at_y), (1.0 - share, 1.0 - at_y, 1.0 - F[:, 1:])
+    below, above = (np.sum(w * widths * (a**2 + a * b + b**2) / 3.0, axis=1) for w, a, b in sides)
     column = np.sum(share >= 1.0, axis=1).clip(0, probs.shape[1] - 1)[:, None]
     density = (np.take_along_axis(a, column, axis=1)[:, 0] for a in (probs, widths))
     with np.errstate(divide="ignore"):
         log_prob = np.where(inside == y, np.subtract(*map(np.log, density)), -np.inf)
+    ends = [np.array([np.interp(p, *row) for row in zip(F, edges)]) for p in (0.025, 0.975)]
     middle = edges[:, :-1] + 0.5 * widths
     mean = np.sum(probs * middle, axis=1)
     return {
@@ -68,13 +71,5 @@ def bins(edges: Float[ndarray, "n E"], probs: Float[ndarray, "n B"], y: _Rows) -
         "var": np.sum(probs * ((middle - mean[:, None]) ** 2 + widths**2 / 12.0), axis=1),
         "crps": below + above + np.abs(y - inside),
         "cdf": np.sum(share * probs, axis=1),
-        **{name: np.array([np.interp(p, *row) for row in zip(F, edges)]) for name, p in _ENDS.items()},
+        **dict(zip(("low95", "high95"), ends)),
     }
-
-
-def _mean_square(a: Float[ndarray, "n B"], b: Float[ndarray, "n B"]) -> Float[ndarray, "n B"]:
-    """Of a linear function from a to b."""
-    return (a**2 + a * b + b**2) / 3.0
-
-
-_ENDS = {"low95": 0.025, "high95": 0.975}

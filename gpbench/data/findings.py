@@ -225,19 +225,26 @@ def _values(dataset: Dataset) -> Iterator[Finding]:
         different = len(np.unique(column[~np.isnan(column)]))
         if different == 1:
             yield Finding(f"{name!r} has one value: there is nothing to learn")
-        elif dataset.task != "count" and (skews := _skews(column)) and skews[0] > max(1.0, 2.0 * skews[1]):
-            fact = f"{name!r} is positive, with skewness {skews[0]:.2g}, and {skews[1]:.2g} of its logarithm in size"
-            yield Finding(f"{fact}: try protocol.targets=yeo_johnson and log")
+        elif dataset.task != "count" and (mend := _transforms(column)):
+            yield Finding(f"{name!r} is skewed: {mend}")
         elif dataset.task != "count" and different <= 10 and len(column) >= 5 * different:
             kind = "binary" if different == 2 else "multiclass"
             yield Finding(f"{name!r} has {different} different values", f"task: {kind} if they are classes")
 
 
-def _skews(column: Float[np.ndarray, " N"]) -> list[float]:
-    """Skewness of positive numbers and of their logarithms in size; none of others."""
+def _transforms(column: Float[np.ndarray, " N"]) -> str:
+    """The transforms that skewed numbers may need, with the numbers that say so; "" for others."""
     from scipy.stats import skew
 
-    return [abs(skew(v, nan_policy="omit")) for v in (column, np.log(column))] if np.nanmin(column) > 0 else []
+    own = float(skew(column, nan_policy="omit"))
+    if abs(own) <= _SKEWED:
+        return ""
+    of_log = float(skew(np.log(column), nan_policy="omit")) if np.nanmin(column) > 0 else np.inf
+    log = f", of its logarithm {of_log:.2g}" if abs(of_log) < abs(own) / 2 else ""
+    return f"skewness {own:.2g}{log}; try protocol.targets=yeo_johnson{' and log' if log else ''}"
+
+
+_SKEWED = 1.0
 
 
 def _groups(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:

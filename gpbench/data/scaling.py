@@ -125,7 +125,7 @@ def fit_scalers(
     unknown = {key: name for key, name in (("inputs", inputs), ("targets", targets)) if name not in SCALERS}
     faults = (f"protocol.{key}={name}: no such scaler; {nearest(name, SCALERS)}" for key, name in unknown.items())
     reject(faults, ConfigError)
-    only = f"protocol.targets={transform} is for regression, and {dataset} has other targets"
+    only = f"protocol.targets={transform} is for regression, and {dataset} has other targets: leave it out"
     require(not transform or task == "regression", only, ConfigError)
     fit_inputs, fit_targets = SCALERS[inputs], SCALERS[targets] if task == "regression" else _none
     all_X, all_y = population or (X, y)

@@ -199,7 +199,7 @@ class Estimator(BaseEstimator):
         """Scaled rows as the loop takes them; the first is the test row, which shows whether predictions are finite."""
         import jax.numpy as jnp
 
-        from gpbench.core.predictive import stack_warps
+        from gpbench.core.predictive.warped import stack_warps
         from gpbench.core.random import run_key
         from gpbench.data.splits import Member
         from gpbench.train.group import Group

@@ -75,7 +75,7 @@ class Regressor(RegressorMixin, Estimator):
         fault = "ask for one of return_std and return_cov: the standard deviations are in the covariance"
         require(not (return_std and return_cov), fault, ValueError)
         predictions = self._predictions(X)
-        fault = "transformed targets (protocol.targets) have no joint covariance"
+        fault = "transformed targets have no joint covariance: leave out the option protocol.targets"
         require(not (return_cov and self._y_scaler.warp), fault, ValueError)
         mean, scale = self._y_scaler.inverse(predictions["mean"]), self._y_scaler.scale
         if return_cov:

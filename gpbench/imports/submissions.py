@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gpbench import limits
+from gpbench.core.forms import FEWEST_SAMPLES
 from gpbench.data import arrow
 from gpbench.errors import ConfigError, DataError, GpbenchError, nearest, require
 from gpbench.records.absences import LARGE, LATE
@@ -96,6 +97,12 @@ class Submission:
             self.require(good, f"has a value of {name} that is not finite")
         if classes == 0 and self.form == "edge":
             self.require((np.diff(self.matrix("edge"), axis=1) > 0).all(axis=1), "has edges that do not rise")
+        elif classes == 0 and self.form == "sample":
+            fault = f"has {len(names)} samples: give {FEWEST_SAMPLES} or more"
+            self.require(np.full(len(self.rows), len(names) >= FEWEST_SAMPLES), fault)
+        elif classes == 0 and self.form == "quantile":
+            levels = [float(name[9:]) for name in names if name != "mean"]
+            self.require(levels[0] > 0.0 and len({*levels}) == len(levels), "has a level twice, or the level 0")
         elif classes == 0 and self.form == "mean":
             variance = self.values["variance"]
             self.require(variance > 0, "has a variance that is not positive")
@@ -118,8 +125,7 @@ class Submission:
             return [*sorted(levels, key=lambda name: float(name[9:])), *({"mean"} & self.values.keys())]
         if bins := max(counts["bin"], counts["edge"] - 1):
             return [*(f"edge_{k}" for k in range(bins + 1)), *(f"bin_{k}" for k in range(bins))]
-        samples = counts["sample"] and max(2, counts["sample"])
-        return [f"sample_{k}" for k in range(samples)] or ["mean", "variance"]
+        return [f"sample_{k}" for k in range(counts["sample"])] or ["mean", "variance"]
 
     @property
     def form(self) -> str:
@@ -149,7 +155,7 @@ def _first(values: Sequence[Any]) -> Any:
 
 def _described(classes: int) -> str:
     if classes == 0:
-        return "a regression data set needs mean and variance, or samples, quantiles or bins with edges"
+        return "a regression data set needs mean and variance, or samples, quantiles, or bins with edges"
     return f"its {classes} classes need either prob_0 to prob_{classes - 1} or log_prob_0 to log_prob_{classes - 1}"
 
 
@@ -163,7 +169,7 @@ def read(path: Path) -> list[Submission]:
         mend = f"{needs}; separate its cells by commas" if is_one_cell else needs
         raise ConfigError(f"{path}: no column {absent[0]!r}; {mend}")
     if unknown := [name for name in map(str, table) if name not in columns and not _NUMBERED.fullmatch(name)]:
-        hint = nearest(unknown[0], [*columns, "prob_0", "log_prob_0"])
+        hint = nearest(unknown[0], [*columns, "prob_0", "log_prob_0", "sample_0", "edge_0", "bin_0", "quantile_0.5"])
         if unknown[0].startswith("Unnamed: "):
             hint = "a column without a name, as pandas writes an index: write the table with index=False"
         raise ConfigError(f"{path}: unknown column {unknown[0]!r}; {hint}")
@@ -197,7 +203,11 @@ def _table(path: Path) -> "pd.DataFrame":
 def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
     import pandas as pd
 
-    table = table.assign(**{name: None for name in ("setting", "output") if name not in table}).reset_index(drop=True)
+    table = (
+        table.copy()
+        .assign(**{name: None for name in ("setting", "output") if name not in table})
+        .reset_index(drop=True)
+    )
     for name in ("split", "row", "output"):
         numbers = pd.to_numeric(table[name], errors="coerce")
         is_whole = (numbers % 1 == 0) & numbers.between(-_LARGEST, _LARGEST)

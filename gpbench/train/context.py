@@ -17,7 +17,7 @@ from gpbench.config.values import Config
 from gpbench.core import memory
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
-from gpbench.core.predictive import stack_warps
+from gpbench.core.predictive.warped import stack_warps
 from gpbench.core.random import run_key
 from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench import runtime, targets
-from gpbench.core.predictive import Predictive, Warp
+from gpbench.core.predictive import Predictive
+from gpbench.core.predictive.warped import Warp
 from gpbench.errors import ConfigError, ContractError, GpbenchError, MemoryShortage, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasBound, State

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from gpbench.core.predictive import Warp
+from gpbench.core.predictive.warped import Warp
 from gpbench.data.splits import Member
 from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Method

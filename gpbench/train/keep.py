@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench.core.kernels import Kernel, Stationary
-from gpbench.core.predictive import Warp
+from gpbench.core.predictive.warped import Warp
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Method
@@ -23,7 +23,7 @@ _MARGIN = {1: 1.0, 2: 0.05}
 
 def check(method: Method, inputs: int, warp: Warp | None) -> None:
     """Raises ConfigError where there would be nothing to draw: more than two inputs, neither effects nor a kernel."""
-    require(warp is None, "run.keep takes targets that are scaled alone: set protocol.targets=standardise", ConfigError)
+    require(warp is None, "run.keep draws no transformed targets: set protocol.targets=standardise", ConfigError)
     shows = inputs in _PER_AXIS or isinstance(method, HasEffects) or hasattr(method, "kernel")
     fault = f"run.keep=true is for data with one or two inputs, and these have {inputs}"
     mend = "leave it, or choose method=gam, or a method with a kernel, whose lengthscales are kept"

@@ -8,7 +8,7 @@ from scipy.stats import lognorm, norm, yeojohnson
 
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, StudentTPredictive
 from gpbench.core.predictive.warped import fit_warp
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, DataError
 
 Z = np.linspace(-2.5, 2.5, 41)
 arrays_of = jax.jit(lambda predictive, u: predictive.arrays(u))
@@ -93,6 +93,27 @@ def test_a_mixture_under_yeo_and_johnson_is_that_of_its_draws():
         assert float(made["crps"][row]) == pytest.approx(score, abs=error)
         ends = [float(made[name][row]) for name in ("low95", "high95")]
         np.testing.assert_allclose(ends, np.quantile(draws, [0.025, 0.975]), atol=0.03)
+
+
+def test_narrow_parts_of_a_mixture_and_small_targets_are_scored_and_lost_digits_are_an_error():
+    """The score of log-normal mixtures in closed form, with one part fifty times as wide as the other."""
+    z = np.random.default_rng(3).normal(size=400)
+    warp = fit_warp("log", np.exp((z - z.mean()) / z.std()))
+    m, s, w = np.array([2.0221, -1.1498]), np.array([0.02, 1.0]), np.array([0.5, 0.5])
+    parts = jax.vmap(GaussianPredictive)(jnp.asarray(m)[:, None], jnp.asarray(s)[:, None] ** 2)
+    y = np.array([0.10789])
+    total = np.exp(m + s**2 / 2)
+    to_y = total * (1 - 2 * norm.cdf((np.log(y) - m - s**2) / s)) - y * (1 - 2 * norm.cdf((np.log(y) - m) / s))
+    pairs = sum(
+        w[i] * w[j] * (total[j] * (2 * norm.cdf((m[j] - m[i] + s[j] ** 2) / np.hypot(s[i], s[j])) - 1)) * 2
+        for i in range(2)
+        for j in range(2)
+    )
+    score = w @ to_y - 0.5 * pairs
+    made = arrays_of(warp.predictive(MixturePredictive(parts, jnp.log(jnp.asarray(w)))), scaled(warp, y))
+    assert float(made["crps"][0]) * float(warp.scale) == pytest.approx(score, rel=1e-6)
+    with pytest.raises(DataError, match="too many orders of magnitude"):
+        fit_warp("log", np.exp(8.0 * z))
 
 
 def test_heavier_tails_than_a_gaussians_are_refused():

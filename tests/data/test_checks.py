@@ -50,7 +50,8 @@ def test_marks_of_missing_cells_are_noted_and_the_check_from_python_is_that_of_t
     assert finding == ("'c' has the level 'NA'", 'missing: "NA" if it marks missing cells')
     pressure = np.where(np.arange(N) % 20 == 3, 0, 70 + 10 * A)
     assert "'c' is 0 in 3 rows, far from all others: is it missing there?" in said({"a": A, "b": B, "c": pressure})
-    assert "'y' is positive, with skewness" in said({"a": A, "b": B}, np.exp(TARGET))
+    assert "yeo_johnson and log;" in said({"a": A, "b": B}, np.exp(TARGET))
+    assert "'y' is skewed: skewness -" in said({"a": A, "b": B}, -np.exp(TARGET))
     report = gpbench.load("coal").check()
     assert main(["data", "check", "coal"]) == 0 and capsys.readouterr().out.split() == str(report).split()
     assert report.rows == 112 and [finding.mend for finding in report.findings] == [""]

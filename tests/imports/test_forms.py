@@ -70,7 +70,10 @@ def test_quantiles_have_the_score_of_the_trapezium_rule(count, score):
     exact = crps(y).mean()
     made = forms.quantiles(levels, RNG.permuted(q, axis=1), y)  # crossed ones are sorted
     assert made["crps"].mean() / exact == pytest.approx(score / 0.2693, abs=0.02)
-    assert "crps" not in forms.quantiles(levels[:8], q[:, :8], y) and "low95" not in made
+    assert not forms.quantiles(levels[:8], q[:, :8], y).keys() & {"crps", "cdf"} and "low95" not in made
+    assert "crps" not in forms.quantiles([0.5 + k / 1000 for k in range(9)], q[:, :9], y)
+    atom = forms.quantiles(levels, np.zeros((1, count)), np.zeros(1))
+    assert (atom["below"], atom["cdf"], atom["crps"]) == (0.0, 1.0, 0.0)
 
 
 @pytest.mark.parametrize("y", [-3.0, -0.5, 1.0, 3.9, 6.0])
@@ -109,7 +112,10 @@ def test_the_forms_of_one_gaussian_score_as_its_moments_do_or_say_what_they_lack
     # a few levels have neither a score nor an interval, and a mean beside them counts
     assert bring(tmp_path, quantiles([0.1, 0.5, 0.9]).assign(mean=MEAN)) == 0
     [few] = records(tmp_path)
-    assert few.metrics["rmse"] == pytest.approx(exact["rmse"]) and few.undefined["crps"] == "fewer than 9 quantiles"
+    assert (
+        few.metrics["rmse"] == pytest.approx(exact["rmse"])
+        and few.undefined["crps"] == "fewer than 9 quantiles from 0.1 to 0.9"
+    )
     capsys.readouterr()
     assert bring(tmp_path, bins(half=0.4), "--again", name="narrow.parquet") == 0
     [narrow] = records(tmp_path)
@@ -123,7 +129,8 @@ def test_the_forms_of_one_gaussian_score_as_its_moments_do_or_say_what_they_lack
     [
         (lambda: samples().drop(columns="sample_7"), "no column sample_7 with numbers"),
         (lambda: samples().assign(mean=MEAN), "column mean does not belong there"),
-        (lambda: table(sample_0=MEAN), "no column sample_1 with numbers"),
+        (lambda: table(sample_0=MEAN - 1e6, sample_1=MEAN + 1e6), "has 2 samples: give 39 or more"),
+        (lambda: quantiles().assign(**{"quantile_.50": MEAN}), "has a level twice, or the level 0"),
         (lambda: bins().drop(columns="edge_1200"), "no column edge_1200 with numbers"),
         (lambda: bins().assign(edge_5=9.0), "has edges that do not rise"),
         (lambda: bins().assign(bin_5=-1.0), "has a negative probability"),

@@ -63,12 +63,12 @@ def test_an_estimator_has_the_moments_of_a_log_normal_distribution():
     [
         (["dataset=moons"], "protocol.targets=log is for regression, and moons has other targets"),
         (["protocol.precision=float32"], "protocol.targets=log needs protocol.precision=float64"),
-        (["run.keep=true"], "run.keep takes targets that are scaled alone"),
+        (["run.keep=true"], "run.keep draws no transformed targets"),
         (
             ["method.likelihood=student_t"],
             "predictions are a StudentTPredictive, and transformed targets take Gaussians",
         ),
-        (["dataset=sinc"], "and log is of numbers above 0: take protocol.targets=yeo_johnson"),
+        (["dataset=sinc"], "and log is of numbers above 0: take protocol.targets=yeo_johnson, or log1p"),
     ],
 )
 def test_what_has_no_transform_is_one_line_before_any_work(words, line, tmp_path, refused):

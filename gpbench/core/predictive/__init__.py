@@ -11,7 +11,6 @@ from gpbench.core.predictive.continuous import GaussianPredictive, LaplacePredic
 from gpbench.core.predictive.counts import CountPredictive
 from gpbench.core.predictive.mixture import MixturePredictive
 from gpbench.core.predictive.student_t import StudentTPredictive
-from gpbench.core.predictive.warped import Warp, WarpedPredictive, stack_warps
 
 __all__ = [
     "BernoulliPredictive",
@@ -25,7 +24,4 @@ __all__ = [
     "Predictive",
     "StudentTPredictive",
     "VaryingNoisePredictive",
-    "Warp",
-    "WarpedPredictive",
-    "stack_warps",
 ]
