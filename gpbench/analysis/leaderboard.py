@@ -1,7 +1,7 @@
 """The runs of a board: methods with their defaults, to their own end, on the data sets of a division, one split each.
 
-A division is an experiment, whose preset `full` has its data sets, and `quick` the small ones, on which a new method is
-placed.  Its runs are plain ones: a run of a user's on one of these data sets stands beside them."""
+A division is an experiment, whose preset `full` has its data sets, and `quick` the small ones, on which new methods are
+placed, with plain runs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from gpbench.analysis.board import (
 )
 from gpbench.analysis.kinds import ANY, Range
 from gpbench.data import cards
-from gpbench.errors import AbsentError, SoleMethodError, require_known
+from gpbench.errors import AbsentError, SoleMethodError, require, require_known
 from gpbench.experiments import definition
 from gpbench.metrics import METRICS
 from gpbench.papers.published import terms
@@ -105,7 +105,7 @@ def lost(record: Record) -> str:
         return next(iter((record.undefined or {}).values()), record.status) if record.status == "failed" else "diverged"
     if (record.cpu_seconds or 0.0) > LIMIT:
         return LATE
-    # a metric that does not exist on a test set, as auc with one class, is no loss of the method
+    # a metric that does not exist on a test set is no loss
     existing = record.metrics.keys() - (record.undefined or {}).keys()
     return NOT_FINITE if any(record.metrics[name] is None for name in existing) else ""
 
@@ -142,8 +142,10 @@ class BoardRuns:
 
     @cached_property
     def datasets(self) -> tuple[str, ...]:
-        """Names of the data sets that half of the methods that count have, and two at least."""
+        """All planned data sets where two methods that count have these; else those that half of such methods have."""
         counted = {*compress(self.methods, self._counts)}
+        whole = {name for name in counted if len(self.by_method[name]) == len(self.planned_sets)}
+        counted = whole if len(whole) > 1 else counted
         having = Counter(dataset for method, dataset in self.runs if method in counted)
         return tuple(name for name in self.planned_sets if having[name] >= max(2, len(counted) / 2))
 
@@ -192,7 +194,7 @@ class BoardRuns:
 
     @cached_property
     def _log_seconds(self) -> Float[ndarray, "K D"]:
-        """Logarithms of the CPU seconds of runs, of a lost one those after which all are; NaN where none are known."""
+        """Logarithms of CPU seconds; NaN where none are known."""
         return np.log(self.array(lambda record: LIMIT if lost(record) else np.maximum(record.rated_seconds, 1e-3)))
 
     @property
@@ -202,13 +204,12 @@ class BoardRuns:
 
     @property
     def is_complete(self) -> Bool[ndarray, " K"]:
-        """True for methods with seconds on all data sets.  Others are of other data, and on no Pareto front."""
+        """True for methods with seconds on all data sets."""
         return ~np.isnan(self._log_seconds).any(axis=1)
 
     @cached_property
     def on_front(self) -> Bool[ndarray, " K"]:
-        """Whether no other method with all data sets has a share at least as large in seconds at most as many, one of
-        the two strictly."""
+        """Whether no other method with all data sets is as good in share and in seconds, and better in one of them."""
         shares, seconds, some = self.board.means, self.cpu_seconds, self.is_complete
         is_other_as_good = (shares[None] >= shares[:, None]) & (seconds[None] <= seconds[:, None]) & some[None]
         strictly = (shares[None] > shares[:, None]) | (seconds[None] < seconds[:, None])
@@ -255,12 +256,11 @@ def board_of(
     *,
     planned: Mapping[str, str] | None = None,
 ) -> BoardRuns:
-    """The board of recorded runs on the data sets that two methods or more have, of all or of these with their split.
-    Raises AbsentError: there are no such runs; `SoleMethodError`: of no two methods on a common data set."""
-    splits = division.datasets() if splits is None else splits
-    runs, words = eligible(records, splits), f"the {division.name} board"
-    if not runs:
-        raise AbsentError(f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes some")
+    """The board of recorded runs on all data sets, or on these with their split.  Raises AbsentError: there are none;
+    `SoleMethodError`: of no two methods on a common data set."""
+    splits, words = division.datasets() if splits is None else splits, f"the {division.name} board"
+    runs = eligible(records, splits)
+    require(runs, f"no run of {words} is recorded; `gpbench reproduce {division.experiment}` makes some", AbsentError)
     names = _names(runs, planned or {})
     first = division.measures[0].metric
     lacking = Counter(names[r.id] for r in runs if first in (r.undefined or {}) and not lost(r))
@@ -278,8 +278,8 @@ def board_of(
 
 
 def _names(records: Sequence[Record], planned: Mapping[str, str]) -> dict[str, str]:
-    """The names of methods on the board by the ids of their runs.  Planned runs have the name of their job, as a
-    setting may depend on the data set; others that of their method, with the setting where several would have it."""
+    """The names of methods by the ids of their runs: of planned runs that of their job, as a setting may depend on the
+    data set; of others that of their method, with the setting where several would have it."""
     names = {record.id: planned[record.id] for record in records if record.id in planned}
     others = {record.id: record for record in records if record.id not in planned}
     settings = {id: terms(r.setting) for id, r in others.items()}
