@@ -93,8 +93,7 @@ def ranking_direction(metric: str, records: Iterable[Any] = ()) -> Literal["lowe
 _LACKING = {
     "log_prob": "no density",
     "mean": "no mean",
-    "crps": "fewer than 9 quantiles from 0.1 to 0.9",
-    "cdf": "fewer than 9 quantiles from 0.1 to 0.9",
+    **dict.fromkeys(("crps", "cdf"), "fewer than 9 quantiles from 0.1 to 0.9"),
     "low95": "no quantiles at 0.025 and 0.975",
 }
 """Why predictions of another program lack an array."""

@@ -33,7 +33,7 @@ FLOORS = [
 """The rooms, from the ground up; two rooms of one floor do not import each other."""
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 BUDGETS = {
-    ("base",): 2_693,
+    ("base",): 2_692,
     ("core",): 6_300,
     ("methods",): 6_890,
     ("data",): 5_088,
@@ -45,7 +45,7 @@ BUDGETS = {
     ("claims",): 1_910,
     ("report",): 3_060,
     ("cli", "api"): 3_900,
-    ("contract", "estimators", "imports", "papers"): 2_530,
+    ("contract", "estimators", "imports", "papers"): 2_527,
 }
 """Most lines of Python in these rooms together; the base is what no other entry names.  A change that needs more takes
 them from something else; one that raises a budget says why."""

@@ -203,11 +203,8 @@ def _table(path: Path) -> "pd.DataFrame":
 def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:
     import pandas as pd
 
-    table = (
-        table.copy()
-        .assign(**{name: None for name in ("setting", "output") if name not in table})
-        .reset_index(drop=True)
-    )
+    table = table.copy()  # of many columns: in one piece
+    table = table.assign(**{name: None for name in ("setting", "output") if name not in table}).reset_index(drop=True)
     for name in ("split", "row", "output"):
         numbers = pd.to_numeric(table[name], errors="coerce")
         is_whole = (numbers % 1 == 0) & numbers.between(-_LARGEST, _LARGEST)
