@@ -36,7 +36,7 @@ BUDGETS = {
     ("base",): 2_692,
     ("core",): 6_300,
     ("methods",): 6_890,
-    ("data",): 5_088,
+    ("data",): 5_085,
     ("config",): 1_400,
     ("records", "experiments"): 2_960,
     ("train",): 2_485,

@@ -237,14 +237,11 @@ def _transforms(column: Float[np.ndarray, " N"]) -> str:
     from scipy.stats import skew
 
     own = float(skew(column, nan_policy="omit"))
-    if abs(own) <= _SKEWED:
+    if abs(own) <= 1.0:
         return ""
     of_log = float(skew(np.log(column), nan_policy="omit")) if np.nanmin(column) > 0 else np.inf
     log = f", of its logarithm {of_log:.2g}" if abs(of_log) < abs(own) / 2 else ""
     return f"skewness {own:.2g}{log}; try protocol.targets=yeo_johnson{' and log' if log else ''}"
-
-
-_SKEWED = 1.0
 
 
 def _groups(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:

@@ -90,7 +90,7 @@ def test_gaussian_processes_of_scikit_learn_are_imported_as_the_page_says(tmp_pa
     subprocess.run([*script[:1], EXAMPLES / "import_quantiles.py", "sinc-0.npz"], cwd=tmp_path, check=True, timeout=240)
     gpbench(tmp_path, "import", "quantiles.parquet")
     (row,) = json.loads(gpbench(tmp_path, "table", "--json", "--method", "tree_quantiles", "--metric", "crps"))
-    assert row["mean"] < 0.25  # that of one constant for all rows is .19 and more
+    assert row["mean"] < 0.1  # method=constant has .153
 
 
 def test_the_example_of_the_estimators_runs(tmp_path):

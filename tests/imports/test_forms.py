@@ -112,10 +112,8 @@ def test_the_forms_of_one_gaussian_score_as_its_moments_do_or_say_what_they_lack
     # a few levels have neither a score nor an interval, and a mean beside them counts
     assert bring(tmp_path, quantiles([0.1, 0.5, 0.9]).assign(mean=MEAN)) == 0
     [few] = records(tmp_path)
-    assert (
-        few.metrics["rmse"] == pytest.approx(exact["rmse"])
-        and few.undefined["crps"] == "fewer than 9 quantiles from 0.1 to 0.9"
-    )
+    assert few.metrics["rmse"] == pytest.approx(exact["rmse"])
+    assert few.undefined["crps"] == "fewer than 9 quantiles from 0.1 to 0.9"
     capsys.readouterr()
     assert bring(tmp_path, bins(half=0.4), "--again", name="narrow.parquet") == 0
     [narrow] = records(tmp_path)

@@ -1,6 +1,7 @@
 """Targets that a method sees after a transform, log or Yeo-Johnson, and its predictions of them as they were."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -16,8 +17,7 @@ from gpbench.core.predictive.mixture import MixturePredictive
 from gpbench.core.quadrature import gauss_hermite
 from gpbench.errors import ConfigError, require
 
-SHIFTS = {"log": 0.0, "log1p": 1.0}
-"""Transforms log(y + shift); `yeo_johnson` is the other one."""
+SHIFTS = {"log": 0.0, "log1p": 1.0}  # transforms log(y + shift); yeo_johnson is the other one
 _HERMITE = 32  # nodes of moments; near the kink of Yeo and Johnson's map exact to 1e-4, or 1e-3 with targets of 1,000
 _NODES, _WEIGHTS = (0.5 * (shift + values) for shift, values in zip((1.0, 0.0), np.polynomial.legendre.leggauss(32)))
 _REACH, _WIDTH = 9.0, 4.0  # standard deviations: the ends of integrals, and of the panel about a Gaussian
@@ -37,7 +37,7 @@ class Warp(eqx.Module):
     name: str = eqx.field(static=True)
 
     def forward(self, u: Float[Array | np.ndarray, " N"]) -> Float[Array, " N"]:
-        """z at u; -∞ below the targets that a logarithm has."""
+        """z at u."""
         return (self.transform(self.mean + self.scale * u) - self.centre) / self.width
 
     def transform(self, y: Float[Array | np.ndarray, "..."]) -> Float[Array, "..."]:
@@ -121,7 +121,7 @@ class WarpedPredictive(Predictive):
         return self.pointwise(y) | {"crps": self._score(z)} | ends
 
     def _score(self, z: Float[Array, " N"]) -> Float[Array, " N"]:
-        """By a Gauss-Legendre rule on panels: to few Gaussians, to z (a jump), and to the target 0 (a kink)."""
+        """By a Gauss-Legendre rule on panels, which end about each of few Gaussians, at z and at the target 0."""
         weights, mean, var = self._parts()
         sd = jnp.sqrt(var)
         low = jnp.minimum(z, jnp.min(mean - _REACH * sd, axis=0))
@@ -159,15 +159,16 @@ def fit_warp(name: str, y: _Row, weight: _Row | None = None, subject: str = "the
     from scipy.optimize import minimize_scalar
 
     mean, scale = _moments(y, weight)
+    start = Warp(mean, scale, np.asarray(0.0), np.asarray(1.0), np.asarray(1.0), name)
+    start.check(y, subject)
 
     def fit(power: float) -> tuple[Warp, float]:
-        warp = Warp(mean, scale, np.asarray(0.0), np.asarray(1.0), np.asarray(power), name)
-        warp.check(y, subject)
+        warp = replace(start, power=np.asarray(power))
         centre, width = _moments(np.asarray(warp.transform(y)), weight)
         u = (y - mean) / scale
         lost = np.abs(np.asarray(warp.forward(u) - warp.transform(y))).max() > _LOST * width
         require(not lost, f"{subject} has too many orders of magnitude for {name}: train on its logarithms in the file")
-        warp = Warp(mean, scale, centre, width, warp.power, name)
+        warp = replace(warp, centre=centre, width=width)
         return warp, -float(np.average(np.asarray(warp.log_slope(u)), weights=weight))
 
     if name in SHIFTS:
