@@ -102,7 +102,7 @@ class Submission:
             self.require(np.full(len(self.rows), len(names) >= FEWEST_SAMPLES), fault)
         elif classes == 0 and self.form == "quantile":
             levels = [float(name[9:]) for name in names if name != "mean"]
-            self.require(levels[0] > 0.0 and len({*levels}) == len(levels), "has a level twice, or the level 0")
+            self.require(levels[0] > 0.0 and len({*levels}) == len(levels), "has a level twice, or 0: leave it out")
         elif classes == 0 and self.form == "mean":
             variance = self.values["variance"]
             self.require(variance > 0, "has a variance that is not positive")

@@ -128,7 +128,7 @@ def test_the_forms_of_one_gaussian_score_as_its_moments_do_or_say_what_they_lack
         (lambda: samples().drop(columns="sample_7"), "no column sample_7 with numbers"),
         (lambda: samples().assign(mean=MEAN), "column mean does not belong there"),
         (lambda: table(sample_0=MEAN - 1e6, sample_1=MEAN + 1e6), "has 2 samples: give 39 or more"),
-        (lambda: quantiles().assign(**{"quantile_.50": MEAN}), "has a level twice, or the level 0"),
+        (lambda: quantiles().assign(**{"quantile_.50": MEAN}), "has a level twice, or 0: leave it out"),
         (lambda: bins().drop(columns="edge_1200"), "no column edge_1200 with numbers"),
         (lambda: bins().assign(edge_5=9.0), "has edges that do not rise"),
         (lambda: bins().assign(bin_5=-1.0), "has a negative probability"),

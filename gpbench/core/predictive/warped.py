@@ -79,7 +79,7 @@ class Warp(eqx.Module):
         """The distribution of u of one of z.  Raises ConfigError for other than Gaussians and mixtures of them: e^z of
         heavier tails has no mean."""
         parts = value.components if isinstance(value, MixturePredictive) else value
-        fault = f"predictions are a {type(parts).__name__}, and transformed targets take Gaussians"
+        fault = f"predictions are a {type(parts).__name__}, and transformed targets take Gaussians: leave it out"
         require(isinstance(parts, GaussianPredictive), f"protocol.targets={self.name}: {fault}", ConfigError)
         return WarpedPredictive(value, self)
 
