@@ -129,7 +129,8 @@ class RecordedRun:
     def predict_frame(self, X: Rows, *, header: bool = True) -> "pd.DataFrame":
         """The predictions as `gpbench predict` writes them, a row for each row of X, which is as for `predict`.
 
-        The columns are `mean` and `variance` in original units, or `probability of LABEL` for each class."""
+        The columns are `mean`, `variance`, `low95` and `high95` in original units, or `probability of LABEL` for each
+        class."""
         import pandas as pd
 
         return pd.DataFrame(self._columns(X, header))

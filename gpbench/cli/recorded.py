@@ -78,8 +78,8 @@ def predict(
     config_dir: Sequence[Path] = (),
     results: Results = None,
 ) -> None:
-    """Predict the rows of a table with a run that was trained with run.save=true: mean and variance in original units,
-    or the probability of each class, as csv.
+    """Predict the rows of a table with a run that was trained with run.save=true: mean, variance and 95 % interval in
+    original units, or the probability of each class, as csv.
 
     Args:
         data (FILE): csv, Parquet or Excel: columns with the names of the data set's inputs, in any order

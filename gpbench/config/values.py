@@ -97,12 +97,18 @@ def check_values(cfg: Mapping[str, Any]) -> None:
 
 _SCALERS = ["standardise", "unit_interval", "centre_all", "none"]
 TRANSFORMS = ("log", "log1p", "yeo_johnson")  # of targets, which are standardised before and after
+RECALIBRATIONS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("scale", "conformal"), ("regression",)),
+    "temperature": ("binary", "multiclass"),
+}
+"""The recalibrations of predictions, each with its tasks."""
 _SECTION = "section or null"
 
 PROTOCOL: Mapping[str, tuple[Words, str]] = {
     "name": ("text", "Name in records, tables and file names."),
     "inputs": (_SCALERS, "Scaling of the inputs: by the training rows, or over all rows (`centre_all`)."),
     "targets": ([*_SCALERS, *TRANSFORMS], "Scaling of targets in regression, or a transform of them."),
+    "recalibrate": ([*RECALIBRATIONS, None], "Recalibration of predictions by training rows that are kept out."),
     "precision": (["float64", "float32"], "Floating-point type of all computations."),
     "paper": ("flag", "True for the protocol of a paper: methods then have the settings in `papers` of their files."),
     "split_indices": (
@@ -121,7 +127,11 @@ PROTOCOL: Mapping[str, tuple[Words, str]] = {
 }
 """The keys that only protocols have, each with its range and meaning.  Every other key of a protocol, there or in a
 section, has the name and the range of a setting of methods."""
-PROTOCOL_DEFAULTS: Mapping[str, Any] = {"inputs": "standardise", "targets": "standardise", "precision": "float64"}
+PROTOCOL_DEFAULTS: Mapping[str, Any] = {
+    **dict.fromkeys(("inputs", "targets"), "standardise"),
+    "recalibrate": None,
+    "precision": "float64",
+}
 """The keys that every protocol has, with the values of a file without them."""
 PROTOCOL_SECTIONS = tuple(name for name, (words, _) in PROTOCOL.items() if words == _SECTION)
 """Keys whose values have keys of their own."""

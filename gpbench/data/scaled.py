@@ -56,10 +56,9 @@ class ScaledSplit:
         """Scaled targets or predictive means (T,) in original units; multiply a variance by `y_std**2`."""
         return y * self.y_std + self.y_mean
 
-    @property
-    def trained_y(self) -> Float[np.ndarray, " n"]:
-        """The targets on which methods train."""
-        return np.asarray(self.warp.forward(self.y)) if self.warp else self.y
+    def trained(self, y: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
+        """Scaled targets (T,) as methods train on them."""
+        return np.asarray(self.warp.forward(y)) if self.warp else y
 
     @property
     def y_variance(self) -> float:

@@ -10,11 +10,12 @@ import numpy as np
 from jaxtyping import Int
 
 from gpbench.config.cards import split_set, split_sets
+from gpbench.config.values import RECALIBRATIONS
 from gpbench.data.dataset import Dataset
 from gpbench.data.faults import reject
 from gpbench.data.split_sets import check_sizes, generator
 from gpbench.data_registry import SPLIT_SETS
-from gpbench.errors import ConfigError, require
+from gpbench.errors import ConfigError, either, require
 
 _Choice = int | str | Sequence[int]  # `all`, a number from 0, or a list of them
 
@@ -93,6 +94,18 @@ def sizes(card: Mapping) -> tuple[int, int] | None:
     tests = dict.fromkeys(("random90", "stratified90", "hla", "hla_int8"), rows - round(0.9 * rows))
     tests |= {"official": rows - train, "kfold": -(-rows // SPLIT_SETS["kfold"].folds(splits))}
     return (rows - tests[name], tests[name]) if rows and name in tests else None
+
+
+def recalibration_rows(name: str | None, task: str, rows: int) -> int:
+    """The number of these training rows that a protocol's recalibration of this name keeps out of training: a tenth, 50
+    at least, 5,000 at most; 0 for None.  Raises ConfigError: too few rows, or a recalibration for other tasks."""
+    if name is None:
+        return 0
+    key, tasks, count = f"protocol.recalibrate={name}", RECALIBRATIONS[name], min(max(round(0.1 * rows), 50), 5_000)
+    require(task in tasks, f"{key} is for {either(tasks)} data, and these are {task}: leave it out", ConfigError)
+    fault = f"{key} keeps {count} training rows out, and there are {rows}: it needs twice as many"
+    require(rows >= 2 * count, fault, ConfigError)
+    return count
 
 
 class Member(NamedTuple):

@@ -18,6 +18,8 @@ from gpbench.config.words import word
 from gpbench.data.conversion import check_counts
 from gpbench.data.new_rows import check_dates
 from gpbench.data.scaling import fit_scalers
+from gpbench.data.split_sets import generator
+from gpbench.data.splits import recalibration_rows
 from gpbench.errors import ConfigError, DivergedError, cause, either, require
 from gpbench.estimators.compiled import configuration, folders_of, programs_of
 from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, checked_weights, repeat_rows, value_errors
@@ -129,7 +131,7 @@ class Estimator(BaseEstimator):
 
     def _fit(self, X: _Rows, y: _Row, task: str, classes: int, weight: _Row | None) -> None:
         """Trains on inputs X and coded targets y, which are scaled in place, and weights above 0."""
-        self.config_ = self._composed(len(X))
+        self.config_ = self._composed(len(X), task)
         protocol = self.config_["protocol"]
         with value_errors():
             programs = programs_of(self.config_)
@@ -140,15 +142,26 @@ class Estimator(BaseEstimator):
                 (X, y), weight = repeat_rows(self.method, X, y, weight), None
             elif weight is not None and self.weights == "precision":
                 weight = weight / weight.mean()
+            kept_out = None
+            if count := recalibration_rows(protocol["recalibrate"], task, len(X)):
+                require(weight is None, "protocol.recalibrate takes no sample_weight: leave one out", ConfigError)
+                order = generator(NAME, "recalibrate", self.config_["seed"]).permutation(len(X))
+                (X, y), kept_out = ((X[rows], y[rows]) for rows in (np.sort(order[:-count]), order[-count:]))
             if task == "count":
                 check_counts(NAME, y, "y", "take another method.likelihood, such as gaussian")
             scalers = {"inputs": protocol["inputs"], "targets": protocol["targets"], "task": task}
             self._x_scaler, self._y_scaler = fit_scalers(X, y, **scalers, weight=weight, dataset=NAME, target="y")
             self._classes = classes
-            self.state_ = self._train(programs, X, y, weight)
+            self.factor_ = 1.0 if kept_out else None
+            if kept_out and self._y_scaler.warp:
+                self._y_scaler.warp.check(kept_out[1], f"{NAME}: column 'y'")
+            for rows, scaler in zip(kept_out or (), (self._x_scaler, self._y_scaler)):
+                scaler.transform(rows)
+            self.state_ = self._train(programs, X, y, weight, kept_out)
 
-    def _composed(self, rows: int) -> dict:
-        """The resolved configuration for these rows.  Raises ValueError for an unknown method, protocol or option."""
+    def _composed(self, rows: int, task: str | None = None) -> dict:
+        """The resolved configuration for these rows of a task, where it is known.  Raises ValueError for an unknown
+        method, protocol or option."""
         options = self.options or {}
         fault = f"options={options!r}: give a dict, as in {{'method.inducing': 20}}"
         require(isinstance(options, dict), fault, ValueError)
@@ -167,22 +180,29 @@ class Estimator(BaseEstimator):
             card = "moons" if is_classifier(self) else "sinc"  # of the task, which some defaults depend on
             own = (f"method={self.method}", f"protocol={self.protocol}", f"dataset={card}", f"seed={seed}")
             words = (*own, *settings)
-            cfg = within_rows(configuration(*words, folders=folders_of(self.config_dir)), rows)
+            cfg = configuration(*words, folders=folders_of(self.config_dir))
+            kept_out = recalibration_rows(cfg["protocol"]["recalibrate"], task, rows) if task else 0
+            cfg = within_rows(cfg, rows - kept_out)
         except ConfigError as error:
             raise ValueError(re.sub("^seed=", "random_state=", in_python(str(error)))) from cause(error)
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
-    def _train(self, programs: Any, X: _Rows, y: _Row, weight: _Row | None) -> Any:
-        """The state after the last step, on the host.  Raises DivergedError."""
+    def _train(
+        self, programs: Any, X: _Rows, y: _Row, weight: _Row | None, kept_out: tuple[np.ndarray, ...] | None
+    ) -> Any:
+        """The state after the last step, on the host; sets the factor of a recalibration.  Raises DivergedError."""
         import jax
 
         from gpbench.methods.protocols import diagnosis
         from gpbench.train.loop import Cadence, fit
+        from gpbench.train.recalibration import recalibrated
 
         method = programs.method
-        group = self._group(method, X, y, weight)
+        group = self._group(method, X, y, weight, kept_out)
         with self._one_line():
             result = fit(programs, group, cadence=Cadence(max(1, method.steps), None))
+            if change := recalibrated(programs, group, result)[0].recalibration:
+                self.factor_ = float(change.factor[0])
         state = jax.tree.map(lambda leaf: leaf[0], result.state)
         if not np.isfinite(result.predictions["log_prob"]).all():
             raise DivergedError(diagnosis(method, state) or f"{method.name} diverged: its predictions are not finite")
@@ -195,21 +215,24 @@ class Estimator(BaseEstimator):
         folder = [] if self.config_dir is None else [str(self.config_dir)]
         return one_line_if_users_code({**self.config_, "config_dirs": folder})
 
-    def _group(self, method: Any, X: _Rows, y: _Row, weight: _Row | None = None) -> Any:
+    def _group(
+        self, method: Any, X: _Rows, y: _Row, weight: _Row | None = None, kept_out: tuple[np.ndarray, ...] | None = None
+    ) -> Any:
         """Scaled rows as the loop takes them; the first is the test row, which shows whether predictions are finite."""
         import jax.numpy as jnp
 
+        from gpbench.core.predictive.recalibrated import Recalibration
         from gpbench.core.predictive.warped import stack_warps
         from gpbench.core.random import run_key
         from gpbench.data.splits import Member
         from gpbench.train.group import Group
 
-        warp = self._y_scaler.warp
-        precision, seed = self.config_["protocol"]["precision"], self.config_["seed"]
+        protocol, seed = self.config_["protocol"], self.config_["seed"]
+        precision, factor = protocol["precision"], self.factor_
         return Group(
             members=[Member(0)],
             X=jnp.asarray(X[None], precision),
-            y=jnp.asarray((warp.forward(y) if warp else y)[None], precision),
+            y=jnp.asarray(self._trained(y)[None], precision),
             X_test=jnp.asarray(X[None, :1], precision),
             y_test=jnp.asarray(y[None, :1], precision),
             classes=self._classes,
@@ -217,8 +240,16 @@ class Estimator(BaseEstimator):
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
             weight=None if weight is None else jnp.asarray(weight[None], precision),
             unit=np.broadcast_to(self._x_scaler.scale, (1, X.shape[1])).astype(precision),
-            warp=stack_warps([warp], precision),
+            warp=stack_warps([self._y_scaler.warp], precision),
+            recalibration=None
+            if factor is None
+            else Recalibration(jnp.full(1, factor, precision), protocol["recalibrate"]),
+            kept_out=kept_out and tuple(a[None].astype(precision) for a in (kept_out[0], self._trained(kept_out[1]))),
         )
+
+    def _trained(self, y: _Row) -> _Row:
+        """Scaled targets as methods train on them."""
+        return np.asarray(self._y_scaler.warp.forward(y)) if self._y_scaler.warp else y
 
     def _predictions(self, X: Any) -> dict[str, np.ndarray]:
         """The method's predictions of scaled targets at rows X (T, D).  Raises NotFittedError."""

@@ -34,6 +34,7 @@ class Regressor(RegressorMixin, Estimator):
         n_features_in_: the number D of inputs.
         config_: the resolved configuration of method and protocol, and the seed.
         state_: the trained state of the method, of scaled inputs and targets: a pytree of arrays on the host.
+        factor_: the factor of `protocol.recalibrate`; None without one.
     """
 
     def fit(self, X, y, sample_weight=None) -> "Regressor":
@@ -77,12 +78,27 @@ class Regressor(RegressorMixin, Estimator):
         predictions = self._predictions(X)
         fault = "transformed targets have no joint covariance: leave out the option protocol.targets"
         require(not (return_cov and self._y_scaler.warp), fault, ValueError)
+        fault = "a recalibration has no joint covariance: leave out the option protocol.recalibrate"
+        require(not return_cov or self.factor_ is None, fault, ValueError)
         mean, scale = self._y_scaler.inverse(predictions["mean"]), self._y_scaler.scale
         if return_cov:
             covariance = self._covariance(X)
             np.fill_diagonal(covariance, predictions["var"])  # with the noise, which is independent between rows
             return mean, covariance * scale**2
         return (mean, np.sqrt(predictions["var"]) * scale) if return_std else mean
+
+    def predict_interval(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """The ends, each (T,) in original units, of the central 95 % intervals of the targets, noise included.  With
+        `options={"protocol.recalibrate": "conformal"}` rows that were kept out of training choose their width.
+
+        Args:
+            X: inputs (T, D) in original units.
+
+        Raises:
+            NotFittedError: before `fit`.
+        """
+        predictions = self._predictions(X)
+        return self._y_scaler.inverse(predictions["low95"]), self._y_scaler.inverse(predictions["high95"])
 
     def score(self, X, y, sample_weight=None) -> float:
         """R², the coefficient of determination of the predictive means, as of scikit-learn's regressors.

@@ -74,7 +74,8 @@ class RunPlan:
         if not checksum:
             checksum, rows, fewest = _checksum_and_rows(cfg, {} if loaded is None else loaded)
         if fewest := fewest or (splits.sizes({**card, "rows": rows}) or (None,))[0]:
-            cfg = within_rows(cfg, fewest)
+            kept_out = splits.recalibration_rows(cfg["protocol"].get("recalibrate"), card["task"], fewest)
+            cfg = within_rows(cfg, fewest - kept_out)
         shared = identity.canonical(identity.identify(cfg, checksum))
         trained = splits.members(card, cfg["split"], cfg["output"])
         by_output = {member.output: member for member in trained}  # splits share the cell

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from gpbench.config.values import Config
 from gpbench.core import memory
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.predictive.recalibrated import Recalibration
 from gpbench.core.predictive.warped import stack_warps
 from gpbench.core.random import run_key
 from gpbench.data import splits
@@ -169,23 +171,27 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     state for the training rows exceeds the free memory."""
     method, dataset, card = context.method, context.dataset, context.card
     indices = [splits.indices(card, dataset, run.split, output=run.output) for run in runs]
+    kept_out: list[tuple] = []
+    if change := context.protocol.get("recalibrate"):
+        few = splits.recalibration_rows(change, card["task"], len(indices[0][0]))
+        kept_out = [(train[:-few], train[-few:]) for train, _ in indices]  # which come in random order
+        indices = [(train, test) for (train, _), (_, test) in zip(kept_out, indices, strict=True)]
     n, d = len(indices[0][0]), dataset.X.shape[1]
     of_rows = method.row_memory(n) if isinstance(method, HasRowMemory) else 0
     size = len(runs) * n * np.dtype(context.precision).itemsize
     streams = context.streams(n, size * (d + 1))
     scalers = {name: context.protocol[name] for name in ("inputs", "targets")}
-    most = SAMPLE if streams else None
-    prepared = [
-        data_layer.prepare(dataset, *parts, **scalers, output=run.output, most=most)
-        for run, parts in zip(runs, indices, strict=True)
-    ]
+    prepare = partial(data_layer.prepare, dataset, **scalers, most=SAMPLE if streams else None)
+    prepared, others = (
+        [prepare(*parts, output=run.output) for run, parts in zip(runs, every)] for every in (indices, kept_out)
+    )
     subject = f"{len(runs)} x {n} rows and what the method holds for each"
     held = size * (of_rows if streams else d + 1 + of_rows)
     memory.require_memory(held, subject, "inducing points or samples")
     members = [run.member for run in runs]
     names = [(card["name"], context.seed, *member.identity.values()) for member in members]
     rows = None if streams else context.devices.padded(n)
-    trained = zip(*((fill(p.X, rows or len(p.X)), fill(p.trained_y, rows or len(p.y))) for p in prepared))
+    trained = zip(*((fill(p.X, rows or len(p.X)), fill(p.trained(p.y), rows or len(p.y))) for p in prepared))
     arrays: dict[str, Any] = dict(zip(("X", "y"), map(np.stack, trained)))
     arrays |= {field: np.stack([getattr(p, field) for p in prepared]) for field in ("X_test", "y_test")}
     arrays["unit"] = np.stack([p.X_scale for p in prepared])
@@ -198,6 +204,10 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
         step_keys=jnp.stack([run_key("step", method.name, *name) for name in names]),
         warp=stack_warps([p.warp for p in prepared], context.precision),
     )
+    if change:
+        of_kept = zip(*((p.X_test, p.trained(p.y_test)) for p in others))
+        arrays = {"kept_out": tuple(np.stack(each).astype(context.precision) for each in of_kept)}
+        group = replace(group, recalibration=Recalibration(jnp.ones(len(runs), context.precision), change), **arrays)
     return _streamed(context, group, prepared) if streams else group, prepared
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench import runtime, targets
 from gpbench.core.predictive import Predictive
+from gpbench.core.predictive.recalibrated import Recalibration
 from gpbench.core.predictive.warped import Warp
 from gpbench.errors import ConfigError, ContractError, GpbenchError, MemoryShortage, require
 from gpbench.methods.base import Method
@@ -52,13 +53,22 @@ _Rows = Float[Array, "T D"]
 _Row = Float[Array, " T"]
 
 
-def predictive(method: Method, state: State, X: _Rows, *, key: PRNGKeyArray, warp: Warp | None = None) -> Predictive:
+def predictive(
+    method: Method,
+    state: State,
+    X: _Rows,
+    *,
+    key: PRNGKeyArray,
+    warp: Warp | None = None,
+    recalibration: Recalibration | None = None,
+) -> Predictive:
     """The prediction of rows by a method, of targets as they were, checked; traced, so once for each program."""
     value = method.predict(state, X, key=key)
     kind = "an array" if isinstance(value, jax.Array) else type(value).__name__
     mend = "return a gpbench.core.predictive.Predictive, such as GaussianPredictive(mean, variance)"
     require(isinstance(value, Predictive), f"method {method.name}: predict returns {kind}: {mend}", ConfigError)
     _check_arrays(method, jax.eval_shape(value.summary), X)
+    value = recalibration.predictive(value) if recalibration else value
     return warp.predictive(value) if warp else value
 
 

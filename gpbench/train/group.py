@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from gpbench.core.predictive.recalibrated import Recalibration
 from gpbench.core.predictive.warped import Warp
 from gpbench.data.splits import Member
 from gpbench.errors import ConfigError, require
@@ -59,6 +60,8 @@ class Group:
     weight: Float[Array | np.ndarray, "S N"] | None = None  # sample weights above 0; None for 1
     unit: Float[np.ndarray, "S D"] | None = None  # size of one unit of each input in units of the file; None for 1
     warp: Warp | None = None  # each member's, from targets of test rows to those of training; None: they are alike
+    recalibration: Recalibration | None = None  # of predictions of what methods train on, each member's
+    kept_out: tuple[np.ndarray, ...] | None = None  # inputs and trained targets of the rows that choose it
 
     @property
     def size(self) -> int:

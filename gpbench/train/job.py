@@ -28,6 +28,7 @@ from gpbench.train.group import Fit, Group
 from gpbench.train.limit import enforced
 from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
+from gpbench.train.recalibration import recalibrated
 from gpbench.train.stop import StopRequest
 
 _Arrays = dict[str, np.ndarray]
@@ -146,7 +147,7 @@ class _Job:
         context = self.context
         group, prepared = load(context, runs)
         if "keep" in context.plan.extras:
-            keep.check(context.method, group.X.shape[-1], group.warp)
+            keep.check(context.method, group)
         total, recorded = len(context.plan.runs), len(self.records)
         members = f"{label(group.members)} ({recorded}/{total} done)"
         later = max(total - recorded, len(runs)) / len(runs) - 1
@@ -155,6 +156,7 @@ class _Job:
         try:
             with one_line_if_users_code(context.plan.cfg, group):
                 outcome = self._fit(group, runs, prepared, checkpoint)
+                group, before = recalibrated(context.programs, group, outcome)
         finally:
             self.progress.end()
         if group.stream and context.dataset.file:
@@ -165,7 +167,7 @@ class _Job:
             state = context.state(outcome, i) if extras & {"keep", "save"} else None
             if "keep" in extras:
                 trace |= keep.arrays(context.method, state, prepared[i], context.precision, key=group.step_keys[i])
-            record = result.record(context, run, outcome, i, prepared[i], key=group.step_keys[i])
+            record = result.record(context, run, outcome, i, prepared[i], group, before)
             keeps = not record.diverged and context.keeps_predictions(len(prepared[i].y_test))
             predictions = result.predictions_by_row(prepared[i], outcome.predictions, i) if keeps else None
             saved = arrays_of(state) if "save" in extras else None

@@ -9,21 +9,23 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench.core.kernels import Kernel, Stationary
-from gpbench.core.predictive.warped import Warp
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import ConfigError, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasArrays, HasEffects, HasLatents, learned
 from gpbench.train.batches import prediction_key
+from gpbench.train.group import Group
 
 _PER_AXIS = {1: 1200, 2: 120}
 _MARGIN = {1: 1.0, 2: 0.05}
 """By the number of inputs, of the range of the training rows on either side: with one, a picture may extrapolate."""
 
 
-def check(method: Method, inputs: int, warp: Warp | None) -> None:
+def check(method: Method, group: Group) -> None:
     """Raises ConfigError where there would be nothing to draw: more than two inputs, neither effects nor a kernel."""
-    require(warp is None, "run.keep draws no transformed targets: set protocol.targets=standardise", ConfigError)
+    inputs, change = group.X.shape[-1], group.warp or group.recalibration
+    fault = "run.keep draws predictions without a transform or a recalibration"
+    require(not change, f"{fault}: leave out protocol.targets and protocol.recalibrate", ConfigError)
     shows = inputs in _PER_AXIS or isinstance(method, HasEffects) or hasattr(method, "kernel")
     fault = f"run.keep=true is for data with one or two inputs, and these have {inputs}"
     mend = "leave it, or choose method=gam, or a method with a kernel, whose lengthscales are kept"

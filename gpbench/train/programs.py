@@ -36,7 +36,7 @@ def lay_out(devices: Devices, group: Group) -> Group:
     fault = f"JAX makes {dtype} of {group.X.dtype}: something in this process has set"
     mend = "jax_enable_x64 to false, such as the module of a method; leave that out"
     require(dtype == group.X.dtype, f"{fault} {mend}", ConfigError)
-    others = ("X_test", "y_test", "init_keys", "step_keys", "warp")
+    others = ("X_test", "y_test", "init_keys", "step_keys", "warp", "recalibration")
     arrays = devices.everywhere(tuple(getattr(group, name) for name in others))
     return replace(group, **dict(zip(("X", "y", "weight", *others), (*trained, *arrays), strict=True)))
 
@@ -149,7 +149,7 @@ class Programs:
             rows = (group.X_test[:, index], group.y_test[:, index])
         if group.stream:
             rows = self.devices.everywhere(rows)
-        args = (run.state, *rows, group.step_keys, group.warp)
+        args = (run.state, *rows, group.step_keys, {"warp": group.warp, "recalibration": group.recalibration})
         return self._program(_predict_rows, group, args, run), args
 
     def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> "_Program":
@@ -214,7 +214,10 @@ def _take_steps(
     return map_members(on_member, state, total, X, y, weight, keys)
 
 
-def _predict_rows(method: Method, classes: int, arrays: Callable, state, X, y, keys, warp):
+def _predict_rows(method: Method, classes: int, arrays: Callable, state, X, y, keys, changes):
     """`Predictions` of every member, or of these as many as the function `arrays` makes."""
-    on_member = lambda state, X, y, key, warp: arrays(method, classes, state, X, y, key=prediction_key(key), warp=warp)
-    return map_members(on_member, state, X, y, keys, warp)
+
+    def on_member(state, X, y, key, changes):
+        return arrays(method, classes, state, X, y, key=prediction_key(key), **changes)
+
+    return map_members(on_member, state, X, y, keys, changes)

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
 
 from gpbench import metrics
 from gpbench.core import memory
@@ -24,7 +24,7 @@ from gpbench.train.batches import prediction_key
 from gpbench.train.context import Context
 from gpbench.train.doubts import doubts
 from gpbench.train.faults import predictive
-from gpbench.train.group import Fit, Predictions
+from gpbench.train.group import Fit, Group, Predictions
 
 
 def scores(prepared: Sequence[ScaledSplit], predictions: Predictions) -> dict[str, np.ndarray]:
@@ -99,8 +99,11 @@ _GAP_ROWS = 500
 first, which methods of some rows are trained on too."""
 
 
-def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, *, key: Key[Array, ""]) -> Record:
-    """The record of the i-th run of a group, with `key` for its steps; the group's seconds are shared equally."""
+def record(
+    context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, group: Group, before: Predictions
+) -> Record:
+    """The record of the i-th run of a group, whose seconds are shared equally; `before` are the predictions without
+    the recalibration, where there is one."""
     method = context.method
     size = len(fit.predictions["log_prob"])
     objective = fit.trace["objective"][-1][i] if "objective" in fit.trace else np.nan
@@ -130,8 +133,15 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit, 
         if "gap" in context.plan.extras:
             rows = min(_GAP_ROWS, getattr(method, "rows", None) or len(prepared.y))
             X, y = (jnp.asarray(array[:rows], context.precision) for array in (prepared.X, prepared.y))
-            value = predictive(method, state, X, key=prediction_key(key), warp=prepared.warp)
+            alone = jax.tree.map(lambda leaf: leaf[i], {"warp": group.warp, "recalibration": group.recalibration})
+            value = predictive(method, state, X, key=prediction_key(group.step_keys[i]), **alone)
             diagnostics[GAP] = float(np.mean(value.log_prob(y)) - np.mean(test_set.log_prob))
+        if group.recalibration:
+            scores, after = (metrics.score(prepared.task, s) for s in (scored(prepared, before, i), test_set))
+            diagnostics |= {
+                f"before_{name}": value for name, value in scores.items() if value not in (after[name], np.nan)
+            }
+            diagnostics["recalibration"] = group.recalibration.factor[i]
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     stop = int(extras["settings"].get(STOP, fit.step))  # steps beyond it, up to the next point of the trace, are none
     return Record.create(

@@ -14,6 +14,7 @@ from gpbench.core.gaussians import normal_cdf
 from gpbench.core.predictive.base import Predictive
 from gpbench.core.predictive.continuous import GaussianPredictive
 from gpbench.core.predictive.mixture import MixturePredictive
+from gpbench.core.predictive.recalibrated import ConformalPredictive, RescaledPredictive
 from gpbench.core.quadrature import gauss_hermite
 from gpbench.errors import ConfigError, require
 
@@ -78,10 +79,7 @@ class Warp(eqx.Module):
     def predictive(self, value: Predictive) -> "WarpedPredictive":
         """The distribution of u of one of z.  Raises ConfigError for other than Gaussians and mixtures of them: e^z of
         heavier tails has no mean."""
-        parts = value.components if isinstance(value, MixturePredictive) else value
-        fault = f"predictions are a {type(parts).__name__}, and transformed targets take Gaussians: leave it out"
-        require(isinstance(parts, GaussianPredictive), f"protocol.targets={self.name}: {fault}", ConfigError)
-        return WarpedPredictive(value, self)
+        return WarpedPredictive(value, self, *_gaussians(value, f"protocol.targets={self.name}"))
 
 
 class WarpedPredictive(Predictive):
@@ -89,6 +87,9 @@ class WarpedPredictive(Predictive):
 
     latent: Predictive
     warp: Warp
+    weights: Float[Array, " S"]  # of the Gaussians that z mixes, and their moments
+    means: Float[Array, "S N"]
+    variances: Float[Array, "S N"]
 
     def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """log p_z(h(u)) + log h'(u)."""
@@ -96,7 +97,7 @@ class WarpedPredictive(Predictive):
 
     def summary(self) -> dict[str, Array]:
         """`mean` and `var`, each (N,): the log-normal distribution's, or by quadrature."""
-        weights, mean, var = self._parts()
+        weights, mean, var = self.weights, self.means, self.variances
         if self.warp.name in SHIFTS:
             m, v = self.warp.centre + self.warp.width * mean, self.warp.width**2 * var
             means = (jnp.exp(m + 0.5 * v) - SHIFTS[self.warp.name] - self.warp.mean) / self.warp.scale
@@ -122,7 +123,7 @@ class WarpedPredictive(Predictive):
 
     def _score(self, z: Float[Array, " N"]) -> Float[Array, " N"]:
         """By a Gauss-Legendre rule on panels, which end about each of few Gaussians, at z and at the target 0."""
-        weights, mean, var = self._parts()
+        weights, mean, var = self.weights, self.means, self.variances
         sd = jnp.sqrt(var)
         low = jnp.minimum(z, jnp.min(mean - _REACH * sd, axis=0))
         high = jnp.maximum(z, jnp.max(mean + _REACH * sd, axis=0))
@@ -142,13 +143,19 @@ class WarpedPredictive(Predictive):
         x, w = (jnp.resize(jnp.asarray(a, z.dtype), panel.shape) for a in (_NODES, _WEIGHTS))
         return jax.lax.scan(add, jnp.zeros_like(z), (panel, x, w))[0]
 
-    def _parts(self) -> tuple[Float[Array, " S"], Float[Array, "S N"], Float[Array, "S N"]]:
-        """Weights, means and variances of the Gaussians that are mixed."""
-        value: Any = self.latent
-        if isinstance(value, MixturePredictive):
-            weights, value = jax.nn.softmax(value.log_weights), value.components
-            return weights, value.mean, value.var
-        return jnp.ones(1, value.mean.dtype), value.mean[None], value.var[None]
+
+def _gaussians(value: Any, key: str) -> tuple[Float[Array, " S"], Float[Array, "S N"], Float[Array, "S N"]]:
+    """Weights, means and variances of the Gaussians that are mixed.  Raises ConfigError: they are no Gaussians."""
+    if isinstance(value, ConformalPredictive | RescaledPredictive):
+        weights, mean, var = _gaussians(value.original, key)
+        factor = value.factor if isinstance(value, RescaledPredictive) else 1.0
+        return weights, weights @ mean + factor * (mean - weights @ mean), factor**2 * var
+    parts: Any = value.components if isinstance(value, MixturePredictive) else value
+    fault = f"predictions are a {type(parts).__name__}, and transformed targets take Gaussians: leave it out"
+    require(isinstance(parts, GaussianPredictive), f"{key}: {fault}", ConfigError)
+    if isinstance(value, MixturePredictive):
+        return jax.nn.softmax(value.log_weights), parts.mean, parts.var
+    return jnp.ones(1, parts.mean.dtype), parts.mean[None], parts.var[None]
 
 
 _Row = Float[np.ndarray, " N"]

@@ -1,0 +1,65 @@
+"""Recalibration of predictions by training rows that were kept out of training."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from gpbench.core.predictive.recalibrated import Recalibration, middle_and_half
+from gpbench.train.group import Fit, Group, Predictions
+from gpbench.train.programs import Programs, lay_out
+
+_RANGE, _ROUNDS = (0.05, 20.0), 30  # of a factor, and of golden sections, which leave 4e-6 of its logarithm
+_GOLDEN = 0.5 * (3.0 - 5.0**0.5)
+_MISSED = 0.05  # the part of new rows that may be outside their intervals
+
+_Factors = Float[np.ndarray, " S"]
+_Predict = Callable[[_Factors], Predictions]
+"""Function that predicts the rows that were kept out, with a factor for each member."""
+
+
+def recalibrated(programs: Programs, group: Group, fit: Fit) -> tuple[Group, Predictions]:
+    """The group with each member's factor, whose predictions the trained run has from here on, and those before."""
+    before, change = fit.predictions, group.recalibration
+    if change is None or group.kept_out is None:
+        return group, before
+    X, z = group.kept_out
+    # predictions of what methods train on: a transform adds the same to a log density for all factors
+    judged = replace(group, X_test=X, y_test=z, warp=None)
+
+    def with_factor(of: Group, factor: _Factors) -> Group:
+        return replace(of, recalibration=Recalibration(jnp.asarray(factor, of.X.dtype), change.name))
+
+    def predict(by: Programs, factor: _Factors) -> Predictions:
+        by.predict(lay_out(by.devices, with_factor(judged, factor)), trial := replace(fit, predictions={}))
+        return trial.predictions
+
+    if change.name == "conformal":
+        factor = _conformal(partial(predict, programs), z)
+    else:
+        factor = _best(partial(predict, programs.of_trials(programs.method)), group.size)
+    group = with_factor(group, factor)
+    programs.predict(lay_out(programs.devices, group), fit)
+    return group, before
+
+
+def _best(predict: _Predict, size: int) -> _Factors:
+    """The factors with the largest mean log density, by golden sections."""
+    score = lambda at: np.nan_to_num(predict(np.exp(at))["log_prob"].mean(axis=1), nan=-np.inf)
+    low, high = (np.full(size, np.log(end)) for end in _RANGE)
+    for _ in range(_ROUNDS):
+        step = _GOLDEN * (high - low)
+        is_lower = score(low + step) >= score(high - step)
+        low, high = np.where(is_lower, low, low + step), np.where(is_lower, high - step, high)
+    return np.exp(0.5 * (low + high))
+
+
+def _conformal(predict: _Predict, z: Float[np.ndarray, "S n"]) -> _Factors:
+    """The factors of split-conformal intervals (Lei et al. 2018): they cover a new row that is exchangeable with those
+    that were kept out with a probability of 95 % at least."""
+    middle, half = middle_and_half(predict(np.ones(len(z))))
+    scores = np.sort(np.abs(z - middle) / half, axis=1)
+    return scores[:, int(np.ceil((scores.shape[1] + 1) * (1.0 - _MISSED))) - 1]
