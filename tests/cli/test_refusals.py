@@ -98,6 +98,7 @@ def test_a_declared_setting_that_a_file_lacks_needs_no_plus_and_a_protocol_a_nam
         "name": "bare",
         "inputs": "standardise",
         "targets": "standardise",
+        "recalibrate": None,
         "precision": "float64",
     }
     assert not cfg["changes"]

@@ -59,7 +59,7 @@ def test_an_estimator_has_the_moments_of_a_log_normal_distribution():
     [
         (["dataset=moons"], "protocol.targets=log is for regression, and moons has other targets"),
         (["protocol.precision=float32"], "protocol.targets=log needs protocol.precision=float64"),
-        (["run.keep=true"], "run.keep draws no transformed targets"),
+        (["run.keep=true"], "run.keep draws predictions without a transform"),
         (["method.likelihood=student_t"], "a StudentTPredictive, and transformed targets take Gaussians"),
         (["dataset=sinc"], "and log is of numbers above 0: take protocol.targets=yeo_johnson, or log1p"),
     ],
