@@ -42,6 +42,7 @@ CARD = Keys(
         "counts": optional(MAPPING, "Number of rows of each class."),
         "columns": optional(TEXTS, "Names of the inputs."),
         "output_names": optional(TEXTS, "Names of the outputs."),
+        "exposure": optional(TEXT, "Input above 0 to which expected counts are proportional, such as person-years."),
         "incomplete": optional(["drop", None], "`drop` leaves out rows with empty cells; else they are an error."),
         "impute": optional(CENTRES, "Values of empty cells of inputs, from the training rows."),
         "variant": optional("any", "Variant in use."),

@@ -70,6 +70,7 @@ class Dataset:
     indicators: Mapping[str, str] = field(default_factory=dict)  # last inputs, which say where another one is missing
     account: str = ""  # as in Raw, and so are the notes
     notes: tuple[Finding, ...] = ()
+    exposure: bool = False  # the last input is the exposure of counts
     file: Any = None  # file, watched for changes, of which X and y are maps; None where they are in memory
 
     __repr__ = brief

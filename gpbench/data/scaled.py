@@ -11,7 +11,7 @@ from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset, brief
 from gpbench.data.encoding import Filler, fit_filler
 from gpbench.data.mapped import MappedRows, blocks, gather
-from gpbench.data.scaling import fit_in_blocks, fit_scalers
+from gpbench.data.scaling import fit_in_blocks, fit_scalers, log_exposure
 from gpbench.errors import ConfigError, require
 
 
@@ -40,17 +40,21 @@ class ScaledSplit:
     unseen: int = 0  # test rows whose value in a constant column is not that of the training rows
     filler: Filler | None = None  # for missing cells and for levels that no training row has
     on_disk: MappedRows | None = None  # reads training rows that are not in memory
+    exposure: bool = False  # the last input is the logarithm of an exposure, as it is
     warp: Any = None  # transforms scaled targets to those on which methods train (`core.predictive.Warp`)
     __repr__ = brief
 
     def scale_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
         """Inputs (T, D) in original units, scaled as the method takes them."""
         X = self.filler(X) if self.filler else X
+        if self.exposure:
+            X = np.column_stack([X[:, :-1], log_exposure(X[:, -1])])
         return np.where(self.X_constant, 0.0, (X - self.X_shift) / self.X_scale)
 
     def original_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
         """Scaled inputs (T, D) in original units; a constant column has its value among the training rows."""
-        return X * self.X_scale + self.X_shift
+        X = X * self.X_scale + self.X_shift
+        return np.column_stack([X[:, :-1], np.exp(X[:, -1])]) if self.exposure else X
 
     def original_targets(self, y: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
         """Scaled targets or predictive means (T,) in original units; multiply a variance by `y_std**2`."""
@@ -110,7 +114,7 @@ def prepare(
         x_scaler.transform(X)
         y_scaler.transform(y)
     else:
-        x_scaler, y_scaler = fit_scalers(X, y, population=(population, all_y), **facts)
+        x_scaler, y_scaler = fit_scalers(X, y, population=(population, all_y), exposure=dataset.exposure, **facts)
     shift, scale, constant, _ = np.broadcast_arrays(x_scaler.shift, x_scaler.scale, x_scaler.constant, X[0])
     is_usual = np.isclose(X_test[:, constant], shift[constant], rtol=1e-9, atol=0.0)
     x_scaler.transform(X_test)
@@ -136,6 +140,7 @@ def prepare(
         unseen=absent + int((~is_usual).any(axis=1).sum()),
         filler=filler,
         on_disk=on_disk,
+        exposure=dataset.exposure,
         warp=y_scaler.warp,
         X_shift=shift,
         X_scale=scale,

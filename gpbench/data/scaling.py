@@ -26,9 +26,12 @@ class Scaler:
     constant: Bool[np.ndarray, " *D"]  # does not vary among the training rows: it becomes 0, and its `scale` is 1
     train_only: bool = True  # only the training rows were used
     warp: Any = None  # of standardised targets: their transform, on which methods train (`core.predictive.Warp`)
+    exposure: bool = False  # the last input is an exposure, of which methods see the logarithm
 
     def transform(self, rows: Float[np.ndarray, " N *D"]) -> None:
         """Scale rows in place."""
+        if self.exposure:
+            rows[:, -1] = log_exposure(rows[:, -1])
         rows -= self.shift
         rows /= self.scale
         rows[..., self.constant] = 0.0
@@ -36,6 +39,12 @@ class Scaler:
     def inverse(self, rows: Float[np.ndarray, " N *D"]) -> Float[np.ndarray, " N *D"]:
         """Scaled rows in original units; constant columns get their value among the training rows."""
         return rows * self.scale + self.shift
+
+
+def log_exposure(exposure: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    """Logarithms of exposures.  Raises DataError: one is not above 0."""
+    require((exposure > 0.0).all(), f"an exposure is {exposure.min():g}, and must be above 0: mend or drop such rows")
+    return np.log(exposure)
 
 
 _Weight = Float[np.ndarray, " N"] | None
@@ -117,9 +126,11 @@ def fit_scalers(
     columns: Sequence[str] = (),
     target: str = "target",
     rows: int | None = None,
+    exposure: bool = False,
 ) -> tuple[Scaler, Scaler]:
-    """The scalers of inputs and targets, with which the training rows are scaled in place.  Raises DataError: one class
-    only among the training rows, constant targets, or a column whose squares would be infinite or 0.
+    """The scalers of inputs and targets, with which the training rows are scaled in place; an `exposure` is the last
+    input.  Raises DataError: one class only among the training rows, constant targets, or a column whose squares would
+    be infinite or 0.
     """
     transform, targets = (targets, "standardise") if targets in TRANSFORMS else ("", targets)
     unknown = {key: name for key, name in (("inputs", inputs), ("targets", targets)) if name not in SCALERS}
@@ -139,7 +150,18 @@ def fit_scalers(
     _check_sizes(dataset, y[:, None], (target,))
     several = bool(np.any(y != y[:1]))  # scaling overwrites y
     original = y.copy() if transform else y
+    offset = log_exposure(X[:, -1]) if exposure else None
     scalers = fit_inputs(X, all_X, weight), fit_targets(y, all_y, weight)
+    if offset is not None:
+        X[:, -1] = offset
+        shift, scale, constant = (
+            np.append(np.broadcast_to(array, X.shape[1:])[:-1], last)
+            for array, last in zip((scalers[0].shift, scalers[0].scale, scalers[0].constant), (0.0, 1.0, False))
+        )
+        scalers = (
+            replace(scalers[0], shift=shift, scale=scale, constant=constant.astype(bool), exposure=True),
+            scalers[1],
+        )
     if scalers[1].constant:
         reason = "differ by rounding alone; subtract their mean in the file" if several else "are all equal"
         raise DataError(f"{dataset}: column {target!r}: the targets of the {rows} training rows {reason}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from gpbench import paths
 from gpbench.config.cards import reader, resolved
@@ -18,12 +19,29 @@ from gpbench.data.faults import reject
 from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
-from gpbench.errors import ConfigError, DataError, listed, printable, require
+from gpbench.errors import ConfigError, DataError, listed, nearest, printable, require
 
 _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": builtin.rows}
 
 
-def load(
+def load(card: Mapping, **options: Any) -> Dataset:
+    """Loads the data set of a checked card from the store, or from the first source with the right checksum; its
+    exposure, if it has one, is the last input."""
+    dataset = _load(card, **options)
+    if not (name := card.get("exposure")):
+        return dataset
+    inputs, is_kept = dataset.columns, not {name} & {*dataset.impute, *dataset.indicators}
+    fault = f"{card['name']}: `exposure: {name}`"
+    require(
+        card["task"] == "count" and not dataset.file,
+        f"{fault} is for `task: count`, of a table in memory: leave it out",
+    )
+    require(name in inputs and is_kept, f"{fault} is no input without gaps; {nearest(name, inputs)}")
+    order = [*(i for i, other in enumerate(inputs) if other != name), inputs.index(name)]
+    return replace(dataset, X=dataset.X[:, order], columns=tuple(inputs[i] for i in order), exposure=True)
+
+
+def _load(
     card: Mapping,
     *,
     mirror: Path | str | None = None,
@@ -33,7 +51,6 @@ def load(
     config_dirs: Sequence[Path | str] = (),
     quiet: bool = False,
 ) -> Dataset:
-    """Loads the data set of a checked card from the store, or from the first source with the right checksum."""
     store = Path(store) if store else paths.store_dir()
     try:
         if not again and (stored := local.get(card, store)):

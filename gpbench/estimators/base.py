@@ -20,7 +20,7 @@ from gpbench.data.new_rows import check_dates
 from gpbench.data.scaling import fit_scalers
 from gpbench.data.split_sets import generator
 from gpbench.data.splits import recalibration_rows
-from gpbench.errors import ConfigError, DivergedError, cause, either, require
+from gpbench.errors import ConfigError, DivergedError, cause, either, listed, require
 from gpbench.estimators.compiled import configuration, folders_of, programs_of
 from gpbench.estimators.faults import TARGETS_OF_TEXT, checked_targets, checked_weights, repeat_rows, value_errors
 from gpbench.estimators.saved import from_pickle, to_pickle
@@ -49,10 +49,11 @@ class Estimator(BaseEstimator):
         encode=None,
         impute=None,
         weights="precision",
+        exposure=None,
     ):
         self.method, self.protocol, self.random_state = method, protocol, random_state
         self.options, self.config_dir = options, config_dir
-        self.encode, self.impute, self.weights = encode, impute, weights
+        self.encode, self.impute, self.weights, self.exposure = encode, impute, weights, exposure
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with `deep` also each of `options`, under its own key."""
@@ -105,6 +106,7 @@ class Estimator(BaseEstimator):
                 self._table, X = fit_table(X, NAME, self.encode, self.impute)
                 X, y = check_X_y(X, y, **checks)
             y = y.astype(np.float64) if checks.get("y_numeric") else y
+            X = X if self.exposure is None else self._exposure_last(X)
         neutral = weight[0] if self.weights == "precision" else 1.0
         return X, y, None if (weight == neutral).all() else weight
 
@@ -126,8 +128,17 @@ class Estimator(BaseEstimator):
                 rows = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
             else:
                 rows = self._table.inputs(X)
-        self._x_scaler.transform(rows)
+            rows = rows if self.exposure is None else self._exposure_last(rows)
+            self._x_scaler.transform(rows)
         return rows
+
+    def _exposure_last(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
+        """Inputs with the column of exposures as the last one.  Raises ConfigError: there is none of its name."""
+        names = list(self._table.dataset.columns if self._table else getattr(self, "feature_names_in_", ()))
+        names = [*map(str, names)] or [*range(X.shape[1])]
+        require(self.exposure in names, f"exposure={self.exposure!r} is none of {listed(map(str, names))}", ConfigError)
+        place = names.index(self.exposure)
+        return np.column_stack([np.delete(X, place, axis=1), X[:, place]])
 
     def _fit(self, X: _Rows, y: _Row, task: str, classes: int, weight: _Row | None) -> None:
         """Trains on inputs X and coded targets y, which are scaled in place, and weights above 0."""
@@ -147,9 +158,12 @@ class Estimator(BaseEstimator):
                 require(weight is None, "protocol.recalibrate takes no sample_weight: leave one out", ConfigError)
                 order = generator(NAME, "recalibrate", self.config_["seed"]).permutation(len(X))
                 (X, y), kept_out = ((X[rows], y[rows]) for rows in (np.sort(order[:-count]), order[-count:]))
+            fault = "exposure is for counts: set the option method.likelihood to poisson or negative_binomial"
+            require(self.exposure is None or task == "count", fault, ConfigError)
             if task == "count":
                 check_counts(NAME, y, "y", "take another method.likelihood, such as gaussian")
             scalers = {"inputs": protocol["inputs"], "targets": protocol["targets"], "task": task}
+            scalers |= {"exposure": self.exposure is not None}
             self._x_scaler, self._y_scaler = fit_scalers(X, y, **scalers, weight=weight, dataset=NAME, target="y")
             self._classes = classes
             self.factor_ = 1.0 if kept_out else None
@@ -236,6 +250,7 @@ class Estimator(BaseEstimator):
             X_test=jnp.asarray(X[None, :1], precision),
             y_test=jnp.asarray(y[None, :1], precision),
             classes=self._classes,
+            exposure=self.exposure is not None,
             init_keys=run_key("init", NAME, seed, 0)[None],
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
             weight=None if weight is None else jnp.asarray(weight[None], precision),

@@ -29,6 +29,8 @@ class Regressor(RegressorMixin, Estimator):
         weights: what `sample_weight` means.  "precision": a row's log-likelihood counts w / mean(w) times, so that its
             Gaussian noise has the variance s² mean(w) / w, and equal weights change nothing.  "repeats": a row of
             weight w is w rows.
+        exposure: the column of X, by its name or, of an array, its number, to which expected counts are proportional,
+            such as person-years; above 0.
 
     Attributes:
         n_features_in_: the number D of inputs.

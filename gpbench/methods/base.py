@@ -44,6 +44,8 @@ class Method(eqx.Module):
     sample_weights: ClassVar[bool] = False
     """True where a weight w of a row means w repeated rows: of its expected log likelihood, say.  Else the estimators
     refuse weights."""
+    exposures: ClassVar[bool] = False
+    """True if the method shifts latent values by `Batch.shifted`, so that counts may have exposures."""
     searchable: ClassVar[tuple[str, ...]] = ()
     """Settings that `search` can choose on validation rows."""
     carries_over: ClassVar[bool] = False

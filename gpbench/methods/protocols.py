@@ -34,6 +34,7 @@ class Batch(eqx.Module):
         classes: Number C of classes; 0 for regression, 1 for counts.
         is_weighted: Whether rows have sample weights; a minibatch of others needs no array of N weights.
         unit: Size of one unit of each input in units of the file, for `init` alone; None if not known, and in steps.
+        log_exposure: What the latent value of each row is to be shifted by (`shifted`); None for nothing.
     """
 
     X: Float[Array, "B D"]
@@ -44,6 +45,7 @@ class Batch(eqx.Module):
     classes: int = eqx.field(static=True, default=0)
     is_weighted: bool = eqx.field(static=True, default=False)
     unit: Float[Array | np.ndarray, " D"] | None = None
+    log_exposure: Float[Array, " B"] | None = None
 
     @property
     def scale(self) -> Float[Array, ""]:
@@ -54,6 +56,10 @@ class Batch(eqx.Module):
     def counted(self) -> Float[Array, " B"]:
         """1 for a row that counts, whatever its sample weight; else 0."""
         return (self.weight > 0.0).astype(self.weight.dtype)
+
+    def shifted(self, mean: Float[Array, " B"]) -> Float[Array, " B"]:
+        """Means of latent values as the likelihood of counts takes them: with the logarithm of the exposure."""
+        return mean if self.log_exposure is None else mean + self.log_exposure
 
     def sum(self, terms: Float[Array, " B"]) -> Float[Array, ""]:
         """Estimate the sum over all N rows, without bias, from a term for each row of the batch."""
@@ -70,7 +76,8 @@ class Batch(eqx.Module):
         if n == len(self.y):
             return self
         first = (self.X[:n], self.y[:n], self.index[:n], self.weight[:n])
-        return Batch(*first, n, self.classes, self.is_weighted, self.unit)
+        exposure = None if self.log_exposure is None else self.log_exposure[:n]
+        return Batch(*first, n, self.classes, self.is_weighted, self.unit, exposure)
 
 
 @runtime_checkable

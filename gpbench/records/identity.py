@@ -37,7 +37,7 @@ def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
         "protocol": _without({key: protocol[key] for key in PROTOCOL if key in protocol}, PROTOCOL),
         "data": {
             **{"name": card["name"], "task": card["task"], "splits": splits.identity(card)},
-            **({"impute": card["impute"]} if card.get("impute") else {}),
+            **{key: card[key] for key in ("impute", "exposure") if card.get(key)},
         },
         "data_checksum": data_checksum,
         **({"units": "original"} if _PERIOD.search(_text(cfg["method"])) else {}),

@@ -21,13 +21,19 @@ _BYTES = 2**26  # size of a chunk; two are in memory and on the device at a time
 _STEPS = 256  # most steps of a chunk
 
 
-def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None, unit=None) -> Batch:
+def parted(X: Any, exposure: bool) -> tuple[Any, Any]:
+    """The inputs that kernels have, and the last one where it is the logarithm of an exposure, else None."""
+    return (X[..., :-1], X[..., -1]) if exposure else (X, None)
+
+
+def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None, unit=None, exposure: bool = False) -> Batch:
     """Makes one batch of all rows."""
+    (X, shift), unit = parted(X, exposure), unit if unit is None else parted(unit, exposure)[0]
     total = X.shape[0] if rows is None else rows
     index, counted = _index_and_count(X.shape[0], total, X.dtype)
     if weight is None:
-        return Batch(X, y, index, counted, total, classes, unit=unit)
-    return Batch(X, y, index, counted * weight, total, classes, is_weighted=True, unit=unit)
+        return Batch(X, y, index, counted, total, classes, unit=unit, log_exposure=shift)
+    return Batch(X, y, index, counted * weight, total, classes, is_weighted=True, unit=unit, log_exposure=shift)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2), inline=True)
@@ -44,6 +50,7 @@ class Chunk(eqx.Module):
     y: Float[Array, "T B"]  # targets
     total: int = eqx.field(static=True)  # number N of training rows
     classes: int = eqx.field(static=True)  # number of classes, as in `Batch`
+    log_exposure: Float[Array, "T B"] | None = None
 
 
 def _index_at_step(
@@ -70,7 +77,8 @@ def at_step(data: Batch | Chunk, size: int | None, t: Int[Array, ""], *, key: PR
     weight = counts.astype(data.X.dtype)
     if isinstance(data, Batch) and data.is_weighted:
         weight *= data.weight[index]
-    return Batch(data.X[row], data.y[row], index, weight, data.total, data.classes)
+    shift = None if data.log_exposure is None else data.log_exposure[row]
+    return Batch(data.X[row], data.y[row], index, weight, data.total, data.classes, log_exposure=shift)
 
 
 _ROWS, _STEP, _PREDICTION, VALIDATION = range(4)  # numbers of the keys that follow from one

@@ -198,6 +198,7 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     group = Group(
         members=members,
         rows=n,
+        exposure=dataset.exposure,
         classes=prepared[0].classes,
         **{field: array.astype(context.precision, copy=False) for field, array in arrays.items()},
         init_keys=jnp.stack([run_key("init", *name) for name in names]),

@@ -116,7 +116,10 @@ def _trivial(prepared: ScaledSplit) -> tuple[float, float]:
         from scipy.stats import nbinom  # takes a second, and few runs need it
 
         excess = max(variance - mean, 1e-6 * mean)
-        log_prob = nbinom.logpmf(prepared.y_test, mean**2 / excess, mean / (mean + excess))
+        shape = mean**2 / excess
+        if prepared.exposure:
+            mean = mean * np.exp(prepared.X_test[:, -1]) / np.mean(np.exp(prepared.X[:, -1]))
+        log_prob = nbinom.logpmf(prepared.y_test, shape, shape / (shape + mean))
         return -float(np.mean(log_prob)), float(np.sqrt(np.mean((prepared.y_test - mean) ** 2)))
     if prepared.task == "regression":
         square = np.mean((prepared.y_test - mean) ** 2)

@@ -6,18 +6,20 @@ import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench import runtime, targets
-from gpbench.core.predictive import Predictive
+from gpbench.core.predictive import CountPredictive, Predictive
 from gpbench.core.predictive.recalibrated import Recalibration
 from gpbench.core.predictive.warped import Warp
 from gpbench.errors import ConfigError, ContractError, GpbenchError, MemoryShortage, require
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasBound, State
+from gpbench.train.batches import parted
 
 
 @contextlib.contextmanager
@@ -61,13 +63,19 @@ def predictive(
     key: PRNGKeyArray,
     warp: Warp | None = None,
     recalibration: Recalibration | None = None,
+    exposure: bool = False,
 ) -> Predictive:
     """The prediction of rows by a method, of targets as they were, checked; traced, so once for each program."""
+    X, shift = parted(X, exposure)
     value = method.predict(state, X, key=key)
     kind = "an array" if isinstance(value, jax.Array) else type(value).__name__
     mend = "return a gpbench.core.predictive.Predictive, such as GaussianPredictive(mean, variance)"
     require(isinstance(value, Predictive), f"method {method.name}: predict returns {kind}: {mend}", ConfigError)
     _check_arrays(method, jax.eval_shape(value.summary), X)
+    if shift is not None:
+        fault = f"method {method.name}: predict returns {kind}, and counts with an exposure need a CountPredictive"
+        require(isinstance(value, CountPredictive), fault, ConfigError)
+        value = eqx.tree_at(lambda counts: counts.location, value, replace_fn=lambda location: location + shift)
     value = recalibration.predictive(value) if recalibration else value
     return warp.predictive(value) if warp else value
 
@@ -77,7 +85,8 @@ def predictions(method: Method, classes: int, state: State, X: _Rows, y: _Row, *
     value, warp = predictive(method, state, X, **context), context.get("warp")
     arrays = value.arrays(y)
     if isinstance(method, HasBound):
-        expected, kl = method.expected_log_prob(state, X, warp.forward(y) if warp else y), method.kl(state)
+        inputs, _ = parted(X, context.get("exposure", False))
+        expected, kl = method.expected_log_prob(state, inputs, warp.forward(y) if warp else y), method.kl(state)
         if expected is not None and kl is not None:
             arrays |= {"expected_log_prob": expected + warp.log_slope(y) if warp else expected, "kl": kl}
     needed, example = (_OF_CLASSES, "Categorical") if classes > 1 else (_OF_NUMBERS, "Gaussian")

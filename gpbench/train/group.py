@@ -56,6 +56,7 @@ class Group:
     init_keys: Key[Array, " S"]
     step_keys: Key[Array, " S"]
     rows: int | None = None
+    exposure: bool = False  # the last input is the logarithm of an exposure
     stream: Stream | None = None
     weight: Float[Array | np.ndarray, "S N"] | None = None  # sample weights above 0; None for 1
     unit: Float[np.ndarray, "S D"] | None = None  # size of one unit of each input in units of the file; None for 1
@@ -113,11 +114,14 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     """The group's initial states, stacked: `init` runs member by member, on the host where it likes.  They have the
     settings that are configured, and the first of `method.rates`."""
     states, timed = [], run.timed if run else nullcontext
+    takes = method.exposures or not group.exposure
+    require(takes, f"{method.name} takes no exposure: leave it out of the card, or use svi or gam", ConfigError)
     of_all = [None] * group.size
     keys = [group.init_keys[member] for member in range(group.size)]  # JAX can trace an index, and no iteration
     weights, units = (of_all if array is None else array for array in (group.weight, group.unit))
     for X, y, key, weight, unit in zip(group.X, group.y, keys, weights, units, strict=True):
         rows = {"classes": group.classes, "rows": group.rows, "weight": weight, "unit": unit}
+        rows |= {"exposure": group.exposure}
         data = batches.whole(jax.device_put(X), jax.device_put(y), **rows)
         with timed("init"):
             state = method.init(data, key=key)

@@ -26,6 +26,8 @@ def check(method: Method, group: Group) -> None:
     inputs, change = group.X.shape[-1], group.warp or group.recalibration
     fault = "run.keep draws predictions without a transform or a recalibration"
     require(not change, f"{fault}: leave out protocol.targets and protocol.recalibrate", ConfigError)
+    fault = "run.keep draws no counts with an exposure: leave it out, or take the exposure out of the card"
+    require(not group.exposure, fault, ConfigError)
     shows = inputs in _PER_AXIS or isinstance(method, HasEffects) or hasattr(method, "kernel")
     fault = f"run.keep=true is for data with one or two inputs, and these have {inputs}"
     mend = "leave it, or choose method=gam, or a method with a kernel, whose lengthscales are kept"

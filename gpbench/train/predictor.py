@@ -61,4 +61,10 @@ class Predictor:
         if "log_probs" in arrays:
             return {f"probability of {c}": np.exp(p) for c, p in zip(context.dataset.classes, arrays["log_probs"].T)}
         mean, *ends = (split.original_targets(arrays[name]) for name in ("mean", "low95", "high95"))
-        return {"mean": mean, "variance": arrays["var"] * split.y_std**2, **dict(zip(("low95", "high95"), ends))}
+        rate = {"rate": mean / rows[:, -1]} if split.exposure else {}
+        return {
+            "mean": mean,
+            "variance": arrays["var"] * split.y_std**2,
+            **dict(zip(("low95", "high95"), ends)),
+            **rate,
+        }

@@ -158,7 +158,7 @@ class Programs:
             return _Program(body)
         leaves, structure = jax.tree.flatten(args)
         total = group.stream.total if group.stream else group.rows
-        key = (function, group.classes, total, structure, *map(jax.typeof, leaves))
+        key = (function, group.classes, group.exposure, total, structure, *map(jax.typeof, leaves))
         if key not in self._compiled:
             options: dict[str, Any] = {"out_shardings": devices.common}
             work, rows = "predictions of", args[1]
@@ -179,7 +179,7 @@ class Programs:
     def _body(self, function: Callable, group: Group) -> Callable:
         total = group.stream.total if group.stream else group.rows
         more = (total, self.devices) if function is _take_steps else (self._arrays,)
-        return partial(function, self.method, group.classes, *more)
+        return partial(function, self.method, group.classes, group.exposure, *more)
 
 
 class _Program(NamedTuple):
@@ -191,15 +191,30 @@ class _Program(NamedTuple):
 
 
 def _take_steps(
-    method: Method, classes: int, rows: int | None, devices: Devices, state, total, X, y, weight, keys, start, end
+    method: Method,
+    classes: int,
+    exposure: bool,
+    rows: int | None,
+    devices: Devices,
+    state,
+    total,
+    X,
+    y,
+    weight,
+    keys,
+    start,
+    end,
 ):
     """Steps `start` to `end` - 1 on every member; its last objective, `total` with all of them added, and whether it
     has converged.  `X` and `y` are all rows, or those of a chunk.  `start` and `end` are traced, so that chunks of
     every length are one program."""
 
     def on_member(state, total, X, y, weight, key):
-        rows_of_all = {"rows": rows, "weight": weight}
-        data: Any = Chunk(X, y, rows or 0, classes) if X.ndim > 2 else batches.whole(X, y, classes, **rows_of_all)
+        if X.ndim > 2:
+            inputs, shift = batches.parted(X, exposure)
+            data: Any = Chunk(inputs, y, rows or 0, classes, shift)
+        else:
+            data = batches.whole(X, y, classes, rows=rows, weight=weight, exposure=exposure)
 
         def one_step(t, carry):
             state, info = take_step(method, carry[0], data, jnp.asarray(t), key=key, split=devices.split)
@@ -214,10 +229,10 @@ def _take_steps(
     return map_members(on_member, state, total, X, y, weight, keys)
 
 
-def _predict_rows(method: Method, classes: int, arrays: Callable, state, X, y, keys, changes):
+def _predict_rows(method: Method, classes: int, exposure: bool, arrays: Callable, state, X, y, keys, changes):
     """`Predictions` of every member, or of these as many as the function `arrays` makes."""
 
     def on_member(state, X, y, key, changes):
-        return arrays(method, classes, state, X, y, key=prediction_key(key), **changes)
+        return arrays(method, classes, state, X, y, key=prediction_key(key), exposure=exposure, **changes)
 
     return map_members(on_member, state, X, y, keys, changes)

@@ -134,7 +134,8 @@ def record(
             rows = min(_GAP_ROWS, getattr(method, "rows", None) or len(prepared.y))
             X, y = (jnp.asarray(array[:rows], context.precision) for array in (prepared.X, prepared.y))
             alone = jax.tree.map(lambda leaf: leaf[i], {"warp": group.warp, "recalibration": group.recalibration})
-            value = predictive(method, state, X, key=prediction_key(group.step_keys[i]), **alone)
+            key = prediction_key(group.step_keys[i])
+            value = predictive(method, state, X, key=key, exposure=group.exposure, **alone)
             diagnostics[GAP] = float(np.mean(value.log_prob(y)) - np.mean(test_set.log_prob))
         if group.recalibration:
             scores, after = (metrics.score(prepared.task, s) for s in (scored(prepared, before, i), test_set))

@@ -3,6 +3,7 @@
 Counts are negative binomial with this mean and variance, or Poisson where the variance is not above the mean.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -26,13 +27,20 @@ class Constant(AllRowsMethod):
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
     sample_weights: ClassVar[bool] = True
+    exposures: ClassVar[bool] = True
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> _ConstantState:
         return _ConstantState(jnp.zeros(max(2, data.classes), data.X.dtype), data.classes)
 
     def step(self, state: _ConstantState, batch: Batch, *, key: PRNGKeyArray) -> tuple[_ConstantState, Info]:
         y, weight = batch.y, batch.weight
-        if state.classes < 2:
+        if batch.log_exposure is not None:  # the rate, and the variance of a row of exposure 1
+            exposure = jnp.exp(batch.log_exposure)
+            rate = weight @ y / (weight @ exposure)
+            expected = rate * exposure
+            excess = weight @ ((y - expected) ** 2 - expected) / (weight @ exposure**2)
+            summary = jnp.stack([rate, rate + excess])
+        elif state.classes < 2:
             mean = weight @ y / weight.sum()
             summary = jnp.stack([mean, weight @ (y - mean) ** 2 / weight.sum()])
         else:
@@ -43,7 +51,10 @@ class Constant(AllRowsMethod):
 
     def objective(self, state: _ConstantState, data: Batch) -> Float[Array, ""]:
         """The log likelihood of the training data."""
-        return data.weight @ self._predict(state, data.X).log_prob(data.y)
+        value = self._predict(state, data.X)
+        if isinstance(value, CountPredictive):
+            value = replace(value, location=data.shifted(value.location))
+        return data.weight @ value.log_prob(data.y)
 
     def predict(self, state: _ConstantState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         return self._predict(state, X)

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gpbench.core.kernels import Kernel, LengthscalePrior, LengthscaleStart, Spec, kernel_spec, lengthscale_prior
@@ -86,7 +87,10 @@ class LikelihoodMethod(_NamedLikelihoodMethod, NoiseMethod):
         """The likelihood that training starts from."""
         noise = {"noise": self.target_noise, "floor": self.noise_floor}
         likelihood = self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
-        return likelihood.started(data.y[: data.total])
+        y = data.y[: data.total]
+        if data.log_exposure is not None:
+            y = y / jnp.mean(jnp.exp(data.log_exposure[: data.total]))
+        return likelihood.started(y)
 
 
 class TwoClassMethod(_NamedLikelihoodMethod):

@@ -54,6 +54,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     `natural_step` the hyper-parameters alone, beside a natural-gradient step of q."""
 
     sample_weights: ClassVar[bool] = True
+    exposures: ClassVar[bool] = True
 
     natural_step: float | str | None = setting(
         None,
@@ -99,7 +100,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     ) -> Float[Array, ""]:
         """The bound, with what the layer contributes to it."""
         mean, variance = _output(parameters, V, rest)
-        terms = self.row_terms(parameters.likelihood, mean, variance, rest, batch.y)
+        terms = self.row_terms(parameters.likelihood, batch.shifted(mean), variance, rest, batch.y)
         kl = kl_of(parameters)
         if parameters.beta is not None:
             kl = jax.lax.stop_gradient(parameters.beta) * kl
@@ -180,7 +181,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
             return natural_gradient_step(factor, expected, mean, variance, V, weight, size, log_concave=log_concave)
 
         if likelihood.latents() == 1:
-            expected = lambda m, v: likelihood.expected_log_prob(m, v, batch.y)
+            expected = lambda m, v: likelihood.expected_log_prob(batch.shifted(m), v, batch.y)
             factor = factor_step(variables, mean, variance, expected)
             return eqx.tree_at(lambda p: p.q, parameters, self.times_prior(factor, parameters.layer)), factor
 

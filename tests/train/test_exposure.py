@@ -1,0 +1,109 @@
+"""Counts with exposures: expected counts are proportional to them, in training, predictions and scores."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas
+import pytest
+from scipy.special import gammaln
+from scipy.stats import poisson
+
+from gpbench.cli import main
+from gpbench.estimators import Regressor
+from gpbench.methods.parts.variational import kl_of
+from gpbench.records.store import Store
+from gpbench.train import batches
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2.0, 2.0, 80)
+DAYS = RNG.uniform(1.0, 40.0, 80)
+Y = RNG.poisson(DAYS * np.exp(np.sin(2.0 * X) - 2.0)).astype(float)
+FRAME = pandas.DataFrame({"days": DAYS, "x": X, "y": Y})
+CARD = "name: beds\ntask: {}\nexposure: {}\nsources:\n  - {{kind: file, path: beds.csv, target: y}}\n"
+POISSON = {"method.likelihood": "poisson", "method.inducing": 20}
+
+
+def folder_of(folder, frame=FRAME, task="count", exposure="days"):
+    (folder / "dataset").mkdir()
+    (folder / "dataset" / "beds.yaml").write_text(CARD.format(task, exposure))
+    frame.to_csv(folder / "beds.csv", index=False)
+    return ["dataset=beds", "split=0", f"run.results={folder}/r", "--config-dir", str(folder)]
+
+
+def test_the_bound_is_that_of_rates_times_exposures():
+    """In closed form at the marginals of f, whose kernel has not seen the exposures."""
+    model = Regressor("svi", options=POISSON, exposure=1).fit(np.column_stack([X, DAYS]), Y)
+    from gpbench.estimators.compiled import programs_of
+
+    method, state = programs_of(model.config_).method, jax.tree.map(jnp.asarray, model.state_)
+    rows = np.column_stack([(X - X.mean()) / X.std(), np.log(DAYS)])
+    data = batches.whole(jnp.asarray(rows), jnp.asarray(Y), 1, exposure=True)
+    m, v = (np.asarray(array) for array in method.marginals(state, data.X))
+    rate = float(state.parameters.likelihood.log_rate)
+    terms = Y * (rate + m + np.log(DAYS)) - DAYS * np.exp(rate + m + v / 2) - gammaln(Y + 1)
+    bound = terms.sum() - kl_of(state.parameters) + state.parameters.layer.log_prior()
+    assert float(jax.jit(method.objective)(state, data)) == pytest.approx(float(bound), rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["svi", "gam"])
+def test_equal_exposures_change_nothing_and_a_double_one_doubles_the_mean(method):
+    options = {"method.likelihood": "poisson", "method.steps": 10}  # more magnify rounding
+    plain = Regressor(method, options=options).fit(X[:, None], Y)
+    frame = pandas.DataFrame({"days": np.full(80, 3.0), "x": X})
+    model = Regressor(method, options=options, exposure="days").fit(frame, Y)
+    mean, std = model.predict(frame, return_std=True)
+    np.testing.assert_allclose([mean, std], plain.predict(X[:, None], return_std=True), rtol=1e-6)
+    np.testing.assert_allclose(model.predict(frame.assign(days=6.0)), 2.0 * mean, rtol=1e-9)
+
+
+def test_runs_score_counts_at_their_exposures_also_from_streamed_minibatches(tmp_path):
+    words = folder_of(tmp_path)
+    assert main(["run", "method=constant", "run.predictions=true", *words]) == 0
+    store = Store(tmp_path / "r")
+    ours = store.predictions(store.last().id)
+    rest = np.setdiff1d(np.arange(80), ours["row"])
+    rate = Y[rest].sum() / DAYS[rest].sum()
+    np.testing.assert_allclose(ours["mean"], rate * DAYS[ours["row"]], rtol=1e-9)
+    assert (poisson.logpmf(Y[ours["row"]], ours["mean"]) != ours["log_prob"]).all()  # they vary more
+    words += [
+        "method=svi_minibatch",
+        "method.batch_size=16",
+        "method.steps=30",
+        "run.save=true",
+        "run.predictions=true",
+    ]
+    assert main(["run", *words]) == 0
+    trained = store.predictions((record := store.last()).id)
+    assert main(["run", *words, "run.stream=true", "run.again=true"]) == 0
+    np.testing.assert_allclose(store.predictions(record.id)["log_prob"], trained["log_prob"], rtol=1e-6)
+    FRAME.drop(columns="y").iloc[trained["row"]].to_csv(tmp_path / "new.csv", index=False)
+    predict = ["predict", "--last", "--results", f"{tmp_path}/r", "--data", f"{tmp_path}/new.csv"]
+    assert main([*predict, "--config-dir", str(tmp_path), "--out", f"{tmp_path}/out.csv"]) == 0
+    frame = pandas.read_csv(tmp_path / "out.csv")
+    np.testing.assert_allclose(frame["mean"], trained["mean"], rtol=1e-6)
+    np.testing.assert_allclose(frame["rate"] * DAYS[trained["row"]], frame["mean"], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "line"),
+    [
+        ({"frame": FRAME.assign(days=np.arange(80.0))}, [], "an exposure is 0, and must be above 0"),
+        ({"exposure": "nights"}, [], "`exposure: nights` is no input without gaps"),
+        ({"task": "regression"}, [], "`exposure: days` is for `task: count`"),
+        ({}, ["run.keep=true"], "run.keep draws no counts with an exposure"),
+    ],
+)
+def test_exposures_that_cannot_be_used_are_one_line(change, words, line, tmp_path, refused):
+    code = 3 if change else 2
+    assert line in refused("run", "method=svi", *words, *folder_of(tmp_path, **change), code=code)
+
+
+def test_what_an_estimator_has_no_exposure_of_is_refused():
+    rows = np.column_stack([X, DAYS])
+    for message, ask in (
+        ("exposure is for counts", lambda: Regressor("svi", exposure=1).fit(rows, Y)),
+        ("exposure=2 is none of 0, 1", lambda: Regressor("svi", options=POISSON, exposure=2).fit(rows, Y)),
+        ("must be above 0", lambda: Regressor("svi", options=POISSON, exposure=0).fit(rows, Y)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask()
