@@ -161,7 +161,7 @@ def _scores(submission: Submission, prepared: "ScaledSplit", own: OwnMetrics) ->
     scores = result.metric_fields(prepared.task, test_set, own)
     absurd = doubts(prepared, test_set) if test_set.log_prob.size else {}
     absurd |= unit_doubts(prepared, test_set) if is_gaussian else {}
-    is_kept = len(prepared.y_test) <= MOST_ROWS and (is_gaussian or prepared.classes > 0)
+    is_kept = len(prepared.y_test) <= MOST_ROWS and bool({"cdf", "log_probs"} & arrays.keys())
     by_row = result.predictions_by_row(prepared, batch, 0) if is_kept else {}
     return {"status": "done", "message": None, **scores, **({"diagnostics": absurd} if absurd else {})}, by_row
 

@@ -2,10 +2,11 @@
 
 `predictions.parquet` in a run's folder has one line a test row, with the columns `row`, its number in the data set
 from 0; `target`, as the data set has it (-1/+1, 0..C-1, original units); `log_prob` of the target, in original units;
-and `mean` and `variance` in original units (regression), or `log_prob_0` to `log_prob_{C-1}`, the classes in order of
-code (classification).  Targets, means and variances are stored in float64, in which they were computed: of the first
-two the difference counts, and variances of targets around 1e30 or 1e-27 leave the range of float32.  The others are
-stored in float32.
+and `log_prob_0` to `log_prob_{C-1}`, the classes in order of code (classification), or `mean`, `variance`, the interval
+`low95` and `high95` in original units, `cdf`, P(target or less), and of counts `below`, P(less) (regression).  Another
+program's samples or quantiles lack some of these, and files of earlier versions all after the variance.  What has the
+target's units is stored in float64: differences count, and variances of targets around 1e30 or 1e-27 leave the range of
+float32.  The others are stored in float32.
 """
 
 import io
@@ -29,7 +30,7 @@ Headers = Mapping[str, tuple[tuple[int, ...], Any]]  # shapes and types of array
 PREDICTIONS = "predictions.parquet"
 MOST_ROWS = 10_000
 """Largest number of test rows whose predictions are kept by default (`run.predictions=auto`): 240 kB a run."""
-_TYPES = {"row": "int64", "target": "float64", "mean": "float64", "variance": "float64"}
+_TYPES = {"row": "int64", **dict.fromkeys(("target", "mean", "variance", "low95", "high95"), "float64")}
 """Types of the columns that are not float32."""
 
 _POINTS = 48  # largest number of points of a trace that is not thinned
@@ -145,8 +146,9 @@ def _faults(columns: Predictions) -> Iterator[str]:
     import numpy as np
 
     classes = [name for name in columns if name.startswith("log_prob_")]
-    moments = ["mean", "variance"] if not classes else [f"log_prob_{c}" for c in range(max(2, len(classes)))]
-    if absent := [name for name in ("row", "target", "log_prob", *moments) if name not in columns]:
+    of_numbers = ["log_prob", "mean", "variance"] if "cdf" not in columns else []
+    needed = ["log_prob", *(f"log_prob_{c}" for c in range(max(2, len(classes))))] if classes else of_numbers
+    if absent := [name for name in ("row", "target", *needed) if name not in columns]:
         yield f"no column {absent[0]}"
     for name, values in columns.items():
         if values.dtype.kind not in "biuf" or not len(values):
@@ -156,8 +158,9 @@ def _faults(columns: Predictions) -> Iterator[str]:
             yield f"its column {name} is not finite"
         if _has_large(values):
             yield f"its column {name} has numbers beyond {_LARGEST:g}"
-        low, high = (0, np.inf) if name == "variance" else (-np.inf, 1e-3) if name in classes else (-np.inf, np.inf)
-        if name in ("variance", *classes) and not ((values >= low) & (values <= high)).all():
+        ranges = {"variance": (0.0, np.inf), "cdf": (-1e-3, 1.001), "below": (-1e-3, 1.001)}
+        low, high = (-np.inf, 1e-3) if name in classes else ranges.get(name, (-np.inf, np.inf))
+        if name in (*ranges, *classes) and not ((values >= low) & (values <= high)).all():
             yield f"its column {name} is out of range"
 
 

@@ -68,14 +68,14 @@ def predictions_by_row(prepared: ScaledSplit, predictions: Predictions, i: int) 
     """The predictions of a run in original units, as `gpbench.records.arrays` describes them."""
     shift, scale = prepared.y_mean, prepared.y_std
     ours = {name: np.asarray(array[i], np.float64) for name, array in predictions.items()}
-    columns = {
-        "row": prepared.test_rows,
-        "target": prepared.y_test * scale + shift,
-        "log_prob": ours["log_prob"] - np.log(scale),
-    }
+    columns = {"row": prepared.test_rows, "target": prepared.y_test * scale + shift}
+    if "log_prob" in ours:
+        columns["log_prob"] = ours["log_prob"] - np.log(scale)
     if "log_probs" in ours:
         return columns | {f"log_prob_{c}": column for c, column in enumerate(ours["log_probs"].T)}
-    return columns | {"mean": ours["mean"] * scale + shift, "variance": ours["var"] * scale**2}
+    columns |= {name: ours[name] * scale + shift for name in ("mean", "low95", "high95") if name in ours}
+    columns |= {name: ours[name] for name in ("cdf", "below") if name in ours}
+    return columns | ({"variance": ours["var"] * scale**2} if "var" in ours else {})
 
 
 _LATE = 0.7  # the part of the training after which the objective's slope is taken

@@ -6,7 +6,9 @@ import pytest
 from scipy.stats import norm
 from submitted import bring, data, records
 
+from gpbench.cli import main
 from gpbench.core import forms
+from gpbench.records.store import Store
 
 RNG = np.random.default_rng(0)
 DATASET, _, TEST = data("sinc")
@@ -106,6 +108,13 @@ def test_the_forms_of_one_gaussian_score_as_its_moments_do_or_say_what_they_lack
         assert lacking == set(record.undefined or {})
         for name in exact.keys() - lacking - {"coverage_error", "coverage95"}:
             assert record.metrics[name] == pytest.approx(exact[name], rel=tolerance, abs=tolerance / 10), (form, name)
+        kept = Store(tmp_path / form.__name__ / "results").predictions(record.id)
+        assert {"cdf", "low95", "high95"} <= kept.keys() and ("log_prob" in kept) == (form is bins)
+        inside = np.mean((kept["low95"] <= kept["target"]) & (kept["target"] <= kept["high95"]))
+        assert inside == pytest.approx(record.metrics["coverage95"])
+    folder = tmp_path / "quantiles" / "results"
+    assert main(["plot", "--last", "--kind", "all", "--results", str(folder), "--out", str(tmp_path)]) == 0
+    assert f"{made[quantiles].id}-calibration.png" in capsys.readouterr().out
     no_density = dict.fromkeys(("test_ll", "mnlp", "ll_std"), "no density")
     assert made[bins].undefined is None and made[samples].undefined == no_density
     assert made[quantiles].undefined == no_density | dict.fromkeys(("rmse", "rmse_std", "nmse"), "no mean")

@@ -131,8 +131,17 @@ def test_pit_coverage_intervals_and_residuals_are_those_of_the_predictions():
     np.testing.assert_allclose(figure.axes[0].collections[0].get_offsets()[:, 1], z)
     np.testing.assert_allclose(figure.axes[1].collections[0].get_offsets()[:, 1], np.sort(z))
     assert not any("not normal" in note for note in figure.notes)
-    others = checks.draw_residuals(predictions | {"log_prob": predictions["log_prob"] - 0.5}).notes
-    assert any("not normal" in note for note in others)
+    others = predictions | {"log_prob": predictions["log_prob"] - 0.5}
+    assert any("not normal" in note for note in checks.draw_residuals(others).notes)
+    # of a run that has them, transforms and intervals are its own, as of counts and skewed targets
+    own = others | {"cdf": np.full(len(z), 0.31), "low95": others["target"] - 1.0, "high95": others["target"] + 1.0}
+    left, _ = (calibration := checks.draw_calibration(own)).axes
+    assert [bar.get_height() for bar in left.patches[-10:]] == [0, 0, 0, 10, 0, 0, 0, 0, 0, 0]
+    steps = checks.draw_calibration(own | {"below": np.zeros(len(z))}).axes[0]
+    assert [bar.get_height() > 0 for bar in steps.patches[-10:]] == [True] * 4 + [False] * 6
+    intervals = checks.draw_intervals(own)
+    assert not len(intervals.axes[0].collections[-1].get_offsets())
+    assert not any("not normal" in note for figure in (calibration, intervals) for note in figure.notes)
 
 
 def test_a_reliability_diagram_has_the_share_of_the_class_in_each_bin():

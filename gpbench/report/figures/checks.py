@@ -27,18 +27,27 @@ def draw_intervals(predictions: Predictions) -> style.Picture:
     """Draws predictive means with 95 % intervals, in the order of the means, and the targets of these rows."""
     order = np.argsort(predictions["mean"], kind="stable")
     order = order[np.unique(np.linspace(0, len(order) - 1, _MAX_POINTS).astype(int))]
-    y, mean, std = predictions["target"][order], predictions["mean"][order], np.sqrt(predictions["variance"][order])
-    inside = np.abs(y - mean) <= _Z95 * std
+    y, mean = predictions["target"][order], predictions["mean"][order]
+    low, high = (end[order] for end in _interval(predictions))
+    inside = (low <= y) & (y <= high)
     figure = style.figure(5.6, 3.2)
     axis, x = figure.subplots(), np.arange(len(order))
-    axis.fill_between(x, mean - _Z95 * std, mean + _Z95 * std, color=_BLUE, alpha=0.2, linewidth=0, step="mid")
+    axis.fill_between(x, low, high, color=_BLUE, alpha=0.2, linewidth=0, step="mid")
     axis.plot(x, mean, color=_BLUE, label="mean and 95 % interval")
     for rows, colour, label in ((inside, _GREY, "target"), (~inside, _RED, "target outside")):
         axis.scatter(x[rows], y[rows], s=7, color=colour, linewidths=0, label=f"{label} ({rows.sum()})", zorder=3)
     axis.set(xlabel="test rows, in the order of their predictive means", ylabel="target")
     axis.legend(loc="upper left")
-    figure.notes = _normal_notes(predictions)
+    figure.notes = [] if "low95" in predictions else _normal_notes(predictions)
     return figure
+
+
+def _interval(predictions: Predictions) -> tuple[ndarray, ndarray]:
+    """The ends of the 95 % intervals; normal ones, where a file of an earlier version has no others."""
+    if "low95" in predictions:
+        return predictions["low95"], predictions["high95"]
+    reach = _Z95 * np.sqrt(predictions["variance"])
+    return predictions["mean"] - reach, predictions["mean"] + reach
 
 
 def draw_calibration(predictions: Predictions) -> style.Picture:
@@ -77,7 +86,7 @@ def _reliability(predictions: Predictions) -> style.Picture:
 
 
 def _pit(predictions: Predictions) -> style.Picture:
-    values = norm.cdf(_standardised(predictions))  # probability integral transforms
+    values = _transforms(predictions)
     figure = style.figure(6.4, 3.0)
     first, second = figure.subplots(1, 2)
     counts, edges = np.histogram(values, _BINS, (0, 1))
@@ -93,8 +102,17 @@ def _pit(predictions: Predictions) -> style.Picture:
     second.plot(levels, coverage, color=_BLUE)
     second.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the central interval", ylabel="share of targets inside")
     note = "Grey: 95 % of the bars of calibrated predictions of as many independent rows."
-    figure.notes = [note, *_normal_notes(predictions)]
+    figure.notes = [note, *([] if "cdf" in predictions else _normal_notes(predictions))]
     return figure
+
+
+def _transforms(predictions: Predictions) -> Float[ndarray, " t"]:
+    """Probability integral transforms; of counts, samples and quantiles at random within their steps."""
+    if "cdf" not in predictions:
+        return norm.cdf(_standardised(predictions))
+    cdf = predictions["cdf"]
+    below = predictions.get("below", cdf)
+    return below + np.random.default_rng(0).uniform(size=len(cdf)) * (cdf - below)
 
 
 def draw_residuals(predictions: Predictions) -> style.Picture:

@@ -115,7 +115,7 @@ _KINDS: Mapping[str, _Kind] = {
         f"method=gam and {_KEEP}",
     ),
     "predictions": _Kind(
-        lambda run: _has_fit(run) or "mean" in run.predictions,
+        lambda run: _has_fit(run) or {"mean", "variance"} <= {*run.predictions},
         lambda r: runs.draw_fit(r.record, r.arrays) if _has_fit(r) else checks.draw_intervals(r.predictions),
         f"data with one or two inputs and {_KEEP}, or of regression {_PREDICTED}",
     ),
@@ -131,7 +131,7 @@ _KINDS: Mapping[str, _Kind] = {
     ),
     "calibration": _Kind(lambda run: run.predictions, lambda run: checks.draw_calibration(run.predictions), _PREDICTED),
     "residuals": _Kind(
-        lambda run: "mean" in run.predictions,
+        lambda run: {"mean", "variance"} <= {*run.predictions},
         lambda run: checks.draw_residuals(run.predictions),
         f"regression, and {_PREDICTED}",
     ),
