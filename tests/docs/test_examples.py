@@ -10,6 +10,7 @@ from pathlib import Path
 
 import forked
 import numpy as np
+import pandas
 import pytest
 from test_commands import ROOT, blocks
 
@@ -91,6 +92,38 @@ def test_gaussian_processes_of_scikit_learn_are_imported_as_the_page_says(tmp_pa
     gpbench(tmp_path, "import", "quantiles.parquet")
     (row,) = json.loads(gpbench(tmp_path, "table", "--json", "--method", "tree_quantiles", "--metric", "crps"))
     assert row["mean"] < 0.1  # method=constant has .153
+
+
+TABPFN = """
+from types import SimpleNamespace
+import numpy as np
+from scipy.stats import norm
+
+class TabPFNRegressor:
+    def __init__(self, random_state): pass
+    def fit(self, X, y): return self
+    def predict(self, X, output_type):
+        borders = np.linspace(-3.0, 3.0, 5001)
+        cdf = norm.cdf((borders - 0.1 * np.sin(X[:, :1])) / 0.3)
+        return {"logits": np.log(np.diff(cdf, axis=1) + 1e-30) + 7.0, "criterion": SimpleNamespace(borders=borders)}
+"""
+
+
+def test_the_output_of_tabpfn_is_imported_as_bins(tmp_path):
+    """Of a stand-in, whose bins are those of Gaussians, which are imported beside them."""
+    gpbench(tmp_path, "data", "rows", "sinc", "--split", "0")
+    (tmp_path / "tabpfn.py").write_text(TABPFN)
+    script, env = EXAMPLES / "import_tabpfn.py", os.environ | {"PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, script, "sinc-0.npz"], cwd=tmp_path, env=env, check=True, timeout=240)
+    data = np.load(tmp_path / "sinc-0.npz")
+    facts = {"dataset": "sinc", "split": 0, "method": "exact", "row": data["test"], "variance": 0.09}
+    exact = pandas.DataFrame({**facts, "mean": 0.1 * np.sin(data["X"][data["test"], 0])})
+    exact.to_parquet(tmp_path / "exact.parquet")
+    gpbench(tmp_path, "import", "tabpfn.parquet", "exact.parquet")
+    rows = json.loads(gpbench(tmp_path, "table", "--json", "--metric", "test_ll,crps"))
+    for metric in ("test_ll", "crps"):
+        ours, theirs = (row["mean"] for row in rows if row["metric"] == metric)
+        assert ours == pytest.approx(theirs, abs=0.002), metric
 
 
 def test_the_example_of_the_estimators_runs(tmp_path):
