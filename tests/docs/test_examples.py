@@ -123,7 +123,7 @@ def test_the_output_of_tabpfn_is_imported_as_bins(tmp_path):
     rows = json.loads(gpbench(tmp_path, "table", "--json", "--metric", "test_ll,crps"))
     for metric in ("test_ll", "crps"):
         ours, theirs = (row["mean"] for row in rows if row["metric"] == metric)
-        assert ours == pytest.approx(theirs, abs=0.002), metric
+        assert ours == pytest.approx(theirs, abs=0.01), metric  # on 30 rows, bins of 1 % of the range
 
 
 def test_the_example_of_the_estimators_runs(tmp_path):
