@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import gpbench
-from gpbench.cli import main
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
@@ -57,13 +56,8 @@ def n(runs) -> int:
 
 
 @pytest.fixture
-def printed(folder, runs, capsys):
-    def printed(*words) -> str:
-        capsys.readouterr()
-        assert main([*words, "--results", str(folder / "results")]) == 0
-        return capsys.readouterr().out
-
-    return printed
+def printed(folder, runs, printed):
+    return lambda *words: printed(*words, "--results", folder / "results")
 
 
 def test_a_record_says_why_it_has_no_value_in_a_line(folder, runs):

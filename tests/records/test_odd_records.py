@@ -65,10 +65,9 @@ def test_odd_records_stop_no_verb_and_are_named_once(words, odd, tmp_path, capsy
         assert sum(line.startswith(f"gpbench: skipped the record {odd / 'runs' / name}: ") for line in lines) == 1
 
 
-def test_odd_records_are_in_no_frame_and_cannot_be_shown(odd, capsys):
+def test_odd_records_are_in_no_frame_and_cannot_be_shown(odd, refused):
     assert len(gpbench.frame(odd)) == 8
-    for name in ODD:
-        assert main(["show", name, "--results", str(odd)]) == 2
+    assert all(refused("show", name, "--results", odd) for name in ODD)
 
 
 LETTERS = "abcdefghijklm"
@@ -134,9 +133,11 @@ def test_too_many_predictions_and_a_folder_for_a_collection_are_one_line(store, 
     arrays.write_predictions(store.runs / A, {"row": np.zeros(4000)})
     assert store.predictions(A) == {} and "unpacks to 32,007 bytes, and 10,000 are the most" in capsys.readouterr().err
     (out := tmp_path / "records.parquet").mkdir()
-    line = "it is a folder, and a file is needed there"
-    assert main(["collect", str(store.runs.parent), "--out", str(out)]) == 5
-    assert f"cannot write {out}: {line}; name another file" in capsys.readouterr().err
+    line, unwritten = (
+        "it is a folder, and a file is needed there",
+        refused("collect", store.runs.parent, "--out", out, code=5),
+    )
+    assert f"cannot write {out}: {line}; name another file" in unwritten
     assert f"cannot read {out} ({line})" in refused("table", "--results", out)
 
 
@@ -183,10 +184,10 @@ def test_a_collection_of_too_many_records_or_bytes_is_one_line(tmp_path, monkeyp
                 open_store(path).all()
 
 
-def test_a_table_of_many_metrics_takes_time_in_proportion(tmp_path, capsys):
+def test_a_table_of_many_metrics_takes_time_in_proportion(tmp_path, printed):
     store = Store(tmp_path / "results")
     write(store, metrics={f"metric{k}": 0.5 for k in range(300)})
-    assert main(["table", "--metric", "all", "--format", "csv", "--results", str(tmp_path / "results")]) == 0
-    assert capsys.readouterr().out.count("metric") > 300
+    csv = printed("table", "--metric", "all", "--format", "csv", "--results", tmp_path / "results")
+    assert csv.count("metric") > 300
     entries = cells.entries(cells.group_runs(store.all()), ["all"])
     assert len(entries) == 301 and len(tables.sheet(entries).grids) == 301

@@ -136,13 +136,13 @@ def test_a_run_in_several_folders_counts_once_the_latest(tmp_path, capsys):
     assert table(capsys, "--results", str(a), "--results", str(a)) == ({"sep": 3}, "")
 
 
-def test_a_verb_that_writes_refuses_a_second_folder_and_deletes_no_shipped_run(tmp_path, refused, capsys, shipped):
+def test_a_verb_that_writes_refuses_a_second_folder_and_deletes_no_shipped_run(tmp_path, refused, shipped):
     for words in (["rm", "0000"], ["reproduce", "sep/table1"], ["doctor"]):
         assert "--results is given twice" in refused(*words, "--results", tmp_path / "a", "--results", tmp_path / "b")
     with pytest.raises(ConfigError, match="several folders"):
         _StoreUnion(open_stores(SHIPPED)).delete("0" * 16)
     before = (shipped / "sep" / "records.parquet").read_bytes()
-    assert main(["rm", "0000000000000001"]) == 2 and "no run" in capsys.readouterr().err
+    assert "no run" in refused("rm", "0000000000000001")
     assert (shipped / "sep" / "records.parquet").read_bytes() == before
 
 
