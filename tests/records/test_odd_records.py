@@ -1,13 +1,14 @@
 """Records, configurations and arrays that no run leaves stop no verb, and take no memory."""
 
-import io
 import json
 import os
 import re
 from itertools import pairwise
 from pathlib import Path
 
+import bombs
 import numpy as np
+import pyarrow as pa
 import pytest
 from damaged import CONFIG, TRACE, A, B, raw, record, write
 
@@ -57,10 +58,9 @@ def odd(tmp_path_factory):
     "words",
     ["ls runs --json", "table --metric all --results", "rank --results", "compare sep svi --results", "collect"],
 )
-def test_odd_records_stop_no_verb_and_are_named_once(words, odd, tmp_path, capsys):
+def test_odd_records_stop_no_verb_and_are_named_once(words, odd, tmp_path, streams):
     out = ["--out", str(tmp_path / "all.parquet")] if words == "collect" else []
-    assert main([*words.replace("--json", "--json --results").split(), str(odd), *out]) == 0
-    lines = capsys.readouterr().err.splitlines()
+    lines = streams(*words.replace("--json", "--json --results").split(), odd, *out).err.splitlines()
     for name in (*ODD, "deepest"):
         assert sum(line.startswith(f"gpbench: skipped the record {odd / 'runs' / name}: ") for line in lines) == 1
 
@@ -90,18 +90,11 @@ def test_an_odd_configuration_is_one_line_and_empty(text, store, capsys):
         assert printed.err.count("\n") == (words[0] == "show")  # `cite` does not read it
 
 
-def zeros(count):
-    """An .npz file with an array of `count` zero bytes, in a thousandth of that."""
-    file = io.BytesIO()
-    np.savez_compressed(file, step=np.zeros(count, np.uint8))
-    return file.getvalue()
-
-
 @pytest.mark.parametrize("name, limit", [("trace.npz", "TRACE"), ("state.npz", "STATE")])
 def test_arrays_that_unpack_to_too_much_are_one_line_and_never_in_memory(name, limit, store, monkeypatch, capsys):
     monkeypatch.setattr(limits, limit, 10_000)
     (store.runs / A / "record.json").write_text(json.dumps(raw()))
-    (store.runs / A / name).write_bytes(zeros(10_000_000))
+    (store.runs / A / name).write_bytes(bombs.arrays(step=(10_000_000,)))
     monkeypatch.setattr(np, "load", None)  # it would read them
     read = store.trace if name == "trace.npz" else store.state
     assert read(A) == {} == read(A)
@@ -154,8 +147,6 @@ def test_a_pipe_or_a_device_in_a_record_is_one_line(name, make, store, capsys):
 
 def hostile(path, record_texts, **columns):
     """A collection of these texts, with a digest of its footer, in which equal values take no space."""
-    import pyarrow as pa
-
     texts = pa.array(record_texts).dictionary_encode()
     table = pa.table({"id": pa.array([A] * len(texts)), "record": texts, **columns})
     path.write_bytes(parquet.content(table, [*columns]))
@@ -163,8 +154,6 @@ def hostile(path, record_texts, **columns):
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "1,2", "}{", "", '{"id": 1e999}', "NaN", "9" * 5000, "\\ud800", None])
 def test_what_is_sealed_is_checked_like_everything_else(text, tmp_path, capsys):
-    import pyarrow as pa
-
     good = json.dumps(raw())
     hostile(path := tmp_path / "a.parquet", [text, good], config=pa.array(["", "[" * 10_000]))
     store = open_store(path)
@@ -173,8 +162,6 @@ def test_what_is_sealed_is_checked_like_everything_else(text, tmp_path, capsys):
 
 
 def test_a_collection_of_too_many_records_or_bytes_is_one_line(tmp_path, monkeypatch):
-    import pyarrow as pa
-
     hostile(path := tmp_path / "a.parquet", [json.dumps(raw())] * 5000, config=pa.array([""] * 5000))
     assert path.stat().st_size < 5000
     for name, most in (("ROWS", 4999), ("COLLECTION", 1000)):
