@@ -27,22 +27,20 @@ def test_ls_lists_every_card_once_and_info_says_what_is_known_of_one(printed, re
     assert "did you mean heart" in refused("data", "info", "hart")
 
 
-def test_fetch_puts_data_into_the_store_info_says_where_and_verify_finds_damage_there(capsys, printed, store):
+def test_fetch_puts_data_into_the_store_info_says_where_and_verify_finds_damage_there(printed, store, streams):
     [row] = json.loads(printed("data", "fetch", "moons", "--json"))
     assert row["checksum"] == cards.read("moons")["checksum"]
     assert f"stored    {row['stored']}" in printed("data", "info", "moons")
     assert f"checksum: {load(cards.read('moons')).checksum}" in printed("data", "verify", "moons")
     next(store.rglob("*.npz")).write_bytes(b"damaged")
-    assert main(["data", "verify", "moons", "--json"]) == DataError.exit_code
-    [row] = json.loads(capsys.readouterr().out)
+    [row] = json.loads(streams("data", "verify", "moons", "--json", code=DataError.exit_code).out)
     assert row["bad"] == [f"store {store}"] and row["places"]["generated moons"] == "right"
 
 
 def test_fetch_goes_on_after_an_unavailable_data_set_and_fails_where_the_store_cannot_be_written(
-    tmp_path, capsys, refused
+    tmp_path, refused, streams
 ):
-    assert main(["data", "fetch", "pima", "moons", "--offline"]) == DataError.exit_code
-    printed = capsys.readouterr()
+    printed = streams("data", "fetch", "pima", "moons", "--offline", code=DataError.exit_code)
     assert "moons" in printed.out and "pima is unavailable" in printed.err
     assert "pima is unavailable" in refused("data", "fetch", "pima", "--offline", code=DataError.exit_code)
     (tmp_path / "other").write_text("a file, where a folder should be")

@@ -11,6 +11,7 @@ from gpbench.analysis.leaderboard import division_of
 from gpbench.cli import main
 from gpbench.data import cards
 from gpbench.errors import SweepError
+from gpbench.experiments.plan import plans
 from gpbench.records.store import Store
 from gpbench.sweep import jobs as sweep_jobs
 
@@ -71,8 +72,6 @@ def launches(monkeypatch):
             del folders, run
 
         def launch(self, jobs):
-            from gpbench.experiments.plan import plans
-
             jobs_of_sweeps.extend(jobs)
             for plan in plans(jobs):
                 for run in plan.runs:
@@ -107,21 +106,18 @@ def test_a_dry_run_lists_the_jobs_of_a_method_and_trains_none(results, launches,
 
 
 def test_without_runs_of_others_a_method_is_placed_among_those_that_ship(
-    results, launches, tmp_path, monkeypatch, capsys
+    results, launches, tmp_path, monkeypatch, printed, streams
 ):
     (tmp_path / "shipped" / "board").mkdir(parents=True)
     assert main(["collect", str(results), "--out", str(tmp_path / "shipped" / "board" / "records.parquet")]) == 0
     monkeypatch.setenv("GPBENCH_SHIPPED", str(tmp_path / "shipped"))
     monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "own"))
-    assert main(["leaderboard", "add", "method=logistic", "--division", "classification"]) == 0
-    answer = capsys.readouterr()
+    answer = streams("leaderboard", "add", "method=logistic", "--division", "classification")
     assert "logistic may be the best of 4 methods of classification" in answer.out
     again = "gpbench leaderboard --with-shipped --quick --division classification"
     assert f"gpbench: `{again}` shows it again" in answer.err
-    assert main(again.split()[1:]) == 0
-    assert "4 methods" in capsys.readouterr().out
-    assert main(["leaderboard", "--division", "classification"]) == 0  # one method is no board
-    answer = capsys.readouterr()
+    assert "4 methods" in printed(*again.split()[1:])
+    answer = streams("leaderboard", "--division", "classification")  # one method is no board
     assert "3 methods" in answer.out and "read from the 36 runs that ship with gpbench" in answer.err
 
 
@@ -141,23 +137,18 @@ def test_the_place_of_a_method_and_a_board_of_larger_data_are_shown(results, pri
 
 
 def test_runs_of_a_file_are_made_again_and_other_numbers_or_a_class_in_the_file_are_told(
-    tmp_path, launches, refused, capsys
+    tmp_path, launches, refused, streams
 ):
-    from gpbench.experiments.plan import plans
-
     def file_of(level, **changes):
         (plan,) = plans([["dataset=german", "method=logistic", "run.device=cpu"]])
         folder = tmp_path / f"theirs{level}{len(changes)}"
         own = record(plan.runs[0].id, "logistic", "german", 0, level=level)
         Store(folder).write(own, {**plan.cfg, "changes": changes}, {})
-        assert main(["collect", str(folder), "--out", f"{folder}.parquet"]) == 0
-        capsys.readouterr()
+        streams("collect", folder, "--out", f"{folder}.parquet")
         return ["leaderboard", "verify", f"{folder}.parquet"]
 
-    assert main(file_of(5)) == 0 and len(launches) == 1
-    assert "nll 0.3, now 0.3: as in the file" in capsys.readouterr().out
-    assert main(file_of(6)) == 1
-    assert "nll 0.26, now 0.3: differs by more than a tie" in capsys.readouterr().out
+    assert "nll 0.3, now 0.3: as in the file" in streams(*file_of(5)).out and len(launches) == 1
+    assert "nll 0.26, now 0.3: differs by more than a tie" in streams(*file_of(6), code=1).out
     of_a_class = file_of(7, **{"method.optimiser": "{_target_: os.system}"})
     assert "names a class: a file's is never run" in refused(*of_a_class)
     assert "is of other data, code or settings than its words have here" in refused(
@@ -167,7 +158,6 @@ def test_runs_of_a_file_are_made_again_and_other_numbers_or_a_class_in_the_file_
 
 
 WRONG = {
-    "add method=svi --jobs 0 --dry-run": "run.jobs=0",
     "add method=svi method.inducing=10,20": "method.inducing=10,20: one method is placed with one value",
     "add method=svi --results all.parquet": "--results all.parquet: runs are recorded in a folder",
     "add": "name the one method to place, as in `gpbench leaderboard add method=svi`",
@@ -176,7 +166,6 @@ WRONG = {
     "add svi": "svi: the leaderboard fixes all but the method and its settings: write method=svi",
     "add method=svi,sep": "method=svi,sep: name the one method to place",
     "--out x.foo": "--out x.foo: the ending says the form: .md, ",
-    "add method=svi --out x.foo": "--out x.foo: the ending says the form: .md, ",
     "add method=svj": "method=svj",
     "add method=gpr": "method gpr is for regression data, and wilt is binary",
 }
@@ -189,14 +178,13 @@ def test_what_is_wrong_is_one_line(results, refused):
 
 
 def test_a_method_that_fails_on_a_data_set_has_its_place_without_it_and_the_failure_ends_the_command(
-    results, launches, monkeypatch, capsys
+    results, launches, monkeypatch, streams
 ):
     def conclude(self):
         raise SweepError("1 of 6 jobs failed, as listed above")
 
     monkeypatch.setattr(sweep_jobs.Jobs, "conclude", conclude)
-    assert main(board(results, "add", "method=logistic")) == SweepError.exit_code
-    answer = capsys.readouterr()
+    answer = streams(*board(results, "add", "method=logistic"), code=SweepError.exit_code)
     assert "logistic may be the best of 4 methods of classification" in answer.out
     assert "1 of 6 jobs failed" in answer.err
 

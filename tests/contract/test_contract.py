@@ -8,7 +8,6 @@ import pytest
 from hydra.utils import instantiate
 
 from gpbench import registry
-from gpbench.cli import main
 from gpbench.config import declared
 from gpbench.config.compose import compose
 from gpbench.contract.families import examine_kernel, examine_likelihood
@@ -149,27 +148,23 @@ DOCUMENTED = [("robust_gp", "few"), *((name, "all") for name in ("robust_gp", "l
 
 
 @pytest.mark.parametrize(("name", "checks"), DOCUMENTED)
-def test_the_documentations_examples_pass_in_under_60_lines(name, checks, capsys, monkeypatch):
+def test_the_documentations_examples_pass_in_under_60_lines(name, checks, monkeypatch, printed):
     rules = {"few": 4, "all": len(CHECKS)}[checks]
     monkeypatch.setattr("gpbench.contract.findings.CHECKS", CHECKS[:rules])
     examples = ROOT / "docs" / "examples"
-    assert main(["check", name, "--config-dir", str(examples), "--rows", "40"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed("check", name, "--config-dir", examples, "--rows", "40").splitlines()
     assert len(lines) >= rules and not any(line.startswith("broken") for line in lines)
     assert len((examples / f"{name}.py").read_text().splitlines()) < 60
 
 
-def test_a_broken_method_ends_in_one_line_and_an_exit_code_and_the_verb_names_the_platform(tmp_path, capsys):
-    (tmp_path / "method").mkdir()
-    (tmp_path / "method" / "silent.yaml").write_text("_target_: broken.Silent\nname: silent\nsteps: 2\n")
-    assert main(["check", "silent", "--config-dir", str(tmp_path), "--rows", "20"]) == 8
-    out, err = capsys.readouterr()
+def test_a_broken_method_ends_in_one_line_and_an_exit_code_and_the_verb_names_the_platform(tmp_path, new_file, streams):
+    new_file(tmp_path / "method" / "silent.yaml", "_target_: broken.Silent\nname: silent\nsteps: 2\n")
+    out, err = streams("check", "silent", "--config-dir", tmp_path, "--rows", "20", code=8)
     assert out.startswith("broken    regression  the class has a docstring")
     assert err == "gpbench: silent breaks 1 of 16 claims; see docs/how-to/own_method.md\n"
     (tmp_path / "method" / "printing.yaml").write_text("_target_: broken.Printing\nname: printing\nsteps: 2\n")
     words = ["check", "printing", "--config-dir", str(tmp_path), "--rows", "20", "--platform", "cuda"]
-    assert main(words) == 8
-    out, err = capsys.readouterr()
+    out, err = streams(*words, code=8)
     assert "broken    regression  step in float32 lowers for cuda: it waits for the host" in out
     assert err == "gpbench: printing breaks 2 of 6 claims; see docs/how-to/own_method.md\n"
 

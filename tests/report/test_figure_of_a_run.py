@@ -157,10 +157,9 @@ def test_relevances_are_inverse_lengthscales_with_the_names_of_the_inputs_and_th
         assert axis.get_xlabel() == f"1 / lengthscale, {unit}"
 
 
-def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results, tmp_path, capsys, printed, refused):
+def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results, tmp_path, printed, refused, streams):
     words = ["--results", str(results), "--out", str(tmp_path)]
-    assert main(["plot", "--last", *words]) == 0
-    answer = capsys.readouterr()
+    answer = streams("plot", "--last", *words)
     assert "suits this run: --kind predictions,learning,calibration,residuals, or all" in answer.err
     assert "relevance needs a method with a lengthscale for each" in answer.err
     id = the_run(results, "linear").id
